@@ -1,0 +1,52 @@
+# Needs Python 3.11+, git and make; everything else is installed into .venv, pinned and checked by hash.
+
+# As they were typed: make does not look inside, and the scripts get them through the environment.
+override TASK := $(value TASK)
+override DIR := $(value DIR)
+export TASK DIR PYTHON
+
+BIN = .venv/bin
+
+.PHONY: help run test format lint types layers pins clean environment-run environment-dev
+
+help: ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 14
+	@echo
+	@echo 'make run TASK="..." DIR=FOLDER does one task in that folder and ends.'
+
+run: environment-run ## Open the conversation, here or in DIR=FOLDER; with TASK="..." do that task and end
+	@scripts/start
+
+test: environment-dev ## Check everything: format, lint, types, layers, structure, behaviour
+	@echo '== Formatting' && $(BIN)/ruff format --check .
+	@echo '== Lint' && $(BIN)/ruff check .
+	@echo '== Types' && $(BIN)/basedpyright
+	@echo '== Import layers' && $(BIN)/lint-imports
+	@echo '== Sizes and structure' && $(BIN)/pytest -q tests/test_architecture.py
+	@echo '== Behaviour' && $(BIN)/pytest --ignore=tests/test_architecture.py
+
+format: environment-dev ## Format, and mend what can be mended
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+lint: environment-dev ## Lint only
+	@$(BIN)/ruff check .
+
+types: environment-dev ## Types only
+	@$(BIN)/basedpyright
+
+layers: environment-dev ## Import layers only
+	@$(BIN)/lint-imports
+
+pins: environment-dev ## Choose versions anew and write requirements/*.txt
+	@requirements/compile
+
+clean: ## Remove what was made here; models, sessions and settings stay
+	rm -rf .venv .venv.lock dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+environment-run:
+	@scripts/environment run
+
+environment-dev:
+	@scripts/environment dev

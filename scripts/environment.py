@@ -1,0 +1,150 @@
+"""Make .venv what the pinned requirements say. Quick when it already is; picks up where it was interrupted.
+
+A stamp in .venv, written last, holds a digest of all that went in. Only the standard library is used here,
+and whichever Python 3.11+ was found runs it. uv installs where it is there; pip does everywhere else.
+"""
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+STAMP = VENV / "duckflow-environment"
+INSTALLING = VENV / "duckflow-installing"
+PLACE = VENV / "duckflow-place"
+"""Where the environment was made: the scripts in it hold that path, so after a move it is made anew."""
+INCLUDED_IN = {"run": ("run", "dev"), "dev": ("dev",)}
+"""Which environments serve a purpose: all that running needs is in the developer's as well."""
+
+NEW_ENOUGH = "import sys; sys.exit(sys.version_info < (3, 11))"
+WHOLE = """
+import importlib.metadata, sys
+for one in importlib.metadata.distributions():
+    if one.files is None or not all(file.suffix == ".pyc" or file.locate().exists() for file in one.files):
+        sys.exit(1)
+"""
+
+
+def main(purpose: str) -> None:
+    """Get the environment ready, or end with a sentence that says what to do."""
+    with (ROOT / ".venv.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            say("Waiting for another set-up of this folder to end…")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (is_ready(purpose) and works("-c", NEW_ENOUGH)):
+            set_up(purpose)
+
+
+def is_ready(purpose: str) -> bool:
+    """Whether what is installed is what the files ask for."""
+    try:
+        stamped = STAMP.read_text("utf-8")
+    except OSError:
+        return False
+    return stamped in [digest(one) for one in INCLUDED_IN[purpose]]
+
+
+def digest(purpose: str) -> str:
+    """A name for all that decides what is installed, and where."""
+    content = hashlib.sha256(f"{purpose}\0{ROOT}\0".encode())
+    for path in (ROOT / "requirements" / f"{purpose}.txt", ROOT / "pyproject.toml"):
+        content.update(path.read_bytes() + b"\0")
+    return content.hexdigest()
+
+
+def set_up(purpose: str) -> None:
+    """Install everything; a second time, from nothing, if the first ended on a half-made environment."""
+    say(f"Setting up Duckflow in {VENV.name} (once; a minute or so)…")
+    uv = shutil.which("uv")
+    interrupted = INSTALLING.exists()
+    STAMP.unlink(missing_ok=True)
+    if not usable(uv):
+        create(uv)
+    install(uv, purpose)
+    if interrupted and not works("-c", WHOLE):
+        say("An earlier set-up was interrupted and left something incomplete; starting anew…")
+        create(uv)
+        install(uv, purpose)
+    INSTALLING.unlink()
+    STAMP.write_text(digest(purpose), "utf-8")
+    say("Ready.")
+
+
+def usable(uv: str | None) -> bool:
+    """Whether there is an environment that packages can be installed into."""
+    moved = PLACE.exists() and PLACE.read_text("utf-8") != str(ROOT)
+    return not moved and works("-c", NEW_ENOUGH) and (uv is not None or works("-m", "pip", "--version"))
+
+
+def create(uv: str | None) -> None:
+    """A new, empty environment in place of whatever is there."""
+    if VENV.is_symlink() or VENV.is_file():
+        VENV.unlink()
+    shutil.rmtree(VENV, ignore_errors=True)
+    if uv:
+        must([uv, "venv", "--quiet", "--python", sys.executable, str(VENV)])
+    else:
+        must([sys.executable, "-m", "venv", str(VENV)])
+
+
+def install(uv: str | None, purpose: str) -> None:
+    """The pinned packages, each checked against its hash, then Duckflow itself from this folder."""
+    PLACE.write_text(str(ROOT), "utf-8")
+    INSTALLING.touch()
+    if uv:
+        command = [uv, "pip", "install", "--quiet", "--python", str(PYTHON)]
+    else:
+        command = [
+            str(PYTHON),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--no-input",
+        ]
+    pins = str(ROOT / "requirements" / f"{purpose}.txt")
+    must([*command, "--only-binary", ":all:", "--require-hashes", "-r", pins])
+    must([*command, "--no-deps", "--no-build-isolation", "-e", str(ROOT)])
+
+
+def works(*arguments: str) -> bool:
+    """Whether the environment's Python runs this."""
+    try:
+        done = subprocess.run([PYTHON, *arguments], check=False, capture_output=True)
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
+def must(command: Sequence[str]) -> None:
+    """Run a command whose failure ends the set-up. What it says is shown only then."""
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode != 0:
+        sys.stderr.write(done.stdout.decode(errors="replace"))
+        say("The set-up did not finish: see above. Run the same command again to go on from here.")
+        sys.exit(1)
+
+
+def say(sentence: str) -> None:
+    """Tell the user, beside whatever the program prints."""
+    sys.stderr.write(f"🦆 {sentence}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    if sys.argv[2:] == ["--check"]:
+        sys.exit(not is_ready(sys.argv[1]))
+    try:
+        main(sys.argv[1])
+    except KeyboardInterrupt:
+        say("Interrupted. Run the same command again to go on from here.")
+        sys.exit(130)

@@ -1,0 +1,5 @@
+"""`python -m duckflow`."""
+
+from duckflow.cli import main
+
+main()

@@ -1,0 +1,88 @@
+"""What `duckflow` does: the conversation."""
+
+import asyncio
+import os
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from duckflow.app import App, build, choose, open_log
+from duckflow.cli.flags import settings_flags
+from duckflow.config.loading import load
+from duckflow.config.places import state_dir
+from duckflow.config.settings import Settings
+from duckflow.domain.errors import UsageError
+from duckflow.domain.state import AgentState, RequestOutcome
+from duckflow.i18n.catalogue import text
+from duckflow.store.sessions import Sessions, SessionSummary
+from duckflow.ui.keyboard import open_keyboard
+from duckflow.ui.terminal import Conversation, Screen
+
+HISTORY = "history"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """How the conversation was opened. Without a folder, it is the session's own."""
+
+    model: str | None
+    mode: str | None
+    folder: Path | None
+    trust: bool
+    last: bool
+    session: str | None = None
+
+
+class _Engine:
+    """The engine as the conversation sees it."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+
+    @property
+    def state(self) -> AgentState:
+        return self._app.session.state
+
+    async def say(self, said: str) -> RequestOutcome:
+        return await self._app.chat.say(said)
+
+    async def answer(self, *, yes: bool, reason: str = "") -> RequestOutcome:
+        return await self._app.chat.answer(yes=yes, reason=reason)
+
+
+def converse(start: Start) -> None:
+    """Talk until the user leaves."""
+    earlier = _earlier_session(start)
+    folder = start.folder or Path(earlier.workspace if earlier else "")
+    loaded = load(folder, trusted=start.trust, flags=settings_flags(start.model, start.mode))
+    for notice in loaded.notices:
+        sys.stderr.write(text(notice.key, **notice.values) + "\n")
+    asyncio.run(_converse(earlier.id if earlier else None, folder, loaded.settings))
+
+
+async def _converse(session_id: str | None, folder: Path, settings: Settings) -> None:
+    choice = await choose(settings, os.environ)
+    app = build(settings, choice, folder, session_id, os.environ)
+    try:
+        app.session.subscribe(Screen())
+        app.begin()
+        warming = asyncio.ensure_future(app.model.warm())
+        ask, ask_plainly = open_keyboard(state_dir() / HISTORY)
+        await Conversation(_Engine(app), ask, ask_plainly).run()
+        warming.cancel()
+    finally:
+        await app.aclose()
+
+
+def _earlier_session(start: Start) -> SessionSummary | None:
+    if not start.last and start.session is None:
+        return None
+    with closing(open_log()) as log:
+        sessions = Sessions(log.database)
+        if start.session is not None:
+            return sessions.show(start.session)
+        found = sessions.latest(str((start.folder or Path()).resolve()))
+    if found is None:
+        raise UsageError("session.none_here", folder=str((start.folder or Path()).resolve()))
+    return found

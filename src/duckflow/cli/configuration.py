@@ -1,0 +1,29 @@
+"""`duckflow config`: every setting, its value, and where that comes from."""
+
+import typer
+
+from duckflow.cli.flags import HERE, FolderFlag, JsonFlag, TrustFlag
+from duckflow.i18n.catalogue import text
+
+configuration = typer.Typer(help=text("help.config"), no_args_is_help=True)
+
+
+@configuration.command("show", help=text("help.config_show"))
+def show(workspace: FolderFlag = HERE, *, trust: TrustFlag = False, json: JsonFlag = False) -> None:
+    """List the settings in force in this folder."""
+    from duckflow.config.loading import load, rows  # noqa: PLC0415 - heavy, and not for --help
+
+    for row in rows(load(workspace, trusted=trust)):
+        if json:
+            typer.echo(row.model_dump_json())
+        else:
+            source = text(f"config.source_{row.source.kind}", where=row.source.where)
+            typer.echo(f"{row.key} = {row.value}  # {source}")
+
+
+@configuration.command("path", help=text("help.config_path"))
+def path() -> None:
+    """Where the user's file is looked for."""
+    from duckflow.config.loading import user_file  # noqa: PLC0415 - heavy, and not for --help
+
+    typer.echo(str(user_file()))

@@ -1,0 +1,22 @@
+"""The flags that several commands share."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from duckflow.i18n.catalogue import text
+
+Mode = Literal["plan", "ask", "edits", "auto"]
+ModelFlag = Annotated[str | None, typer.Option("--model", metavar="NAME", help=text("help.option.model"))]
+ModeFlag = Annotated[Mode | None, typer.Option("--mode", help=text("help.option.mode"))]
+FolderFlag = Annotated[Path, typer.Option("--workspace", metavar="DIR", help=text("help.option.workspace"))]
+TrustFlag = Annotated[bool, typer.Option("--trust", help=text("help.option.trust"))]
+LoopsFlag = Annotated[int | None, typer.Option("--max-loops", min=1, help=text("help.option.max_loops"))]
+JsonFlag = Annotated[bool, typer.Option("--json", help=text("help.option.json"))]
+HERE = Path()
+
+
+def settings_flags(model: str | None, mode: str | None, max_loops: int | None = None) -> dict[str, object]:
+    """Flags by the setting they set; None where a flag was not given."""
+    return {"llm.model": model, "mode": mode, "duck_pacemaker.dynamic_limits.max_loops": max_loops}

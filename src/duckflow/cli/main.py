@@ -1,0 +1,95 @@
+"""The `duckflow` command: the conversation, and the commands beside it."""
+
+import os
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from duckflow import __version__
+from duckflow.config.peek import configured_language
+from duckflow.domain.errors import ProviderError, UsageError, UserError
+from duckflow.i18n.catalogue import detect, set_language, text
+
+set_language(detect(configured_language(), os.environ))
+
+from duckflow.cli.configuration import configuration  # noqa: E402 - help texts are in the language set above
+from duckflow.cli.flags import HERE, FolderFlag, ModeFlag, ModelFlag, TrustFlag  # noqa: E402
+from duckflow.cli.models import models  # noqa: E402
+from duckflow.cli.sessions import sessions  # noqa: E402
+from duckflow.cli.tasks import run  # noqa: E402
+
+app = typer.Typer(
+    help=text("help.app"),
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("run", help=text("help.run"))(run)
+app.add_typer(models, name="model")
+app.add_typer(configuration, name="config")
+app.add_typer(sessions, name="sessions")
+
+
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it with the flag
+    if wanted:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def conversation(
+    context: typer.Context,
+    model: ModelFlag = None,
+    mode: ModeFlag = None,
+    workspace: FolderFlag = HERE,
+    *,
+    trust: TrustFlag = False,
+    last: Annotated[bool, typer.Option("--continue", help=text("help.option.continue"))] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help=text("help.version"))
+    ] = False,
+) -> None:
+    """Open the conversation, unless a command was named."""
+    if context.invoked_subcommand is not None:
+        return
+    from duckflow.cli.chat import Start, converse  # noqa: PLC0415 - heavy, and not for --help
+
+    converse(Start(model=model, mode=mode, folder=workspace, trust=trust, last=last))
+
+
+@app.command("resume", help=text("help.resume"))
+def resume(
+    session: Annotated[str | None, typer.Argument(help=text("help.argument.session"))] = None,
+    model: ModelFlag = None,
+    mode: ModeFlag = None,
+    *,
+    trust: TrustFlag = False,
+) -> None:
+    """Take up a session again."""
+    from duckflow.cli.chat import Start, converse  # noqa: PLC0415 - heavy, and not for --help
+
+    converse(Start(model=model, mode=mode, folder=None, trust=trust, last=session is None, session=session))
+
+
+def main() -> NoReturn:
+    """Entry point: every error the user can mend is one sentence and an exit code."""
+    try:
+        app()
+    except UserError as error:
+        sys.stderr.write(text("error.line", message=text(error.key, **error.values)) + "\n")
+        sys.exit(exit_code(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has gone; a second failure at exit would only print noise.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    sys.exit(0)
+
+
+def exit_code(error: UserError) -> int:
+    """2 for what was asked wrongly, 4 where no model answers, else 1."""
+    if isinstance(error, UsageError):
+        return 2
+    return 4 if isinstance(error, ProviderError) else 1

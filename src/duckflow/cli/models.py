@@ -1,0 +1,73 @@
+"""`duckflow model`: the embedded model's file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from duckflow.cli.flags import JsonFlag
+from duckflow.i18n.catalogue import text
+
+models = typer.Typer(help=text("help.model"), no_args_is_help=True)
+NameArgument = Annotated[str | None, typer.Argument(metavar="NAME", help=text("help.argument.model_name"))]
+
+
+@models.command("list", help=text("help.model_list"))
+def list_all(*, json: JsonFlag = False) -> None:
+    """The models that can be embedded."""
+    from duckflow.llm.weights.installation import list_models  # noqa: PLC0415 - heavy, and not for --help
+
+    for model in list_models():
+        if model.for_tests and not model.installed:
+            continue
+        if json:
+            typer.echo(model.model_dump_json())
+            continue
+        key = "model.installed" if model.installed else "model.not_installed"
+        state = text(key, path=model.path or "")
+        size = round(model.size / 1e6)
+        typer.echo(text("model.line", name=model.name, megabytes=size, licence=model.licence, state=state))
+
+
+@models.command("install", help=text("help.model_install"))
+def install(
+    name: NameArgument = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help=text("help.option.from_file"))
+    ] = None,
+    *,
+    if_needed: Annotated[bool, typer.Option("--if-needed", help=text("help.option.if_needed"))] = False,
+) -> None:
+    """Get a model's file and check it."""
+    from duckflow.cli.model_install import install_shown, is_needed  # noqa: PLC0415 - heavy, and not for --help
+
+    if not if_needed or is_needed():
+        install_shown(name or _configured(), source)
+
+
+@models.command("path", help=text("help.model_path"))
+def path(name: NameArgument = None) -> None:
+    """Where a model's file is."""
+    from duckflow.domain.errors import UserError  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.llm.weights.installation import find  # noqa: PLC0415 - as above
+
+    wanted = name or _configured()
+    found = find(wanted)
+    if found is None:
+        raise UserError("model.missing", name=wanted)
+    typer.echo(str(found))
+
+
+@models.command("remove", help=text("help.model_remove"))
+def remove(name: NameArgument = None) -> None:
+    """Delete a model's file."""
+    from duckflow.llm.weights.installation import remove as delete  # noqa: PLC0415 - heavy, and not for --help
+
+    wanted = name or _configured()
+    typer.echo(text("model.removed" if delete(wanted) else "model.was_not_there", name=wanted))
+
+
+def _configured() -> str:
+    from duckflow.config.loading import load  # noqa: PLC0415 - heavy, and not for --help
+
+    return load(Path()).settings.llm.embedded.model

@@ -1,0 +1,67 @@
+"""`duckflow sessions`: what was done earlier."""
+
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from duckflow.cli.flags import JsonFlag
+from duckflow.i18n.catalogue import text
+
+if TYPE_CHECKING:
+    from duckflow.store.event_log import SqliteEventLog
+    from duckflow.store.sessions import Sessions
+
+sessions = typer.Typer(help=text("help.sessions"), no_args_is_help=True)
+SessionArgument = Annotated[str, typer.Argument(metavar="ID", help=text("help.argument.session"))]
+
+
+@sessions.command("list", help=text("help.sessions_list"))
+def list_all(*, json: JsonFlag = False) -> None:
+    """All sessions, the one used last first."""
+    with _log() as log:
+        found = _sessions(log).listed()
+    for one in found:
+        if json:
+            typer.echo(one.model_dump_json())
+        else:
+            when = one.updated.astimezone().strftime("%Y-%m-%d %H:%M")
+            typer.echo(f"{one.id}  {when}  {one.workspace}  {one.title}")
+    if not found and not json:
+        typer.echo(text("session.none"))
+
+
+@sessions.command("show", help=text("help.sessions_show"))
+def show(session: SessionArgument, *, json: JsonFlag = False) -> None:
+    """Everything that happened in one session."""
+    from duckflow.ui.headless import JsonLines  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.ui.story import Story  # noqa: PLC0415 - as above
+
+    with _log() as log:
+        events = log.load(_sessions(log).find(session))
+    shown = JsonLines() if json else Story()
+    for recorded in events:
+        shown(recorded)
+
+
+@sessions.command("delete", help=text("help.sessions_delete"))
+def delete(session: SessionArgument) -> None:
+    """Delete one session and all that it holds."""
+    with _log() as log:
+        gone = _sessions(log).delete(session)
+    typer.echo(text("session.deleted", session=gone.id, title=gone.title))
+
+
+def _sessions(log: "SqliteEventLog") -> "Sessions":
+    from duckflow.store.sessions import Sessions  # noqa: PLC0415 - heavy, and not for --help
+
+    return Sessions(log.database)
+
+
+@contextmanager
+def _log() -> Generator["SqliteEventLog"]:
+    from duckflow.app import open_log  # noqa: PLC0415 - heavy, and not for --help
+
+    with closing(open_log()) as log:
+        yield log

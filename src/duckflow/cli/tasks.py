@@ -1,0 +1,47 @@
+"""`duckflow run`: one task without a terminal (SPEC M3)."""
+
+from typing import Annotated
+
+import typer
+
+from duckflow.cli.flags import (
+    HERE,
+    FolderFlag,
+    JsonFlag,
+    LoopsFlag,
+    ModeFlag,
+    ModelFlag,
+    TrustFlag,
+    settings_flags,
+)
+from duckflow.domain.errors import UsageError
+from duckflow.i18n.catalogue import text
+
+TaskArgument = Annotated[str | None, typer.Argument(metavar="TASK", help=text("help.argument.task"))]
+ResumeFlag = Annotated[str | None, typer.Option("--resume", metavar="ID", help=text("help.option.resume"))]
+AnswerFlag = Annotated[str | None, typer.Option("--answer", metavar="TEXT", help=text("help.option.answer"))]
+
+
+def run(
+    task: TaskArgument = None,
+    model: ModelFlag = None,
+    mode: ModeFlag = None,
+    workspace: FolderFlag = HERE,
+    max_loops: LoopsFlag = None,
+    resume: ResumeFlag = None,
+    answer: AnswerFlag = None,
+    *,
+    json: JsonFlag = False,
+    trust: TrustFlag = False,
+) -> None:
+    """Do one task and end with an exit code that says how it went."""
+    if not resume and not (task or "").strip():
+        raise UsageError("run.no_task")
+    if answer is not None and not resume:
+        raise UsageError("run.answer_without_resume")
+    from duckflow.cli.work import Task, work  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.config.loading import load  # noqa: PLC0415 - as above
+
+    loaded = load(workspace, trusted=trust, flags=settings_flags(model, mode, max_loops))
+    given = Task(text=(task or "").strip(), folder=workspace, session=resume, answer=answer, json=json)
+    raise typer.Exit(work(given, loaded))

@@ -1,0 +1,83 @@
+"""What `duckflow run` does: open a session, work until it ends or asks, and say how with an exit code."""
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from duckflow.app import App, build, choose, open_log
+from duckflow.config.loading import Loaded
+from duckflow.domain.errors import UsageError
+from duckflow.domain.state import RequestOutcome
+from duckflow.i18n.catalogue import text
+from duckflow.loops.chat import EXIT_CODES
+from duckflow.store.sessions import Sessions
+from duckflow.ui.answers import read_answer
+from duckflow.ui.headless import JsonLines, PlainText
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One task, or the session to go on with and an answer for it."""
+
+    text: str
+    folder: Path
+    session: str | None
+    answer: str | None
+    json: bool
+
+
+def work(task: Task, loaded: Loaded) -> int:
+    """Do the task; the exit code."""
+    return asyncio.run(_work(task, loaded))
+
+
+async def _work(task: Task, loaded: Loaded) -> int:
+    for notice in loaded.notices:
+        sys.stderr.write(text(notice.key, **notice.values) + "\n")
+    choice = await choose(loaded.settings, os.environ)
+    session_id = resolve_session(task.session) if task.session else None
+    app = build(loaded.settings, choice, task.folder, session_id, os.environ)
+    try:
+        await app.tiers.client(app.model.tier)
+        app.session.subscribe(JsonLines() if task.json else PlainText(app.session.state.session_id))
+        app.begin()
+        return EXIT_CODES[await _until_done(app, task)]
+    finally:
+        await app.aclose()
+
+
+async def _until_done(app: App, task: Task) -> RequestOutcome:
+    """Work on the task; Ctrl-C and a polite kill end it in order, with everything kept."""
+    running = asyncio.ensure_future(_start(app, task))
+    loop = asyncio.get_running_loop()
+    for wish in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(wish, running.cancel)
+    try:
+        return await running
+    except asyncio.CancelledError:
+        return "interrupted"
+
+
+async def _start(app: App, task: Task) -> RequestOutcome:
+    state = app.session.state
+    if state.approval is not None and task.answer is not None:
+        answer = read_answer(task.answer)
+        return await app.chat.answer(yes=answer.yes, reason=answer.reason)
+    if state.approval is not None:
+        return app.chat.remind()
+    said = task.answer or task.text
+    if said:
+        return await app.chat.say(said)
+    if state.request is None:
+        raise UsageError("run.nothing_open", session=state.session_id)
+    return await app.chat.go_on()
+
+
+def resolve_session(wanted: str) -> str:
+    """The whole id of the session that begins so."""
+    with closing(open_log()) as log:
+        return Sessions(log.database).find(wanted)

@@ -1,0 +1,101 @@
+"""Reading a TOML file a user wrote: whatever is wrong with it becomes one sentence."""
+
+import os
+import re
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from duckflow.domain.errors import UsageError
+
+MAX_BYTES = 1_000_000
+_SEARCHED = 20_000
+"""Looking for a line parses the text many times over; past this many characters it is not worth the wait."""
+_CANDIDATES = 20
+_PLACE = re.compile(r"\(at (?:line (\d+), column (\d+)|end of document)\)")
+
+
+def read_text(path: Path) -> str | None:
+    """The file's text, or None where there is no such file."""
+    try:
+        data = _read(path)
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        raise UsageError("config.unreadable", path=path, reason=exc.strerror or exc) from exc
+    if len(data) > MAX_BYTES:
+        raise UsageError("config.too_large", path=path, limit=MAX_BYTES)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        raise UsageError("config.not_utf8", path=path, line=line) from exc
+
+
+def _read(path: Path) -> bytes:
+    # Without O_NONBLOCK, opening a pipe that lies in the file's place would wait for ever.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UsageError("config.not_a_file", path=path)
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read(MAX_BYTES + 1)
+    finally:
+        os.close(descriptor)
+
+
+def parse(text: str, path: Path) -> dict[str, Any]:
+    """The tables of a TOML text."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError as exc:
+        raise UsageError("config.too_deep", path=path) from exc
+    except ValueError as exc:  # tomllib's own error is one; a number of 5,000 digits is another
+        line, column = _place(str(exc), text)
+        reason = _PLACE.sub("", str(exc)).strip()
+        raise UsageError("config.broken", path=path, line=line, column=column, reason=reason) from exc
+
+
+def _place(message: str, text: str) -> tuple[int, int]:
+    found = _PLACE.search(message)
+    if found and found[1]:
+        return int(found[1]), int(found[2])
+    lines = text.split("\n")
+    return len(lines), len(lines[-1]) + 1
+
+
+def line_of(key: str, text: str) -> int | None:
+    """The line that sets a dotted key, found by parsing what is before and after it, or None."""
+    if len(text) > _SEARCHED:
+        return None
+    lines = [line + "\n" for line in text.split("\n")]
+    word = key.rpartition(".")[2]
+    candidates = [number for number, line in enumerate(lines) if word in line]
+    for number in candidates[:_CANDIDATES]:
+        before = _has("".join(lines[:number]), key)
+        if before is False and _set_soon_after(lines, number, key):
+            return number + 1
+    return None
+
+
+def _set_soon_after(lines: list[str], number: int, key: str) -> bool:
+    """Whether the first whole value from this line on sets the key; a value can span lines."""
+    for end in range(number + 1, min(number + _CANDIDATES, len(lines)) + 1):
+        has = _has("".join(lines[:end]), key)
+        if has is not None:
+            return has
+    return False
+
+
+def _has(text: str, key: str) -> bool | None:
+    """Whether a TOML text sets the key; None where it does not parse."""
+    try:
+        found: Any = tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    for part in key.split("."):
+        if not isinstance(found, dict) or part not in found:
+            return False
+        found = found[part]  # pyright: ignore[reportUnknownVariableType] - TOML values have no types of ours
+    return True

@@ -1,0 +1,77 @@
+"""The settings by dotted key (`llm.embedded.window`), and by environment variable."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from types import NoneType
+from typing import Literal, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from duckflow.config.settings import Settings
+from duckflow.domain.frozen import Frozen
+
+SHORT_VARIABLES: Mapping[str, str] = {
+    "DUCKFLOW_MODEL": "llm.model",
+    "DUCKFLOW_MODE": "mode",
+    "DUCKFLOW_LANGUAGE": "language",
+}
+"""Variables with a name of their own, beside DUCKFLOW_SECTION__KEY."""
+
+
+@cache
+def leaves() -> Mapping[str, FieldInfo]:
+    """Every setting that holds a value, by dotted key, in the order of the models."""
+    return dict(_walk(Settings, ""))
+
+
+@cache
+def sections() -> frozenset[str]:
+    """Every dotted key that holds further settings."""
+    parts = (key.split(".") for key in leaves())
+    return frozenset(".".join(part[:end]) for part in parts for end in range(1, len(part)))
+
+
+def _walk(model: type[Frozen], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, Frozen):
+            yield from _walk(inner, f"{prefix}{name}.")
+        else:
+            yield prefix + name, field
+
+
+def variable_for(key: str) -> str:
+    """The environment variable that sets a key: `llm.fast` is DUCKFLOW_LLM__FAST."""
+    for variable, short in SHORT_VARIABLES.items():
+        if short == key:
+            return variable
+    return "DUCKFLOW_" + key.replace(".", "__").upper()
+
+
+def nearest(key: str) -> str | None:
+    """The known key most likely meant: the same last word in another section, else one spelt alike."""
+    import difflib  # noqa: PLC0415 - only a mistake needs it
+
+    known = [*leaves(), *sections()]
+    last = key.rpartition(".")[2]
+    moved = [one for one in known if one.rpartition(".")[2] == last]
+    if moved:
+        return moved[0]
+    alike = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    if alike:
+        return alike[0]
+    words = {one.rpartition(".")[2]: one for one in reversed(known)}
+    alike = difflib.get_close_matches(last, words, n=1, cutoff=0.7)
+    return words[alike[0]] if alike else None
+
+
+def choices(annotation: object) -> tuple[object, ...]:
+    """All values a setting can have, where they can be counted; else nothing."""
+    if annotation is bool:
+        return (True, False)
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    if get_origin(annotation) is not Union:
+        return ()
+    parts = [choices(part) for part in get_args(annotation) if part is not NoneType]
+    return tuple(value for part in parts for value in part) if all(parts) else ()

@@ -1,0 +1,152 @@
+"""One source of settings: its values by dotted key, checked one by one, and where each was written."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from duckflow.config.files import line_of
+from duckflow.config.keys import choices, leaves, nearest, sections
+from duckflow.config.settings import Settings
+from duckflow.domain.errors import UsageError
+from duckflow.domain.text import cut
+
+Kind = Literal["default", "user", "project", "environment", "flag"]
+
+_SHOWN = 60
+
+_TYPE_KEYS: Mapping[str, str] = {
+    "int_type": "config.not_whole_number",
+    "float_type": "config.not_number",
+    "finite_number": "config.not_number",
+    "string_type": "config.not_text",
+    "tuple_type": "config.not_list",
+    "string_too_short": "config.empty_value",
+    "string_too_long": "config.too_long",
+    "outside_workspace": "config.outside_workspace",
+}
+"""Pydantic's kinds of error, and the sentence for each."""
+
+_BOUNDS: Mapping[str, tuple[str, str]] = {
+    "greater_than_equal": ("≥", "ge"),
+    "greater_than": (">", "gt"),
+    "less_than_equal": ("≤", "le"),
+    "less_than": ("<", "lt"),
+}
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Values by dotted key, and by the same key the file, variable or flag each came from."""
+
+    kind: Kind
+    values: Mapping[str, object]
+    origins: Mapping[str, str]
+    text: str = ""
+
+    def place(self, key: str) -> str:
+        """Where the user should look: the origin, with the line where it is a file."""
+        line = line_of(key, self.text) if self.text else None
+        origin = self.origins[key]
+        return f"{origin}:{line}" if line else origin
+
+
+def from_tables(kind: Kind, tables: Mapping[str, object], origin: str, text: str) -> Layer:
+    """The layer a TOML file makes, checked."""
+    values = dict(_flatten(tables))
+    layer = Layer(kind, values, dict.fromkeys(values, origin), text)
+    _refuse_unknown(layer)
+    check(layer)
+    return layer
+
+
+def _flatten(tables: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in tables.items():
+        key = prefix + name
+        if isinstance(value, dict) and key in sections():
+            yield from _flatten(value, f"{key}.")  # pyright: ignore[reportUnknownArgumentType] - TOML
+        else:
+            yield key, value
+
+
+def _refuse_unknown(layer: Layer) -> None:
+    """An unknown key is an error that names the nearest known one (SPEC M5)."""
+    for key, value in layer.values.items():
+        if key in leaves():
+            continue
+        where = layer.place(key)
+        if key in sections():
+            raise UsageError("config.not_table", where=where, setting=key, found=shown(value))
+        guess = nearest(key)
+        if guess is None:
+            raise UsageError("config.unknown_key", where=where, setting=_printable(key))
+        raise UsageError("config.unknown_key_near", where=where, setting=_printable(key), nearest=guess)
+
+
+def check(layer: Layer) -> None:
+    """Every value on its own against its setting, so that none hides behind one that overrides it."""
+    for key, value in layer.values.items():
+        fault = find_fault(key, value)
+        if fault is not None:
+            raise _sentence(layer, key, fault)
+
+
+def find_fault(key: str, value: object) -> Mapping[str, Any] | None:
+    """What pydantic has against a value, or None."""
+    try:
+        validate({key: value})
+    except ValidationError as exc:
+        return exc.errors(include_url=False)[0]
+    except RecursionError:
+        return {"type": "json_invalid"}
+    return None
+
+
+def validate(values: Mapping[str, object]) -> Settings:
+    """Settings from dotted keys. As strict JSON: "20" is no number, yet a list becomes a tuple."""
+    nested: dict[str, Any] = {}
+    for key, value in values.items():
+        *path, last = key.split(".")
+        table = nested
+        for part in path:
+            table = table.setdefault(part, {})
+        table[last] = value
+    return Settings.model_validate_json(json.dumps(nested, default=_foreign), strict=True)
+
+
+def _foreign(value: object) -> dict[str, str]:
+    """TOML's dates and times, which no setting takes, in a form that none accepts."""
+    return {"not in JSON": str(value)}
+
+
+def _sentence(layer: Layer, key: str, fault: Mapping[str, Any]) -> UsageError:
+    where, found = layer.place(key), shown(layer.values[key])
+    possible = choices(leaves()[key].annotation)
+    if possible:
+        listed = ", ".join(shown(one) for one in possible)
+        return UsageError("config.not_one_of", where=where, setting=key, choices=listed, found=found)
+    kind = fault["type"]
+    if kind in _BOUNDS:
+        sign, name = _BOUNDS[kind]
+        bound = f"{sign} {fault['ctx'][name]}"
+        return UsageError("config.out_of_range", where=where, setting=key, bound=bound, found=found)
+    if kind in _TYPE_KEYS:
+        return UsageError(_TYPE_KEYS[kind], where=where, setting=key, found=found)
+    return UsageError("config.bad_value", where=where, setting=key, found=found)
+
+
+def shown(value: object) -> str:
+    """A value as TOML would write it, short, and with nothing in it that acts on a terminal."""
+    if value is None:
+        return ""
+    try:
+        written = json.dumps(value, ensure_ascii=False)
+    except (RecursionError, TypeError):  # too deep, or one of TOML's dates
+        written = str(value)
+    return _printable(cut(written, _SHOWN))
+
+
+def _printable(text: str) -> str:
+    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)

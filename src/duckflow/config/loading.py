@@ -1,0 +1,116 @@
+"""Loading settings: defaults < user's file < project's file < environment < flags (SPEC M5)."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from duckflow.config.environment import from_environment
+from duckflow.config.files import parse, read_text
+from duckflow.config.keys import leaves
+from duckflow.config.layers import Kind, Layer, check, from_tables, shown, validate
+from duckflow.config.peek import USER_FILE
+from duckflow.config.places import config_dir
+from duckflow.config.project import tighten
+from duckflow.config.settings import Settings
+from duckflow.domain.frozen import Frozen
+
+PROJECT_FILE = "duckflow.toml"
+
+
+class Source(Frozen):
+    """Where a value came from: the kind, and the file, variable or flag."""
+
+    kind: Kind
+    where: str = ""
+
+
+class Notice(Frozen):
+    """Something the user should know that is no error: a catalogue key and its values."""
+
+    key: str
+    values: Mapping[str, str]
+
+
+class Loaded(Frozen):
+    """The settings, the source of each by dotted key, and what to tell the user."""
+
+    settings: Settings
+    sources: Mapping[str, Source]
+    notices: tuple[Notice, ...] = ()
+
+
+class Row(Frozen):
+    """One setting, ready to be listed."""
+
+    key: str
+    value: str
+    source: Source
+
+
+def user_file() -> Path:
+    """Where the user's own configuration is looked for."""
+    return config_dir() / USER_FILE
+
+
+def load(
+    workspace: Path,
+    *,
+    trusted: bool = False,
+    flags: Mapping[str, object] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Loaded:
+    """The settings for work in this folder. `flags` are by dotted key; those that are None were not given."""
+    layers = [_from_file("user", user_file())]
+    notices: list[Notice] = []
+    project = workspace / PROJECT_FILE
+    if trusted:
+        layer, looser = tighten(_from_file("project", project), _merge(layers), user_file())
+        layers.append(layer)
+        notices += [Notice(key="config.project_looser", values=values) for values in looser]
+    elif os.path.lexists(project):
+        notices.append(Notice(key="config.project_not_trusted", values={"path": str(project)}))
+    layers.append(from_environment(os.environ if environ is None else environ))
+    layers.append(_from_flags(flags or {}))
+    return Loaded(settings=_merge(layers), sources=_sources(layers), notices=tuple(notices))
+
+
+def rows(loaded: Loaded) -> tuple[Row, ...]:
+    """Every setting with its value as TOML and its source, for `duckflow config show`."""
+    tables = loaded.settings.model_dump(mode="json")
+    return tuple(
+        Row(key=key, value=shown(_look_up(tables, key)), source=loaded.sources[key]) for key in leaves()
+    )
+
+
+def _from_file(kind: Kind, path: Path) -> Layer:
+    text = read_text(path)
+    if text is None:
+        return Layer(kind, {}, {})
+    return from_tables(kind, parse(text, path), str(path), text)
+
+
+def _from_flags(flags: Mapping[str, object]) -> Layer:
+    values = {key: value for key, value in flags.items() if value is not None}
+    names = {key: "--" + key.rpartition(".")[2].replace("_", "-") for key in values}
+    layer = Layer("flag", values, names)
+    check(layer)
+    return layer
+
+
+def _merge(layers: Sequence[Layer]) -> Settings:
+    return validate({key: value for layer in layers for key, value in layer.values.items()})
+
+
+def _sources(layers: Sequence[Layer]) -> Mapping[str, Source]:
+    sources = dict.fromkeys(leaves(), Source(kind="default"))
+    for layer in layers:
+        sources |= {key: Source(kind=layer.kind, where=layer.origins[key]) for key in layer.values}
+    return sources
+
+
+def _look_up(tables: Mapping[str, Any], key: str) -> object:
+    found: Any = tables
+    for part in key.split("."):
+        found = found[part]
+    return found

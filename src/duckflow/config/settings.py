@@ -1,0 +1,124 @@
+"""The settings, one model per part. The string under each field says what it does."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+from pydantic_core import PydanticCustomError
+
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.state import Mode
+
+Language = Literal["auto", "ja", "en"]
+Name = Annotated[str, Field(min_length=1, max_length=500)]
+Count = Annotated[int, Field(ge=1, le=10_000_000)]
+
+
+class EmbeddedSettings(Frozen):
+    """The model that runs inside Duckflow, without a key and without a network."""
+
+    model: Name = "qwen2.5-coder-1.5b"
+    """Which of the known models to use; `duckflow model list` shows them."""
+
+    path: Path | None = None
+    """A GGUF file of your own, used instead of a known model; `~` is your home."""
+
+    threads: Count | None = None
+    """Processor threads; left out, all cores but one."""
+
+    window: Annotated[int, Field(ge=512, le=10_000_000)] = 8192
+    """Tokens of prompt and answer together; more needs more memory."""
+
+    @field_validator("path")
+    @classmethod
+    def _from_home(cls, path: Path | None) -> Path | None:
+        return Path(os.path.expanduser(path)) if path else path  # noqa: PTH111 - Path's own can raise
+
+
+class LlmSettings(Frozen):
+    """Which models are asked, and how patiently."""
+
+    model: Name | None = None
+    """The model for everything, as `provider:model`; left out, one is chosen at the start."""
+
+    creative: Name | None = None
+    """The model that plans and writes, if it is to be another than `model`."""
+
+    fast: Name | None = None
+    """The model for short side questions, if it is to be another than `model`."""
+
+    evaluator: Name | None = None
+    """The model that judges results, if it is to be another than `model`."""
+
+    small: bool | Literal["auto"] = "auto"
+    """Whether to lead the model in small, narrow steps; `auto` does so for small models."""
+
+    native_tools: bool = False
+    """Let models that can do so call operations through their provider's own interface."""
+
+    max_retries: Annotated[int, Field(ge=0, le=20)] = 4
+    """How often a call is repeated when the provider is busy or breaks off."""
+
+    time_limit_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 300.0
+    """Seconds one call may take."""
+
+    max_tokens: Count = 8192
+    """The longest answer asked for, in tokens."""
+
+    embedded: EmbeddedSettings = EmbeddedSettings()
+    """The embedded model."""
+
+
+class DynamicLimits(Frozen):
+    """How far the number of loops for one request may go."""
+
+    max_loops: Count = 20
+    """The most loops a request may take without asking you."""
+
+    min_loops: Count = 3
+    """The fewest loops a request is given; where it is above `max_loops`, `max_loops` counts."""
+
+
+class PacemakerSettings(Frozen):
+    """The pacemaker, which decides how long to work before asking."""
+
+    dynamic_limits: DynamicLimits = DynamicLimits()
+    """The bounds of its limit."""
+
+
+class RulesSettings(Frozen):
+    """The project's own rules, which go into every prompt."""
+
+    files: tuple[Name, ...] = ("AGENTS.md", "DUCKFLOW.md")
+    """Files looked for in the workspace, by name or by path inside it; all that exist are read."""
+
+    max_bytes: Count = 65_536
+    """A longer rules file is refused rather than cut."""
+
+    @field_validator("files")
+    @classmethod
+    def _inside(cls, files: tuple[str, ...]) -> tuple[str, ...]:
+        for name in files:
+            if Path(name).is_absolute() or ".." in Path(name).parts:
+                raise PydanticCustomError("outside_workspace", "not inside the workspace")
+        return files
+
+
+class Settings(Frozen):
+    """Everything that can be set."""
+
+    language: Language = "auto"
+    """The language Duckflow speaks; `auto` follows the locale."""
+
+    mode: Mode = "ask"
+    """What may happen without asking: plan (nothing changes), ask, edits, auto."""
+
+    llm: LlmSettings = LlmSettings()
+    """Models."""
+
+    duck_pacemaker: PacemakerSettings = PacemakerSettings()
+    """Pace."""
+
+    rules: RulesSettings = RulesSettings()
+    """Rules files."""

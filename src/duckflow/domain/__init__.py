@@ -1,0 +1,1 @@
+"""What there is: plain frozen data and the one function that changes state. Imports nothing of ours."""

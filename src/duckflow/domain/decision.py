@@ -1,0 +1,96 @@
+"""Decision and Action: the one shape of everything a model wants done (SPEC A1, A2)."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, field_validator, model_validator
+
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.transitions import Step
+
+NextStep = Literal["done", "pending_user", "defer", "continue"]
+PromptPattern = Literal["base_main", "base_main_specialized", "base_specialized"]
+TaskProfile = Literal[
+    "simple_question",
+    "code_analysis",
+    "file_operation",
+    "complex_reasoning",
+    "multi_step_task",
+    "general_chat",
+    "creative_writing",
+    "debugging",
+    "research",
+]
+
+
+class Action(Frozen):
+    """One call of one operation of the tool catalogue."""
+
+    operation: Annotated[str, Field(min_length=1, max_length=200)]
+    args: dict[str, JsonValue] = Field(default_factory=dict)
+    reasoning: str | None = None
+
+
+class StateDelta(Frozen):
+    """What a decision may set of the five items; nothing else is accepted (SPEC E2)."""
+
+    goal: str | None = None
+    why_now: str | None = None
+    constraints: tuple[str, ...] | None = None
+    plan_brief: tuple[str, ...] | None = None
+    open_questions: tuple[str, ...] | None = None
+    context_refs: tuple[str, ...] | None = None
+    decision_log: tuple[str, ...] | None = None
+    last_delta: str | None = None
+
+
+class Decision(Frozen):
+    """What the model wants: an explanation of itself, a reply for the user, actions in order."""
+
+    rationale: str = ""
+    goal_consistency: str = "yes"
+    constraint_check: str = "yes"
+    next_step: NextStep
+    step: Step | None = None
+    prompt_pattern: PromptPattern | None = None
+    state_delta: StateDelta = StateDelta()
+    confidence: Annotated[float, Field(ge=0, le=1)] | None = None
+    task_profile: TaskProfile | None = None
+    reply: str = ""
+    actions: tuple[Action, ...] = ()
+
+    @field_validator("state_delta", mode="before")
+    @classmethod
+    def _nothing_to_set(cls, value: object) -> object:
+        return {} if value in (None, "") else value
+
+    @field_validator("reply", "rationale", mode="before")
+    @classmethod
+    def _nothing_said(cls, value: object) -> object:
+        return "" if value is None else value
+
+    @field_validator("actions", mode="before")
+    @classmethod
+    def _nothing_to_do(cls, value: object) -> object:
+        return () if value is None else value
+
+    @model_validator(mode="after")
+    def _says_or_does(self) -> "Decision":
+        if not self.reply.strip() and not self.actions:
+            raise ValueError("a decision needs a reply or at least one action")
+        return self
+
+    @property
+    def objection(self) -> str | None:
+        """The model's own "no" to its goal or constraints, if it gave one (SPEC A5)."""
+        for answer in (self.goal_consistency, self.constraint_check):
+            if answer.strip().lower().startswith("no"):
+                return answer
+        return None
+
+
+class Operation(Frozen):
+    """An operation as a model learns of it: its name, one line with its arguments, and their schema."""
+
+    name: str
+    line: str
+    parameters: dict[str, JsonValue]

@@ -1,0 +1,65 @@
+"""Errors, split by who reads them.
+
+    DuckflowError
+    ├── ToolError            the model reads it: plain English it can act on
+    │   └── Refused          policy or the user said no
+    └── UserError            the user reads it: a catalogue key and its values; it says what to do
+        ├── UsageError       arguments or configuration are wrong           (exit code 2)
+        └── ProviderError    no usable answer can be had from a model       (exit code 4)
+            ├── Unavailable  for now: busy, broken, timed out, cut off      (worth another try)
+            └── BadAnswer    it answered, twice, what can't be used
+
+Anything else is a fault of ours and is allowed to crash; what was stored stays stored.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from duckflow.domain.model import Usage
+
+
+class DuckflowError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class ToolError(DuckflowError):
+    """A tool could not do what was asked; becomes an observation for the model."""
+
+
+class Refused(ToolError):
+    """Policy or the user did not permit the action."""
+
+
+class UserError(DuckflowError):
+    """Something the user can mend. `key` names a catalogue entry, `values` fill its slots."""
+
+    def __init__(self, key: str, **values: object) -> None:
+        super().__init__(key, values)
+        self.key = key
+        self.values = values
+
+    def __str__(self) -> str:
+        listed = ", ".join(f"{name}={value}" for name, value in self.values.items())
+        return f"{self.key} ({listed})" if listed else self.key
+
+
+class UsageError(UserError):
+    """Wrong arguments or configuration."""
+
+
+class ProviderError(UserError):
+    """No usable answer can be had from the model. `usage` is what was spent before that was clear."""
+
+    usage: "Usage | None" = None
+
+
+class Unavailable(ProviderError):
+    """The provider can't answer right now; the same call may succeed later."""
+
+    def __init__(self, key: str, *, retry_after_s: float | None = None, **values: object) -> None:
+        super().__init__(key, **values)
+        self.retry_after_s = retry_after_s
+
+
+class BadAnswer(ProviderError):
+    """The model's answer, and its repair, could not be used."""

@@ -1,0 +1,94 @@
+"""What is asked of a language model and what comes back, whoever provides it."""
+
+from typing import Any, Literal
+
+from duckflow.domain.frozen import Frozen
+
+Role = Literal["system", "user", "assistant"]
+TierName = Literal["creative", "fast", "evaluator"]
+StopReason = Literal["end", "length", "tool_calls", "refusal"]
+JsonSchema = dict[str, Any]
+
+
+class ChatMessage(Frozen):
+    """One message of a prompt. `stable` marks the end of what the next prompt will repeat."""
+
+    role: Role
+    text: str
+    stable: bool = False
+
+
+class NativeTool(Frozen):
+    """An operation offered as the provider's own tool call (SPEC A8)."""
+
+    name: str
+    description: str
+    parameters: JsonSchema
+
+
+class ModelRequest(Frozen):
+    """One call. `answer_schema` binds the answer where the model can be bound; others may ignore it."""
+
+    output: str
+    messages: tuple[ChatMessage, ...]
+    answer_schema: JsonSchema | None = None
+    tools: tuple[NativeTool, ...] = ()
+    stop: tuple[str, ...] = ()
+    """Texts at which a model that can be bound stops; it also goes on from a last assistant message."""
+    max_tokens: int = 4096
+    temperature: float | None = None
+    time_limit_s: float = 300.0
+
+
+class ModelTraits(Frozen):
+    """What the prompts need to know of a model before they ask it."""
+
+    name: str
+    window: int = 32_768
+    small: bool = False
+    native_tools: bool = False
+
+
+class Usage(Frozen):
+    """Tokens of one call. `cached_tokens` of the input were not read anew."""
+
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+        )
+
+
+class TextPiece(Frozen):
+    """The next characters of the answer."""
+
+    text: str
+
+
+class ToolCall(Frozen):
+    """A complete native tool call; `arguments` is the JSON text the model wrote."""
+
+    name: str
+    arguments: str
+
+
+class Retrying(Frozen):
+    """What was streamed so far is void: the call starts anew after `wait_s`."""
+
+    reason: str
+    wait_s: float
+
+
+class Finished(Frozen):
+    """The end of a stream. A stream that ends without it was cut off."""
+
+    stop: StopReason = "end"
+    usage: Usage = Usage()
+
+
+ModelPiece = TextPiece | ToolCall | Retrying | Finished

@@ -1,0 +1,61 @@
+"""Cutting text where a reader would: never inside one visible character."""
+
+import unicodedata
+
+_JOINER = "\u200d"
+_JOINERS = ("\u200c", _JOINER)
+_ELLIPSIS = "…"
+
+
+def _extends(character: str) -> bool:
+    """Whether a character belongs to the one before it."""
+    code = ord(character)
+    return (
+        unicodedata.combining(character) != 0
+        or unicodedata.category(character) in ("Mn", "Me", "Mc")
+        or character in _JOINERS
+        or character in "\uff9e\uff9f"  # voicing marks of half-width kana
+        or 0x1160 <= code <= 0x11FF  # vowels and finals of decomposed Hangul
+        or 0x1F3FB <= code <= 0x1F3FF  # skin tones
+        or 0xE0020 <= code <= 0xE007F  # flag tags
+    )
+
+
+def _flag_letter(character: str) -> bool:
+    return 0x1F1E6 <= ord(character) <= 0x1F1FF
+
+
+def _boundary(text: str, at: int) -> bool:
+    """Whether cutting before `text[at]` leaves whole characters on both sides."""
+    before, after = text[at - 1], text[at]
+    if _extends(after) or before == _JOINER or (before == "\r" and after == "\n"):
+        return False
+    if _flag_letter(before) and _flag_letter(after):
+        run = at
+        while run > 0 and _flag_letter(text[run - 1]):
+            run -= 1
+        return (at - run) % 2 == 0
+    return True
+
+
+def cut(text: str, limit: int) -> str:
+    """At most `limit` characters of `text`, ending in an ellipsis where something was left out."""
+    if len(text) <= limit:
+        return text
+    end = max(limit - len(_ELLIPSIS), 0)
+    while end > 0 and not _boundary(text, end):
+        end -= 1
+    return text[:end] + _ELLIPSIS if limit > 0 else ""
+
+
+def head_and_tail(text: str, limit: int) -> str:
+    """The beginning and the end of a long text, with a line that says how much was left out."""
+    if len(text) <= limit:
+        return text
+    end = max(limit, 0) // 2
+    start = len(text) - end
+    while end > 0 and not _boundary(text, end):
+        end -= 1
+    while start < len(text) and not _boundary(text, start):
+        start += 1
+    return f"{text[:end]}\n… {start - end} characters left out …\n{text[start:]}"

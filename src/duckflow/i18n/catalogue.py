@@ -1,0 +1,103 @@
+"""Texts by key in the user's language: `text("config.broken", path=…)`.
+
+A slot `{name}` is filled with the value of that name, in one pass: what a value contains is never read
+as a slot, so a file name or a model's answer can't ask for anything. `{{` and `}}` are plain braces.
+Nothing here raises: a gap in a catalogue must not cost a user their work. Gaps are kept for the tests.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+Language = Literal["ja", "en"]
+
+LANGUAGES: tuple[Language, ...] = ("ja", "en")
+_LOCALE_VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
+_SLOT = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+
+
+class _Now:
+    """The one thing that changes: the language in use, and the gaps met so far."""
+
+    language: Language = "en"
+    gaps: ClassVar[set[str]] = set()
+
+
+def text(key: str, /, **values: object) -> str:
+    """The text for a key in the current language, its slots filled."""
+    template = entries(_Now.language).get(key) or entries("en").get(key)
+    if template is None:
+        _Now.gaps.add(key)
+        listed = ", ".join(f"{name}: {value}" for name, value in values.items())
+        return f"{key} ({listed})" if listed else key
+    return fill(template, values, key)
+
+
+def fill(template: str, values: Mapping[str, object], key: str = "") -> str:
+    """The template with its slots filled; one without a value stays as it is written."""
+
+    def put(slot: re.Match[str]) -> str:
+        name = slot[1]
+        if name is None:
+            return slot[0][0]
+        if name not in values:
+            _Now.gaps.add(f"{key}{{{name}}}")
+            return slot[0]
+        return str(values[name])
+
+    return _SLOT.sub(put, template)
+
+
+def slots(template: str) -> frozenset[str]:
+    """The names of a template's slots."""
+    return frozenset(slot[1] for slot in _SLOT.finditer(template) if slot[1])
+
+
+def set_language(language: Language) -> None:
+    """Speak this language from now on."""
+    _Now.language = language
+
+
+def current_language() -> Language:
+    """The language in use."""
+    return _Now.language
+
+
+def detect(configured: str, environ: Mapping[str, str]) -> Language:
+    """The language to use: configured, else DUCKFLOW_LANGUAGE, else the locale (SPEC M4)."""
+    for wish in (configured, environ.get("DUCKFLOW_LANGUAGE", "")):
+        for language in LANGUAGES:
+            if wish == language:
+                return language
+    locale = next((environ[name] for name in _LOCALE_VARIABLES if environ.get(name)), "")
+    return "ja" if locale.lower().startswith("ja") else "en"
+
+
+def take_gaps() -> frozenset[str]:
+    """Keys asked for and not found, and slots that got no value, since this was last called."""
+    met = frozenset(_Now.gaps)
+    _Now.gaps.clear()
+    return met
+
+
+@cache
+def entries(language: Language) -> Mapping[str, str]:
+    """A whole catalogue by dotted key. A file that can't be read is an empty one."""
+    try:
+        tables = tomllib.loads(Path(__file__).with_name(f"{language}.toml").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    found: dict[str, str] = {}
+    _collect(tables, "", found)
+    return found
+
+
+def _collect(tables: Mapping[str, Any], prefix: str, found: dict[str, str]) -> None:
+    for name, value in tables.items():
+        if isinstance(value, str):
+            found[prefix + name] = value
+        else:
+            _collect(value, f"{prefix}{name}.", found)

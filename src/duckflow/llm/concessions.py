@@ -1,0 +1,66 @@
+"""Requests repeated without what a server refuses: compatible servers differ in the fields they accept."""
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Any, NamedTuple
+
+from duckflow.domain.errors import ProviderError
+from duckflow.domain.model import ModelPiece
+from duckflow.llm.failures import REFUSED
+
+Body = dict[str, Any]
+
+
+class Concession(NamedTuple):
+    """Where a refusal has one of `words` and the body has `field`: what to set instead, None for nothing."""
+
+    field: str
+    words: tuple[str, ...]
+    changes: Mapping[str, Any]
+
+
+class Concessions:
+    """What one server was found to refuse. It is asked again at once, and spared from then on."""
+
+    def __init__(self, table: tuple[Concession, ...]) -> None:
+        self._table = table
+        self._made: list[Concession] = []
+
+    async def apply(
+        self, body: Body, ask: Callable[[Body], AsyncGenerator[ModelPiece]]
+    ) -> AsyncGenerator[ModelPiece]:
+        """The answer to `body`, with as many concessions as it takes."""
+        while True:
+            conceded = self._concede(body)
+            started = False
+            pieces = ask(conceded)
+            try:
+                async for piece in pieces:
+                    started = True
+                    yield piece
+            except ProviderError as exc:
+                found = self._find(exc, conceded)
+                if started or found is None:
+                    raise
+                self._made.append(found)
+            else:
+                return
+            finally:
+                await pieces.aclose()
+
+    def _concede(self, body: Body) -> Body:
+        changed = dict(body)
+        for concession in self._made:
+            if concession.field in changed:
+                changed.update(concession.changes)
+        return {name: value for name, value in changed.items() if value is not None}
+
+    def _find(self, refusal: ProviderError, body: Body) -> Concession | None:
+        """A concession not made yet that answers this refusal."""
+        if refusal.key != REFUSED:
+            return None
+        said = str(refusal.values.get("detail", "")).lower()
+        for concession in self._table:
+            fits = concession.field in body and any(word in said for word in concession.words)
+            if fits and concession not in self._made:
+                return concession
+        return None

@@ -1,0 +1,184 @@
+"""The embedded model: runs on this machine, in a process of its own, with no key and no network."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from duckflow.config.settings import EmbeddedSettings
+from duckflow.domain.errors import ProviderError, Unavailable
+from duckflow.domain.model import ModelPiece, ModelRequest, ModelTraits, TextPiece
+from duckflow.domain.ports import ModelClient
+from duckflow.llm.embedded_process import WorkerGone, WorkerProcess
+from duckflow.llm.embedded_wire import Answer, completion, load_failure
+from duckflow.llm.processor import thread_counts, usable_cores
+from duckflow.llm.streams import bounded, closing
+from duckflow.llm.weights import find
+
+BATCH = 64
+"""Tokens of a prompt read at a time; between two batches it can be stopped."""
+
+PROMPT_CACHE_MIB = 512
+LOAD_LIMIT_S = 600.0
+
+
+async def open_embedded(file: Path | None, options: EmbeddedSettings) -> ModelClient:
+    """The model in `file`, in the configured file, or in the cache. It loads while the user types."""
+    if find_spec("xllamacpp") is None:
+        raise ProviderError("embedded.no_runtime")
+    path = await asyncio.to_thread(_locate, file, options)
+    name = path.name if file or options.path else options.model
+    model = EmbeddedModel(path, name, options)
+    await model.load()
+    return model
+
+
+class EmbeddedModel:
+    """A model client. One question at a time; the process is started anew if it was lost."""
+
+    def __init__(self, path: Path, name: str, options: EmbeddedSettings) -> None:
+        self._path = path
+        self._options = options
+        self._traits = ModelTraits(name=f"embedded:{name}", window=options.window, small=True)
+        self._lock = asyncio.Lock()
+        self._worker: WorkerProcess | None = None
+        self._ready = False
+        self._last = 0
+        self._heard = 0
+
+    @property
+    def traits(self) -> ModelTraits:
+        """What the prompts need to know of it."""
+        return self._traits
+
+    async def load(self) -> None:
+        """Begin to load; `stream` waits for the end of it."""
+        threads, batch_threads = thread_counts(usable_cores(), self._options.threads)
+        worker = WorkerProcess(
+            {
+                "model": str(self._path),
+                "window": self._options.window,
+                "threads": threads,
+                "batch_threads": batch_threads,
+                "batch": BATCH,
+                "cache_mib": PROMPT_CACHE_MIB,
+            }
+        )
+        await worker.connect()
+        self._worker, self._ready = worker, False
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
+        """The answer, piece by piece. The time limit begins when the model is loaded and free."""
+        async with self._lock, closing(self._pieces(request)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def count_tokens(self, text: str) -> int:
+        """How many tokens the model's own tokenizer makes of a text."""
+        async with self._lock:
+            worker = await self._loaded()
+            try:
+                number = self._ask(worker, "count", {"text": text})
+                while (message := await worker.receive()).get("id") != number:
+                    pass
+            except WorkerGone as exc:
+                raise await self._lost() from exc
+            if message["tokens"] is None:
+                raise ProviderError("embedded.refused", detail="tokenize")
+            return message["tokens"]
+
+    async def aclose(self) -> None:
+        """End the process; its memory is free afterwards."""
+        await self._end()
+
+    async def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
+        worker = await self._loaded()
+        try:
+            async with closing(bounded(self._answer(worker, request), request.time_limit_s)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except WorkerGone as exc:
+            raise await self._lost() from exc
+        except Unavailable:
+            if self._heard != self._last:
+                # It did not even begin: whatever it is busy with, only a new process helps.
+                await self._end()
+            raise
+
+    async def _answer(self, worker: WorkerProcess, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
+        answer = Answer()
+        number = self._ask(worker, "ask", {"body": completion(request)})
+        ended = False
+        try:
+            while not ended:
+                message = await worker.receive()
+                # An earlier question that was given up may still be ending.
+                if message.get("id") != number:
+                    continue
+                self._heard = number
+                ended = "end" in message
+                text = "" if ended else answer.add(message["chunk"])
+                if text:
+                    yield TextPiece(text=text)
+        finally:
+            if not ended:
+                worker.send({"stop": number})
+        finished = answer.finished()
+        if finished is not None:
+            yield finished
+
+    def _ask(self, worker: WorkerProcess, kind: str, content: dict[str, Any]) -> int:
+        self._last += 1
+        worker.send({kind: self._last, **content})
+        return self._last
+
+    async def _loaded(self) -> WorkerProcess:
+        """The process, once it can be asked."""
+        if self._worker is None:
+            await self.load()
+        worker = self._worker
+        assert worker is not None
+        if self._ready:
+            return worker
+        try:
+            async with asyncio.timeout(LOAD_LIMIT_S):
+                said = await worker.receive()
+        except TimeoutError as exc:
+            await self._end()
+            reason = f"> {LOAD_LIMIT_S} s"
+            raise ProviderError("embedded.load_failed", path=str(self._path), reason=reason) from exc
+        except WorkerGone:
+            said = {}
+        if "ready" not in said:
+            self._worker = None
+            raise load_failure(str(self._path), said.get("failed", ""), *await worker.look_back())
+        self._ready = True
+        return worker
+
+    async def _lost(self) -> Unavailable:
+        worker, self._worker = self._worker, None
+        status = (await worker.look_back())[0] if worker else 0
+        return Unavailable("embedded.died", model=self._traits.name, status=status)
+
+    async def _end(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            await worker.end()
+
+
+def _locate(file: Path | None, options: EmbeddedSettings) -> Path:
+    given = file or options.path
+    if given is None:
+        found = find(options.model)
+        if found is None:
+            raise ProviderError("embedded.not_installed", model=options.model)
+        return found
+    try:
+        with given.open("rb") as data:
+            magic = data.read(4)
+    except OSError as exc:
+        raise ProviderError("embedded.no_file", path=str(given), reason=exc.strerror or str(exc)) from exc
+    if magic != b"GGUF":
+        raise ProviderError("embedded.not_gguf", path=str(given))
+    return given.resolve()

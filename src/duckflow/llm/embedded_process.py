@@ -1,0 +1,105 @@
+"""The process of an embedded model, seen from Duckflow: started, spoken with line by line, ended."""
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, Any
+
+LONGEST_LINE = 16 * 1024 * 1024
+PRINTED_BYTES = 64 * 1024
+GRACE_S = 5.0
+WORKER = Path(__file__).with_name("embedded_worker.py")
+
+
+class WorkerGone(Exception):
+    """The process ended by itself."""
+
+
+class WorkerProcess:
+    """One process with one model. It loads `settings` from the start on; nothing here waits for that."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._socket, theirs = socket.socketpair()
+        self._errors = TemporaryFile()  # noqa: SIM115 - open as long as the process, closed with it
+        with theirs:
+            self._process = _spawn(theirs.fileno(), self._errors)
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._socket.sendall(_encode(settings))
+
+    async def connect(self) -> None:
+        """Make ready to talk. A process that can't be talked to is ended."""
+        try:
+            self._streams = await asyncio.open_unix_connection(sock=self._socket, limit=LONGEST_LINE)
+        except BaseException:
+            await self.end()
+            raise
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Put a message on its way."""
+        assert self._streams is not None
+        self._streams[1].write(_encode(message))
+
+    async def receive(self) -> dict[str, Any]:
+        """The next message."""
+        assert self._streams is not None
+        try:
+            line = await self._streams[0].readline()
+        except (ConnectionError, ValueError) as exc:
+            raise WorkerGone from exc
+        if not line.endswith(b"\n"):
+            raise WorkerGone
+        return json.loads(line)
+
+    async def end(self) -> None:
+        """Stop it and give back its memory."""
+        # It has nothing to save, and while it loads it would not hear anything gentler.
+        self._process.kill()
+        await self.look_back()
+
+    async def look_back(self) -> tuple[int, str]:
+        """After its end: the exit status, negative for a signal, and what was printed last."""
+        if self._streams is not None:
+            self._streams[1].close()
+        self._socket.close()
+        status = await asyncio.to_thread(_wait, self._process)
+        printed = "" if self._errors.closed else _tail(self._errors)
+        self._errors.close()
+        return status, printed
+
+
+def _encode(message: dict[str, Any]) -> bytes:
+    # Half a surrogate pair, as broken files have them, has no UTF-8, and the runtime would refuse it escaped.
+    return json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+def _spawn(descriptor: int, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    # -P and the folder: nothing of the project in the current folder is imported.
+    # A session of its own: Ctrl-C in the terminal is for Duckflow.
+    return subprocess.Popen(  # noqa: S603
+        [sys.executable, "-P", str(WORKER), str(descriptor)],
+        cwd=WORKER.anchor,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+        pass_fds=(descriptor,),
+        start_new_session=True,
+    )
+
+
+def _wait(process: subprocess.Popen[bytes]) -> int:
+    """The exit status, once it has one."""
+    try:
+        return process.wait(GRACE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
+def _tail(file: IO[bytes]) -> str:
+    size = file.seek(0, 2)
+    file.seek(max(size - PRINTED_BYTES, 0))
+    return file.read().decode("utf-8", "replace")

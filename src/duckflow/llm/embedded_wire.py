@@ -1,0 +1,116 @@
+"""What the embedded runtime is asked and what it says, in its own shapes (those of OpenAI, mostly)."""
+
+from itertools import groupby
+from typing import Any, cast
+
+from duckflow.domain.errors import ProviderError
+from duckflow.domain.model import Finished, JsonSchema, ModelRequest, StopReason, Usage
+from duckflow.domain.text import cut
+
+SCHEMA = "duckflow_schema"
+"""Where the body carries the answer's schema to the worker, which makes a grammar of it."""
+
+_STOPS: dict[str, StopReason] = {"length": "length"}
+
+_LOAD_FAILURES = (
+    ("not within the file bounds", "embedded.cut_file"),
+    ("magic", "embedded.not_gguf"),
+    ("failed to allocate", "embedded.no_memory"),
+    ("insufficient memory", "embedded.no_memory"),
+    ("bad_alloc", "embedded.no_memory"),
+)
+"""What the runtime prints when it can't load a file, in the order looked for, and what that means."""
+
+
+def completion(request: ModelRequest) -> dict[str, Any]:
+    """The body of a chat completion."""
+    body: dict[str, Any] = {
+        # Many chat templates refuse two messages of the same role in a row.
+        "messages": [
+            {"role": role, "content": "\n\n".join(message.text for message in turn)}
+            for role, turn in groupby(request.messages, key=lambda message: message.role)
+        ],
+        "temperature": request.temperature or 0.0,
+        "max_tokens": request.max_tokens,
+        "cache_prompt": True,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        # A sign of life for each batch of the prompt, and the chance to stop there.
+        "return_progress": True,
+    }
+    if request.stop:
+        body["stop"] = list(request.stop)
+    if request.answer_schema is not None:
+        body[SCHEMA] = loosen(request.answer_schema)
+    return body
+
+
+def loosen(schema: JsonSchema) -> JsonSchema:
+    """The schema without limits on the length of strings: as a grammar they are huge and slow."""
+    return cast("JsonSchema", _loosened(schema))
+
+
+def _loosened(value: object) -> object:
+    if isinstance(value, list):
+        return [_loosened(item) for item in cast("list[object]", value)]
+    if not isinstance(value, dict):
+        return value
+    fields = cast("dict[str, object]", value)
+    # A property that happens to have such a name has a schema for its value, not a number.
+    return {
+        name: _loosened(item)
+        for name, item in fields.items()
+        if not (name in ("minLength", "maxLength") and isinstance(item, int))
+    }
+
+
+class Answer:
+    """One answer, chunk by chunk."""
+
+    def __init__(self) -> None:
+        self._stop: StopReason | None = None
+        self._usage = Usage()
+
+    def add(self, chunk: dict[str, Any]) -> str:
+        """The characters a chunk brings; none where it tells of something else."""
+        if "error" in chunk:
+            raise _refusal(chunk["error"])
+        if chunk.get("usage"):
+            self._usage = _usage(chunk["usage"])
+        text = ""
+        for choice in chunk.get("choices", ()):
+            text += choice.get("delta", {}).get("content") or ""
+            if choice.get("finish_reason"):
+                self._stop = _STOPS.get(choice["finish_reason"], "end")
+        return text
+
+    def finished(self) -> Finished | None:
+        """The end, unless the answer was cut off before it."""
+        return Finished(stop=self._stop, usage=self._usage) if self._stop else None
+
+
+def _usage(told: dict[str, Any]) -> Usage:
+    details: dict[str, Any] = told.get("prompt_tokens_details") or {}
+    return Usage(
+        input_tokens=told.get("prompt_tokens", 0),
+        cached_tokens=details.get("cached_tokens", 0),
+        output_tokens=told.get("completion_tokens", 0),
+    )
+
+
+def _refusal(error: dict[str, Any]) -> ProviderError:
+    if error.get("type") == "exceed_context_size_error":
+        tokens, window = error.get("n_prompt_tokens", 0), error.get("n_ctx", 0)
+        return ProviderError("embedded.prompt_too_long", tokens=tokens, window=window)
+    return ProviderError("embedded.refused", detail=cut(str(error.get("message", error)), 300))
+
+
+def load_failure(path: str, said: str, status: int, printed: str) -> ProviderError:
+    """Why a file could not be loaded, from what is known after the attempt."""
+    if status == -9:  # nobody here kills it while it loads; the system does, when memory is short
+        return ProviderError("embedded.no_memory", path=path)
+    for words, key in _LOAD_FAILURES:
+        if words in printed or words in said:
+            return ProviderError(key, path=path)
+    reason = said or printed.strip().rpartition("\n")[2] or f"exit status {status}"
+    return ProviderError("embedded.load_failed", path=path, reason=cut(reason, 300))

@@ -1,0 +1,122 @@
+"""Listens to a model until it has finished, and lets the user see the reply meanwhile."""
+
+import re
+from collections.abc import AsyncGenerator, Callable
+
+from duckflow.domain.events import Glimpse, ReplyPiece, ReplyVoid, Waiting
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import (
+    Finished,
+    ModelPiece,
+    ModelRequest,
+    Retrying,
+    StopReason,
+    TextPiece,
+    ToolCall,
+    Usage,
+)
+from duckflow.domain.ports import ModelClient
+from duckflow.llm.reply_stream import ReplyStream
+
+MAX_HEARD = 4_000_000
+"""Bytes after which a model is not listened to any longer."""
+
+SURROGATE = re.compile("[\ud800-\udfff]")
+_HIGH_AT_END = re.compile("[\ud800-\udbff]\\Z")
+
+
+class Heard(Frozen):
+    """One response, word for word. `stop` is None where it was cut off; `shown` is what the user saw."""
+
+    text: str
+    calls: tuple[ToolCall, ...]
+    stop: StopReason | None
+    usage: Usage
+    too_large: bool
+    shown: str
+
+
+async def hear(
+    client: ModelClient, request: ModelRequest, on_glimpse: Callable[[Glimpse], None], *, has_reply: bool
+) -> Heard:
+    """Ask once and listen to the end. With `has_reply`, the answer's reply is shown as it comes."""
+    hearing = _Hearing(on_glimpse, has_reply=has_reply, plain=bool(request.tools))
+    stream = client.stream(request)
+    try:
+        async for piece in stream:
+            hearing.take(piece)
+            if hearing.over:
+                break
+    finally:
+        if isinstance(stream, AsyncGenerator):
+            await stream.aclose()
+    return hearing.heard()
+
+
+class _Hearing:
+    def __init__(self, on_glimpse: Callable[[Glimpse], None], *, has_reply: bool, plain: bool) -> None:
+        self._on_glimpse = on_glimpse
+        self._has_reply = has_reply
+        self._plain = plain
+        self._finished: Finished | None = None
+        self._restart()
+
+    def _restart(self) -> None:
+        self._texts: list[str] = []
+        self._calls: list[ToolCall] = []
+        self._shown: list[str] = []
+        self._half = ""
+        self._size = 0
+        self._reply = ReplyStream(plain=self._plain)
+
+    @property
+    def over(self) -> bool:
+        return self._finished is not None or self._size > MAX_HEARD
+
+    def take(self, piece: ModelPiece) -> None:
+        match piece:
+            case TextPiece():
+                self._text(piece.text)
+            case ToolCall():
+                self._calls.append(piece)
+                self._size += _size(piece.name) + _size(piece.arguments)
+            case Retrying():
+                self._restart()
+                self._on_glimpse(ReplyVoid())
+                self._on_glimpse(Waiting(reason=piece.reason, wait_s=piece.wait_s))
+            case Finished():
+                self._finished = piece
+
+    def _text(self, text: str) -> None:
+        self._size += _size(text)
+        text = self._half + text
+        # Some providers cut a stream inside an escaped surrogate pair.
+        self._half = text[-1] if _HIGH_AT_END.search(text) else ""
+        text = text[: len(text) - len(self._half)]
+        self._texts.append(_paired(text))
+        shown = self._reply.feed(_paired(text, lone="replace")) if self._has_reply else ""
+        if shown:
+            self._shown.append(shown)
+            self._on_glimpse(ReplyPiece(text=shown))
+
+    def heard(self) -> Heard:
+        ended = self._finished
+        return Heard(
+            text="".join([*self._texts, self._half]),
+            calls=tuple(self._calls),
+            stop=ended.stop if ended else None,
+            usage=ended.usage if ended else Usage(),
+            too_large=self._size > MAX_HEARD,
+            shown="".join(self._shown),
+        )
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _paired(text: str, lone: str = "surrogatepass") -> str:
+    """The text with surrogate pairs as characters; `lone` says what becomes of halves."""
+    if not SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", lone)

@@ -1,0 +1,20 @@
+"""The base of what others send us: only the fields we read are declared, the rest is let pass."""
+
+import json
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Loose(BaseModel):
+    """Foreign data. Servers add fields as they like, so unlike our own data it forbids none."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
+
+    @classmethod
+    def from_json(cls, data: str | bytes) -> Self:
+        """Read it, or raise ValueError. Half a surrogate pair passes: some servers cut inside an emoji."""
+        try:
+            return cls.model_validate(json.loads(data))
+        except RecursionError as exc:
+            raise ValueError("nested too deep") from exc

@@ -1,0 +1,155 @@
+"""The pieces of an OpenAI-compatible answer, put together again."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from duckflow.domain.errors import Unavailable
+from duckflow.domain.model import Finished, ModelPiece, StopReason, ToolCall, Usage
+from duckflow.llm.loose import Loose
+
+STOPS: dict[str, StopReason] = {
+    "length": "length",
+    "model_length": "length",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "refusal",
+}
+
+
+class Part(Loose):
+    """One part of a content given in parts; thinking has no `text`."""
+
+    text: str | None = None
+
+
+class Function(Loose):
+    """What is called."""
+
+    name: str | None = None
+    arguments: str | dict[str, Any] | None = None
+
+
+class CallPart(Loose):
+    """A piece of a tool call."""
+
+    index: int | None = None
+    id: str | None = None
+    function: Function = Function()
+
+
+class Message(Loose):
+    """What the model said, whole or in part."""
+
+    content: str | tuple[Part, ...] | None = None
+    refusal: str | None = None
+    tool_calls: tuple[CallPart, ...] | None = None
+
+    @property
+    def text(self) -> str:
+        """The readable part of it."""
+        content = self.content or ""
+        said = content if isinstance(content, str) else "".join(part.text or "" for part in content)
+        return said + (self.refusal or "")
+
+
+class Choice(Loose):
+    """The first of the answers is the only one asked for."""
+
+    delta: Message | None = None
+    message: Message | None = None
+    finish_reason: str | None = None
+
+
+class CachedTokens(Loose):
+    """How much of the prompt was known."""
+
+    cached_tokens: int | None = None
+
+
+class TokenCounts(Loose):
+    """Usage as this wire reports it."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: CachedTokens | None = None
+
+
+class Chunk(Loose):
+    """One event of the stream, or the whole answer of a server that does not stream."""
+
+    choices: tuple[Choice, ...] | None = None
+    usage: TokenCounts | None = None
+    error: dict[str, Any] | str | None = None
+
+
+class _OpenCall:
+    """A tool call whose arguments are still coming."""
+
+    def __init__(self, part: CallPart) -> None:
+        self.index, self.id, self.name, self.arguments = part.index, part.id, "", ""
+
+    def takes(self, part: CallPart) -> bool:
+        """Whether a piece belongs to it; some servers give every call the index 0, but its own id."""
+        return part.index == self.index and (not part.id or part.id == self.id) and part.index is not None
+
+    def add(self, function: Function) -> None:
+        self.name += function.name or ""
+        arguments = function.arguments or ""
+        self.arguments += (
+            arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+        )
+
+
+class Answer:
+    """What has arrived so far."""
+
+    def __init__(self) -> None:
+        self._calls: list[_OpenCall] = []
+        self._stop: StopReason | None = None
+        self._usage = Usage()
+
+    def add(self, chunk: Chunk) -> str:
+        """Take a chunk in; its text is returned."""
+        if chunk.usage is not None:
+            self._count(chunk.usage)
+        if not chunk.choices:
+            return ""
+        choice = chunk.choices[0]
+        if choice.finish_reason == "error":
+            raise Unavailable("llm.cut_off")
+        if choice.finish_reason:
+            self._stop = STOPS.get(choice.finish_reason, "end")
+        message = choice.delta or choice.message or Message()
+        for part in message.tool_calls or ():
+            self._call(part)
+        if message.refusal:
+            self._stop = "refusal"
+        return message.text
+
+    def end(self) -> None:
+        """The server said that this was all, even if it gave no reason."""
+        self._stop = self._stop or "end"
+
+    def rest(self) -> Iterator[ModelPiece]:
+        """What can be told only at the end."""
+        if self._stop is None:
+            raise Unavailable("llm.cut_off")
+        for call in self._calls:
+            yield ToolCall(name=call.name, arguments=call.arguments or "{}")
+        # Some servers say "stop" where they mean that they wait for the results.
+        stop = "tool_calls" if self._calls and self._stop == "end" else self._stop
+        yield Finished(stop=stop, usage=self._usage)
+
+    def _call(self, part: CallPart) -> None:
+        if not self._calls or not self._calls[-1].takes(part):
+            self._calls.append(_OpenCall(part))
+        self._calls[-1].add(part.function)
+
+    def _count(self, counts: TokenCounts) -> None:
+        details = counts.prompt_tokens_details or CachedTokens()
+        self._usage = Usage(
+            input_tokens=counts.prompt_tokens or 0,
+            cached_tokens=details.cached_tokens or 0,
+            output_tokens=counts.completion_tokens or 0,
+        )

@@ -1,0 +1,74 @@
+"""Questions to a server that may not be there: which models it has. No answer in time counts as none."""
+
+import asyncio
+from typing import TypeVar
+
+from duckflow.domain.errors import ProviderError
+from duckflow.llm.endpoints import Endpoint
+from duckflow.llm.loose import Loose
+
+MAX_LIST_BYTES = 4 * 1024 * 1024
+
+List = TypeVar("List", bound=Loose)
+
+
+class Meta(Loose):
+    """What a llama.cpp server adds."""
+
+    n_params: float | None = None
+    n_ctx: int | None = None
+
+
+class Served(Loose):
+    """One model of a server's list."""
+
+    id: str = ""
+    meta: Meta | None = None
+    max_model_len: int | None = None
+
+
+class ServedList(Loose):
+    """A server's list of models."""
+
+    data: tuple[Served, ...] = ()
+
+
+class Details(Loose):
+    """What Ollama knows of a model."""
+
+    parameter_size: str = ""
+
+
+class Tag(Loose):
+    """A model Ollama has."""
+
+    name: str = ""
+    details: Details = Details()
+
+
+class Tags(Loose):
+    """The models Ollama has, newest first."""
+
+    models: tuple[Tag, ...] = ()
+
+
+async def list_served(endpoint: Endpoint, seconds: float) -> tuple[Served, ...]:
+    """The models an OpenAI-compatible server lists."""
+    return (await _ask(endpoint, f"{endpoint.address}/models", ServedList, seconds)).data
+
+
+async def list_tags(endpoint: Endpoint, seconds: float) -> tuple[Tag, ...]:
+    """The models an Ollama has."""
+    address = endpoint.address.removesuffix("/v1")
+    return (await _ask(endpoint, f"{address}/api/tags", Tags, seconds)).models
+
+
+async def _ask(endpoint: Endpoint, address: str, answer: type[List], seconds: float) -> List:
+    """The answer, or an empty one: whatever is wrong there will be said when the model itself is asked."""
+    from duckflow.llm.http import get_json  # noqa: PLC0415 - the HTTP library is not loaded before it is needed
+
+    try:
+        async with asyncio.timeout(seconds):
+            return answer.from_json(await get_json(endpoint, address, MAX_LIST_BYTES))
+    except (ProviderError, ValueError, TimeoutError):
+        return answer()

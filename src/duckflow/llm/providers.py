@@ -1,0 +1,78 @@
+"""Opens a model by its name: `provider:model`, `embedded[:FILE]`, `scripted:FILE`, `relay` (SPEC K2, N)."""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from duckflow.config.settings import LlmSettings
+from duckflow.domain.errors import ProviderError, UsageError
+from duckflow.domain.model import ModelTraits
+from duckflow.domain.ports import ModelClient
+from duckflow.llm.endpoints import Endpoint, find_endpoint
+from duckflow.llm.relay import Relay, RelayModel
+from duckflow.llm.retry import RetryingClient
+from duckflow.llm.traits import find_traits
+
+SCRIPT_WINDOW = 131_072
+
+
+async def open_client(
+    name: str, settings: LlmSettings, env: Mapping[str, str], relay: Relay | None = None
+) -> ModelClient:
+    """The model called `name`, asked again where its provider is busy. Only its own parts are imported."""
+    client = await _open(name, settings, env, relay or Relay())
+    return RetryingClient(client, max_tries=settings.max_retries + 1)
+
+
+async def _open(name: str, settings: LlmSettings, env: Mapping[str, str], relay: Relay) -> ModelClient:
+    kind, _, rest = name.partition(":")
+    if kind == "embedded":
+        from duckflow.llm.embedded import open_embedded  # noqa: PLC0415 - only when named
+
+        return await open_embedded(_path(rest) if rest else None, settings.embedded)
+    if kind == "scripted":
+        from duckflow.llm.scripted import open_scripted  # noqa: PLC0415 - only when named
+
+        if not rest:
+            raise UsageError("llm.model_missing", name=name, example="scripted:FILE.jsonl")
+        return await open_scripted(_path(rest), _set_traits(name, settings))
+    if kind == "relay":
+        return RelayModel(relay, _set_traits(name, settings))
+    endpoint = find_endpoint(name, env)
+    return await _open_wire(endpoint, await find_traits(endpoint, settings, env))
+
+
+async def _open_wire(endpoint: Endpoint, traits: ModelTraits) -> ModelClient:
+    match endpoint.provider.wire:
+        case "openai":
+            from duckflow.llm.openai_wire import OpenAIModel  # noqa: PLC0415 - only when named
+
+            return OpenAIModel(endpoint, traits)
+        case "anthropic":
+            from duckflow.llm.anthropic_wire import AnthropicModel  # noqa: PLC0415 - only when named
+
+            return AnthropicModel(endpoint, traits)
+        case "pydantic_ai":
+            # The import takes seconds, and the user may go on typing meanwhile.
+            return await asyncio.to_thread(_open_other, endpoint, traits)
+
+
+def _open_other(endpoint: Endpoint, traits: ModelTraits) -> ModelClient:
+    try:
+        from duckflow.llm.pydantic_ai import open_pydantic_ai  # noqa: PLC0415 - only when named
+
+        return open_pydantic_ai(endpoint, traits)
+    except ImportError as exc:
+        raise ProviderError("llm.extra_missing", provider=endpoint.provider.name, extra="providers") from exc
+
+
+def _path(text: str) -> Path:
+    return Path(os.path.expanduser(text))  # noqa: PTH111 - Path's own can raise
+
+
+def _set_traits(name: str, settings: LlmSettings) -> ModelTraits:
+    """A script and a person are what the settings say they are."""
+    return ModelTraits(
+        name=name, window=SCRIPT_WINDOW, small=settings.small is True, native_tools=settings.native_tools
+    )

@@ -1,0 +1,91 @@
+"""Patience: a call that failed for now is made again, a few times, with growing waits (SPEC K4)."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable
+
+from duckflow.domain.errors import Unavailable
+from duckflow.domain.model import Finished, ModelPiece, ModelRequest, ModelTraits, Retrying
+from duckflow.domain.ports import ModelClient
+from duckflow.llm.streams import closing
+
+FIRST_WAIT_S = 1.0
+LONGEST_WAIT_S = 30.0
+"""However long a provider asks us to wait, the user is here."""
+
+REASONS = {
+    "llm.rate_limited": "llm.waits_rate_limited",
+    "llm.server_error": "llm.waits_server_error",
+    "llm.timeout": "llm.waits_timeout",
+    "llm.cut_off": "llm.waits_cut_off",
+    "llm.unreachable": "llm.waits_unreachable",
+    "embedded.died": "llm.waits_restart",
+}
+"""What the user reads while waiting, without the slots of the error itself."""
+
+MOST_TRIES = {"llm.timeout": 2}
+"""A call that used up its whole time is worth one more, not as many as a busy server."""
+
+
+class RetryingClient:
+    """Another client, asked again where that may help. Nothing but the model call is ever repeated."""
+
+    def __init__(
+        self,
+        client: ModelClient,
+        max_tries: int = 4,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._client = client
+        self._max_tries = max_tries
+        self._sleep = sleep
+        self._chance = chance
+
+    @property
+    def inner(self) -> ModelClient:
+        """The client inside, for what only some can do."""
+        return self._client
+
+    @property
+    def traits(self) -> ModelTraits:
+        """Those of the client inside."""
+        return self._client.traits
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
+        """The answer; a `Retrying` piece voids what came before it."""
+        for tried in range(1, self._max_tries + 1):
+            pieces = self._once(request)
+            try:
+                async for piece in pieces:
+                    yield piece
+            except Unavailable as exc:
+                if tried >= min(self._max_tries, MOST_TRIES.get(exc.key, self._max_tries)):
+                    raise
+                wait = self._wait(tried, exc.retry_after_s)
+                reason = REASONS.get(exc.key, "llm.waits_server_error")
+            else:
+                return
+            finally:
+                await pieces.aclose()
+            yield Retrying(reason=reason, wait_s=wait)
+            await self._sleep(wait)
+
+    async def aclose(self) -> None:
+        """Close the client inside."""
+        await self._client.aclose()
+
+    async def _once(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
+        finished = False
+        async with closing(self._client.stream(request)) as pieces:
+            async for piece in pieces:
+                finished = isinstance(piece, Finished)
+                yield piece
+        if not finished:
+            raise Unavailable("llm.cut_off")
+
+    def _wait(self, tried: int, asked_for: float | None) -> float:
+        """What the provider asked for, else twice as long each time, with some chance in it."""
+        if asked_for is not None:
+            return min(max(asked_for, 0.0), LONGEST_WAIT_S)
+        return min(FIRST_WAIT_S * 2 ** (tried - 1), LONGEST_WAIT_S) * (0.5 + self._chance() / 2)

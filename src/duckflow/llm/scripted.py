@@ -1,0 +1,131 @@
+"""A model that reads its answers from a file: for tests and demonstrations (SPEC N, K2)."""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from duckflow.domain.errors import ProviderError, Unavailable, UsageError
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import Finished, ModelPiece, ModelRequest, ModelTraits, TextPiece, ToolCall, Usage
+from duckflow.llm.streams import bounded
+
+MAX_SCRIPT_BYTES = 16 * 1024 * 1024
+PIECE_CHARACTERS = 24
+CHARACTERS_PER_TOKEN = 4
+
+Fault = Literal[429, 500, "timeout", "cut"]
+
+
+class Line(Frozen):
+    """One answer, or one fault, for one type of output."""
+
+    output: Annotated[str, Field(alias="for")] = "Decision"
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+    error: Fault | None = None
+    delay_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
+    """Seconds before the first character."""
+
+
+class ScriptedModel:
+    """Each call takes the next unused line for the output it asks for."""
+
+    def __init__(self, lines: Iterable[Line], traits: ModelTraits, file: str = "script") -> None:
+        self._lines: defaultdict[str, deque[Line]] = defaultdict(deque)
+        for line in lines:
+            self._lines[line.output].append(line)
+        self._taken: defaultdict[str, int] = defaultdict(int)
+        self._traits = traits
+        self._file = file
+
+    @property
+    def traits(self) -> ModelTraits:
+        """What the prompts need to know of it."""
+        return self._traits
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
+        """The next answer, piece by piece."""
+        return bounded(self._play(request), request.time_limit_s)
+
+    async def aclose(self) -> None:
+        """There is nothing to close."""
+
+    async def _play(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
+        line = self._take(request.output)
+        await asyncio.sleep(line.delay_s)
+        text = line.text[: len(line.text) // 2] if line.error == "cut" else line.text
+        if line.error not in (None, "cut"):
+            raise _fault(line.error, request)
+        for piece in _pieces(text):
+            yield piece
+            await asyncio.sleep(0)  # a reader who stops, stops between two pieces
+        if line.error == "cut":
+            raise _fault(line.error, request)
+        for call in line.tool_calls:
+            yield call
+        stop = "tool_calls" if line.tool_calls else "end"
+        yield Finished(stop=stop, usage=line.usage or _estimate(request, text))
+
+    def _take(self, output: str) -> Line:
+        if not self._lines[output]:
+            raise ProviderError(
+                "llm.script_exhausted", file=self._file, output=output, count=self._taken[output]
+            )
+        self._taken[output] += 1
+        return self._lines[output].popleft()
+
+
+async def open_scripted(file: Path, traits: ModelTraits) -> ScriptedModel:
+    """The model of a JSON Lines file."""
+    return ScriptedModel(await asyncio.to_thread(read_script, file), traits, str(file))
+
+
+def read_script(file: Path) -> list[Line]:
+    """All lines of a script; the first wrong one is named."""
+    try:
+        with file.open("rb") as script:
+            content = script.read(MAX_SCRIPT_BYTES + 1)
+    except OSError as exc:
+        raise UsageError("llm.script_unreadable", file=str(file), problem=exc.strerror or str(exc)) from exc
+    if len(content) > MAX_SCRIPT_BYTES:
+        raise UsageError("llm.script_unreadable", file=str(file), problem=f"> {MAX_SCRIPT_BYTES} bytes")
+    return list(_parse(file, content))
+
+
+def _parse(file: Path, content: bytes) -> Iterator[Line]:
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            yield Line.model_validate_json(line)
+        except ValidationError as exc:
+            fault = exc.errors(include_url=False)[0]
+            where = ".".join(str(part) for part in fault["loc"])
+            problem = f"{where}: {fault['msg']}" if where else fault["msg"]
+            raise UsageError("llm.script_malformed", file=str(file), line=number, problem=problem) from exc
+
+
+def _fault(error: Fault | None, request: ModelRequest) -> Unavailable:
+    """The error a real provider's client would raise; a script does not make anyone wait."""
+    if error == 429:
+        return Unavailable("llm.rate_limited", retry_after_s=0.0, provider="scripted")
+    if error == 500:
+        return Unavailable("llm.server_error", retry_after_s=0.0, provider="scripted", status=500, detail="")
+    if error == "timeout":
+        return Unavailable("llm.timeout", retry_after_s=0.0, seconds=request.time_limit_s)
+    return Unavailable("llm.cut_off", retry_after_s=0.0)
+
+
+def _pieces(text: str) -> Iterator[TextPiece]:
+    for start in range(0, len(text), PIECE_CHARACTERS):
+        yield TextPiece(text=text[start : start + PIECE_CHARACTERS])
+
+
+def _estimate(request: ModelRequest, text: str) -> Usage:
+    asked = sum(len(message.text) for message in request.messages)
+    return Usage(input_tokens=asked // CHARACTERS_PER_TOKEN, output_tokens=len(text) // CHARACTERS_PER_TOKEN)

@@ -1,0 +1,47 @@
+"""Streams that end when they must: closed with their reader, and over when their time is up."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from duckflow.domain.errors import Unavailable
+
+Item = TypeVar("Item")
+
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+"""Past it a stream is given up, envelopes included. What is said inside is bounded by whoever listens."""
+
+
+@asynccontextmanager
+async def closing(stream: AsyncIterator[Item]) -> AsyncGenerator[AsyncIterator[Item]]:
+    """Read `stream` inside; afterwards it is closed, so whatever feeds it stops."""
+    try:
+        yield stream
+    finally:
+        if isinstance(stream, AsyncGenerator):
+            await stream.aclose()
+
+
+async def bounded(stream: AsyncIterator[Item], seconds: float) -> AsyncGenerator[Item]:
+    """The items of `stream`, or `Unavailable` once all of it together took longer than `seconds`."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    async with closing(stream):
+        while True:
+            try:
+                item = await _next(stream, deadline)
+            except TimeoutError as exc:
+                raise Unavailable("llm.timeout", seconds=round(seconds, 1)) from exc
+            if isinstance(item, _End):
+                return
+            yield item
+
+
+async def _next(stream: AsyncIterator[Item], deadline: float) -> "Item | _End":
+    # For each item anew: a limit held open while a generator waits at its `yield` would cancel its reader.
+    async with asyncio.timeout_at(deadline):
+        return await anext(stream, _End())
+
+
+class _End:
+    """There is no further item."""

@@ -1,0 +1,206 @@
+"""Strict JSON: reads one object without recursion, or says exactly what is wrong and where.
+
+Stricter than the standard library: duplicate keys, NaN and infinities, lone surrogates, NUL and endless
+numbers are refused, and depth and count are limited. More lenient in one thing: models put raw line
+breaks and tabs into strings, and those are taken as they are.
+"""
+
+import json
+import math
+import re
+from typing import NamedTuple
+
+from pydantic import JsonValue
+
+from duckflow.llm.faults import Unusable
+
+MAX_BYTES = 2_000_000
+MAX_DEPTH = 64
+MAX_VALUES = 100_000
+MAX_NUMBER = 64
+
+JsonObject = dict[str, JsonValue]
+
+_SPACE = re.compile(r"[ \t\r\n]*+")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+_WORD = re.compile(r"[+-]?[\w$]++")
+_RAW_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_CONSTANTS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
+_STRINGS = json.JSONDecoder(strict=False)
+_CLOSER = {"{": "}", "[": "]"}
+
+
+class _Open(NamedTuple):
+    """An object or array that is being read."""
+
+    container: JsonObject | list[JsonValue]
+    closer: str
+
+
+def parse_object(text: str) -> JsonObject:
+    """The one object that `text` is, with nothing but white space around it."""
+    check_size(text)
+    text = text.removeprefix("\ufeff").strip()
+    if not text.startswith("{"):
+        raise Unusable(f"a JSON object must begin with {{, but this begins with {_snippet(text, 0)}")
+    value, end = read_object(text, 0)
+    if end < len(text):
+        raise Unusable(f"{_place(text, end)}: text goes on after the end of the object")
+    return value
+
+
+def check_size(text: str) -> None:
+    """Refuse what is too large to be read as JSON."""
+    size = len(text) if len(text) > MAX_BYTES else len(text.encode("utf-8", "surrogatepass"))
+    if size > MAX_BYTES:
+        raise Unusable(f"the JSON is too large: {size:,} bytes, at most {MAX_BYTES:,} are read")
+
+
+def read_object(text: str, start: int) -> tuple[JsonObject, int]:
+    """The object whose opening brace is at `start`, and the place after its closing brace."""
+    return _Reader(text, start).read()
+
+
+class _Reader:
+    """Walks over the text once. Nesting is a list, not recursion, so depth costs nothing."""
+
+    def __init__(self, text: str, start: int) -> None:
+        self._text = text
+        self._at = start
+        self._open: list[_Open] = []
+        self._values = 0
+
+    def read(self) -> tuple[JsonObject, int]:
+        whole: JsonObject = {}
+        self._enter(whole, "{")
+        while self._open:
+            self._advance(self._open[-1])
+        return whole, self._at
+
+    def _advance(self, now: _Open) -> None:
+        """Read the next member of the innermost container, or its end."""
+        if self._peek() == now.closer:
+            self._at += 1
+            self._open.pop()
+            return
+        if now.container:
+            self._comma(now)
+        if isinstance(now.container, dict):
+            key = self._key(now.container)
+            now.container[key] = self._value()
+        else:
+            now.container.append(self._value())
+
+    def _comma(self, now: _Open) -> None:
+        if self._peek() != ",":
+            problem = f'expected , or {now.closer} after a value (a quote inside a string is written \\")'
+            raise self._fault(problem)
+        comma = self._at
+        self._at += 1
+        if self._peek() == now.closer:
+            raise self._fault(f"a comma stands before the closing {now.closer}", comma)
+
+    def _key(self, members: JsonObject) -> str:
+        if self._peek() != '"':
+            raise self._fault('expected a key in double quotes (and no comments, "//" is not JSON)')
+        start = self._at
+        key = self._string()
+        if key in members:
+            raise self._fault(f"the key {_quote(key)} stands twice in the same object", start)
+        if self._peek() != ":":
+            raise self._fault(f"expected : after the key {_quote(key)}")
+        self._at += 1
+        return key
+
+    def _value(self) -> JsonValue:
+        first = self._peek()
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise self._fault(f"more than {MAX_VALUES:,} values")
+        if first == "{":
+            return self._enter({}, first)
+        if first == "[":
+            return self._enter([], first)
+        if first == '"':
+            return self._string()
+        return self._number_or_word()
+
+    def _enter(self, container: JsonObject | list[JsonValue], opener: str) -> JsonValue:
+        if len(self._open) >= MAX_DEPTH:
+            raise self._fault(f"nested deeper than {MAX_DEPTH} levels")
+        self._at += 1
+        self._open.append(_Open(container, _CLOSER[opener]))
+        return container
+
+    def _string(self) -> str:
+        start = self._at
+        try:
+            value, end = _STRINGS.raw_decode(self._text, start)
+        except json.JSONDecodeError as exc:
+            raise self._string_fault(exc) from exc
+        control = _RAW_CONTROL.search(self._text, start, end)
+        if control:
+            code = ord(control.group())
+            raise self._fault(f"a raw control character U+{code:04X} in a string", control.start())
+        if "\0" in value:
+            raise self._fault("a NUL character in a string", start)
+        if _SURROGATE.search(value):
+            raise self._fault("half of a surrogate pair in a string", start)
+        self._at = end
+        return value
+
+    def _string_fault(self, exc: json.JSONDecodeError) -> Unusable:
+        if exc.msg.startswith("Unterminated") or '"' not in self._text[exc.pos :]:
+            return self._fault("the text ends inside this string")
+        return self._fault("an invalid escape in a string (a backslash is written \\\\)", exc.pos)
+
+    def _number_or_word(self) -> JsonValue:
+        number = _NUMBER.match(self._text, self._at)
+        word = _WORD.match(self._text, self._at)
+        if number and (not word or number.end() >= word.end()):
+            value = self._number(number.group())
+            self._at = number.end()
+            return value
+        if not word:
+            raise self._fault("expected a value (strings are written in double quotes)")
+        if word.group() not in _CONSTANTS:
+            raise self._fault(f"{_quote(word.group())} is not a JSON value")
+        self._at = word.end()
+        return _CONSTANTS[word.group()]
+
+    def _number(self, digits: str) -> int | float:
+        if len(digits) > MAX_NUMBER:
+            raise self._fault(f"a number of {len(digits):,} characters")
+        if digits.lstrip("-").isdecimal():
+            return int(digits)
+        value = float(digits)
+        if not math.isfinite(value):
+            raise self._fault(f"the number {digits} is too large")
+        return value
+
+    def _peek(self) -> str:
+        """The next character that is not white space."""
+        space = _SPACE.match(self._text, self._at)
+        self._at = space.end() if space else self._at
+        if self._at >= len(self._text):
+            raise self._fault("the text ends before the object does")
+        return self._text[self._at]
+
+    def _fault(self, problem: str, at: int | None = None) -> Unusable:
+        where = self._at if at is None else at
+        return Unusable(f"{_place(self._text, where)}: {problem}")
+
+
+def _place(text: str, at: int) -> str:
+    line = text.count("\n", 0, at) + 1
+    column = at - (text.rfind("\n", 0, at) + 1) + 1
+    return f"line {line}, column {column}, at {_snippet(text, at)}"
+
+
+def _snippet(text: str, at: int) -> str:
+    return _quote(text[at : at + 30]) if at < len(text) else "the end"
+
+
+def _quote(text: str) -> str:
+    return repr(text[:30])

@@ -1,0 +1,45 @@
+"""The three tiers: which model serves which kind of thinking. One model serves all where only one is set."""
+
+from collections.abc import Awaitable, Callable
+
+from duckflow.config.settings import LlmSettings
+from duckflow.domain.model import TierName
+from duckflow.domain.ports import ModelClient
+
+Open = Callable[[str], Awaitable[ModelClient]]
+
+
+def tier_names(settings: LlmSettings, default: str) -> dict[TierName, str]:
+    """The model of each tier; `default` where neither the tier nor `model` is set."""
+    common = settings.model or default
+    return {
+        "creative": settings.creative or common,
+        "fast": settings.fast or common,
+        "evaluator": settings.evaluator or common,
+    }
+
+
+class Tiers:
+    """Clients by tier, opened when first needed, shared where tiers name the same model."""
+
+    def __init__(self, names: dict[TierName, str], open_client: Open) -> None:
+        self._names = names
+        self._open = open_client
+        self._clients: dict[str, ModelClient] = {}
+
+    def name(self, tier: TierName) -> str:
+        """The name of the model that serves a tier."""
+        return self._names[tier]
+
+    async def client(self, tier: TierName) -> ModelClient:
+        """The client that serves a tier."""
+        name = self._names[tier]
+        if name not in self._clients:
+            self._clients[name] = await self._open(name)
+        return self._clients[name]
+
+    async def aclose(self) -> None:
+        """Close what was opened."""
+        for client in self._clients.values():
+            await client.aclose()
+        self._clients.clear()

@@ -1,0 +1,106 @@
+"""What is known of a model before it is asked: its window, and whether it is small."""
+
+import re
+from collections.abc import Mapping
+
+from duckflow.config.settings import LlmSettings
+from duckflow.domain.model import ModelTraits
+from duckflow.llm.endpoints import Endpoint
+from duckflow.llm.probes import Meta, Served, list_served, list_tags
+
+PROBE_TIMEOUT_S = 1.0
+SMALL_PARAMETERS = 9e9
+DEFAULT_WINDOW = 32_768
+OLLAMA_WINDOW = 8192
+"""Ollama cuts longer prompts without a word, unless its user gave it a larger window."""
+
+WINDOWS = (
+    ("claude-2", 100_000),
+    ("claude-3", 200_000),
+    ("claude-haiku-4", 200_000),
+    ("claude-opus-4-5", 200_000),
+    ("claude-sonnet-4-5", 200_000),
+    ("claude-sonnet-4-0", 200_000),
+    ("claude-opus-4-0", 200_000),
+    ("claude-opus-4-1", 200_000),
+    ("claude-", 1_000_000),
+    ("gpt-3.5", 16_385),
+    ("gpt-4.1", 1_000_000),
+    ("gpt-4o", 128_000),
+    ("gpt-4-turbo", 128_000),
+    ("gpt-4", 8192),
+    ("gpt-oss", 131_072),
+    ("gpt-5.4-", 400_000),
+    ("gpt-5.4", 1_000_000),
+    ("gpt-5.5", 1_000_000),
+    ("gpt-5.6", 1_000_000),
+    ("gpt-5", 400_000),
+    ("gpt-", 1_000_000),
+    ("o1", 128_000),
+    ("o3", 200_000),
+    ("o4", 200_000),
+    ("gemini-", 1_000_000),
+    ("codestral", 256_000),
+    ("devstral", 131_072),
+    ("magistral", 40_000),
+    ("ministral", 131_072),
+    ("mistral-", 131_072),
+    ("llama-3.", 131_072),
+    ("qwen3", 131_072),
+    ("kimi-k2", 131_072),
+    ("deepseek-", 128_000),
+)
+"""Tokens by the beginning of a name; the first that fits counts. On the safe side where a family differs."""
+
+_SIZE = re.compile(r"(?<![a-z0-9.])e?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
+_UNITS = {"b": 1e9, "m": 1e6}
+
+
+def parameters_in(name: str) -> float | None:
+    """The number of parameters a name gives away, such as 1.5b; the largest, if there are several."""
+    sizes = [float(number) * _UNITS[unit] for number, unit in _SIZE.findall(name.lower())]
+    return max(sizes, default=None)
+
+
+def window_of(name: str) -> int:
+    """The window of a provider's model, by its name."""
+    base = name.rpartition("/")[2].lower()
+    return next((window for start, window in WINDOWS if base.startswith(start)), DEFAULT_WINDOW)
+
+
+async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[str, str]) -> ModelTraits:
+    """Traits by setting, then by name, then by what the user's own server says of itself."""
+    window, parameters = window_of(endpoint.model), parameters_in(endpoint.model)
+    if endpoint.provider.name == "ollama":
+        window = _number(env.get("OLLAMA_CONTEXT_LENGTH", "")) or OLLAMA_WINDOW
+        if parameters is None and settings.small == "auto":
+            parameters = await _size_in_ollama(endpoint)
+    elif endpoint.own and endpoint.provider.wire == "openai":
+        served = await _served(endpoint)
+        meta = served.meta or Meta()
+        window = meta.n_ctx or served.max_model_len or DEFAULT_WINDOW
+        parameters = parameters or meta.n_params
+    small = parameters is not None and parameters <= SMALL_PARAMETERS
+    return ModelTraits(
+        name=endpoint.name,
+        window=window,
+        small=small if settings.small == "auto" else settings.small,
+        native_tools=settings.native_tools,
+    )
+
+
+async def _served(endpoint: Endpoint) -> Served:
+    """What the server says of the model, or of the only one it has."""
+    served = await list_served(endpoint, PROBE_TIMEOUT_S)
+    named = [model for model in served if model.id == endpoint.model]
+    return next(iter([*named, *served]), Served())
+
+
+async def _size_in_ollama(endpoint: Endpoint) -> float | None:
+    names = (endpoint.model, f"{endpoint.model}:latest")
+    tags = await list_tags(endpoint, PROBE_TIMEOUT_S)
+    return next((parameters_in(tag.details.parameter_size) for tag in tags if tag.name in names), None)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

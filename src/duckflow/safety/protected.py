@@ -1,0 +1,174 @@
+"""Names that are never touched without a question, and those that are never touched (as data)."""
+
+import re
+from collections.abc import Iterable
+from fnmatch import translate
+from typing import Literal
+
+from duckflow.safety.paths import fold
+
+Protection = Literal["none", "asks", "denied"]
+
+STRENGTH: dict[Protection, int] = {"none": 0, "asks": 1, "denied": 2}
+
+ASKS: dict[str, tuple[str, ...]] = {
+    "version control": (
+        ".git",
+        "git~[0-9]",
+        ".gitmodules",
+        ".gitconfig",
+        ".config/git",
+        ".hg",
+        ".svn",
+        ".jj",
+    ),
+    "shell start-up": (
+        ".profile",
+        ".bash_*",
+        ".bashrc",
+        ".zshrc",
+        ".zshenv",
+        ".zprofile",
+        ".zlogin",
+        ".zlogout",
+        ".kshrc",
+        ".cshrc",
+        ".tcshrc",
+        ".login",
+        ".logout",
+        ".inputrc",
+        ".xprofile",
+        ".xinitrc",
+        ".pam_environment",
+        ".config/fish",
+        ".config/autostart",
+        ".config/systemd",
+    ),
+    "editor configuration": (
+        ".vscode",
+        ".idea",
+        ".zed",
+        ".fleet",
+        ".devcontainer",
+        ".devcontainer.json",
+        "*.code-workspace",
+        ".vim",
+        ".vimrc",
+        ".gvimrc",
+        ".exrc",
+        ".nvimrc",
+        ".nvim.lua",
+        ".config/nvim",
+        ".emacs",
+        ".emacs.d",
+        ".dir-locals.el",
+        ".dir-locals-2.el",
+    ),
+    "continuous integration and hooks": (
+        ".github",
+        ".gitlab-ci.y*ml",
+        ".gitlab",
+        ".circleci",
+        ".travis.y*ml",
+        ".appveyor.y*ml",
+        "appveyor.y*ml",
+        "azure-pipelines.y*ml",
+        "bitbucket-pipelines.y*ml",
+        ".buildkite",
+        ".drone.y*ml",
+        ".woodpecker*",
+        "jenkinsfile",
+        ".husky",
+        ".pre-commit-config.y*ml",
+        "lefthook.y*ml",
+        ".lefthook.y*ml",
+    ),
+    "other agents and MCP": (
+        ".mcp.json",
+        "mcp.json",
+        "mcp_config.json",
+        "claude_desktop_config.json",
+        ".claude",
+        ".claude.json",
+        ".codex",
+        ".cursor",
+        ".gemini",
+        ".windsurf",
+        ".continue",
+    ),
+    "keys and secrets": (
+        ".env*",
+        "*.env",
+        ".ssh",
+        ".gnupg",
+        ".aws",
+        ".azure",
+        ".kube",
+        ".docker",
+        ".config/gcloud",
+        ".netrc",
+        "_netrc",
+        ".npmrc",
+        ".yarnrc*",
+        ".pypirc",
+        ".git-credentials",
+        ".pgpass",
+        ".my.cnf",
+        ".vault-token",
+        "id_rsa*",
+        "id_dsa*",
+        "id_ecdsa*",
+        "id_ed25519*",
+        "*.pem",
+        "*.key",
+        "*.p12",
+        "*.pfx",
+        "*.jks",
+        "*.keystore",
+        "*.kdbx",
+        "*.ppk",
+    ),
+}
+"""Globs over one name, or plain names that follow each other; each holds for everything below, too."""
+
+DENIED: tuple[str, ...] = ("duckflow.toml",)
+"""Duckflow's own configuration in a project; its folders are given to the workspace as denied roots."""
+
+
+def _one_name(patterns: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(translate(pattern) for pattern in patterns if "/" not in pattern))
+
+
+_ASKING = tuple(pattern for patterns in ASKS.values() for pattern in patterns)
+_ASKING_NAME = _one_name(_ASKING)
+_ASKING_CHAINS = tuple(tuple(pattern.split("/")) for pattern in _ASKING if "/" in pattern)
+_DENIED_NAME = _one_name(DENIED)
+
+
+def protection_of(path: str) -> Protection:
+    """How a path relative to the workspace is protected by its names."""
+    names = folded(path)
+    if any(_DENIED_NAME.match(name) for name in names):
+        return "denied"
+    if any(_ASKING_NAME.match(name) for name in names):
+        return "asks"
+    asks = any(
+        names[start : start + len(chain)] == chain for chain in _ASKING_CHAINS for start in range(len(names))
+    )
+    return "asks" if asks else "none"
+
+
+def strongest(*protections: Protection) -> Protection:
+    """The strongest of several protections."""
+    return max(protections, key=lambda protection: STRENGTH[protection])
+
+
+def within(path: str, folder: str) -> bool:
+    """Whether an absolute path is `folder` or below it, compared as carelessly as names are."""
+    above = folded(folder)
+    return folded(path)[: len(above)] == above
+
+
+def folded(path: str) -> tuple[str, ...]:
+    """The names of a path, ready to be compared."""
+    return tuple(fold(name) for name in path.split("/") if name)

@@ -1,0 +1,86 @@
+"""Listing what lies in a folder, level by level, following no link, within a count and a depth."""
+
+import os
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from duckflow.safety.atomic import is_temporary
+
+Kind = Literal["file", "folder", "link", "other"]
+
+_READ_AT_MOST = 100_000  # names of one folder
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing in a folder. `size` is that of a file. There may be very many, so no pydantic."""
+
+    path: str
+    kind: Kind
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What was found, in order of path; `complete` is False where a cap ended it."""
+
+    entries: tuple[Entry, ...]
+    complete: bool = True
+
+
+def list_tree(
+    open_folder: Callable[[str], int], start: str, *, depth: int, limit: int, skip: Collection[str] = ()
+) -> Listing:
+    """The tree below `start`, nearest levels first when `limit` cuts it; names in `skip` are left out."""
+    found = _read(open_folder(start), start, skip)
+    level = [entry.path for entry in found if entry.kind == "folder"]
+    for _ in range(depth - 1):
+        below: list[str] = []
+        for folder in level:
+            if len(found) > limit:
+                break
+            entries = _read_if_there(open_folder, folder, skip)
+            found.extend(entries)
+            below.extend(entry.path for entry in entries if entry.kind == "folder")
+        level = below
+    return Listing(entries=_sorted(found[:limit]), complete=len(found) <= limit)
+
+
+def _read_if_there(open_folder: Callable[[str], int], folder: str, skip: Collection[str]) -> list[Entry]:
+    try:
+        return _read(open_folder(folder), folder, skip)
+    except OSError:
+        return []  # removed meanwhile, or closed to us: the rest of the list is still true
+
+
+def _read(opened: int, folder: str, skip: Collection[str]) -> list[Entry]:
+    prefix = "" if folder == "." else folder + "/"
+    try:
+        with os.scandir(opened) as scanned:
+            wanted = (entry for entry in scanned if entry.name not in skip and not is_temporary(entry.name))
+            entries = [_entry(prefix, entry) for entry in islice(wanted, _READ_AT_MOST)]
+    finally:
+        os.close(opened)
+    return sorted(entries, key=lambda entry: entry.path)
+
+
+def _entry(prefix: str, entry: "os.DirEntry[str]") -> Entry:
+    kind: Kind = "other"
+    size = 0
+    if entry.is_symlink():
+        kind = "link"
+    elif entry.is_dir(follow_symlinks=False):
+        kind = "folder"
+    elif entry.is_file(follow_symlinks=False):
+        kind = "file"
+        try:
+            size = entry.stat(follow_symlinks=False).st_size
+        except OSError:
+            size = 0  # removed meanwhile
+    return Entry(path=prefix + entry.name, kind=kind, size=size)
+
+
+def _sorted(entries: list[Entry]) -> tuple[Entry, ...]:
+    return tuple(sorted(entries, key=lambda entry: entry.path.split("/")))

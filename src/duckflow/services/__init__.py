@@ -1,0 +1,1 @@
+"""What a model is asked for: prompt in, typed answer out."""

@@ -1,0 +1,62 @@
+"""What to do next: the one question asked in every loop, in full or in the compact form small models need."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from duckflow.domain.decision import Decision, Operation
+from duckflow.domain.events import Glimpse
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import ChatMessage, Usage
+from duckflow.domain.ports import ModelClient
+from duckflow.domain.state import AgentState
+from duckflow.llm.answers import ask
+from duckflow.prompts.decision import decision_request
+
+OnGlimpse = Callable[[Glimpse], None]
+Check = Callable[[Decision], str | None]
+
+
+class Call(Frozen):
+    """One model call that was made: what for, and what it used."""
+
+    output: str
+    tokens: Usage
+
+
+class Decided(Frozen):
+    """A decision, the words it was made in, and the calls it took."""
+
+    decision: Decision
+    exchange: tuple[ChatMessage, ...]
+    calls: tuple[Call, ...]
+
+
+class Decider(Protocol):
+    """Asks a model for the next Decision."""
+
+    async def decide(self, state: AgentState, on_glimpse: OnGlimpse) -> Decided:
+        """The next decision in this state."""
+        ...
+
+
+class FullDecider:
+    """For models with room and sense: the whole Decision in one answer."""
+
+    def __init__(
+        self, client: ModelClient, operations: Sequence[Operation], rules: str, check: Check
+    ) -> None:
+        self._client = client
+        self._operations = operations
+        self._rules = rules
+        self._check = check
+
+    async def decide(self, state: AgentState, on_glimpse: OnGlimpse) -> Decided:
+        """The next decision in this state."""
+        request = decision_request(state, self._client.traits, self._operations, self._rules)
+        answer = await ask(self._client, request, Decision, on_glimpse, self._check)
+        said = ChatMessage(role="assistant", text=answer.text)
+        return Decided(
+            decision=answer.value,
+            exchange=(said,),
+            calls=(Call(output="Decision", tokens=answer.usage),),
+        )

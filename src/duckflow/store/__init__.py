@@ -1,0 +1,1 @@
+"""What outlives the process: events and sessions in one SQLite file."""

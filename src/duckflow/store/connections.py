@@ -1,0 +1,64 @@
+"""A connection as every part of the store wants it: durable, patient, to a sound file with all tables."""
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from duckflow.store.failures import is_damage
+from duckflow.store.migrations import migrate
+
+Check = Literal["quick_check", "integrity_check"] | None
+
+
+class Damaged(Exception):
+    """The content of the file is broken."""
+
+
+def connect(path: Path, patience_s: float, *, check: Check = None) -> sqlite3.Connection:
+    """Open the file and bring its tables up to date; raises Damaged where it turns out broken."""
+    connection = sqlite3.connect(path, timeout=patience_s, isolation_level=None, check_same_thread=False)
+    try:
+        with _damage_told():
+            _set_up(connection)
+            _check(connection, check)
+            migrate(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextmanager
+def _damage_told() -> Generator[None]:
+    try:
+        yield
+    except UnicodeDecodeError as exc:  # SQLite's own message quotes the broken text
+        raise Damaged from exc
+    except sqlite3.DatabaseError as exc:
+        if is_damage(exc) or "unsupported file format" in str(exc):
+            raise Damaged from exc
+        raise
+
+
+def _text(stored: bytes) -> str:
+    """A byte that went bad spoils its own letter, not the whole list."""
+    return stored.decode("utf-8", "replace")
+
+
+def _check(connection: sqlite3.Connection, check: Check) -> None:
+    if check is None:
+        return
+    finding = connection.execute(f"PRAGMA {check}(1)").fetchone()[0]
+    if finding != "ok":
+        raise Damaged(finding)
+
+
+def _set_up(connection: sqlite3.Connection) -> None:
+    """WAL lets others read while one writes; FULL makes a commit outlive a power cut."""
+    connection.text_factory = _text
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA secure_delete = ON")

@@ -1,0 +1,96 @@
+"""The one SQLite file: private, durable, checked at open, mended where it was damaged."""
+
+import sqlite3
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from duckflow.domain.errors import UserError
+from duckflow.domain.events import ErrorReported
+from duckflow.store.connections import Check, Damaged, connect
+from duckflow.store.failures import is_damage, translated
+from duckflow.store.opening import alone, beside, make_private
+from duckflow.store.recovery import recover
+from duckflow.store.transactions import transaction
+
+CHEAP_CHECK = 10_000_000
+"""Bytes up to which a file is checked at every open; about 1 ms for each million was measured."""
+
+PATIENCE_S = 10.0
+"""How long to wait for another process that is writing."""
+
+
+class Database:
+    """Opened once a process; may be used from any thread. `notices` say what happened at the opening."""
+
+    def __init__(self, path: Path, *, patience_s: float = PATIENCE_S) -> None:
+        self._path = path
+        self._lock = threading.RLock()
+        self._doubt = beside(path, "-doubt")
+        self.notices: tuple[ErrorReported, ...] = ()
+        with translated(path):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with alone(path, patience_s):
+                self._connection = self._open(patience_s)
+                self._identity = _identity(path)
+
+    def _open(self, patience_s: float) -> sqlite3.Connection:
+        make_private(self._path)
+        try:
+            connection = connect(self._path, patience_s, check=self._check_due())
+        except Damaged:
+            self.notices = (recover(self._path),)
+            connection = connect(self._path, patience_s)
+        self._doubt.unlink(missing_ok=True)
+        return connection
+
+    def _check_due(self) -> Check:
+        """All of it after a failure; else quickly where it was not closed (or is in use), or where that is cheap."""
+        if self._doubt.exists():
+            return "integrity_check"
+        log = beside(self._path, "-wal")
+        unclean = log.exists() and log.stat().st_size > 0
+        return "quick_check" if unclean or self._path.stat().st_size <= CHEAP_CHECK else None
+
+    @contextmanager
+    def read(self) -> Generator[sqlite3.Connection]:
+        """One consistent view, whatever others write meanwhile."""
+        with self._lock, translated(self._path), self._watched(), transaction(self._connection, "DEFERRED"):
+            yield self._connection
+
+    @contextmanager
+    def write(self) -> Generator[sqlite3.Connection]:
+        """All of the changes made in the block, durably, or none."""
+        with self._lock, translated(self._path), self._watched(), transaction(self._connection):
+            yield self._connection
+
+    @contextmanager
+    def _watched(self) -> Generator[None]:
+        """Write only to the file others will read, and have it checked next time if it turns out broken."""
+        if _identity(self._path) != self._identity:
+            raise UserError("store.moved", path=str(self._path))
+        try:
+            yield
+        except sqlite3.DatabaseError as exc:
+            if is_damage(exc):
+                self._doubt.touch(mode=0o600)
+            raise
+
+    def fold_log(self) -> None:
+        """Move what the log holds into the file, as far as no one else is using it."""
+        with self._lock, translated(self._path):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Give the file back; the last one to close it folds its log in."""
+        with self._lock:
+            self._connection.close()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_dev, status.st_ino

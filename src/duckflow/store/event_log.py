@@ -1,0 +1,79 @@
+"""The event log in SQLite: what `append` returned survives a kill, and `load` gives it back."""
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from duckflow.domain.errors import UserError
+from duckflow.domain.events import Event, Recorded
+from duckflow.store.database import Database
+from duckflow.store.event_rows import decode, encode
+from duckflow.store.summaries import note
+
+_LAST = "SELECT coalesce(max(seq), 0) FROM events WHERE session_id = ?"
+_INSERT = "INSERT INTO events (session_id, seq, at, type, body) VALUES (?, ?, ?, ?, ?)"
+_SELECT = "SELECT seq, at, type, body FROM events WHERE session_id = ? ORDER BY seq"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class SqliteEventLog:
+    """Implements the EventLog port. A session has one writer: a session that exists is loaded before it is
+    appended to, and if someone else appended since, nothing is written."""
+
+    def __init__(self, path: Path, clock: Callable[[], datetime] = _now) -> None:
+        self.database = Database(path)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._last: dict[str, int] = {}
+
+    def append(self, session_id: str, events: Sequence[Event]) -> Sequence[Recorded]:
+        """Store all of them durably, in order, or none. What comes back is what `load` will give."""
+        if not events:
+            return ()
+        bodies = [encode(event) for event in events]
+        stored = [decode(body) for body in bodies]
+        with self._lock:
+            last = self._last.get(session_id, 0)
+            at = self._clock().astimezone(UTC)
+            recorded = [
+                Recorded(seq=seq, at=at, event=event) for seq, event in enumerate(stored, start=last + 1)
+            ]
+            self._store(session_id, recorded, bodies)
+            self._last[session_id] = recorded[-1].seq
+        return recorded
+
+    def _store(self, session_id: str, recorded: Sequence[Recorded], bodies: Sequence[str]) -> None:
+        times = [one.at.isoformat() for one in recorded]
+        rows = [
+            (session_id, one.seq, at, one.event.type, body)
+            for one, at, body in zip(recorded, times, bodies, strict=True)
+        ]
+        with self.database.write() as connection:
+            (stored,) = connection.execute(_LAST, (session_id,)).fetchone()
+            if stored != recorded[0].seq - 1:
+                raise UserError("store.session_busy", session=session_id)
+            note(connection, session_id, times, [one.event for one in recorded])
+            connection.executemany(_INSERT, rows)
+
+    def load(self, session_id: str) -> Sequence[Recorded]:
+        """Every event of the session, oldest first; none for a session that does not exist."""
+        with self._lock, self.database.read() as connection:
+            rows = connection.execute(_SELECT, (session_id,)).fetchall()
+            recorded = [_recorded(session_id, *row) for row in rows]
+            self._last[session_id] = recorded[-1].seq if recorded else 0
+        return recorded
+
+    def close(self) -> None:
+        """Give the file back."""
+        self.database.close()
+
+
+def _recorded(session_id: str, seq: int, at: str, kind: str, body: str) -> Recorded:
+    try:
+        return Recorded(seq=seq, at=datetime.fromisoformat(at), event=decode(body))
+    except ValueError as exc:
+        raise UserError("store.session_unreadable", session=session_id, seq=seq, type=kind) from exc

@@ -1,0 +1,59 @@
+"""What can go wrong with the file, as errors the user can act on; translated here and nowhere else."""
+
+import errno
+import sqlite3
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from duckflow.domain.errors import UserError
+
+_PRIMARY = 0xFF
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_BY_CODE = {
+    sqlite3.SQLITE_FULL: "store.disk_full",
+    sqlite3.SQLITE_READONLY: "store.read_only",
+    sqlite3.SQLITE_CANTOPEN: "store.read_only",
+    sqlite3.SQLITE_PERM: "store.read_only",
+    sqlite3.SQLITE_BUSY: "store.locked",
+    sqlite3.SQLITE_LOCKED: "store.locked",
+    sqlite3.SQLITE_PROTOCOL: "store.locked",
+    sqlite3.SQLITE_IOERR: "store.disk_error",
+    sqlite3.SQLITE_CORRUPT: "store.damaged",
+    sqlite3.SQLITE_NOTADB: "store.damaged",
+}
+_BY_ERRNO = {
+    errno.ENOSPC: "store.disk_full",
+    errno.EDQUOT: "store.disk_full",
+    errno.EACCES: "store.read_only",
+    errno.EPERM: "store.read_only",
+    errno.EROFS: "store.read_only",
+    errno.EISDIR: "store.read_only",
+    errno.ENOTDIR: "store.read_only",
+    errno.EEXIST: "store.read_only",
+}
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether the file's content is broken, and not only out of reach."""
+    return _code(error) in _DAMAGE
+
+
+@contextmanager
+def translated(path: Path) -> Generator[None]:
+    """Errors of SQLite and the system as sentences for the user; a mistake of ours passes as it is."""
+    try:
+        yield
+    except sqlite3.Error as exc:
+        key = _BY_CODE.get(_code(exc))
+        if key is None:
+            raise
+        raise UserError(key, path=str(path), reason=str(exc)) from exc
+    except OSError as exc:
+        key = _BY_ERRNO.get(exc.errno or 0, "store.disk_error")
+        raise UserError(key, path=str(path), reason=exc.strerror or str(exc)) from exc
+
+
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's code without its detail; errors the module itself raises have none."""
+    return getattr(error, "sqlite_errorcode", -1) & _PRIMARY

@@ -1,0 +1,49 @@
+"""Around the opening of the file: private from its first byte, one opener at a time, signs of a bad end."""
+
+import fcntl
+import os
+import sqlite3
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+_PAUSE_S = 0.02
+
+
+def beside(path: Path, suffix: str) -> Path:
+    """The file that belongs to this one, as SQLite names its own."""
+    return path.with_name(path.name + suffix)
+
+
+def make_private(path: Path) -> None:
+    """Create the file, or close it to others. SQLite gives the files beside it the same mode."""
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "rb") as file:
+        if os.fstat(file.fileno()).st_mode & 0o077:
+            os.fchmod(file.fileno(), 0o600)
+
+
+@contextmanager
+def alone(path: Path, patience_s: float) -> Generator[None]:
+    """Hold off all others who want to open, check or mend this file."""
+    lock = os.open(beside(path, "-lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        _wait_for(lock, patience_s)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _wait_for(lock: int, patience_s: float) -> None:
+    end = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            if time.monotonic() >= end:
+                busy = sqlite3.OperationalError("another process is opening the file")
+                busy.sqlite_errorcode = sqlite3.SQLITE_BUSY
+                raise busy from exc
+            time.sleep(_PAUSE_S)
+        else:
+            return

@@ -1,0 +1,91 @@
+"""The sessions there are: list them, find one, delete one."""
+
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from duckflow.domain.errors import UserError
+from duckflow.domain.frozen import Frozen
+from duckflow.store.database import Database
+
+_SELECT = "SELECT id, workspace, title, created, updated, events, outcome FROM sessions"
+
+
+class SessionSummary(Frozen):
+    """A session in one line. `outcome` is that of its last request that ended, None before the first."""
+
+    id: str
+    workspace: str
+    title: str
+    created: datetime
+    updated: datetime
+    events: int
+    outcome: str | None
+
+
+class Sessions:
+    """The sessions of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def listed(self, workspace: str | None = None) -> Sequence[SessionSummary]:
+        """All sessions, or those of one workspace; the one used last comes first."""
+        query = f"{_SELECT} WHERE ?1 IS NULL OR workspace = ?1 ORDER BY latest DESC"
+        with self._database.read() as connection:
+            return [_summary(row) for row in connection.execute(query, (workspace,))]
+
+    def latest(self, workspace: str) -> SessionSummary | None:
+        """The session used last in a workspace, if there is one."""
+        query = f"{_SELECT} WHERE workspace = ? ORDER BY latest DESC LIMIT 1"
+        with self._database.read() as connection:
+            row = connection.execute(query, (workspace,)).fetchone()
+        return _summary(row) if row else None
+
+    def find(self, wanted: str) -> str:
+        """The whole id of the session with this id, or of the only one whose id begins so."""
+        return self.show(wanted).id
+
+    def show(self, wanted: str) -> SessionSummary:
+        """The session with this id, or the only one whose id begins so."""
+        with self._database.read() as connection:
+            return _find(connection, wanted)
+
+    def delete(self, wanted: str) -> SessionSummary:
+        """Delete a session and all its events, and overwrite what they said. Returns what it was."""
+        with self._database.write() as connection:
+            found = _find(connection, wanted)
+            connection.execute("DELETE FROM sessions WHERE id = ?", (found.id,))
+        self._database.fold_log()
+        return found
+
+
+def _find(connection: sqlite3.Connection, wanted: str) -> SessionSummary:
+    query = f"{_SELECT} WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id != ?1 LIMIT 2"
+    found = [_summary(row) for row in connection.execute(query, (wanted,))] if wanted else []
+    if not found:
+        raise UserError("store.no_session", session=wanted)
+    if len(found) > 1 and found[0].id != wanted:
+        raise UserError("store.ambiguous_session", session=wanted)
+    return found[0]
+
+
+def _summary(row: tuple[str, str, str, str, str, int, str | None]) -> SessionSummary:
+    session_id, workspace, title, created, updated, events, outcome = row
+    return SessionSummary(
+        id=session_id,
+        workspace=workspace,
+        title=title,
+        created=_time(created),
+        updated=_time(updated),
+        events=events,
+        outcome=outcome,
+    )
+
+
+def _time(stored: str) -> datetime:
+    """A date that went bad must not hide the session."""
+    try:
+        return datetime.fromisoformat(stored)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)

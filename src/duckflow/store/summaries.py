@@ -1,0 +1,49 @@
+"""One line about each session, kept up to date with every event that is stored."""
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from duckflow.domain.events import Event, RequestFinished, SessionStarted, UserMessage
+from duckflow.domain.text import cut
+
+TITLE_LENGTH = 60
+
+_NOTE = """
+INSERT INTO sessions (id, workspace, title, created, updated, events, outcome, latest)
+VALUES (:id, :workspace, :title, :first, :last, :count, :outcome, 0)
+ON CONFLICT (id) DO UPDATE SET
+    workspace = CASE excluded.workspace WHEN '' THEN workspace ELSE excluded.workspace END,
+    title = CASE title WHEN '' THEN excluded.title ELSE title END,
+    updated = excluded.updated,
+    events = events + excluded.events,
+    outcome = coalesce(excluded.outcome, outcome)
+"""
+# A counter, not the clock, says which session was the last: clocks are set back.
+_LATEST = "UPDATE sessions SET latest = (SELECT max(latest) + 1 FROM sessions) WHERE id = ?"
+
+
+def note(
+    connection: sqlite3.Connection, session_id: str, times: Sequence[str], events: Iterable[Event]
+) -> None:
+    """Add events, stored at `times`, to the line of their session."""
+    line: dict[str, str | int | None] = {
+        "id": session_id,
+        "workspace": "",
+        "title": "",
+        "first": times[0],
+        "last": times[-1],
+        "count": len(times),
+        "outcome": None,
+    }
+    for event in events:
+        match event:
+            case SessionStarted():
+                line["workspace"] = event.workspace
+            case UserMessage():
+                line["title"] = line["title"] or cut(" ".join(event.text.split()), TITLE_LENGTH)
+            case RequestFinished():
+                line["outcome"] = event.outcome
+            case _:
+                pass
+    connection.execute(_NOTE, line)
+    connection.execute(_LATEST, (session_id,))

@@ -1,0 +1,91 @@
+"""The catalogue of operations: what there is, what it takes, and whether a model's call fits."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from duckflow.domain.decision import Action
+from duckflow.domain.errors import ToolError
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import JsonSchema
+from duckflow.safety.policy import Effect
+from duckflow.tools.arguments import argument_schema, parse_arguments, signature
+
+
+class ToolResult(Frozen):
+    """What a tool did. `text` is for the model, `path` the file it speaks of, `changed` what differs now."""
+
+    text: str
+    path: str | None = None
+    changed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """One operation. `run`, `preview` and `targets` take a valid instance of `args`."""
+
+    operation: str
+    args: type[Frozen]
+    summary: str
+    """One line for the prompt that names each argument."""
+    effect: Effect
+    run: Callable[[Any], Awaitable[ToolResult]]
+    preview: Callable[[Any], Awaitable[str]]
+    """What would change, whole: a difference in the usual format, empty for what only reads."""
+    targets: Callable[[Any], tuple[str, ...]]
+    """The paths it touches, as the model wrote them."""
+
+    @property
+    def name(self) -> str:
+        """The operation without its family."""
+        return self.operation.rpartition(".")[2]
+
+    @property
+    def line(self) -> str:
+        """The operation as a prompt shows it."""
+        return f"{self.operation}({signature(self.args)}): {self.summary}"
+
+    def schema(self) -> JsonSchema:
+        """The JSON schema of its arguments."""
+        return argument_schema(self.args)
+
+
+class Catalogue:
+    """The operations a model may name."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self.tools = tuple(tools)
+        self._by_operation = {tool.operation: tool for tool in self.tools}
+        if len(self._by_operation) != len(self.tools):
+            raise ValueError("two tools have the same operation")
+
+    def get(self, operation: str) -> Tool:
+        """The tool of an operation; its bare name will do where only one family has it."""
+        wanted = operation.strip()
+        if found := self._by_operation.get(wanted):
+            return found
+        bare = [tool for tool in self.tools if tool.name == wanted]
+        if len(bare) == 1:
+            return bare[0]
+        if bare:
+            listed = ", ".join(tool.operation for tool in bare)
+            raise ToolError(f"The operation {wanted} is one of several: {listed}. Write it in full.")
+        raise ToolError(f"There is no operation {wanted[:100]}. {self._nearest(wanted)}")
+
+    def validate(self, action: Action) -> tuple[Tool, Frozen]:
+        """The tool an action names and its arguments, or a ToolError that lists what is wrong with them."""
+        tool = self.get(action.operation)
+        return tool, parse_arguments(tool.operation, tool.args, action.args)
+
+    def operations(self) -> tuple[str, ...]:
+        """One line for each operation, as a prompt shows them."""
+        return tuple(tool.line for tool in self.tools)
+
+    def _nearest(self, wanted: str) -> str:
+        names = {tool.name: tool.operation for tool in self.tools}
+        close = get_close_matches(wanted, self._by_operation, n=1, cutoff=0.6)
+        close = close or [names[name] for name in get_close_matches(wanted.rpartition(".")[2], names, n=1)]
+        if close:
+            return f"The nearest is {close[0]}."
+        return f"There are: {', '.join(self._by_operation)}."

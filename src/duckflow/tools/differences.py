@@ -1,0 +1,65 @@
+"""What changes between two texts, as a difference in the usual unified format, whole."""
+
+from collections.abc import Iterator
+from difflib import unified_diff
+from typing import NamedTuple
+
+_CONTEXT = 3
+_TOO_MANY = 4_000_000  # pairs of lines; past it the comparison takes longer than anyone waits
+_NO_NEWLINE = "\\ No newline at end of file\n"
+
+
+class LineCounts(NamedTuple):
+    """How many lines came and went."""
+
+    added: int
+    removed: int
+
+
+def unified(path: str, before: str | None, after: str | None) -> str:
+    """The difference; None stands for a file that is not there. Empty where nothing changes."""
+    if before == after:
+        return ""
+    names = ("/dev/null" if before is None else f"a/{path}", "/dev/null" if after is None else f"b/{path}")
+    lines = (
+        f"--- {names[0]}\n",
+        f"+++ {names[1]}\n",
+        *_hunks(split_lines(before or ""), split_lines(after or "")),
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in lines)
+
+
+def count_lines(before: str, after: str) -> LineCounts:
+    """Lines added and removed."""
+    hunks = list(_hunks(split_lines(before), split_lines(after)))
+    return LineCounts(
+        sum(line.startswith("+") for line in hunks), sum(line.startswith("-") for line in hunks)
+    )
+
+
+def split_lines(text: str) -> list[str]:
+    """The lines with their line feeds; the last one may have none."""
+    pieces = text.split("\n")
+    last = pieces.pop()
+    return [f"{piece}\n" for piece in pieces] + ([last] if last else [])
+
+
+def _hunks(before: list[str], after: list[str]) -> Iterator[str]:
+    if _hard(before, after):
+        yield f"@@ -1,{len(before)} +1,{len(after)} @@\n"
+        yield from (f"-{line}" for line in before)
+        yield from (f"+{line}" for line in after)
+        return
+    yield from list(unified_diff(before, after, n=_CONTEXT))[2:]
+
+
+def _hard(before: list[str], after: list[str]) -> bool:
+    """Whether what is left between the common beginning and end is too much to compare."""
+    start = 0
+    shorter = min(len(before), len(after))
+    while start < shorter and before[start] == after[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and before[-1 - end] == after[-1 - end]:
+        end += 1
+    return (len(before) - start - end) * (len(after) - start - end) > _TOO_MANY

@@ -1,0 +1,179 @@
+"""Edits of a text: find this, put that. All of them or none (SPEC N, edit_file)."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pydantic import Field
+
+from duckflow.domain.errors import ToolError
+from duckflow.domain.frozen import Frozen
+from duckflow.tools.indentation import Indentation, indent_of
+from duckflow.tools.matching import (
+    Span,
+    collapse,
+    content_lines,
+    find_exact,
+    find_fragment,
+    find_lines,
+    line_of,
+    squeeze,
+)
+from duckflow.tools.nearest import nearest_text
+from duckflow.tools.text_form import splice
+
+_LINES_SHOWN = 8
+_TELLING_LINE, _TELLING_FRAGMENT = 4, 8  # letters; fewer are found by chance
+
+
+class Edit(Frozen):
+    """One change."""
+
+    find: str = Field(description="text that is in the file now, once; whole lines are safest")
+    replace: str = Field(description="text to put in its place")
+
+
+class Edited(NamedTuple):
+    """The text afterwards, and what is worth saying of how it came about."""
+
+    text: str
+    notes: tuple[str, ...]
+
+
+class _Change(NamedTuple):
+    span: Span
+    new: str
+    note: str = ""
+
+
+def apply_edits(text: str, edits: Sequence[Edit]) -> Edited:
+    """Each edit in turn, on what the one before left. `text` has no byte order mark; line ends are kept."""
+    notes: list[str] = []
+    after = text
+    for number, edit in enumerate(edits, 1):
+        label = f"edit {number} of {len(edits)}" if len(edits) > 1 else "the edit"
+        try:
+            change = _change(after.replace("\r\n", "\n"), _plain(edit))
+        except ToolError as exc:
+            raise ToolError(f"{label}: {exc}\nNothing was changed.") from exc
+        after = splice(after, change.span, change.new)
+        if change.note:
+            notes.append(f"{label} {change.note}")
+    if text.endswith("\n") and after and not after.endswith("\n"):
+        end = len(after.replace("\r\n", "\n"))
+        after = splice(after, (end, end), "\n")
+    return Edited(after, tuple(notes))
+
+
+def _plain(edit: Edit) -> Edit:
+    return Edit(find=edit.find.replace("\r\n", "\n"), replace=edit.replace.replace("\r\n", "\n"))
+
+
+def _change(text: str, edit: Edit) -> _Change:
+    if not edit.find:
+        raise ToolError(
+            "find is empty. To add text, find the line next to it and repeat that line in replace; "
+            "to fill an empty or new file, use write_file."
+        )
+    if exact := find_exact(text, edit.find):
+        if all(_made(text, span, edit) for span in exact):
+            return _already(exact[0], text)
+        return _Change(_only(text, exact), edit.replace)
+    return _loose_change(text, edit)
+
+
+def _loose_change(text: str, edit: Edit) -> _Change:
+    for key in (collapse, squeeze):
+        if spans := find_lines(text, edit.find, key):
+            return _replace_lines(text, _only(text, spans), edit)
+    if spans := find_fragment(text, edit.find):
+        return _replace_fragment(text, _only(text, spans), edit)
+    if there := _find_result(text, edit.replace):
+        return _already(there[0], text)
+    raise ToolError(_no_match(text, edit.find))
+
+
+def _only(text: str, spans: list[Span]) -> Span:
+    if len(spans) == 1:
+        return spans[0]
+    numbers = ", ".join(str(line_of(text, span.start)) for span in spans[:_LINES_SHOWN])
+    more = ", …" if len(spans) > _LINES_SHOWN else ""
+    raise ToolError(
+        f"find matches more than one place (lines {numbers}{more}); add lines around it to tell them apart."
+    )
+
+
+def _made(text: str, span: Span, edit: Edit) -> bool:
+    """Whether what was found is already part of the replacement (an edit that adds, made twice)."""
+    for start, end in find_exact(edit.replace, edit.find):
+        added = edit.replace[:start] + edit.replace[end:]
+        place = span.start - start
+        if not added or place < 0 or not text.startswith(edit.replace, place):
+            continue
+        if added.strip() or ("\n" not in added and (place == 0 or text[place - 1] == "\n")):
+            return True
+    return False
+
+
+def _find_result(text: str, replace: str) -> list[Span]:
+    """Where the replacement is already; nothing for one that would be found by chance."""
+    letters = len(squeeze(replace))
+    if letters >= _TELLING_LINE and (spans := find_lines(text, replace, collapse)):
+        return spans
+    return find_exact(text, replace) if letters >= _TELLING_FRAGMENT else []
+
+
+def _already(span: Span, text: str) -> _Change:
+    return _Change(Span(0, 0), "", f"was made already (line {line_of(text, span.start)})")
+
+
+def _replace_lines(text: str, span: Span, edit: Edit) -> _Change:
+    written, own = content_lines(edit.find), text[span.start : span.end].split("\n")
+    kept = dict(zip(reversed(written), reversed(own), strict=True))
+    if not edit.replace.strip():
+        end = span.end + 1 if span.end < len(text) else span.end
+        return _Change(Span(span.start, end), "", "matched with white space ignored")
+    lines = _same_margin(edit)
+    indentation = Indentation(written, own)
+    new = [kept.get(line, fresh) for line, fresh in zip(lines, indentation.translate(lines), strict=True)]
+    return _loosely(text, span, "\n".join(new), edit)
+
+
+def _same_margin(edit: Edit) -> list[str]:
+    """The lines to put, less as many blank ones at both ends as `find` had there."""
+    searched, lines = edit.find.split("\n"), edit.replace.split("\n")
+    for end in (0, -1):
+        while searched and lines and not searched[end].strip() and not lines[end].strip():
+            searched.pop(end)
+            lines.pop(end)
+    return lines
+
+
+def _replace_fragment(text: str, span: Span, edit: Edit) -> _Change:
+    replace = edit.replace.strip() if edit.find != edit.find.strip() else edit.replace
+    line_start = text.rfind("\n", 0, span.start) + 1
+    written, own = content_lines(edit.find)[0], text[line_start:].split("\n", 1)[0]
+    first, *rest = replace.split("\n")
+    moved = Indentation([written], [own]) if text[line_start : span.start].strip() == "" else None
+    lines = moved.translate(rest) if moved else rest
+    new = "\n".join([first.removeprefix(indent_of(first)) if moved else first, *lines])
+    return _loosely(text, span, new, edit)
+
+
+def _loosely(text: str, span: Span, new: str, edit: Edit) -> _Change:
+    """The change, unless it was made before: then the new text is there, around or at the old one."""
+    if text[span.start : span.end] == new:
+        return _already(span, text)
+    if squeeze(edit.find) in squeeze(new) and any(
+        there.start <= span.start and span.end <= there.end for there in find_lines(text, new, squeeze)
+    ):
+        return _already(span, text)
+    return _Change(span, new, "matched with white space ignored")
+
+
+def _no_match(text: str, find: str) -> str:
+    if not text.strip():
+        return "find matches nothing: the file is empty; use write_file."
+    near = nearest_text(text, find)
+    if near is None:
+        return f"find matches nothing, and nothing in the file ({line_of(text, len(text))} lines) is like it."
+    return f"find matches nothing. The nearest text is:\n{near}\nRepeat it exactly in find."

@@ -1,0 +1,107 @@
+"""Where a pattern matches: asked of ripgrep, or of a small program of ours where there is none.
+
+Both only say where to look. What is shown is read through the workspace, so that a folder swapped for a link
+while they run shows nothing.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from duckflow.domain.errors import ToolError
+from duckflow.safety.workspace import Workspace
+from duckflow.tools import line_matcher
+from duckflow.tools.globs import file_matcher
+from duckflow.tools.listing import list_all
+from duckflow.tools.ripgrep import run_capped, run_ripgrep
+from duckflow.tools.skipped import skip_arguments
+from duckflow.tools.threads import finish
+
+FILE_CAP = 4_000_000
+"""Bytes of a file that is searched."""
+
+_PLAIN_FILE, _PLAIN_TOTAL = 1_000_000, 20_000_000
+
+
+class Query(NamedTuple):
+    """What is searched for, and where: `path` is a file or a folder."""
+
+    pattern: str
+    path: str
+    glob: str | None
+
+
+class Hits(NamedTuple):
+    """Numbers of matching lines by file; `complete` is False where a cap ended the search."""
+
+    lines: dict[str, list[int]]
+    complete: bool
+
+
+async def ask_ripgrep(workspace: Workspace, binary: Path, query: Query) -> Hits:
+    """Fast, and it knows what a project ignores."""
+    arguments = [
+        "--line-number",
+        "--with-filename",
+        "--no-heading",
+        "--crlf",
+        f"--max-count={line_matcher.LINES_PER_FILE}",
+        "--max-columns=1",  # the number is enough
+        f"--max-filesize={FILE_CAP}",
+        *([f"--glob={query.glob}"] if query.glob else []),
+        *skip_arguments(query.path),
+        f"--regexp={query.pattern}",
+    ]
+    output = await run_ripgrep(binary, workspace.root, arguments, query.path)
+    return Hits(_by_file(_rows(output.data)), output.complete)
+
+
+async def ask_ourselves(workspace: Workspace, query: Query) -> Hits:
+    """Slower, with Python's regular expressions, and ignores only what is skipped by name."""
+    there = await finish(workspace.status, query.path)
+    files, complete = [query.path], True
+    if there and there.kind == "folder":
+        files, complete = await list_all(workspace, None, query.path)
+    if query.glob:
+        files = list(filter(file_matcher(query.glob), files))
+    texts, whole = await finish(_texts, workspace, files)
+    question = json.dumps({"pattern": query.pattern, "texts": texts}).encode()
+    output = await run_capped([sys.executable, "-I", line_matcher.__file__], given=question)
+    answer: dict[str, Any] = json.loads(output.data) if output.data else {"error": output.error}
+    if "error" in answer:
+        raise ToolError(f"The pattern can't be used: {answer['error']}")
+    return Hits(_by_file((name, number) for name, number in answer["found"]), complete and whole)
+
+
+def _rows(data: bytes) -> Iterator[tuple[str, int]]:
+    for row in data.split(b"\n"):
+        name, _, rest = row.partition(b"\0")
+        number = rest.partition(b":")[0]
+        if number.isdigit():
+            yield os.fsdecode(name).removeprefix("./"), int(number)
+
+
+def _by_file(found: Iterator[tuple[str, int]]) -> dict[str, list[int]]:
+    lines: dict[str, list[int]] = {}
+    for path, number in found:
+        lines.setdefault(path, []).append(number)
+    return lines
+
+
+def _texts(workspace: Workspace, files: list[str]) -> tuple[dict[str, str], bool]:
+    texts: dict[str, str] = {}
+    left = _PLAIN_TOTAL
+    for file in files:
+        try:
+            data = workspace.read_bytes(file, cap=_PLAIN_FILE)
+        except ToolError:
+            continue  # a link, a pipe, too large: nothing to search
+        left -= len(data)
+        if left < 0:
+            return texts, False
+        if b"\0" not in data:
+            texts[file] = data.decode(errors="replace")
+    return texts, True

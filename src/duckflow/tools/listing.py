@@ -1,0 +1,117 @@
+"""file_ops.list_files: what files there are, without those a project ignores."""
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import Field
+
+from duckflow.domain.errors import ToolError
+from duckflow.domain.frozen import Frozen
+from duckflow.safety.atomic import is_temporary
+from duckflow.safety.paths import printable
+from duckflow.safety.workspace import Workspace
+from duckflow.tools.catalogue import Tool, ToolResult
+from duckflow.tools.globs import file_matcher
+from duckflow.tools.reading import no_change
+from duckflow.tools.ripgrep import run_ripgrep
+from duckflow.tools.skipped import SKIPPED, names_skipped, skip_arguments
+from duckflow.tools.threads import finish
+
+LINES_SHOWN = 400
+DEPTH = 3
+_DEEPEST = 24
+_MOST = 50_000
+
+
+class ListFiles(Frozen):
+    """What list_files takes."""
+
+    path: str = Field(default=".", description="the folder, relative to the workspace")
+    pattern: str | None = Field(
+        default=None, description="only files that match, such as *.py or src/**/*.ts"
+    )
+    depth: int | None = Field(default=None, ge=1, description="levels of folders to show; 3 unless told")
+
+
+class Inventory(NamedTuple):
+    """Paths of files, relative to the workspace; `complete` is False where a cap ended the list."""
+
+    files: list[str]
+    complete: bool
+
+
+def list_tool(workspace: Workspace, ripgrep: Path | None) -> Tool:
+    """The tool for one workspace."""
+
+    async def run(args: ListFiles) -> ToolResult:
+        folder = workspace.relative(args.path, folder=True)
+        there = await finish(workspace.status, folder)
+        if there is None or there.kind != "folder":
+            raise ToolError(f"{folder}: {'is a file, not' if there else 'there is no such'} folder.")
+        inventory = await list_all(workspace, ripgrep, folder)
+        return ToolResult(text=await finish(_show, workspace, folder, inventory, args))
+
+    return Tool(
+        operation="file_ops.list_files",
+        args=ListFiles,
+        summary="the files below path, only those that match pattern, down to depth levels of folders",
+        effect="read",
+        run=run,
+        preview=no_change,
+        targets=lambda args: (args.path,),
+    )
+
+
+async def list_all(workspace: Workspace, ripgrep: Path | None, folder: str) -> Inventory:
+    """Every file below a folder but ignored ones, which only ripgrep knows, and those in SKIPPED folders."""
+    if ripgrep is None:
+        skip = () if names_skipped(folder) else SKIPPED
+        found = await finish(workspace.list, folder, depth=_DEEPEST, limit=_MOST, skip=skip)
+        return Inventory([entry.path for entry in found.entries if entry.kind == "file"], found.complete)
+    output = await run_ripgrep(ripgrep, workspace.root, ["--files", *skip_arguments(folder)], folder)
+    paths = [os.fsdecode(name).removeprefix("./") for name in output.data.split(b"\0")[:-1]]
+    files = [path for path in paths if not is_temporary(path.rpartition("/")[2])]
+    return Inventory(files, output.complete)
+
+
+def _show(workspace: Workspace, folder: str, inventory: Inventory, args: ListFiles) -> str:
+    files = inventory.files
+    if args.pattern is not None:
+        matches = file_matcher(args.pattern)
+        base = "" if folder == "." else folder + "/"
+        files = [file for file in files if matches(file) or matches(file.removeprefix(base))]
+    unbounded = args.pattern is not None and args.depth is None
+    rows = list(_fold(files, folder, _DEEPEST if unbounded else args.depth or DEPTH).items())
+    lines = [_row(path, count) for path, count in rows[:LINES_SHOWN] if _inside(workspace, path)]
+    where = "the workspace" if folder == "." else folder
+    what = f"files that match {args.pattern}" if args.pattern is not None else "files"
+    head = f"{where}: {len(files)} {what}{'' if inventory.complete else ' or more'}"
+    if len(rows) > LINES_SHOWN:
+        more = len(rows) - LINES_SHOWN
+        lines.append(f"… {more} more lines; give a folder, a pattern or a smaller depth")
+    return "\n".join([head, *lines])
+
+
+def _row(path: str, count: int) -> str:
+    return f"{printable(path)} ({count} files)" if path.endswith("/") else printable(path)
+
+
+def _inside(workspace: Workspace, path: str) -> bool:
+    """Whether the workspace finds it, too: ripgrep may have been led out of it by a swapped folder."""
+    try:
+        return workspace.status(path) is not None
+    except ToolError:
+        return False
+
+
+def _fold(files: list[str], folder: str, depth: int) -> Counter[str]:
+    """Files, and folders below `depth` (they end in a slash) with the number of files in them."""
+    above = 0 if folder == "." else folder.count("/") + 1
+    rows: Counter[str] = Counter()
+    for file in sorted(files, key=lambda path: path.split("/")):
+        parts = file.split("/")
+        deep = len(parts) > above + depth
+        rows["/".join(parts[: above + depth]) + "/" if deep else file] += 1
+    return rows

@@ -1,0 +1,85 @@
+"""file_ops.read_file: a text file, or some lines of it."""
+
+from pydantic import Field
+
+from duckflow.domain.errors import ToolError
+from duckflow.domain.frozen import Frozen
+from duckflow.safety.workspace import Workspace
+from duckflow.tools.catalogue import Tool, ToolResult
+from duckflow.tools.suggestions import suggesting
+from duckflow.tools.text_form import form_of, plain
+from duckflow.tools.threads import finish
+
+LINES_SHOWN = 1000
+LETTERS_SHOWN = 40_000
+
+
+class ReadFile(Frozen):
+    """What read_file takes."""
+
+    path: str = Field(description="the file, relative to the workspace")
+    start: int = Field(default=1, ge=1, description="first line, from 1")
+    end: int | None = Field(default=None, ge=1, description="last line")
+
+
+def read_tool(workspace: Workspace) -> Tool:
+    """The tool for one workspace."""
+
+    async def run(args: ReadFile) -> ToolResult:
+        return await finish(_read, workspace, args)
+
+    return Tool(
+        operation="file_ops.read_file",
+        args=ReadFile,
+        summary="the text of the file at path, or only its lines from start to end",
+        effect="read",
+        run=run,
+        preview=no_change,
+        targets=lambda args: (args.path,),
+    )
+
+
+async def no_change(_args: Frozen) -> str:
+    """The preview of what only reads."""
+    return ""
+
+
+def _read(workspace: Workspace, args: ReadFile) -> ToolResult:
+    path = workspace.relative(args.path)
+    with suggesting(workspace, path):
+        text = workspace.read_text(path)
+    return ToolResult(text=_excerpt(path, text, args), path=path)
+
+
+def _excerpt(path: str, text: str, args: ReadFile) -> str:
+    lines = plain(text).split("\n")
+    if not lines[-1]:
+        lines.pop()
+    if not lines:
+        return f"{path} (empty)"
+    last = min(args.end or len(lines), len(lines))
+    if args.start > len(lines):
+        raise ToolError(f"{path}: has only {len(lines)} lines.")
+    if last < args.start:
+        raise ToolError(f"{path}: end ({last}) comes before start ({args.start}).")
+    shown = _fitting(lines[args.start - 1 : last])
+    upto = args.start + len(shown) - 1
+    notes = [f"lines {args.start}-{upto} of {len(lines)}"]
+    if form_of(text).crlf:
+        notes.append("CRLF line ends, kept on writing")
+    if upto < last:
+        notes.append(f"read on with start={upto + 1}")
+    if len(shown[-1]) > LETTERS_SHOWN:
+        notes.append(f"line {upto} is cut, it has {len(shown[-1])} characters")
+        shown[-1] = shown[-1][:LETTERS_SHOWN]
+    return f"{path} ({'; '.join(notes)})\n" + "\n".join(shown)
+
+
+def _fitting(lines: list[str]) -> list[str]:
+    """As many lines as are shown at once, and at least one."""
+    letters = 0
+    for count, line in enumerate(lines[:LINES_SHOWN]):
+        letters += len(line) + 1
+        if letters > LETTERS_SHOWN and count:
+            return lines[:count]
+    return lines[:LINES_SHOWN]

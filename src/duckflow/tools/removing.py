@@ -1,0 +1,98 @@
+"""file_ops.delete_file and move_file."""
+
+from pydantic import Field
+
+from duckflow.domain.errors import ToolError
+from duckflow.domain.frozen import Frozen
+from duckflow.safety.atomic import LARGEST
+from duckflow.safety.workspace import Workspace
+from duckflow.tools.catalogue import Tool, ToolResult
+from duckflow.tools.differences import unified
+from duckflow.tools.suggestions import suggesting
+from duckflow.tools.threads import finish
+
+
+class DeleteFile(Frozen):
+    """What delete_file takes."""
+
+    path: str = Field(description="the file, relative to the workspace")
+
+
+class MoveFile(Frozen):
+    """What move_file takes."""
+
+    path: str = Field(description="the file, relative to the workspace")
+    to: str = Field(description="its new path; nothing may be there yet")
+
+
+def delete_tool(workspace: Workspace) -> Tool:
+    """delete_file for one workspace."""
+
+    def delete(args: DeleteFile) -> ToolResult:
+        path = workspace.relative(args.path)
+        with suggesting(workspace, path):
+            workspace.delete(path)
+        return ToolResult(text=f"deleted {path}", path=path, changed=(path,))
+
+    async def run(args: DeleteFile) -> ToolResult:
+        return await finish(delete, args)
+
+    async def preview(args: DeleteFile) -> str:
+        return await finish(_gone, workspace, args.path)
+
+    return Tool(
+        operation="file_ops.delete_file",
+        args=DeleteFile,
+        summary="remove the file at path",
+        effect="delete",
+        run=run,
+        preview=preview,
+        targets=lambda args: (args.path,),
+    )
+
+
+def move_tool(workspace: Workspace) -> Tool:
+    """move_file for one workspace."""
+
+    def move(args: MoveFile) -> ToolResult:
+        path, to = workspace.relative(args.path), workspace.relative(args.to)
+        _check_target(workspace, path, to)
+        with suggesting(workspace, path):
+            workspace.move(path, to)
+        return ToolResult(text=f"moved {path} to {to}", path=to, changed=(path, to))
+
+    async def run(args: MoveFile) -> ToolResult:
+        return await finish(move, args)
+
+    async def preview(args: MoveFile) -> str:
+        path, to = workspace.relative(args.path), workspace.relative(args.to)
+        return f"rename from {path}\nrename to {to}\n"
+
+    return Tool(
+        operation="file_ops.move_file",
+        args=MoveFile,
+        summary="move or rename the file at path; to is its new path",
+        effect="write",
+        run=run,
+        preview=preview,
+        targets=lambda args: (args.path, args.to),
+    )
+
+
+def _check_target(workspace: Workspace, path: str, to: str) -> None:
+    there = workspace.status(to)
+    if there and there.kind == "folder":
+        name = path.rpartition("/")[2]
+        raise ToolError(f"{to}: is a folder; to move the file into it, write {to}/{name}.")
+
+
+def _gone(workspace: Workspace, path: str) -> str:
+    path = workspace.relative(path)
+    data = workspace.read_bytes(path, cap=LARGEST)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        return f"Binary files a/{path} and /dev/null differ\n"
+    return unified(path, text, None) or f"--- a/{path}\n+++ /dev/null\n"

@@ -1,0 +1,129 @@
+"""Running ripgrep: which one, with what environment, for how long, for how much output."""
+
+import asyncio
+import os
+import shutil
+import sys
+import sysconfig
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib import metadata
+from pathlib import Path
+from typing import NamedTuple
+
+from duckflow.domain.errors import ToolError
+
+TIME_LIMIT_S = 20.0
+OUTPUT_CAP = 4_000_000
+
+_ALWAYS = (
+    "--no-config",  # a user's or project's settings may run programs (--pre)
+    "--no-follow",
+    "--no-messages",
+    "--color=never",
+    "--hidden",
+    "--no-require-git",  # .gitignore counts without a repository, too
+    "--no-ignore-global",
+    "--null",
+    "--sort=path",
+)
+
+
+class Output(NamedTuple):
+    """What a program wrote; `complete` is False where it was stopped at the cap."""
+
+    data: bytes
+    complete: bool
+    error: str
+
+
+def find_ripgrep(root: Path) -> Path | None:
+    """An rg that nothing in the workspace can have made: ours first, then the system's."""
+    for candidate in _candidates():
+        real = Path(os.path.realpath(candidate))
+        if real.is_file() and os.access(real, os.X_OK) and not real.is_relative_to(root):
+            return real
+    return None
+
+
+def _candidates() -> Iterator[Path]:
+    yield Path(sysconfig.get_path("scripts")) / "rg"
+    yield Path(sys.executable).parent / "rg"
+    try:
+        files = metadata.distribution("ripgrep").files or []
+    except metadata.PackageNotFoundError:
+        files = []
+    yield from (Path(str(file.locate())) for file in files if file.name == "rg")
+    if system := shutil.which("rg"):
+        yield Path(system).absolute()
+
+
+async def run_ripgrep(binary: Path, root: Path, arguments: list[str], path: str) -> Output:
+    """What it says of `path`, in order. ToolError for what it calls an error, and past the time limit."""
+    target = "./" if path == "." else f"./{path}"
+    output = await run_capped([str(binary), *_ALWAYS, *arguments, "--", target], cwd=root)
+    if output.error and not output.data:
+        raise ToolError(output.error.removeprefix("rg: "))
+    return output
+
+
+async def run_capped(command: list[str], *, cwd: Path | None = None, given: bytes = b"") -> Output:
+    """Run one of our own programs without environment; it is killed past the limits and on cancelling."""
+    process = await _start(command, cwd)
+    try:
+        async with asyncio.timeout(TIME_LIMIT_S), asyncio.TaskGroup() as group:
+            group.create_task(_give(process, given))
+            error = group.create_task(_take(process, process.stderr, 4000))
+            data, complete = await _take(process, process.stdout, OUTPUT_CAP)
+            await process.wait()
+    except TimeoutError as exc:
+        raise ToolError(f"This took longer than {TIME_LIMIT_S:.0f} seconds; narrow it down.") from exc
+    finally:
+        if process.returncode is None:
+            _kill(process)
+        await process.communicate()  # to the end of its pipes, so that they are closed
+    return Output(data, complete, error.result()[0].decode(errors="replace").strip())
+
+
+async def _start(command: list[str], cwd: Path | None) -> asyncio.subprocess.Process:
+    try:
+        return await asyncio.create_subprocess_exec(
+            *command,
+            cwd=cwd,
+            env={},
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as exc:
+        raise ToolError(f"{Path(command[0]).name} could not be started: {exc.strerror}.") from exc
+
+
+async def _give(process: asyncio.subprocess.Process, given: bytes) -> None:
+    assert process.stdin
+    try:
+        process.stdin.write(given)
+        await process.stdin.drain()
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # it has seen enough
+    finally:
+        process.stdin.close()
+
+
+async def _take(
+    process: asyncio.subprocess.Process, stream: asyncio.StreamReader | None, cap: int
+) -> tuple[bytes, bool]:
+    assert stream
+    taken = bytearray()
+    while block := await stream.read(65_536):
+        taken += block
+        if len(taken) > cap:
+            _kill(process)
+            return bytes(taken[:cap]), False
+    return bytes(taken), True
+
+
+def _kill(process: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError):  # it ended by itself
+        process.kill()

@@ -1,0 +1,34 @@
+"""What a model may have meant by the name of a file that is not there."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from difflib import get_close_matches
+
+from duckflow.domain.errors import ToolError
+from duckflow.safety.paths import printable
+from duckflow.safety.workspace import Workspace
+from duckflow.tools.skipped import SKIPPED
+
+_LOOKED_AT = 5000
+_SHOWN = 3
+
+
+@contextmanager
+def suggesting(workspace: Workspace, path: str) -> Generator[None]:
+    """A ToolError that says there is no such file says which ones there are."""
+    try:
+        yield
+    except ToolError as exc:
+        close = _nearest(workspace, path) if isinstance(exc.__cause__, FileNotFoundError) else []
+        if not close:
+            raise
+        raise ToolError(f"{exc} There is: {', '.join(close)}.") from exc
+
+
+def _nearest(workspace: Workspace, path: str) -> list[str]:
+    found = workspace.list(depth=8, limit=_LOOKED_AT, skip=SKIPPED)
+    files = [entry.path for entry in found.entries if entry.kind == "file"]
+    name = path.rpartition("/")[2]
+    same = [file for file in files if file.rpartition("/")[2] == name]
+    close = same or get_close_matches(path, files, n=_SHOWN, cutoff=0.7)
+    return [printable(file) for file in close[:_SHOWN]]

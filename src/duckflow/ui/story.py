@@ -1,0 +1,50 @@
+"""A session told again, from its events, as a person would read it."""
+
+import sys
+from typing import TextIO
+
+from duckflow.domain.events import (
+    ActionFinished,
+    ApprovalAnswered,
+    ApprovalRequested,
+    ErrorReported,
+    Recorded,
+    Reply,
+    SessionStarted,
+    UserMessage,
+)
+from duckflow.i18n.catalogue import text
+from duckflow.ui.lines import action_line, approval_text, error_line, start_line
+
+
+class Story:
+    """Prints one event after the other."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out or sys.stdout
+
+    def __call__(self, recorded: Recorded) -> None:
+        """Print one event, if it is one a reader wants."""
+        line = _line(recorded)
+        if line:
+            self._out.write(line + "\n")
+
+
+def _line(recorded: Recorded) -> str | None:
+    match recorded.event:
+        case SessionStarted() as started:
+            return start_line(started)
+        case UserMessage() as said:
+            return f"\n{text('chat.prompt')}{said.text}"
+        case Reply() as reply:
+            return reply.text
+        case ActionFinished() as finished:
+            return action_line(finished)
+        case ApprovalRequested() as asked:
+            return approval_text(asked.approval)
+        case ApprovalAnswered() as answered:
+            return text("approval.yes" if answered.yes else "approval.no", reason=answered.reason).rstrip()
+        case ErrorReported() as error:
+            return error_line(error)
+        case _:
+            return None

@@ -1,0 +1,342 @@
+"""`duckflow run` as a program: real processes, a real model server, exit codes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.engine import action, decision, write_script
+from fakes.model_server import Answer, Fault, ModelServer, free_port
+
+COMMAND = [sys.executable, "-m", "duckflow"]
+WRITE = decision("I write it.", action("write_file", path="hello.py", content="print('hello')\n"))
+
+
+def duckflow(
+    *args: object, env: dict[str, str] | None = None, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *map(str, args)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, **(env or {})},
+        timeout=60,
+        check=False,
+        **options,
+    )
+
+
+def lines(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    work = tmp_path / "work"
+    work.mkdir()
+    return work
+
+
+def scripted(folder: Path, *answers: str | dict[str, Any]) -> str:
+    return f"scripted:{write_script(folder.parent / 'script.jsonl', answers)}"
+
+
+def test_a_task_over_the_openai_wire_is_done(folder: Path):
+    """M3, K2: text mode, exit code 0; replies on standard output, the work on standard error."""
+    with ModelServer([Answer(WRITE), Answer(decision("It is there."))]) as server:
+        done = duckflow(
+            "run", "Create hello.py", "--model", "openai:any", "--mode", "edits", "--workspace", folder,
+            env={"OPENAI_BASE_URL": f"{server.url}/v1"},
+        )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "I write it.\nIt is there.\n"), done.stderr
+    assert "hello.py" in done.stderr
+    assert (folder / "hello.py").read_text() == "print('hello')\n"
+    assert server.requests[0].body["messages"][0]["role"] == "system"
+    assert server.requests[0].body["messages"][-1]["content"].endswith("Output: Decision\n")
+
+
+def test_a_task_over_the_anthropic_wire_is_done(folder: Path):
+    """M3, K2."""
+    with ModelServer([Answer(WRITE), Answer(decision("It is there."))]) as server:
+        done = duckflow(
+            "run", "Create hello.py", "--model", "anthropic:any", "--mode", "edits", "--workspace", folder,
+            env={"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k"},
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (folder / "hello.py").exists()
+
+
+def test_json_prints_every_event_as_a_line(folder: Path):
+    """M3, N: seq, at and type on each; the last one tells the outcome."""
+    done = duckflow(
+        "run", "Create hello.py", "--json", "--mode", "edits", "--workspace", folder,
+        "--model", scripted(folder, WRITE, decision("It is there.")),
+    )  # fmt: skip
+    events = lines(done)
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert all(event["at"] and event["type"] for event in events)
+    assert [event["type"] for event in events] == [
+        "session_started",
+        "user_message",
+        "usage",
+        "decision",
+        "reply",
+        "action_started",
+        "action_finished",
+        "usage",
+        "decision",
+        "reply",
+        "transition",
+        "transition",
+        "request_finished",
+    ]
+    assert (events[-1]["outcome"], events[-1]["exit_code"]) == ("done", 0)
+    assert events[3]["decision"]["actions"][0]["operation"] == "file_ops.write_file"
+
+
+def test_it_stops_at_a_question_and_goes_on_with_an_answer(folder: Path):
+    """M3: exit code 3, resumable; --answer is the answer to what it stopped at."""
+    asked = duckflow(
+        "run", "Create hello.py", "--json", "--workspace", folder, "--model", scripted(folder, WRITE)
+    )
+    assert asked.returncode == 3
+    assert lines(asked)[-1]["outcome"] == "awaiting_approval"
+    assert not (folder / "hello.py").exists()
+    session = lines(asked)[0]["session_id"]
+
+    reminded = duckflow("run", "--resume", session, "--workspace", folder, "--model", scripted(folder))
+    assert reminded.returncode == 3
+    assert "+print('hello')" in reminded.stderr
+    assert f"--resume {session}" in reminded.stderr
+
+    answered = duckflow(
+        "run", "--resume", session, "--answer", "yes", "--workspace", folder,
+        "--model", scripted(folder, decision("It is there.")),
+    )  # fmt: skip
+    assert answered.returncode == 0, answered.stderr
+    assert (folder / "hello.py").exists()
+
+
+def test_an_answer_of_no_goes_to_the_model_with_its_reason(folder: Path):
+    asked = duckflow("run", "go", "--json", "--workspace", folder, "--model", scripted(folder, WRITE))
+    session = lines(asked)[0]["session_id"]
+    refused = duckflow(
+        "run", "--resume", session, "--answer", "no, call it main.py", "--json", "--workspace", folder,
+        "--model", scripted(folder, decision("As you wish.")),
+    )  # fmt: skip
+    assert refused.returncode == 0
+    finished = [event for event in lines(refused) if event["type"] == "action_finished"]
+    assert finished[0]["outcome"] == "refused"
+    assert "call it main.py" in finished[0]["text"]
+
+
+def test_a_question_of_the_models_is_answered_with_a_message(folder: Path):
+    asked = duckflow(
+        "run", "go", "--json", "--workspace", folder,
+        "--model", scripted(folder, decision("Which colour?", next_step="pending_user")),
+    )  # fmt: skip
+    assert asked.returncode == 3
+    session = lines(asked)[0]["session_id"]
+    answered = duckflow(
+        "run", "--resume", session, "--answer", "blue", "--workspace", folder,
+        "--model", scripted(folder, decision("Blue.")),
+    )  # fmt: skip
+    assert (answered.returncode, answered.stdout) == (0, "Blue.\n")
+
+
+def test_not_satisfied_is_exit_code_1(folder: Path):
+    """M3: the loop limit without a result."""
+    again = [decision("", action("write_file", path="a", content=str(n))) for n in range(5)]
+    done = duckflow(
+        "run", "go", "--mode", "edits", "--max-loops", "2", "--workspace", folder,
+        "--model", scripted(folder, *again),
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.strip()
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["run"], "task"),
+        (["run", "  "], "task"),
+        (["run", "x", "--answer", "yes"], "--resume"),
+        (["run", "x", "--model", "opnai:gpt"], "openai"),
+        (["run", "x", "--mode", "wild"], "wild"),
+        (["run", "x", "--workspace", "/does/not/exist"], "/does/not/exist"),
+        (["run", "--resume", "nothere"], "nothere"),
+        (["run", "x", "--nonsense"], "--nonsense"),
+    ],
+)
+def test_wrong_usage_is_exit_code_2_and_a_sentence(args: list[str], words: str, tmp_path: Path):
+    """M3."""
+    done = duckflow(*args, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) <= 5
+
+
+def test_a_broken_configuration_is_one_sentence(tmp_path: Path):
+    """M5."""
+    config = Path(os.environ["XDG_CONFIG_HOME"]) / "duckflow"
+    config.mkdir(parents=True)
+    (config / "config.toml").write_text("mode = \n")
+    done = duckflow("run", "x", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "config.toml, line 1" in done.stderr
+    (config / "config.toml").write_text('mood = "ask"\n')
+    done = duckflow("run", "x", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "mode" in done.stderr
+
+
+def test_a_projects_file_acts_only_when_trusted(folder: Path):
+    """M5, SAFETY 6."""
+    (folder / "duckflow.toml").write_text('mode = "plan"\n')
+    script = scripted(folder, WRITE, decision("ok"))
+    untrusted = duckflow("run", "x", "--json", "--workspace", folder, "--model", script)
+    assert lines(untrusted)[0]["mode"] == "ask"
+    assert "duckflow.toml" in untrusted.stderr
+    trusted = duckflow("run", "x", "--json", "--trust", "--workspace", folder, "--model", script)
+    assert lines(trusted)[0]["mode"] == "plan"
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+def test_a_wrong_key_is_one_sentence_that_names_the_variable(folder: Path, wire: str):
+    """M3: exit code 4."""
+    variable = f"{wire.upper()}_API_KEY"
+    with ModelServer([Fault(401, "bad key")]) as server:
+        base = f"{server.url}/v1" if wire == "openai" else server.url
+        done = duckflow(
+            "run", "x", "--model", f"{wire}:m", "--workspace", folder,
+            env={f"{wire.upper()}_BASE_URL": base, variable: "wrong"},
+        )  # fmt: skip
+    assert done.returncode == 4
+    assert variable in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_an_unknown_model_is_one_sentence(folder: Path):
+    with ModelServer([Fault(404, "no such model")]) as server:
+        done = duckflow(
+            "run", "x", "--model", "openai:nosuch", "--workspace", folder,
+            env={"OPENAI_BASE_URL": f"{server.url}/v1"},
+        )  # fmt: skip
+    assert done.returncode == 4
+    assert "nosuch" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_an_unreachable_address_is_one_sentence(folder: Path):
+    address = f"http://127.0.0.1:{free_port()}/v1"
+    done = duckflow(
+        "run", "x", "--model", "openai:m", "--workspace", folder,
+        env={"OPENAI_BASE_URL": address, "DUCKFLOW_LLM__MAX_RETRIES": "0"},
+    )  # fmt: skip
+    assert done.returncode == 4
+    assert "127.0.0.1" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+DEEP = '{"a":' * 10_000 + "1" + "}" * 10_000
+BAD = {
+    "malformed": '{"next_step": done}',
+    "truncated": WRITE[:60],
+    "duplicate key": '{"next_step": "done", "reply": "a", "reply": "b"}',
+    "not a number": '{"next_step": "done", "reply": "a", "confidence": NaN}',
+    "5 MB": json.dumps({"next_step": "done", "reply": "x" * 5_000_000}),
+    "10,000 deep": DEEP,
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_an_answer_that_can_not_be_used_runs_nothing_and_costs_one_repair(folder: Path, name: str):
+    """A6: exit code 4 and a clear sentence, never a traceback."""
+    answer = Answer(BAD[name], streamed=len(BAD[name]) < 1_000_000)
+    with ModelServer([answer, answer]) as server:
+        done = duckflow(
+            "run", "x", "--json", "--model", "openai:m", "--mode", "edits", "--workspace", folder,
+            env={"OPENAI_BASE_URL": f"{server.url}/v1"},
+        )  # fmt: skip
+    assert done.returncode == 4, done.stderr
+    assert len(server.requests) == 2
+    assert "Traceback" not in done.stderr
+    kinds = [event["type"] for event in lines(done)]
+    assert "action_started" not in kinds
+    assert kinds[-2:] == ["error", "request_finished"]
+    assert len(lines(done)[-2]["message"]) < 1_500
+    assert list(folder.iterdir()) == []
+
+
+def test_a_repaired_answer_is_used(folder: Path):
+    """A6: the repair request carries the exact error."""
+    with ModelServer([Answer(BAD["duplicate key"]), Answer(decision("Mended."))]) as server:
+        done = duckflow(
+            "run", "x", "--model", "openai:m", "--workspace", folder,
+            env={"OPENAI_BASE_URL": f"{server.url}/v1"},
+        )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "Mended.\n")
+    assert "reply" in server.requests[1].body["messages"][-1]["content"]
+
+
+def test_an_interrupted_run_ends_with_130_and_keeps_everything(folder: Path):
+    """M3, K4."""
+    slow = {"for": "Decision", "text": decision("late"), "delay_s": 60}
+    process = subprocess.Popen(
+        [*COMMAND, "run", "x", "--json", "--workspace", str(folder), "--model", scripted(folder, slow)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    shown = [json.loads(process.stdout.readline()) for _ in range(2)]
+    process.send_signal(signal.SIGINT)
+    rest, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert json.loads(rest.splitlines()[-1])["outcome"] == "interrupted"
+    kept = duckflow("sessions", "show", shown[0]["session_id"], "--json")
+    assert [event["seq"] for event in lines(kept)] == [1, 2, 3]
+
+
+def test_a_kill_between_any_two_events_loses_nothing_that_was_shown(folder: Path):
+    """C5, L1: the next start has every event that was shown."""
+    answers = [
+        decision("One.", action("write_file", path="a", content="1"), step="EXECUTION"),
+        decision("Two.", action("write_file", path="b", content="2"), action("read_file", path="a")),
+        decision("Three.", action("read_file", path="missing")),
+        decision("Done."),
+    ]
+    script = scripted(folder, *answers)
+    whole = lines(
+        duckflow("run", "go", "--json", "--mode", "edits", "--workspace", folder, "--model", script)
+    )
+    assert len(whole) > 20
+    for stop in range(1, len(whole)):
+        process = subprocess.Popen(
+            [*COMMAND, "run", "go", "--json", "--mode", "edits", "--workspace", str(folder),
+             "--model", script],
+            stdout=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+        assert process.stdout is not None
+        shown = [json.loads(process.stdout.readline()) for _ in range(stop)]
+        process.kill()
+        shown += [json.loads(line) for line in process.stdout if line.endswith("\n")]
+        process.wait()
+        kept = lines(duckflow("sessions", "show", shown[0]["session_id"], "--json"))
+        assert kept[: len(shown)] == shown
+    resumed = duckflow(
+        "run", "--resume", shown[0]["session_id"], "go on", "--mode", "edits", "--workspace", folder,
+        "--model", scripted(folder, decision("Here again.")),
+    )  # fmt: skip
+    assert (resumed.returncode, resumed.stdout) == (0, "Here again.\n")

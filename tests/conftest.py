@@ -1,0 +1,118 @@
+"""What holds for every test: a home of its own, no keys, no network but loopback, no gap in a catalogue."""
+
+import ipaddress
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from duckflow.i18n import catalogue
+
+_PROVIDERS = (
+    "OPENAI",
+    "ANTHROPIC",
+    "GOOGLE",
+    "GEMINI",
+    "GROQ",
+    "OPENROUTER",
+    "MISTRAL",
+    "OLLAMA",
+    "AZURE",
+    "AWS",
+)
+_LOCALES = ("LC_ALL", "LC_MESSAGES", "LANGUAGE")
+_LOOPBACK_NAMES = ("", "localhost", "ip6-localhost")
+
+
+def _keep_what_subprocesses_need() -> None:
+    """Remember, before HOME changes, where pip's settings and the caches worth keeping really are."""
+    home = Path.home()
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    os.environ.setdefault("DUCKFLOW_TEST_CACHE", str(cache / "duckflow-tests"))
+    os.environ.setdefault("PIP_CACHE_DIR", str(cache / "pip"))
+    pip_files = [config / "pip" / "pip.conf", home / ".pip" / "pip.conf"]
+    written = next((file for file in pip_files if file.is_file()), None)
+    if written is not None:
+        os.environ.setdefault("PIP_CONFIG_FILE", str(written))
+
+
+_keep_what_subprocesses_need()
+
+
+class NetworkUsed(AssertionError):
+    """A test tried to leave this machine."""
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh home; nothing of the developer's own set-up reaches a test."""
+    for name in list(os.environ):
+        ours = name.startswith("DUCKFLOW_") and name != "DUCKFLOW_TEST_CACHE"
+        if ours or name.startswith(_PROVIDERS) or name.endswith("_API_KEY") or name in _LOCALES:
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost,::1")
+    for part, folder in (
+        ("CONFIG", ".config"),
+        ("STATE", ".local/state"),
+        ("CACHE", ".cache"),
+        ("DATA", ".local/share"),
+    ):
+        monkeypatch.setenv(f"XDG_{part}_HOME", str(home / folder))
+    return home
+
+
+def _leaves_machine(host: object) -> bool:
+    name = host.decode() if isinstance(host, bytes) else str(host or "")
+    if name in _LOOPBACK_NAMES:
+        return False
+    try:
+        return not ipaddress.ip_address(name.partition("%")[0]).is_loopback
+    except ValueError:
+        return True
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Only loopback can be reached. Trying to leave fails the test even if the code swallows the error."""
+    tried: list[str] = []
+    look_up = socket.getaddrinfo
+
+    def refuse(host: object) -> None:
+        if _leaves_machine(host):
+            tried.append(str(host))
+            raise NetworkUsed(f"a test tried to reach {host!r}; only loopback is open")
+
+    def guarded(real):
+        def connect(self: socket.socket, address):
+            if self.family in (socket.AF_INET, socket.AF_INET6):
+                refuse(address[0])
+            return real(self, address)
+
+        return connect
+
+    def guarded_look_up(host, *args, **kwargs):
+        refuse(host)
+        return look_up(host, *args, **kwargs)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded(socket.socket.connect))
+    monkeypatch.setattr(socket.socket, "connect_ex", guarded(socket.socket.connect_ex))
+    monkeypatch.setattr(socket, "getaddrinfo", guarded_look_up)
+    yield
+    if tried:
+        raise NetworkUsed(f"a test tried to reach {tried}; only loopback is open")
+
+
+@pytest.fixture(autouse=True)
+def whole_catalogue() -> Iterator[None]:
+    """Each test starts in English, and a text that is missing, or a slot without a value, fails it."""
+    catalogue.set_language("en")
+    catalogue.take_gaps()
+    yield
+    missing = catalogue.take_gaps()
+    assert not missing, f"gaps in the catalogue: {sorted(missing)}"

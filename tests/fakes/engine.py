@@ -1,0 +1,74 @@
+"""A whole engine on a scripted model, in a temporary folder, with everything it shows kept."""
+
+import json
+from collections.abc import Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from duckflow.app import App, build
+from duckflow.config.settings import LlmSettings, Settings
+from duckflow.domain.events import Event, Glimpse, Recorded
+from duckflow.llm.choice import Choice
+
+
+def decision(reply: str = "", *actions: dict[str, Any], **fields: Any) -> str:
+    """A Decision as a model writes it; it goes on where there are actions, else it is done."""
+    body = {"next_step": "continue" if actions else "done", "reply": reply, "actions": list(actions)}
+    return json.dumps({**body, **fields}, ensure_ascii=False)
+
+
+def action(operation: str, **args: Any) -> dict[str, Any]:
+    """An action of the file tools."""
+    return {"operation": f"file_ops.{operation}", "args": args}
+
+
+def write_script(path: Path, answers: Sequence[str | dict[str, Any]]) -> Path:
+    """A scripted model's file; a plain text serves a Decision."""
+    lines = [{"for": "Decision", "text": one} if isinstance(one, str) else one for one in answers]
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
+    return path
+
+
+@dataclass
+class Watched:
+    """An engine and what it showed."""
+
+    app: App
+    events: list[Event] = field(default_factory=list)
+    glimpses: list[Glimpse] = field(default_factory=list)
+
+    def __call__(self, what: Recorded | Glimpse) -> None:
+        """Keep what is shown."""
+        if isinstance(what, Recorded):
+            self.events.append(what.event)
+        else:
+            self.glimpses.append(what)
+
+    def of(self, kind: type) -> list[Any]:
+        """The events of one kind."""
+        return [event for event in self.events if isinstance(event, kind)]
+
+    @property
+    def state(self):
+        """The newest state."""
+        return self.app.session.state
+
+
+@asynccontextmanager
+async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edits", **options: Any):
+    """`async with engine(tmp_path, decision("hello")) as duck: await duck.app.chat.say("hi")`."""
+    script = write_script(folder.parent / f"{folder.name}.jsonl", answers)
+    llm = LlmSettings(model=f"scripted:{script}", max_retries=0, small=options.pop("small", "auto"))
+    limits = {"dynamic_limits": {"max_loops": options.pop("max_loops", 20)}}
+    settings = Settings.model_validate({"mode": mode, "llm": llm, "duck_pacemaker": limits})
+    choice = Choice(name=f"scripted:{script}", reason_key="llm.chosen_by_setting")
+    app = build(settings, choice, folder, options.pop("session", None), {})
+    watched = Watched(app)
+    app.session.subscribe(watched)
+    app.begin()
+    try:
+        yield watched
+    finally:
+        await app.aclose()

@@ -1,0 +1,299 @@
+"""A model provider on loopback: real HTTP, both wires, scripted answers and faults, requests recorded."""
+
+import json
+import select
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal, Self
+
+OPENAI_STOPS = {"end": "stop", "length": "length", "tool_calls": "tool_calls", "refusal": "content_filter"}
+ANTHROPIC_STOPS = {"end": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "refusal": "refusal"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the model says, and how it arrives."""
+
+    text: str = ""
+    calls: tuple[tuple[str, str], ...] = ()
+    """Tool calls: name and arguments as JSON text."""
+    stop: str = "end"
+    tokens: tuple[int, int, int] = (10, 0, 5)
+    """Input, of which cached, and output."""
+    chunk_bytes: int = 0
+    """Cut the stream into chunks of so many bytes; 0 sends each event whole."""
+    streamed: bool = True
+    fault: Literal["", "no_end", "drop", "stall"] = ""
+    """After the text: end without an end, break the connection, or say nothing more."""
+    error: str = ""
+    """JSON of an error object put into the stream after the text."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An answer with a status that is none."""
+
+    status: int
+    message: str = "broken on purpose"
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Bytes as they are."""
+
+    body: bytes
+    content_type: str = "text/event-stream"
+    status: int = 200
+
+
+Reply = Answer | Fault | Raw
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request as it came in; header names in lower case."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+
+class ModelServer:
+    """`with ModelServer([Answer("hello")]) as server:`, then ask at `server.url`."""
+
+    def __init__(self, replies: Sequence[Reply] | Callable[[dict[str, Any]], Reply] = ()) -> None:
+        self._choose = replies if callable(replies) else None
+        self._replies = [] if callable(replies) else list(replies)
+        self._lock = threading.Lock()
+        self.requests: list[Asked] = []
+        self.questions: list[str] = []
+        """Paths that were asked for with GET."""
+        self.pages: dict[str, Any] = {}
+        """What GET answers, by path; bytes as they are, a number is a status."""
+        self.disconnected = threading.Event()
+        """Set when a client went away while an answer stalled."""
+        self.slow_pages = False
+        """Whether GET stalls."""
+        self.closing = threading.Event()
+
+    def __enter__(self) -> Self:
+        self._http = _Http(("127.0.0.1", 0), _Connection)
+        self._http.model = self
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closing.set()
+        self._http.shutdown()
+        self._thread.join()
+        self._http.server_close()
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    def take(self, asked: Asked) -> Reply:
+        """The next reply; past the last one, a fault no client expects."""
+        with self._lock:
+            self.requests.append(asked)
+            if self._choose is not None:
+                return self._choose(asked.body)
+            return self._replies.pop(0) if self._replies else Fault(418, "the script is over")
+
+
+def free_port() -> int:
+    """A port on which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class _Connection(BaseHTTPRequestHandler):
+    server: "_Http"
+    protocol_version = "HTTP/1.1"
+    timeout = 10
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+    def do_GET(self) -> None:
+        self.server.model.questions.append(self.path)
+        if self.server.model.slow_pages:
+            self._wait_for_end()
+            return
+        page = self.server.model.pages.get(self.path, 404)
+        if isinstance(page, int):
+            self._whole(page, b"{}", "application/json")
+        elif isinstance(page, bytes):
+            self._whole(200, page, "application/json")
+        else:
+            self._whole(200, json.dumps(page).encode(), "application/json")
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        reply = self.server.model.take(Asked(self.path, headers, body))
+        try:
+            self._play(reply)
+        except (BrokenPipeError, ConnectionResetError):
+            self.server.model.disconnected.set()
+
+    def _play(self, reply: Reply) -> None:
+        if isinstance(reply, Fault):
+            said = json.dumps({"error": {"message": reply.message, "type": "fault"}}).encode()
+            self._whole(reply.status, said, "application/json", reply.headers)
+        elif isinstance(reply, Raw):
+            self._whole(reply.status, reply.body, reply.content_type)
+        elif not reply.streamed:
+            self._whole(200, json.dumps(_openai_whole(reply)).encode(), "application/json")
+        else:
+            self._stream(reply)
+
+    def _whole(self, status: int, body: bytes, kind: str, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for name, value in {
+            "content-type": kind,
+            "content-length": str(len(body)),
+            **(headers or {}),
+        }.items():
+            self.send_header(name, value)
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _stream(self, reply: Answer) -> None:
+        self.send_response(200)
+        for name, value in (
+            ("content-type", "text/event-stream; charset=utf-8"),
+            ("transfer-encoding", "chunked"),
+            ("connection", "close"),
+        ):
+            self.send_header(name, value)
+        self.end_headers()
+        events = _anthropic(reply) if self.path.endswith("/messages") else _openai(reply)
+        for chunk in _cut(events, reply.chunk_bytes):
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+            self.wfile.flush()
+        if reply.fault == "stall":
+            self._wait_for_end()
+        elif reply.fault == "drop":
+            self.connection.shutdown(socket.SHUT_RDWR)
+        else:
+            self.wfile.write(b"0\r\n\r\n")
+
+    def _wait_for_end(self) -> None:
+        while not self.server.model.closing.is_set():
+            readable, _, _ = select.select([self.connection], [], [], 0.02)
+            if readable and not self.connection.recv(1, socket.MSG_PEEK):
+                self.server.model.disconnected.set()
+                return
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = False
+    model: ModelServer
+
+
+def _cut(events: Iterator[bytes], size: int) -> Iterator[bytes]:
+    if not size:
+        yield from events
+        return
+    whole = b"".join(events)
+    for start in range(0, len(whole), size):
+        yield whole[start : start + size]
+
+
+def _pieces(text: str, size: int = 7) -> Iterator[str]:
+    return (text[start : start + size] for start in range(0, len(text), size))
+
+
+def _data(value: object) -> bytes:
+    return b"data: " + json.dumps(value, ensure_ascii=False).encode() + b"\n\n"
+
+
+def _openai(reply: Answer) -> Iterator[bytes]:
+    yield b": a comment keeps the line open\n\n"
+    yield _data(
+        {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]}
+    )
+    for piece in _pieces(reply.text):
+        yield _data({"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]})
+    for index, (name, arguments) in enumerate(reply.calls):
+        first = {
+            "index": index,
+            "id": f"call_{index}",
+            "type": "function",
+            "function": {"name": name, "arguments": ""},
+        }
+        yield _data({"choices": [{"delta": {"tool_calls": [first]}}]})
+        for piece in _pieces(arguments):
+            more = {"index": index, "function": {"arguments": piece}}
+            yield _data({"choices": [{"delta": {"tool_calls": [more]}}]})
+    if reply.error:
+        yield _data({"error": json.loads(reply.error)})
+    if reply.fault:
+        return
+    stop = "tool_calls" if reply.calls else reply.stop
+    yield _data({"choices": [{"delta": {}, "finish_reason": OPENAI_STOPS[stop]}]})
+    yield _data({"choices": [], "usage": _openai_usage(reply)})
+    yield b"data: [DONE]\n\n"
+
+
+def _openai_usage(reply: Answer) -> dict[str, Any]:
+    given, cached, said = reply.tokens
+    return {
+        "prompt_tokens": given,
+        "completion_tokens": said,
+        "total_tokens": given + said,
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }
+
+
+def _openai_whole(reply: Answer) -> dict[str, Any]:
+    message = {"role": "assistant", "content": reply.text}
+    choice = {"index": 0, "message": message, "finish_reason": OPENAI_STOPS[reply.stop]}
+    return {"object": "chat.completion", "choices": [choice], "usage": _openai_usage(reply)}
+
+
+def _anthropic(reply: Answer) -> Iterator[bytes]:
+    def event(kind: str, **fields: object) -> bytes:
+        return b"event: " + kind.encode() + b"\n" + _data({"type": kind, **fields})
+
+    given, cached, said = reply.tokens
+    usage = {
+        "input_tokens": given - cached,
+        "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": 0,
+    }
+    yield event(
+        "message_start", message={"role": "assistant", "content": [], "usage": {**usage, "output_tokens": 1}}
+    )
+    yield event("ping")
+    yield event("content_block_start", index=0, content_block={"type": "thinking", "thinking": ""})
+    yield event("content_block_delta", index=0, delta={"type": "thinking_delta", "thinking": "hmm"})
+    yield event("content_block_stop", index=0)
+    yield event("content_block_start", index=1, content_block={"type": "text", "text": ""})
+    for piece in _pieces(reply.text):
+        yield event("content_block_delta", index=1, delta={"type": "text_delta", "text": piece})
+    yield event("content_block_stop", index=1)
+    for index, (name, arguments) in enumerate(reply.calls, start=2):
+        block = {"type": "tool_use", "id": f"toolu_{index}", "name": name, "input": {}}
+        yield event("content_block_start", index=index, content_block=block)
+        for piece in _pieces(arguments):
+            yield event(
+                "content_block_delta", index=index, delta={"type": "input_json_delta", "partial_json": piece}
+            )
+        yield event("content_block_stop", index=index)
+    if reply.error:
+        yield event("error", error=json.loads(reply.error))
+    if reply.fault:
+        return
+    stop = "tool_calls" if reply.calls else reply.stop
+    yield event("message_delta", delta={"stop_reason": ANTHROPIC_STOPS[stop]}, usage={"output_tokens": said})
+    yield event("message_stop")

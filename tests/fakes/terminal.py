@@ -1,0 +1,92 @@
+"""A real terminal for a program: a pty with a screen behind it that can be read and typed into."""
+
+import fcntl
+import os
+import pty
+import select
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Mapping
+from typing import Self
+
+import pyte
+
+
+class Terminal:
+    """`with Terminal(["duckflow"]) as t: t.wait_for("> "); t.type("hello\\r")`."""
+
+    def __init__(
+        self, command: list[str], *, columns: int = 80, rows: int = 24, env: Mapping[str, str] | None = None
+    ) -> None:
+        self._command = command
+        self._size = (rows, columns)
+        self._env = {**os.environ, "TERM": "xterm-256color", **(env or {})}
+        self.screen = pyte.HistoryScreen(columns, rows, history=2000)
+        self._stream = pyte.ByteStream(self.screen)
+        self.raw = b""
+
+    def __enter__(self) -> Self:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *self._size, 0, 0))
+        self.process = subprocess.Popen(
+            self._command,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=self._env,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        os.close(theirs)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+    def type(self, keys: str) -> None:
+        """Press keys."""
+        os.write(self._ours, keys.encode())
+
+    @property
+    def text(self) -> str:
+        """All that is and was on the screen, a line each, without the space at the ends."""
+        gone = [self._line(line) for line in self.screen.history.top]
+        return "\n".join([*gone, *(line.rstrip() for line in self.screen.display)])
+
+    def _line(self, line) -> str:
+        return "".join(line[column].data for column in range(self.screen.columns)).rstrip()
+
+    def wait_for(self, wanted: str, seconds: float = 30.0) -> None:
+        """Read until this is on the screen; the bound is only there so that a failure ends."""
+        self._read_until(lambda: wanted in self.text, f"{wanted!r} on the screen", seconds)
+
+    def wait_for_end(self, seconds: float = 30.0) -> int:
+        """Read until the program has ended; its exit code."""
+        self._read_until(lambda: self.process.poll() is not None, "the end of the program", seconds)
+        return self.process.returncode
+
+    def _read_until(self, met, what: str, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while not met():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"waited in vain for {what}; the screen:\n{self.text}")
+            ready, _, _ = select.select([self._ours], [], [], 0.05)
+            if not ready:
+                continue
+            try:
+                got = os.read(self._ours, 65536)
+            except OSError:
+                got = b""
+            self.raw += got
+            self._answer(got)
+            self._stream.feed(got)
+
+    def _answer(self, got: bytes) -> None:
+        """Programs ask where the cursor is; a terminal answers."""
+        if b"\x1b[6n" in got:
+            os.write(self._ours, f"\x1b[{self.screen.cursor.y + 1};{self.screen.cursor.x + 1}R".encode())

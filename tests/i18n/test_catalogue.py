@@ -1,0 +1,82 @@
+"""M4: texts in two languages, the choice between them, and that nothing in a value or a gap does harm."""
+
+import pytest
+
+from duckflow.i18n.catalogue import (
+    current_language,
+    detect,
+    entries,
+    fill,
+    set_language,
+    slots,
+    take_gaps,
+    text,
+)
+
+SAME_IN_BOTH: frozenset[str] = frozenset({"model.line"})
+"""Keys whose text has no words to translate, such as a drawing."""
+
+
+def test_M4_both_catalogues_have_the_same_keys():
+    assert entries("en")
+    assert set(entries("en")) == set(entries("ja"))
+
+
+@pytest.mark.parametrize("key", sorted(entries("en")))
+def test_M4_both_languages_fill_the_same_slots(key):
+    assert slots(entries("en")[key]) == slots(entries("ja")[key])
+
+
+@pytest.mark.parametrize("key", sorted(set(entries("en")) - SAME_IN_BOTH))
+def test_no_text_is_empty_and_the_japanese_is_japanese(key):
+    english, japanese = entries("en")[key].strip(), entries("ja")[key].strip()
+    assert english
+    assert japanese
+    if any(character.isalpha() for character in fill(english, dict.fromkeys(slots(english), ""))):
+        assert any("぀" <= character <= "ヿ" or "一" <= character <= "鿿" for character in japanese), japanese
+
+
+def test_the_language_can_be_changed_at_any_time():
+    assert current_language() == "en"
+    assert text("help.config") == "Your settings."
+    set_language("ja")
+    assert text("help.config") == "設定を確認します。"
+
+
+@pytest.mark.parametrize(
+    "value", ["{path}", "{0}", "{path.__class__}", "{{x}}", "}", "{", "%s", "\\1", "日本語"]
+)
+def test_a_value_is_never_read_as_a_slot(value):
+    assert fill("a {name} b {path}", {"name": value, "path": "P"}) == f"a {value} b P"
+
+
+def test_doubled_braces_are_plain_ones():
+    assert fill("{{x}} {x} {{}}", {"x": 1}) == "{x} 1 {}"
+    assert slots("{{x}} {y}") == {"y"}
+
+
+def test_an_unknown_key_and_a_missing_value_stay_readable_and_are_noticed():
+    assert text("no.such_key") == "no.such_key"
+    assert text("no.such_key", path="a.py", line=3) == "no.such_key (path: a.py, line: 3)"
+    assert text("config.not_a_file").startswith("{path} is not a file")
+    assert take_gaps() == {"no.such_key", "config.not_a_file{path}"}
+    assert take_gaps() == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("configured", "environ", "language"),
+    [
+        ("ja", {"DUCKFLOW_LANGUAGE": "en", "LANG": "en_US.UTF-8"}, "ja"),
+        ("en", {"LANG": "ja_JP.UTF-8"}, "en"),
+        ("auto", {"DUCKFLOW_LANGUAGE": "ja", "LC_ALL": "en_US.UTF-8"}, "ja"),
+        ("auto", {"DUCKFLOW_LANGUAGE": "klingon", "LANG": "ja_JP.UTF-8"}, "ja"),
+        ("auto", {"LC_ALL": "ja_JP.UTF-8", "LANG": "en_US.UTF-8"}, "ja"),
+        ("auto", {"LC_ALL": "C", "LC_MESSAGES": "ja_JP", "LANG": "ja_JP.UTF-8"}, "en"),
+        ("auto", {"LC_ALL": "", "LC_MESSAGES": "ja_JP", "LANG": "en_US.UTF-8"}, "ja"),
+        ("auto", {"LANG": "ja"}, "ja"),
+        ("auto", {"LANG": "de_DE.UTF-8"}, "en"),
+        ("auto", {}, "en"),
+    ],
+)
+def test_M4_the_language_follows_configuration_then_variable_then_locale(configured, environ, language):
+    assert detect(configured, environ) == language

@@ -1,0 +1,351 @@
+"""Asking for an answer: one repair with the exact error, one mechanism for every kind of answer (SPEC A6)."""
+
+import asyncio
+import json
+
+import pytest
+
+from duckflow.domain.decision import Decision
+from duckflow.domain.errors import BadAnswer, Unavailable
+from duckflow.domain.events import ReplyPiece, ReplyVoid, Waiting
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import (
+    ChatMessage,
+    Finished,
+    ModelRequest,
+    NativeTool,
+    Retrying,
+    TextPiece,
+    ToolCall,
+    Usage,
+)
+from duckflow.llm.answers import SHOWN_AGAIN, ask
+from duckflow.llm.hearing import MAX_HEARD
+from fakes.model import ONE_CALL, FakeModel, said
+
+GOOD = json.dumps({"next_step": "done", "reply": "Hi 🦆"}, ensure_ascii=False)
+REQUEST = ModelRequest(
+    output="Decision", messages=(ChatMessage(role="user", text="Say hi.\nOutput: Decision"),)
+)
+TOOLS = (NativeTool(name="shell__run", description="", parameters={}),)
+
+
+class Weather(Frozen):
+    """An answer no other part knows of."""
+
+    city: str
+    degrees: float
+
+
+class Seen(list):
+    """Glimpses in order; `text` is what a user has before them."""
+
+    @property
+    def text(self):
+        shown = ""
+        for glimpse in self:
+            shown = shown + glimpse.text if isinstance(glimpse, ReplyPiece) else ""
+        return shown
+
+
+@pytest.fixture
+def seen():
+    return Seen()
+
+
+async def decide(model, seen, request=REQUEST, check=None):
+    return await ask(model, request, Decision, seen.append, check)
+
+
+async def test_a_good_answer_is_taken_at_the_first_try(seen):
+    answer = await decide(model := FakeModel(GOOD), seen)
+    assert answer.value == Decision(next_step="done", reply="Hi 🦆")
+    assert (answer.text, answer.usage, answer.tries) == (GOOD, ONE_CALL, 1)
+    assert model.requests == [REQUEST]
+    assert seen.text == "Hi 🦆"
+    assert not [glimpse for glimpse in seen if not isinstance(glimpse, ReplyPiece)]
+
+
+async def test_A6_one_repair_carries_the_bad_answer_and_the_exact_error(seen):
+    bad = '{"next_step": "done", "reply": "No", "reply": "Yes"}'
+    answer = await decide(model := FakeModel(bad, GOOD), seen)
+    assert (answer.value.reply, answer.text, answer.tries) == ("Hi 🦆", GOOD, 2)
+    assert answer.usage == ONE_CALL + ONE_CALL
+    repair = model.requests[1]
+    assert repair.messages[:-2] == REQUEST.messages
+    assert repair.messages[-2] == ChatMessage(role="assistant", text=bad)
+    assert repair.messages[-1].role == "user"
+    assert "the key 'reply' stands twice in the same object" in repair.messages[-1].text
+    assert "\nOutput: Decision\n" in repair.messages[-1].text
+    assert repair.model_copy(update={"messages": ()}) == REQUEST.model_copy(update={"messages": ()})
+    assert ReplyVoid() in seen
+    assert seen.text == "Hi 🦆"
+
+
+async def test_A6_a_second_failure_is_a_clear_error_that_knows_what_was_spent(seen):
+    model = FakeModel('{"next_step": "finish", "reply": "a"}', "no JSON", GOOD)
+    with pytest.raises(BadAnswer) as caught:
+        await decide(model, seen)
+    assert caught.value.key == "llm.bad_answer"
+    assert caught.value.values == {"output": "Decision", "problem": "there is no JSON object in the answer"}
+    assert caught.value.usage == ONE_CALL + ONE_CALL
+    assert len(model.requests) == 2
+    assert seen.text == ""
+
+
+async def test_the_same_function_serves_every_kind_of_answer(seen):
+    request = REQUEST.model_copy(update={"output": "Weather"})
+    model = FakeModel(
+        '{"city": "奈良", "degree": 3, "reply": "x"}', 'Sure! ```json\n{"city": "奈良", "degrees": 3}\n```'
+    )
+    answer = await ask(model, request, Weather, seen.append)
+    assert answer.value == Weather(city="奈良", degrees=3)
+    told = model.requests[1].messages[-1].text
+    assert "`degrees` is missing" in told
+    assert "`degree` is not a field; did you mean `degrees`?" in told
+    assert "Output: Weather" in told
+    assert seen == [ReplyVoid()]
+
+
+async def test_A6_the_caller_s_own_check_goes_through_the_same_repair(seen):
+    unknown = '{"next_step": "continue", "actions": [{"operation": "file_ops.fly"}]}'
+
+    def check(decision):
+        return "there is no operation file_ops.fly" if decision.actions else None
+
+    answer = await decide(model := FakeModel(unknown, GOOD), seen, check=check)
+    assert answer.tries == 2
+    assert "there is no operation file_ops.fly" in model.requests[1].messages[-1].text
+    with pytest.raises(BadAnswer, match=r"no operation file_ops\.fly"):
+        await decide(FakeModel(unknown, unknown), seen, check=check)
+
+
+async def test_a_long_bad_answer_goes_back_cut(seen):
+    await decide(model := FakeModel("🦆" * 10_000, GOOD), seen)
+    assert len(model.requests[1].messages[-2].text) == SHOWN_AGAIN
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ({"next_step": "done"}, "a decision needs a reply or at least one action"),
+        ({"reply": "a"}, "`next_step` is missing"),
+        (
+            {"next_step": "finish", "reply": "a"},
+            "`next_step`: input should be 'done', 'pending_user', 'defer' or",
+        ),
+        (
+            {"next_step": "done", "reply": "a", "confidence": 2},
+            "`confidence`: input should be less than or equal to 1",
+        ),
+        (
+            {"next_step": "done", "reply": "a", "nextstep": 1},
+            "`nextstep` is not a field; did you mean `next_step`?",
+        ),
+        (
+            {"next_step": "done", "reply": "a", "zzz": 1},
+            "`zzz` is not a field; known are: rationale, goal_cons",
+        ),
+        (
+            {"next_step": "done", "actions": [{"operation": "a"}, {"operations": "b"}]},
+            "`actions[1].operation` is missing; `actions[1].operations` is not a field; did you mean",
+        ),
+        (
+            {"next_step": "done", "actions": [{"operation": ""}]},
+            "`actions[0].operation`: string should have at least",
+        ),
+        (
+            {"next_step": "done", "actions": {"operation": "a"}},
+            "`actions`: must be a list, not {'operation': 'a'}",
+        ),
+        ({"next_step": "done", "actions": ["a"]}, "`actions[0]`: must be an object, not 'a'"),
+        (
+            {"next_step": "done", "reply": "a", "state_delta": {"goals": "x", "vitals": 1}},
+            "`state_delta.goals` is not a field; did you mean `goal`?; `state_delta.vitals` is not",
+        ),
+        ({"next_step": "done", "reply": ["a"]}, "`reply`: must be a string, not ['a']"),
+        ({str(number): 1 for number in range(9)}, "more faults of this kind"),
+        ({}, "`next_step` is missing"),
+    ],
+)
+async def test_A6_E2_wrong_fields_are_named_by_path(seen, bad, words):
+    await decide(model := FakeModel(json.dumps(bad), GOOD), seen)
+    assert words in model.requests[1].messages[-1].text
+
+
+@pytest.mark.parametrize(
+    ("turn", "words"),
+    [
+        (said(""), "the answer is empty"),
+        (said(" \n"), "the answer is empty"),
+        ([Finished()], "the answer is empty"),
+        ([], "the answer was cut off before its end"),
+        ([TextPiece(text=GOOD)], "the answer was cut off before its end"),
+        (said("I can't help with that.", stop="refusal"), "the request was declined"),
+        (said(GOOD, stop="refusal"), "the request was declined"),
+        (
+            said(GOOD[:-4], stop="length"),
+            "the answer was cut at the limit of 4096 tokens, say it shorter (line 1",
+        ),
+        (said("Let me think about", stop="length"), "the answer was cut at the limit of 4096 tokens"),
+        (said("\ud83e lone", width=1), "half of a surrogate pair"),
+        (said("ends in half \ud83e", width=1), "half of a surrogate pair"),
+    ],
+)
+async def test_A6_empty_cut_and_refused_answers_are_repaired_once(seen, turn, words):
+    await decide(model := FakeModel(turn, GOOD), seen)
+    assert words in model.requests[1].messages[-1].text
+    assert all(message.text.encode() for message in model.requests[1].messages)
+    with pytest.raises(BadAnswer):
+        await decide(FakeModel(turn, turn, GOOD), seen)
+
+
+async def test_an_answer_that_is_whole_at_the_token_limit_is_taken(seen):
+    assert (await decide(FakeModel(said(GOOD + "\nThat is", stop="length")), seen)).tries == 1
+
+
+async def test_A6_a_model_that_never_stops_is_not_listened_to(seen):
+    endless = [TextPiece(text="鴨" * 1_000_000)] * 100
+    answer = await decide(model := FakeModel(endless, GOOD), seen)
+    assert answer.tries == 2
+    assert model.pieces_taken - len(said(GOOD)) == MAX_HEARD // 3_000_000 + 1
+    assert model.streams_closed == 2
+    assert "too large" in model.requests[1].messages[-1].text
+
+
+async def test_endless_calls_are_not_listened_to_either(seen):
+    endless = [ToolCall(name="shell__run", arguments="x" * 1_000_000)] * 100
+    await decide(model := FakeModel(endless, GOOD), seen)
+    assert model.pieces_taken < 30
+
+
+async def test_K4_what_was_streamed_before_a_retry_is_void(seen):
+    pieces = [
+        TextPiece(text='{"next_step": "done", "reply": "Hel'),
+        ToolCall(name="x", arguments="{}"),
+        Retrying(reason="busy", wait_s=2),
+        *said(GOOD),
+    ]
+    answer = await decide(FakeModel(pieces), seen)
+    assert answer.value == Decision(next_step="done", reply="Hi 🦆")
+    assert answer.tries == 1
+    assert seen[:3] == [ReplyPiece(text="Hel"), ReplyVoid(), Waiting(reason="busy", wait_s=2)]
+    assert seen.text == "Hi 🦆"
+
+
+async def test_errors_of_the_provider_pass_and_know_what_was_spent_before(seen):
+    busy = Unavailable("llm.busy")
+    with pytest.raises(Unavailable) as caught:
+        await decide(FakeModel("no JSON", [TextPiece(text="{"), busy]), seen)
+    assert caught.value is busy
+    assert caught.value.usage == ONE_CALL
+
+
+async def test_cancelling_closes_the_stream_and_passes(seen):
+    waiting = asyncio.Event()
+
+    class Slow(FakeModel):
+        async def stream(self, request):
+            try:
+                yield TextPiece(text="{")
+                waiting.set()
+                await asyncio.sleep(60)
+            finally:
+                self.streams_closed += 1
+
+    task = asyncio.create_task(decide(model := Slow(), seen))
+    await waiting.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert model.streams_closed == 1
+
+
+async def test_a_pair_that_a_provider_cut_in_two_is_one_character(seen):
+    pieces = [
+        TextPiece(text='{"next_step": "done", "reply": "a\ud83e'),
+        TextPiece(text='\udd86b"}'),
+        Finished(),
+    ]
+    answer = await decide(FakeModel(pieces), seen)
+    assert answer.value.reply == seen.text == "a🦆b"
+    assert answer.text.encode()
+
+
+async def test_A7_blocks_work_through_the_whole_path(seen):
+    args = {"path": "a.py", "content": {"block": "a"}}
+    text = json.dumps(
+        {"next_step": "continue", "actions": [{"operation": "file_ops.write_file", "args": args}]}
+    )
+    text += "\n<<<block a\nprint('\\n')\n>>>block a\n"
+    answer = await decide(FakeModel(text), seen)
+    assert answer.value.actions[0].args["content"] == "print('\\n')\n"
+    assert answer.text == text
+    await decide(model := FakeModel(text.replace(">>>block a\n", ""), GOOD), seen)
+    assert "a line `>>>block a` is missing" in model.requests[1].messages[-1].text
+
+
+async def test_A8_native_calls_are_a_decision_and_their_words_are_one_too(seen):
+    request = REQUEST.model_copy(update={"tools": TOOLS})
+    call = ToolCall(name="shell__run", arguments='{"command": "ls"}')
+    answer = await decide(
+        FakeModel([TextPiece(text="I look. "), call, Finished(stop="tool_calls")]), seen, request
+    )
+    assert [action.operation for action in answer.value.actions] == ["shell.run"]
+    assert seen.text == answer.value.reply == "I look."
+    assert Decision.model_validate_json(answer.text) == answer.value
+
+
+async def test_A8_where_tools_are_offered_json_in_the_text_is_accepted_all_the_same(seen):
+    answer = await decide(FakeModel(GOOD), seen, REQUEST.model_copy(update={"tools": TOOLS}))
+    assert answer.value.reply == seen.text == "Hi 🦆"
+
+
+async def test_A8_plain_text_is_no_answer_where_no_tools_are_offered(seen):
+    await decide(model := FakeModel("I am done.", GOOD), seen)
+    assert "there is no JSON object" in model.requests[1].messages[-1].text
+
+
+async def test_what_was_shown_of_another_text_than_the_reply_is_void_in_the_end(seen):
+    request = REQUEST.model_copy(update={"tools": TOOLS})
+    answer = await decide(FakeModel(f"Here you are:\n{GOOD}"), seen, request)
+    assert answer.value.reply == "Hi 🦆"
+    assert seen[-1] == ReplyVoid()
+    assert seen.text == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ("I will now", []),
+        ("I will now", [ToolCall(name="shell__run", arguments="{}")]),
+        (GOOD, [ToolCall(name="shell__run", arguments="{}")]),
+    ],
+)
+async def test_A8_native_answers_cut_at_the_limit_run_nothing(seen, text, calls):
+    request = REQUEST.model_copy(update={"tools": TOOLS})
+    turn = [TextPiece(text=text), *calls, Finished(stop="length")]
+    await decide(model := FakeModel(turn, GOOD), seen, request)
+    assert "cut at the limit" in model.requests[1].messages[-1].text
+
+
+async def test_A6_bad_calls_go_back_with_the_exact_error(seen):
+    call = ToolCall(name="shell__run", arguments='{"command": NaN}')
+    await decide(model := FakeModel([call, Finished(stop="tool_calls")], GOOD), seen)
+    assert model.requests[1].messages[-2].text == 'shell__run {"command": NaN}'
+    assert "the arguments of the call of shell.run: line 1, column 13" in model.requests[1].messages[-1].text
+
+
+async def test_calls_are_refused_where_another_answer_was_asked_for(seen):
+    model = FakeModel([ToolCall(name="x", arguments="{}"), Finished()], '{"city": "奈良", "degrees": 3}')
+    await ask(model, REQUEST, Weather, seen.append)
+    assert "no tool can be called here" in model.requests[1].messages[-1].text
+
+
+async def test_usage_adds_up_over_tries(seen):
+    first, second = (
+        Usage(input_tokens=1, output_tokens=2),
+        Usage(input_tokens=30, cached_tokens=1, output_tokens=4),
+    )
+    model = FakeModel(said("x", usage=first), said(GOOD, usage=second))
+    assert (await decide(model, seen)).usage == Usage(input_tokens=31, cached_tokens=1, output_tokens=6)

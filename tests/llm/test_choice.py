@@ -1,0 +1,78 @@
+"""K3: which model is used where nobody said."""
+
+import pytest
+
+from duckflow.domain.errors import UsageError
+from duckflow.i18n.catalogue import text
+from duckflow.llm.choice import Choice, choose_model
+from duckflow.llm.endpoints import PROVIDERS
+from fakes.model_server import ModelServer, free_port
+
+ORDER = ["anthropic", "openai", "google", "groq", "openrouter", "mistral"]
+
+
+async def chosen(env: dict[str, str]) -> Choice:
+    nobody = {"OLLAMA_HOST": f"127.0.0.1:{free_port()}"}
+    choice = await choose_model({**nobody, **env})
+    text(choice.reason_key, **choice.values)
+    return choice
+
+
+@pytest.mark.parametrize("provider", ORDER)
+async def test_K3_a_key_in_the_environment_chooses_its_provider(provider):
+    row = PROVIDERS[provider]
+    for variable in row.key_variables:
+        choice = await chosen({variable: "k"})
+        assert choice.name == f"{provider}:{row.default_model}"
+        assert row.default_model
+        assert choice.values["variable"] == variable
+
+
+async def test_K3_of_several_keys_the_first_in_order_counts():
+    env = {PROVIDERS[name].key_variables[0]: "k" for name in ORDER}
+    for name in ORDER:
+        assert (await chosen(env)).name.startswith(f"{name}:")
+        del env[PROVIDERS[name].key_variables[0]]
+
+
+async def test_K3_an_empty_key_is_none():
+    assert (await chosen({"OPENAI_API_KEY": " "})).name == "embedded"
+
+
+async def test_K3_a_running_ollama_is_next():
+    with ModelServer() as server:
+        server.pages["/api/tags"] = {
+            "models": [{"name": "nomic-embed-text:latest"}, {"name": "qwen3:8b"}, {"name": "b"}]
+        }
+        choice = await chosen({"OLLAMA_HOST": server.url})
+        assert choice.name == "ollama:qwen3:8b"
+        assert choice.values["address"] == server.url
+        assert (await chosen({"OLLAMA_HOST": server.url, "GROQ_API_KEY": "k"})).name.startswith("groq:")
+
+
+@pytest.mark.parametrize("tags", [404, b"nonsense", {"models": []}, {"models": [{}]}, {"models": None}])
+async def test_K3_an_ollama_without_models_does_not_count(tags):
+    with ModelServer() as server:
+        server.pages["/api/tags"] = tags
+        assert (await chosen({"OLLAMA_HOST": server.url})).name == "embedded"
+
+
+async def test_K3_else_the_embedded_model():
+    choice = await chosen({})
+    assert (choice.name, choice.reason_key) == ("embedded", "llm.chosen_embedded")
+
+
+async def test_K3_an_own_server_is_asked_for_its_model():
+    with ModelServer() as server:
+        server.pages["/v1/models"] = {"data": [{"id": "qwen-local"}]}
+        choice = await chosen({"OPENAI_BASE_URL": f"{server.url}/v1"})
+        assert choice.name == "openai:qwen-local"
+        assert choice.values == {"variable": "OPENAI_BASE_URL", "address": f"{server.url}/v1"}
+        server.pages["/v1/models"] = 404
+        fallback = await chosen({"OPENAI_BASE_URL": f"{server.url}/v1"})
+        assert fallback.name == f"openai:{PROVIDERS['openai'].default_model}"
+
+
+async def test_K3_an_unusable_address_is_said_and_not_passed_over():
+    with pytest.raises(UsageError):
+        await chosen({"OPENAI_BASE_URL": "nonsense"})

@@ -1,0 +1,114 @@
+"""What the embedded runtime is asked, and what its words mean; no model needed."""
+
+import pytest
+
+from duckflow.domain.errors import ProviderError
+from duckflow.domain.model import ChatMessage, Finished, ModelRequest, Usage
+from duckflow.llm.embedded_wire import Answer, completion, load_failure, loosen
+from duckflow.llm.processor import thread_counts, usable_cores
+
+
+def request(**changes: object) -> ModelRequest:
+    messages = (ChatMessage(role="user", text="Hello"),)
+    return ModelRequest.model_validate({"output": "Text", "messages": messages, **changes})
+
+
+def test_the_temperature_is_zero_unless_asked_otherwise():
+    assert completion(request())["temperature"] == 0.0
+    assert completion(request(temperature=0.7))["temperature"] == 0.7
+
+
+def test_the_schema_goes_along_only_where_there_is_one():
+    assert "response_format" not in completion(request())
+    bound = completion(request(answer_schema={"type": "string"}))["response_format"]
+    assert bound == {"type": "json_schema", "json_schema": {"name": "Text", "schema": {"type": "string"}}}
+
+
+def test_limits_on_the_length_of_strings_are_left_out_and_nothing_else():
+    schema = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "minLength": 1, "maxLength": 200},
+            "maxLength": {"type": "integer", "maximum": 5},
+            "list": {"type": "array", "items": {"anyOf": [{"type": "string", "maxLength": 9}]}},
+        },
+        "required": ["maxLength"],
+    }
+    assert loosen(schema) == {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "maxLength": {"type": "integer", "maximum": 5},
+            "list": {"type": "array", "items": {"anyOf": [{"type": "string"}]}},
+        },
+        "required": ["maxLength"],
+    }
+
+
+def test_an_answer_without_an_end_is_not_finished():
+    answer = Answer()
+    assert answer.add({"choices": [{"delta": {"content": "Du"}, "finish_reason": None}]}) == "Du"
+    assert answer.finished() is None
+
+
+def test_progress_and_thinking_bring_no_characters():
+    answer = Answer()
+    assert answer.add({"choices": [{"delta": {"content": None}}], "prompt_progress": {"total": 9}}) == ""
+    assert answer.add({"choices": [{"delta": {"reasoning_content": "hm"}}]}) == ""
+
+
+def test_the_end_has_its_reason_and_what_was_used():
+    answer = Answer()
+    answer.add({"choices": [{"delta": {}, "finish_reason": "length"}]})
+    answer.add(
+        {
+            "choices": [],
+            "usage": {
+                "prompt_tokens": 33,
+                "completion_tokens": 3,
+                "prompt_tokens_details": {"cached_tokens": 32},
+            },
+        }
+    )
+    usage = Usage(input_tokens=33, cached_tokens=32, output_tokens=3)
+    assert answer.finished() == Finished(stop="length", usage=usage)
+
+
+def test_what_the_runtime_refuses_is_passed_on():
+    with pytest.raises(ProviderError) as caught:
+        Answer().add({"error": {"code": 400, "message": "failed to parse grammar"}})
+    assert caught.value.key == "embedded.refused"
+    assert caught.value.values["detail"] == "failed to parse grammar"
+
+
+@pytest.mark.parametrize(
+    ("status", "printed", "key"),
+    [
+        (1, "E gguf_init_from_reader: invalid magic characters: 'abcd', expected 'GGUF'", "not_gguf"),
+        (1, "E tensor 'x' data is not within the file bounds, model is corrupted", "cut_file"),
+        (1, "E ggml_aligned_malloc: insufficient memory (attempted to allocate 9 MB)", "no_memory"),
+        (1, "terminate called after throwing an instance of 'std::bad_alloc'", "no_memory"),
+        (-9, "", "no_memory"),
+        (-4, "", "load_failed"),
+        (1, "E unknown model architecture: 'duck'", "load_failed"),
+    ],
+)
+def test_why_a_file_can_not_be_loaded_is_told_apart(status, printed, key):
+    assert load_failure("model.gguf", "Failed to init server", status, printed).key == f"embedded.{key}"
+
+
+@pytest.mark.parametrize(
+    ("cores", "wanted", "threads"),
+    [(1, None, (1, 1)), (2, None, (2, 2)), (8, None, (7, 8)), (8, 3, (3, 3))],
+)
+def test_one_core_is_left_free_where_there_are_more_than_two(cores, wanted, threads):
+    assert thread_counts(cores, wanted) == threads
+
+
+def test_a_containers_limit_on_cores_is_kept(tmp_path):
+    quota = tmp_path / "cpu.max"
+    without = usable_cores(quota)
+    quota.write_text("max 100000\n")
+    assert usable_cores(quota) == without >= 1
+    quota.write_text("50000 100000\n")
+    assert usable_cores(quota) == 1

@@ -1,0 +1,45 @@
+"""K4: what a call cost, without asking anybody."""
+
+import sys
+
+import pytest
+
+from duckflow.domain.model import Usage
+from duckflow.llm.pricing import cost_usd
+
+MILLION = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
+
+
+async def test_K4_a_known_model_has_a_price_and_cached_tokens_cost_less():
+    full = await cost_usd("openai:gpt-4o", MILLION, {})
+    cached = await cost_usd("openai:gpt-4o", MILLION.model_copy(update={"cached_tokens": 900_000}), {})
+    assert full == pytest.approx(12.5)
+    assert cached is not None
+    assert 0 < cached < full
+
+
+@pytest.mark.parametrize(
+    "name", ["anthropic:claude-sonnet-5-5", "google:gemini-3.8-flash", "groq:openai/gpt-oss-120b"]
+)
+async def test_K4_the_default_models_have_prices(name):
+    assert (await cost_usd(name, MILLION, {}) or 0) > 0
+
+
+@pytest.mark.parametrize("name", ["embedded", "embedded:/x.gguf", "scripted:/x", "ollama:llama3.2"])
+async def test_K4_what_runs_here_is_free(name):
+    assert await cost_usd(name, MILLION, {}) == 0.0
+
+
+@pytest.mark.parametrize("name", ["openai:no-such-model-at-all", "relay", "nobody:x", "", "azure:x"])
+async def test_K4_an_unknown_price_is_unknown(name):
+    assert await cost_usd(name, MILLION, {}) is None
+
+
+async def test_K4_an_own_servers_price_is_unknown():
+    assert await cost_usd("openai:gpt-4o", MILLION, {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}) is None
+
+
+async def test_K4_a_fault_in_the_price_list_costs_nothing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    assert await cost_usd("openai:gpt-4o", MILLION, {}) is None
+    assert await cost_usd("openai:gpt-4o", MILLION, {"OPENAI_BASE_URL": "nonsense"}) is None

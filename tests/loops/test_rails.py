@@ -1,0 +1,83 @@
+"""The rails: which files a message names, and how long a small model may look around."""
+
+from pathlib import Path
+
+import pytest
+
+from duckflow.domain.state import AgentState, Entry, Request
+from duckflow.loops.rails import WorkspaceLook, files_note, reads_of_named
+from duckflow.safety.workspace import Workspace
+
+FILES = ("calc.py", "src/app.py", "README.md", "a.c", "データ.csv")
+
+
+def named(text: str) -> list[object]:
+    return [action.args["path"] for action in reads_of_named(text, FILES)]
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("What does calc.py do?", ["calc.py"]),
+        ("calc.pyは何をしますか", ["calc.py"]),
+        ("look at src/app.py.", ["src/app.py"]),
+        ("app.py is broken", ["src/app.py"]),
+        ("データ.csv を読んで", ["データ.csv"]),
+        ("README.md と calc.py", ["calc.py", "README.md"]),
+        ("supercalc.py", []),
+        ("calc.pyc", []),
+        ("lib/calc.py", []),
+        ("data.c", []),
+        ("nothing here", []),
+    ],
+)
+def test_a_file_counts_as_named_by_its_path_or_its_whole_name(text: str, paths: list[str]):
+    assert named(text) == paths
+
+
+def test_the_note_names_the_files_and_how_many_more_there_are():
+    assert files_note(()) == "Files here: none"
+    assert files_note(("a", "b")) == "Files here: a, b"
+    assert files_note([f"f{n}" for n in range(50)]).endswith("f39 and 10 more")
+
+
+def _state(*entries: Entry) -> AgentState:
+    return AgentState(
+        request=Request(request_id="r", text="?"), transcript=(Entry(role="user", text="?"), *entries)
+    )
+
+
+def _read(path: str) -> Entry:
+    return Entry(role="user", text=path, evidence_id="e1", operation="file_ops.read_file", path=path)
+
+
+def _said() -> Entry:
+    return Entry(role="assistant", text="I look.")
+
+
+async def test_looking_is_offered_a_few_times_and_never_for_what_was_seen(tmp_path: Path):
+    for name in "abcde":
+        (tmp_path / name).write_text(name)
+    look = WorkspaceLook(Workspace(tmp_path))
+    first = await look.choices(_state())
+    assert (first.unseen, first.may_search) == (tuple("abcde"), True)
+    second = await look.choices(_state(_said(), _read("a")))
+    assert (second.unseen, second.may_search) == (tuple("bcde"), False)
+    third = await look.choices(_state(_said(), _read("a"), _said(), _read("b"), _said(), _read("c")))
+    assert third.unseen == ()
+    assert third.hidden == tuple("de")
+
+
+async def test_nothing_more_to_look_at_when_the_named_files_were_read(tmp_path: Path):
+    for name in "ab":
+        (tmp_path / name).write_text(name)
+    choices = await WorkspaceLook(Workspace(tmp_path)).choices(_state(_read("a")))
+    assert (choices.unseen, choices.may_search) == ((), False)
+
+
+async def test_a_file_that_can_not_be_shown_has_no_content(tmp_path: Path):
+    (tmp_path / "image").write_bytes(b"\x00\x01")
+    look = WorkspaceLook(Workspace(tmp_path))
+    assert await look.content("image") is None
+    assert await look.content("missing") is None
+    assert await look.content("../outside") is None

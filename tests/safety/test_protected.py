@@ -1,0 +1,140 @@
+"""Names that ask and names that are closed, as written and as resolved (SAFETY 4)."""
+
+import pytest
+
+from duckflow.domain.errors import ToolError
+from duckflow.safety.protected import ASKS, protection_of
+from duckflow.safety.workspace import Workspace
+
+ASKING = [
+    ".git",
+    ".git/config",
+    ".git/hooks/pre-commit",
+    "sub/.git/HEAD",
+    ".GIT/config",
+    ".Git",
+    "．git/config",
+    ".ｇｉｔ/hooks",
+    ".git\u200c/config",
+    ".git./config",
+    "GIT~1/config",
+    ".git::$INDEX_ALLOCATION/config",
+    ".bashrc",
+    ".zshrc",
+    ".profile",
+    "home/.bash_profile",
+    ".config/fish/config.fish",
+    "a/.config/git/ignore",
+    ".vscode/tasks.json",
+    ".idea/workspace.xml",
+    "project.code-workspace",
+    ".nvim.lua",
+    ".github/workflows/ci.yml",
+    ".gitlab-ci.yml",
+    ".gitlab-ci.yaml",
+    "Jenkinsfile",
+    "JENKINSFILE",
+    ".husky/pre-commit",
+    ".mcp.json",
+    "mcp.json",
+    ".cursor/mcp.json",
+    ".claude/settings.json",
+    ".env",
+    ".env.local",
+    ".ENV",
+    ".envrc",
+    "prod.env",
+    "server.pem",
+    "server.KEY",
+    "id_rsa",
+    "id_ed25519.pub",
+    ".ssh/config",
+    ".npmrc",
+    ".netrc",
+]
+PLAIN = [
+    "git",
+    "gitignore",
+    ".gitignore",
+    ".gitattributes",
+    "environment.py",
+    "env.py",
+    "src/keys.py",
+    "monkey.py",
+    "keyboard",
+    "key.py",
+    "config/fish",
+    "README.md",
+    "git/hooks",
+    "docs/.config.md",
+    "bashrc",
+    "githubs/x",
+    "Makefile",
+]
+
+
+@pytest.mark.parametrize("path", ASKING)
+def test_protected_names_ask(path):
+    assert protection_of(path) == "asks"
+
+
+def test_a_name_with_a_space_at_its_end_is_compared_without_it():
+    assert protection_of(".git /config") == "asks"
+    assert protection_of(".env ") == "asks"
+
+
+@pytest.mark.parametrize("path", PLAIN)
+def test_other_names_do_not(path):
+    assert protection_of(path) == "none"
+
+
+@pytest.mark.parametrize("pattern", [pattern for patterns in ASKS.values() for pattern in patterns])
+def test_every_entry_of_the_table_matches_and_holds_below(pattern):
+    name = pattern.replace("y*ml", "yml").replace("[0-9]", "1").replace("*", "x")
+    assert protection_of(name) == "asks"
+    assert protection_of(f"a/{name.upper()}/below") == "asks"
+
+
+def test_the_projects_own_configuration_of_duckflow_is_denied(tmp_path):
+    workspace = Workspace(tmp_path)
+    assert workspace.protection("duckflow.toml") == "denied"
+    assert workspace.protection("DuckFlow.TOML") == "denied"
+    with pytest.raises(ToolError, match="closed to tools"):
+        workspace.write_text("duckflow.toml", "x")
+
+
+def test_duckflows_folders_are_denied_even_inside_the_workspace(tmp_path):
+    (tmp_path / "state/duckflow/deep").mkdir(parents=True)
+    (tmp_path / "state/duckflow/deep/file").write_text("x")
+    (tmp_path / "alias").symlink_to("state/duckflow")
+    workspace = Workspace(tmp_path, denied=[tmp_path / "state/duckflow", tmp_path / "config/duckflow"])
+    for path in ("state/duckflow", "state/DUCKFLOW/deep/file", "alias/deep/file", "config/duckflow/new"):
+        assert workspace.protection(path) == "denied", path
+    for attempt in (workspace.read_text, workspace.delete, workspace.digest, workspace.list):
+        with pytest.raises(ToolError, match="closed to tools"):
+            attempt("state/duckflow/deep/file")
+        with pytest.raises(ToolError, match="closed to tools"):
+            attempt("alias/deep/file")
+    with pytest.raises(ToolError, match="closed to tools"):
+        workspace.move("state/duckflow/deep/file", "mine")
+    with pytest.raises(ToolError, match="closed to tools"):
+        workspace.write_text("config/duckflow/new", "x")
+    assert [entry.path for entry in workspace.list(depth=9).entries] == ["alias", "state"]
+    assert workspace.protection("state/duckflow2/file") == "none"
+
+
+def test_a_link_is_as_protected_as_what_it_leads_to(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git/config").write_text("x")
+    (tmp_path / "notes").symlink_to(".git")
+    workspace = Workspace(tmp_path)
+    assert workspace.protection("notes/config") == "asks"
+    assert workspace.protection("notes/new") == "asks"
+    for attempt in (workspace.read_text, workspace.delete):
+        with pytest.raises(ToolError, match=r"leads to \.git/config, which is protected"):
+            attempt("notes/config")
+    with pytest.raises(ToolError, match=r"leads to \.git/new, which is protected"):
+        workspace.write_text("notes/new", "x")
+    with pytest.raises(ToolError, match=r"which is protected"):
+        workspace.list("notes")
+    assert workspace.read_text(".git/config") == "x"

@@ -1,0 +1,67 @@
+"""What the operating system refuses becomes a clear sentence, and leaves everything as it was."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+NOBODY = 65534
+
+SCRIPT = """
+import os, sys
+from pathlib import Path
+os.setgid({nobody}); os.setuid({nobody})
+from duckflow.domain.errors import DuckflowError
+from duckflow.safety.workspace import Workspace
+def attempt(name, call):
+    try:
+        call()
+    except DuckflowError as error:
+        print(name, type(error).__name__, error)
+    else:
+        print(name, "passed")
+workspace = Workspace(Path(sys.argv[1]))
+attempt("read", lambda: workspace.read_text("mine"))
+attempt("closed", lambda: workspace.read_text("closed"))
+attempt("write", lambda: workspace.write_text("new", "x"))
+attempt("change", lambda: workspace.write_text("mine", "x"))
+attempt("folder", lambda: workspace.write_text("deep/new", "x"))
+attempt("delete", lambda: workspace.delete("mine"))
+attempt("move", lambda: workspace.move("mine", "other"))
+attempt("inside", lambda: workspace.list("secret"))
+attempt("tree", lambda: workspace.list(depth=3))
+attempt("root", lambda: Workspace(Path(sys.argv[1]) / "secret"))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
+def test_a_read_only_folder_and_closed_files_are_said_clearly(tmp_path):
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_uid == 0 and folder.name.startswith(("pytest", "test_")):
+            folder.chmod(0o755)
+    (tmp_path / "mine").write_text("text")
+    (tmp_path / "closed").write_text("text")
+    (tmp_path / "closed").chmod(0o600)
+    (tmp_path / "secret").mkdir(mode=0o700)
+    source = SCRIPT.format(nobody=NOBODY)
+    # The package is imported before the user changes: another user may not be able to read it.
+    done = subprocess.run(
+        [sys.executable, "-c", "import duckflow.safety.workspace\n" + source, tmp_path],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [
+        "read passed",
+        "closed ToolError closed: may not be accessed: permission denied by the operating system.",
+        "write ToolError new: may not be accessed: permission denied by the operating system.",
+        "change ToolError mine: may not be accessed: permission denied by the operating system.",
+        "folder ToolError deep/new: may not be accessed: permission denied by the operating system.",
+        "delete ToolError mine: may not be accessed: permission denied by the operating system.",
+        "move ToolError other: may not be accessed: permission denied by the operating system.",
+        "inside ToolError secret: may not be accessed: permission denied by the operating system.",
+        "tree passed",
+        f"root UsageError workspace.no_access (path={tmp_path}/secret)",
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["closed", "mine", "secret"]

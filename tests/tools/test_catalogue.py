@@ -1,0 +1,287 @@
+"""The catalogue: what is found by which name, and what a model is told when its call does not fit."""
+
+# ruff: noqa: E501 - a snapshot is as long as what it holds
+
+import pytest
+from inline_snapshot import snapshot
+
+from duckflow.domain.decision import Action
+from duckflow.domain.errors import ToolError
+from duckflow.domain.frozen import Frozen
+from duckflow.safety.workspace import Workspace
+from duckflow.tools.catalogue import Catalogue, Tool
+from duckflow.tools.files import file_tools
+from duckflow.tools.reading import no_change
+
+
+@pytest.fixture
+def catalogue(tmp_path):
+    return Catalogue(file_tools(Workspace(tmp_path)))
+
+
+def made_up(operation):
+    return Tool(
+        operation=operation,
+        args=Frozen,
+        summary="",
+        effect="read",
+        run=no_change,
+        preview=no_change,
+        targets=lambda _: (),
+    )
+
+
+def test_an_operation_is_found_in_full_and_by_its_bare_name_A2(catalogue):
+    assert catalogue.get("file_ops.write_file").operation == "file_ops.write_file"
+    assert catalogue.get(" write_file ").operation == "file_ops.write_file"
+
+
+def test_a_bare_name_that_two_families_have_is_asked_back():
+    catalogue = Catalogue([made_up("a.run"), made_up("b.run")])
+    with pytest.raises(ToolError, match=r"one of several: a\.run, b\.run"):
+        catalogue.get("run")
+
+
+def test_two_tools_of_one_name_are_a_fault_of_ours():
+    with pytest.raises(ValueError, match="same operation"):
+        Catalogue([made_up("a.run"), made_up("a.run")])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "nearest"),
+    [
+        ("file_ops.write_fil", "file_ops.write_file"),
+        ("fileops.edit_file", "file_ops.edit_file"),
+        ("tools.read_file", "file_ops.read_file"),
+        ("readfile", "file_ops.read_file"),
+    ],
+)
+def test_an_unknown_operation_names_the_nearest_A6(catalogue, wrong, nearest):
+    with pytest.raises(ToolError, match=rf"no operation {wrong}\. The nearest is {nearest}"):
+        catalogue.get(wrong)
+
+
+def test_an_operation_like_no_other_gets_the_list(catalogue):
+    with pytest.raises(ToolError, match=r"There are: file_ops\.read_file, "):
+        catalogue.get("launch_rocket")
+
+
+def validated(catalogue, operation, **args):
+    try:
+        return catalogue.validate(Action(operation=operation, args=args))[1]
+    except ToolError as error:
+        return str(error)
+
+
+WRONG = [
+    ("read_file", {}, "path is missing"),
+    (
+        "read_file",
+        {"pth": "a", "start": "x", "end": 0},
+        "path is missing; start must be a whole number; end must be at least 1; "
+        "there is no argument pth, the nearest is path",
+    ),
+    ("read_file", {"path": None, "start": 1.5}, "path must be text; start must be a whole number"),
+    ("write_file", {"path": "a", "content": {"a": 1}}, "content must be text"),
+    (
+        "edit_file",
+        {"path": "a", "edits": [{"find": "x"}, "y"]},
+        "edits[0].replace is missing; edits[1] must be an object",
+    ),
+    ("edit_file", {"path": "a", "edits": []}, "edits must have 1 to 100 items, not 0"),
+    ("edit_file", {"path": "a", "edits": "x"}, "edits must be a list"),
+    (
+        "edit_file",
+        {"path": "a", "edits": [{"find": "x", "replace": "", "old": 1}]},
+        "there is no argument edits[0].old",
+    ),
+    (
+        "search",
+        {"pattern": "a\0b", "glob": ""},
+        "pattern may not contain NUL or half a surrogate pair; glob is empty",
+    ),
+    ("search", {"pattern": "a" * 1001}, "pattern has 1001 characters, 1000 at most"),
+]
+
+
+@pytest.mark.parametrize(("operation", "args", "problems"), WRONG)
+def test_what_is_wrong_with_arguments_is_said_all_at_once_A6(catalogue, operation, args, problems):
+    said = validated(catalogue, operation, **args)
+    assert said.startswith(f"file_ops.{operation}(")
+    assert said.endswith(f") can't be called so: {problems}.")
+
+
+def test_null_is_as_good_as_left_out(catalogue):
+    assert validated(catalogue, "list_files", path=None, pattern=None, depth=None).path == "."
+
+
+def test_no_schema_has_limits_that_blow_up_a_grammar(catalogue):
+    for tool in catalogue.tools:
+        shown = str(tool.schema())
+        assert not any(word in shown for word in ("maxLength", "minLength", "maxItems", "null", "title"))
+
+
+def test_one_edit_needs_no_list(catalogue):
+    args = validated(catalogue, "edit_file", path="a", edits={"find": "x", "replace": "y"})
+    assert args.edits[0].find == "x"
+
+
+def test_numbers_in_quotes_are_numbers(catalogue):
+    assert validated(catalogue, "read_file", path="a", start="3").start == 3
+
+
+def test_what_the_prompt_says_of_each_operation(catalogue):
+    assert catalogue.operations() == snapshot(
+        (
+            "file_ops.read_file(path, start?, end?): the text of the file at path, or only its lines from start to end",
+            "file_ops.write_file(path, content): make or replace the file at path; content is its whole new text",
+            "file_ops.edit_file(path, edits): change the file at path; edits is a list of {find, replace}, each find being text that is in the file once",
+            "file_ops.delete_file(path): remove the file at path",
+            "file_ops.move_file(path, to): move or rename the file at path; to is its new path",
+            "file_ops.list_files(path?, pattern?, depth?): the files below path, only those that match pattern, down to depth levels of folders",
+            "file_ops.search(pattern, path?, glob?): lines that match pattern, a regular expression, in the files below path that match glob",
+        )
+    )
+
+
+def test_every_argument_is_named_in_the_summary_and_described(catalogue):
+    for tool in catalogue.tools:
+        for name, field in tool.args.model_fields.items():
+            assert name in tool.summary, tool.operation
+            assert field.description, tool.operation
+        assert "\n" not in tool.line
+
+
+def test_the_schemas_of_the_file_tools(catalogue):
+    assert {tool.operation: (tool.effect, tool.schema()) for tool in catalogue.tools} == snapshot(
+        {
+            "file_ops.read_file": (
+                "read",
+                {
+                    "additionalProperties": False,
+                    "properties": {
+                        "path": {"description": "the file, relative to the workspace", "type": "string"},
+                        "start": {
+                            "default": 1,
+                            "description": "first line, from 1",
+                            "minimum": 1,
+                            "type": "integer",
+                        },
+                        "end": {"description": "last line", "minimum": 1, "type": "integer"},
+                    },
+                    "required": ["path"],
+                    "type": "object",
+                },
+            ),
+            "file_ops.write_file": (
+                "write",
+                {
+                    "additionalProperties": False,
+                    "properties": {
+                        "path": {"description": "the file, relative to the workspace", "type": "string"},
+                        "content": {"description": "its whole new content", "type": "string"},
+                    },
+                    "required": ["path", "content"],
+                    "type": "object",
+                },
+            ),
+            "file_ops.edit_file": (
+                "write",
+                {
+                    "$defs": {
+                        "Edit": {
+                            "additionalProperties": False,
+                            "description": "One change.",
+                            "properties": {
+                                "find": {
+                                    "description": "text that is in the file now, once; whole lines are safest",
+                                    "type": "string",
+                                },
+                                "replace": {"description": "text to put in its place", "type": "string"},
+                            },
+                            "required": ["find", "replace"],
+                            "type": "object",
+                        }
+                    },
+                    "additionalProperties": False,
+                    "properties": {
+                        "path": {"description": "the file, relative to the workspace", "type": "string"},
+                        "edits": {
+                            "description": "changes, made in this order, all or none",
+                            "items": {"$ref": "#/$defs/Edit"},
+                            "minItems": 1,
+                            "type": "array",
+                        },
+                    },
+                    "required": ["path", "edits"],
+                    "type": "object",
+                },
+            ),
+            "file_ops.delete_file": (
+                "delete",
+                {
+                    "additionalProperties": False,
+                    "properties": {
+                        "path": {"description": "the file, relative to the workspace", "type": "string"}
+                    },
+                    "required": ["path"],
+                    "type": "object",
+                },
+            ),
+            "file_ops.move_file": (
+                "write",
+                {
+                    "additionalProperties": False,
+                    "properties": {
+                        "path": {"description": "the file, relative to the workspace", "type": "string"},
+                        "to": {"description": "its new path; nothing may be there yet", "type": "string"},
+                    },
+                    "required": ["path", "to"],
+                    "type": "object",
+                },
+            ),
+            "file_ops.list_files": (
+                "read",
+                {
+                    "additionalProperties": False,
+                    "properties": {
+                        "path": {
+                            "default": ".",
+                            "description": "the folder, relative to the workspace",
+                            "type": "string",
+                        },
+                        "pattern": {
+                            "description": "only files that match, such as *.py or src/**/*.ts",
+                            "type": "string",
+                        },
+                        "depth": {
+                            "description": "levels of folders to show; 3 unless told",
+                            "minimum": 1,
+                            "type": "integer",
+                        },
+                    },
+                    "type": "object",
+                },
+            ),
+            "file_ops.search": (
+                "read",
+                {
+                    "additionalProperties": False,
+                    "properties": {
+                        "pattern": {
+                            "description": "a regular expression, matched line by line",
+                            "type": "string",
+                        },
+                        "path": {
+                            "default": ".",
+                            "description": "the folder or file to search, relative to the workspace",
+                            "type": "string",
+                        },
+                        "glob": {"description": "only files that match, such as *.py", "type": "string"},
+                    },
+                    "required": ["pattern"],
+                    "type": "object",
+                },
+            ),
+        }
+    )

@@ -1,0 +1,346 @@
+"""list_files and search, with ripgrep and without."""
+
+import asyncio
+import os
+import stat
+import sys
+
+import pytest
+
+from duckflow.domain.decision import Action
+from duckflow.domain.errors import ToolError
+from duckflow.safety.workspace import Workspace
+from duckflow.tools import ripgrep as ripgrep_module
+from duckflow.tools.catalogue import Catalogue
+from duckflow.tools.globs import file_matcher
+from duckflow.tools.listing import list_tool
+from duckflow.tools.ripgrep import find_ripgrep, run_capped
+from duckflow.tools.search import search_tool
+
+
+@pytest.fixture(params=["ripgrep", "ourselves"])
+def call(request, tmp_path):
+    workspace = Workspace(tmp_path)
+    binary = find_ripgrep(tmp_path) if request.param == "ripgrep" else None
+    assert binary or request.param == "ourselves"
+    catalogue = Catalogue([list_tool(workspace, binary), search_tool(workspace, binary)])
+
+    async def call(operation, **args):
+        tool, parsed = catalogue.validate(Action(operation=operation, args=args))
+        return (await tool.run(parsed)).text
+
+    call.ripgrep = binary is not None
+    return call
+
+
+def plant(root, **files):
+    for name, text in files.items():
+        path = root / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@pytest.fixture
+def tree(tmp_path):
+    for path in (
+        "src/app/main.py",
+        "src/app/deep/er/x.py",
+        "src/lib.ts",
+        "README.md",
+        ".github/ci.yml",
+        "日本/犬.txt",
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(f"this is {path}\nneedle in {path}\n")
+    for path in (".git/config", "node_modules/m/index.js", ".venv/lib/v.py", "src/__pycache__/c.py"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("needle that nobody looks for")
+    return tmp_path
+
+
+async def test_list_shows_files_and_folds_what_is_deeper(call, tree):
+    assert (await call("list_files")).splitlines() == [
+        "the workspace: 6 files",
+        ".github/ci.yml",
+        "README.md",
+        "src/app/deep/ (1 files)",
+        "src/app/main.py",
+        "src/lib.ts",
+        "日本/犬.txt",
+    ]
+    assert (await call("list_files", depth=1)).splitlines()[1:] == [
+        ".github/ (1 files)",
+        "README.md",
+        "src/ (3 files)",
+        "日本/ (1 files)",
+    ]
+    assert (await call("list_files", path="src/app/", depth=1)).splitlines() == [
+        "src/app: 2 files",
+        "src/app/deep/ (1 files)",
+        "src/app/main.py",
+    ]
+
+
+async def test_list_finds_by_pattern_at_any_depth(call, tree):
+    assert (await call("list_files", pattern="*.py")).splitlines() == [
+        "the workspace: 2 files that match *.py",
+        "src/app/deep/er/x.py",
+        "src/app/main.py",
+    ]
+    assert (await call("list_files", path="src", pattern="app/*.py")).splitlines()[1:] == ["src/app/main.py"]
+    assert await call("list_files", pattern="*.rs") == "the workspace: 0 files that match *.rs"
+
+
+async def test_what_is_skipped_is_listed_when_it_is_named(call, tree):
+    assert "node_modules/m/index.js" in await call("list_files", path="node_modules")
+    assert ".git/config" in await call("list_files", path=".git")
+
+
+async def test_list_of_what_is_no_folder_says_so(call, tree):
+    for path, words in (
+        ("README.md", "is a file, not folder"),
+        ("none", "there is no such folder"),
+        ("..", ".."),
+    ):
+        with pytest.raises(ToolError, match=words):
+            await call("list_files", path=path)
+
+
+async def test_list_is_cut_with_advice(call, tmp_path):
+    for number in range(500):
+        (tmp_path / f"f{number:03}").write_text("")
+    lines = (await call("list_files")).splitlines()
+    assert lines[0] == "the workspace: 500 files"
+    assert lines[-1] == "… 100 more lines; give a folder, a pattern or a smaller depth"
+    assert len(lines) == 402
+
+
+async def test_names_that_are_no_text_are_spelled_out_and_temporary_ones_left_out(call, tmp_path):
+    for name in (b"bad\xff", b"new\nline", b".duckflow-0123456789abcdef.tmp"):
+        (tmp_path / os.fsdecode(name)).write_text("")
+    listed = await call("list_files")
+    assert "\\u000a" in listed or "new" not in listed
+    assert "\n".join(listed.splitlines()) == listed
+    assert "duckflow" not in listed
+
+
+async def test_ignored_files_are_left_out_without_a_repository_too(tmp_path):
+    workspace = Workspace(tmp_path)
+    plant(
+        tmp_path, **{".gitignore": "*.log\nbuild/\n", "a.log": "needle", "build__b": "needle", "c": "needle"}
+    )
+    binary = find_ripgrep(tmp_path)
+    catalogue = Catalogue([list_tool(workspace, binary), search_tool(workspace, binary)])
+    for operation, args in (("list_files", {}), ("search", {"pattern": "needle"})):
+        tool, parsed = catalogue.validate(Action(operation=operation, args=args))
+        text = (await tool.run(parsed)).text
+        assert "a.log" not in text
+        assert "build" not in text
+        assert "c" in text
+
+
+async def test_search_shows_path_line_and_text(call, tree):
+    text = await call("search", pattern="needle in s", glob="*.py")
+    assert text.splitlines() == [
+        "2 matching lines",
+        "src/app/deep/er/x.py:2: needle in src/app/deep/er/x.py",
+        "src/app/main.py:2: needle in src/app/main.py",
+    ]
+    assert "6 matching" not in await call("search", pattern="needle")
+    assert (await call("search", pattern="犬")).splitlines()[1:] == [
+        "日本/犬.txt:1: this is 日本/犬.txt",
+        "日本/犬.txt:2: needle in 日本/犬.txt",
+    ]
+    assert (await call("search", pattern=r"^this\s+is.*md$", path="README.md")).splitlines()[1:] == [
+        "README.md:1: this is README.md"
+    ]
+    assert await call("search", pattern="nowhere to be found") == (
+        "no line matches nowhere to be found in . (protected files are not searched)"
+    )
+
+
+async def test_a_pattern_is_only_a_pattern(call, tree):
+    (tree / "dashes").write_text("--files\n-e x\n--pre=touch\n")
+    assert "dashes:1: --files" in await call("search", pattern="--files")
+    assert "dashes:3: --pre=touch" in await call("search", pattern="--pre=touch")
+    assert "dashes:2: -e x" in await call("search", pattern="-e", glob="dashes")
+    assert "no line matches" in await call("search", pattern="--files", glob="--pre=x")
+
+
+async def test_a_bad_regular_expression_is_said(call, tree):
+    with pytest.raises(ToolError, match=r"(?s)unclosed group|unterminated subpattern"):
+        await call("search", pattern="(")
+
+
+async def test_crlf_lines_match_to_their_end(call, tmp_path):
+    (tmp_path / "dos").write_bytes(b"alpha\r\nbeta\r\n")
+    assert (await call("search", pattern="alpha$")).splitlines()[1:] == ["dos:1: alpha"]
+
+
+async def test_protected_files_are_not_searched_nor_betrayed(call, tree):
+    (tree / ".env").write_text("KEY=abcdef needle\n")
+    (tree / "sub").mkdir()
+    (tree / "sub/id_rsa").write_text("KEY=abcdef\n")
+    right, wrong = await call("search", pattern="KEY=a"), await call("search", pattern="KEY=b")
+    assert right.replace("KEY=a", "") == wrong.replace("KEY=b", "")
+    assert ".env" not in await call("search", pattern="needle")
+    assert ".env:1: KEY=abcdef needle" in await call("search", pattern="KEY", path=".env")
+    assert ".github/ci.yml:2" in await call("search", pattern="needle", path=".github")
+
+
+async def test_long_lines_and_many_matches_are_cut(call, tmp_path):
+    (tmp_path / "wide").write_text("x" * 50_000 + "needle\n")
+    (tmp_path / "many").write_text("hay needle\n" * 5000)
+    lines = (await call("search", pattern="needle")).splitlines()
+    assert all(len(line) < 300 for line in lines)
+    assert len(lines) == 102
+    for number in range(5):
+        (tmp_path / f"many{number}").write_text("hay needle\n" * 5000)
+    lines = (await call("search", pattern="needle")).splitlines()
+    assert lines[0] == "200 matching lines, and there are more: narrow it down"
+    assert len(lines) == 201
+
+
+async def test_binary_files_and_pipes_are_passed_over(call, tmp_path):
+    (tmp_path / "binary").write_bytes(b"needle\0needle\n")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "text").write_text("needle\n")
+    assert "text:1: needle" in await call("search", pattern="needle")
+    with pytest.raises(ToolError, match="can not be searched"):
+        await call("search", pattern="needle", path="pipe")
+
+
+async def test_links_are_not_followed_out(call, tmp_path):
+    root, outside = tmp_path / "in", tmp_path.parent / f"{tmp_path.name}_outside"
+    outside.mkdir()
+    (outside / "secret.txt").write_text("needle\n")
+    root.mkdir()
+    (root / "folder").symlink_to(outside)
+    (root / "file").symlink_to(outside / "secret.txt")
+    assert "secret" not in await call("list_files", path="in")
+    assert "no line matches" in await call("search", pattern="needle", path="in")
+    for operation, args in (("list_files", {}), ("search", {"pattern": "needle"})):
+        with pytest.raises(ToolError, match=r"outside|link"):
+            await call(operation, path="in/folder", **args)
+
+
+async def test_what_ripgrep_says_of_other_places_is_not_believed(tmp_path):
+    """As if a folder had been swapped for a link while it ran."""
+    root = tmp_path / "ws"
+    (root / "a").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/secret.txt").write_text("secret\n")
+    (root / "link").symlink_to("../outside")
+    lying = tmp_path / "rg"
+    lying.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in *--files*) printf "./link/secret.txt\\0../outside/secret.txt\\0./a/none\\0";;\n'
+        '*) printf "./link/secret.txt\\0001:x\\n../outside/secret.txt\\0001:x\\n";;\n'
+        "esac\n"
+    )
+    lying.chmod(0o755)
+    workspace = Workspace(root)
+    catalogue = Catalogue([list_tool(workspace, lying), search_tool(workspace, lying)])
+    for operation, args in (("list_files", {}), ("search", {"pattern": "x"})):
+        tool, parsed = catalogue.validate(Action(operation=operation, args=args))
+        text = (await tool.run(parsed)).text
+        assert "secret" not in text
+        assert "a/none" not in text
+
+
+def test_an_rg_inside_the_workspace_is_never_used(tmp_path, monkeypatch):
+    ours = find_ripgrep(tmp_path)
+    assert ours is not None
+    assert ours.is_absolute()
+    planted = tmp_path / "bin/rg"
+    planted.parent.mkdir()
+    planted.write_text("#!/bin/sh\n")
+    planted.chmod(planted.stat().st_mode | stat.S_IXUSR)
+    link = tmp_path.parent / f"{tmp_path.name}_bin"
+    link.symlink_to(tmp_path / "bin")
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(planted.parent))
+    monkeypatch.setattr(sys, "executable", str(planted.parent / "python"))
+    monkeypatch.setenv("PATH", f"{link}:{planted.parent}")
+    monkeypatch.chdir(planted.parent)
+    assert find_ripgrep(tmp_path) in (None, ours)
+    assert find_ripgrep(ours.parent) != ours
+
+
+async def test_no_setting_from_the_environment_reaches_ripgrep(call, tree, monkeypatch, tmp_path_factory):
+    settings = tmp_path_factory.mktemp("home") / "ripgreprc"
+    settings.write_text("--invert-match\n")
+    monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(settings))
+    assert (await call("search", pattern="犬", path="README.md")).startswith("no line matches")
+
+
+async def test_a_pattern_that_never_ends_is_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr(ripgrep_module, "TIME_LIMIT_S", 0.5)
+    (tmp_path / "a").write_text("a" * 60 + "b\n")
+    tool = search_tool(Workspace(tmp_path), None)
+    with pytest.raises(ToolError, match="took longer than"):
+        await tool.run(tool.args(pattern="(a+)+$"))
+
+
+async def test_output_past_the_cap_ends_the_program(monkeypatch):
+    monkeypatch.setattr(ripgrep_module, "OUTPUT_CAP", 100_000)
+    script = "import sys\nwhile True: sys.stdout.write('x' * 1000)"
+    output = await run_capped([sys.executable, "-c", script])
+    assert len(output.data) == 100_000
+    assert not output.complete
+
+
+async def test_a_program_that_is_gone_is_said(tmp_path):
+    (tmp_path / "a").write_text("x")
+    tool = search_tool(Workspace(tmp_path), tmp_path / "gone/rg")
+    with pytest.raises(ToolError, match="rg could not be started"):
+        await tool.run(tool.args(pattern="x"))
+
+
+async def test_cancelling_ends_the_program(tmp_path):
+    script = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    task = asyncio.create_task(run_capped([sys.executable, "-c", script]))
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        await asyncio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("*.py", "a.py", True),
+        ("*.py", "deep/er/a.py", True),
+        ("*.py", "a.pyc", False),
+        ("src/*.py", "src/a.py", True),
+        ("src/*.py", "src/deep/a.py", False),
+        ("src/*.py", "lib/src/a.py", False),
+        ("src/**/*.py", "src/a.py", True),
+        ("src/**/*.py", "src/deep/er/a.py", True),
+        ("**/test_*.py", "test_a.py", True),
+        ("**", "a/b", True),
+        ("src/**", "src/a/b", True),
+        ("src/**", "lib/a", False),
+        ("*.{ts,tsx}", "a.tsx", True),
+        ("*.{ts,tsx}", "a.js", False),
+        ("{src,lib}/{a,b}.py", "lib/b.py", True),
+        ("./src/a.py", "src/a.py", True),
+        ("[ab].txt", "b.txt", True),
+        ("[!ab].txt", "b.txt", False),
+        ("*犬*", "日本/柴犬.txt", True),
+        ("?.py", "あ.py", True),
+        ("a/**/b/**/c", "a/x/b/y/z/c", True),
+        ("a/**/b/**/c", "a/x/y/z/c", False),
+        ("*a*a*a*a*a*a*a*a*a*b", "a" * 200, False),
+        ("/".join(["**"] * 40), "/".join("a" * 1500), True),
+    ],
+)
+def test_patterns_for_files(pattern, path, matches):
+    assert file_matcher(pattern)(path) is matches
+
+
+def test_a_pattern_with_too_many_alternatives_is_refused():
+    with pytest.raises(ToolError, match="too many alternatives"):
+        file_matcher("{a,b}" * 20)
