@@ -4,6 +4,7 @@ import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import duckflow
@@ -20,15 +21,22 @@ from duckflow.llm.providers import open_client
 from duckflow.llm.tiers import Tiers, tier_names
 from duckflow.loops.chat import ChatLoop
 from duckflow.loops.dispatcher import Dispatcher
-from duckflow.loops.model_use import ModelInUse
+from duckflow.loops.evidence import changed_files
+from duckflow.loops.model_use import ModelInUse, operations_of
+from duckflow.loops.planning import Planning
 from duckflow.loops.rails import WorkspaceLook
 from duckflow.loops.rules import read_rules
 from duckflow.loops.session import Session
-from duckflow.loops.turn import Turn
+from duckflow.loops.spending import Spending
+from duckflow.loops.task_loop import TaskLoop
+from duckflow.loops.turn import Limits, Turn
+from duckflow.prompts.budget import PromptFrame
 from duckflow.safety.workspace import Workspace
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.files import file_tools
+from duckflow.tools.plans import plan_tools
+from duckflow.tools.task_lists import task_tools
 
 DATABASE = "duckflow.db"
 
@@ -39,6 +47,7 @@ class App:
 
     session: Session
     chat: ChatLoop
+    tasks: TaskLoop
     model: ModelInUse
     tiers: Tiers
     log: SqliteEventLog
@@ -49,9 +58,11 @@ class App:
         """Write down that the session is open, and what a crash left behind. Subscribe before this."""
         self.session.record(self.started, *self.log.database.notices)
         self.session.recover()
+        self.tasks.recover()
 
     async def aclose(self) -> None:
         """Give everything back."""
+        await self.tasks.aclose()
         await self.tiers.aclose()
         self.log.close()
         self.workspace.close()
@@ -85,15 +96,26 @@ def build(
         return await cost_usd(name, usage, env)
 
     tiers = Tiers(tier_names(settings.llm, choice.name), opened)
-    catalogue = Catalogue(file_tools(workspace))
+    spending = Spending(session, tiers, price)
     rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
     look = WorkspaceLook(workspace)
-    model = ModelInUse(session, tiers, catalogue, look, rules, price)
+    background = Catalogue(file_tools(workspace))
+    planning = Planning(session, tiers, spending, operations_of(background))
+    tasks = TaskLoop(session, Dispatcher(session, background, workspace), planning.report)
+    plans = plan_tools(session.current, planning.plan)
+    lists = task_tools(session.current, planning.tasks, tasks.start, tasks.cancel, background)
+    catalogue = Catalogue((*background.tools, *plans, *lists))
+    frame = PromptFrame(rules=rules, budgets=settings.prompt)
+    model = ModelInUse(session, tiers, catalogue, look, frame, spending)
     dispatcher = Dispatcher(session, catalogue, workspace)
-    turn = Turn(session, model, dispatcher, settings.duck_pacemaker.dynamic_limits.max_loops)
+    limits = Limits(
+        max_loops=settings.duck_pacemaker.dynamic_limits.max_loops, transitions=settings.transitions
+    )
+    turn = Turn(session, model, dispatcher, partial(changed_files, workspace=workspace), limits)
     return App(
         session=session,
-        chat=ChatLoop(session, turn, dispatcher, look, model),
+        chat=ChatLoop(session, turn, dispatcher, look, model, tasks),
+        tasks=tasks,
         model=model,
         tiers=tiers,
         log=log,

@@ -23,9 +23,11 @@ from duckflow.domain.events import (
     UsageReported,
     UserMessage,
 )
+from duckflow.domain.items import set_items
 from duckflow.domain.model import ChatMessage, Usage
-from duckflow.domain.reduce import STATUS_AFTER, TRANSCRIPT_LIMIT, apply, set_items
+from duckflow.domain.reduce import STATUS_AFTER, apply
 from duckflow.domain.state import AgentState, Approval, Entry, Items
+from duckflow.domain.transcript import TRANSCRIPT_LIMIT
 from duckflow.domain.transitions import Status, Step
 from fakes.events import EVENT_TYPES, events
 
@@ -219,8 +221,23 @@ def test_K4_usage_adds_up_by_tier_and_an_unknown_price_stays_unknown():
 
 def test_what_is_only_shown_changes_nothing():
     before = after(said("x"))
-    shown = after(Reply(text="a"), ErrorReported(key="k"), state=before)
+    shown = after(ErrorReported(key="k"), state=before)
     assert shown.model_copy(update={"seq": before.seq}) == before
+
+
+def test_F1_a_request_that_is_done_is_remembered_in_one_line():
+    state = AgentState()
+    for number in range(7):
+        state = after(
+            said(f"question {number} " + "長" * 200, request_id=f"r{number}"),
+            Reply(text="one\ntwo " + "長" * 200),
+            ended("done", request_id=f"r{number}"),
+            state=state,
+        )
+    assert len(state.summaries) == 5
+    assert all(len(line) <= 100 for line in state.summaries)
+    assert state.summaries[-1].startswith("question 6")
+    assert "→ one two" in state.summaries[-1]
 
 
 def test_the_transcript_is_bounded_and_keeps_the_newest():
@@ -251,7 +268,9 @@ class TestItems:
             context_refs=many,
             decision_log=many,
         )
-        items = set_items(Items(), delta)
+        change = set_items(Items(), delta)
+        items = change.items
+        assert len(change.notes) == 8
         for text in (items.goal, items.why_now, items.last_delta):
             assert text == "長" * 199 + "…"
         counts = (items.constraints, items.plan_brief, items.open_questions, items.context_refs)
@@ -261,9 +280,54 @@ class TestItems:
 
     def test_E2_only_what_the_decision_names_changes(self):
         before = Items(goal="a", constraints=("b",), pending_gate=True)
-        assert set_items(before, StateDelta(why_now="c")) == before.model_copy(update={"why_now": "c"})
-        assert set_items(before, StateDelta()) is before
-        assert set_items(before, StateDelta(constraints=())).constraints == ()
+        after_it = set_items(before, StateDelta(why_now="c"))
+        assert after_it.items == before.model_copy(update={"why_now": "c", "last_delta": "set why_now"})
+        assert after_it.notes == ()
+        assert set_items(before, StateDelta()).items is before
+        assert set_items(before, StateDelta(constraints=())).items.constraints == ()
+
+    def test_E1_what_was_cut_is_said(self):
+        state = after(decided(state_delta={"goal": "長" * 300}))
+        assert state.transcript[-1].text.startswith("goal was too long and is now: 長")
+
+    def test_E4_a_conflict_becomes_an_open_question(self):
+        broken = after(decided(constraint_check="no: it needs the network"))
+        assert broken.items.open_questions == (
+            "How can the plan keep the constraints? no: it needs the network",
+        )
+        plan = {"constraints": ["do not delete tests"], "plan_brief": ["delete tests"]}
+        assert after(decided(state_delta=plan)).items.open_questions == (
+            "Does “delete tests” break “do not delete tests”?",
+        )
+        kept = {"constraints": ["only use the standard library"], "plan_brief": ["write parser.py"]}
+        assert after(decided(state_delta=kept)).items.open_questions == ()
+
+    def test_E4_a_question_already_answered_is_open_no_longer(self):
+        asked = after(decided(state_delta={"open_questions": ["Which port?", "Which host?"]}))
+        answered = after(decided(state_delta={"decision_log": ["Which port? 8080"]}), state=asked)
+        assert answered.items.open_questions == ("Which host?",)
 
     def test_E2_a_decision_s_delta_reaches_the_state(self):
         assert after(decided(state_delta={"goal": "g"})).items.goal == "g"
+
+    def test_E3_items_are_what_the_events_say_after_any_restart(self):
+        happened = [decided(state_delta={"goal": "g", "plan_brief": ["one", "two"]}), decided()]
+        assert after(*happened).items == after(*happened).items
+        assert after(*happened).items.plan_brief == ("one", "two")
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        ("Which port?", False),
+        ("Which port? And which host?", True),
+        ("どのポートですか？ホストは？", False),
+        ("どのポートですか？ ホストは？", True),
+        ("Shall I write `a ? b : c`?", False),
+        ("Like this?\n```\nx?\ny?\n```", False),
+        ("Really??", False),
+    ],
+)
+def test_F6_more_than_one_question_at_once_is_told(reply, told):
+    state = after(decided(next_step="pending_user", reply=reply))
+    assert (state.transcript[-1:] != () and "several questions" in state.transcript[-1].text) is told

@@ -58,13 +58,19 @@ class Watched:
 
 @asynccontextmanager
 async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edits", **options: Any):
-    """`async with engine(tmp_path, decision("hello")) as duck: await duck.app.chat.say("hi")`."""
+    """`async with engine(tmp_path, decision("hello")) as duck: await duck.app.chat.say("hi")`.
+
+    With `server`, the answers come over HTTP from there.
+    """
+    server = options.pop("server", None)
+    env = {"OPENAI_BASE_URL": f"{server.url}/v1"} if server else {}
     script = write_script(folder.parent / f"{folder.name}.jsonl", answers)
-    llm = LlmSettings(model=f"scripted:{script}", max_retries=0, small=options.pop("small", "auto"))
+    name = "openai:any" if server else f"scripted:{script}"
+    llm = LlmSettings(model=name, max_retries=0, small=options.pop("small", "auto"))
     limits = {"dynamic_limits": {"max_loops": options.pop("max_loops", 20)}}
     settings = Settings.model_validate({"mode": mode, "llm": llm, "duck_pacemaker": limits})
-    choice = Choice(name=f"scripted:{script}", reason_key="llm.chosen_by_setting")
-    app = build(settings, choice, folder, options.pop("session", None), {})
+    choice = Choice(name=name, reason_key="llm.chosen_by_setting")
+    app = build(settings, choice, folder, options.pop("session", None), env)
     watched = Watched(app)
     app.session.subscribe(watched)
     app.begin()

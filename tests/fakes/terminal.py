@@ -83,10 +83,13 @@ class Terminal:
             except OSError:
                 got = b""
             self.raw += got
-            self._answer(got)
-            self._stream.feed(got)
+            self._show(got)
 
-    def _answer(self, got: bytes) -> None:
-        """Programs ask where the cursor is; a terminal answers."""
-        if b"\x1b[6n" in got:
-            os.write(self._ours, f"\x1b[{self.screen.cursor.y + 1};{self.screen.cursor.x + 1}R".encode())
+    def _show(self, got: bytes) -> None:
+        """Draw what was written. Programs ask in between where the cursor is; a terminal answers."""
+        drawn, *rest = got.split(b"\x1b[6n")
+        self._stream.feed(drawn)
+        for more in rest:
+            cursor = self.screen.cursor
+            os.write(self._ours, f"\x1b[{cursor.y + 1};{cursor.x + 1}R".encode())
+            self._stream.feed(more)

@@ -6,12 +6,12 @@ import pytest
 
 from duckflow.safety.policy import decide
 
-EFFECTS = ("read", "write", "delete", "execute")
+EFFECTS = ("read", "write", "delete", "execute", "consent")
 PLAIN = {
-    "plan": ("allow", "deny", "deny", "deny"),
-    "ask": ("allow", "ask", "ask", "ask"),
-    "edits": ("allow", "allow", "ask", "ask"),
-    "auto": ("allow", "allow", "ask", "ask"),
+    "plan": ("allow", "deny", "deny", "deny", "ask"),
+    "ask": ("allow", "ask", "ask", "ask", "ask"),
+    "edits": ("allow", "allow", "ask", "ask", "ask"),
+    "auto": ("allow", "allow", "ask", "ask", "ask"),
 }
 CELLS = [
     (mode, effect, protection)

@@ -12,12 +12,14 @@ from duckflow.cli.flags import settings_flags
 from duckflow.config.loading import load
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
+from duckflow.domain.commands import ChooseWay
 from duckflow.domain.errors import UsageError
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.i18n.catalogue import text
 from duckflow.store.sessions import Sessions, SessionSummary
 from duckflow.ui.keyboard import open_keyboard
-from duckflow.ui.terminal import Conversation, Screen
+from duckflow.ui.screen import Screen
+from duckflow.ui.terminal import Conversation
 
 HISTORY = "history"
 
@@ -47,6 +49,12 @@ class _Engine:
     async def say(self, said: str) -> RequestOutcome:
         return await self._app.chat.say(said)
 
+    async def choose(self, way: ChooseWay) -> RequestOutcome:
+        return await self._app.chat.choose(way)
+
+    async def go_on(self) -> RequestOutcome:
+        return await self._app.chat.go_on()
+
     async def answer(self, *, yes: bool, reason: str = "") -> RequestOutcome:
         return await self._app.chat.answer(yes=yes, reason=reason)
 
@@ -68,8 +76,9 @@ async def _converse(session_id: str | None, folder: Path, settings: Settings) ->
         app.session.subscribe(Screen())
         app.begin()
         warming = asyncio.ensure_future(app.model.warm())
-        ask, ask_plainly = open_keyboard(state_dir() / HISTORY)
-        await Conversation(_Engine(app), ask, ask_plainly).run()
+        conversation = Conversation(_Engine(app), open_keyboard(state_dir() / HISTORY))
+        app.session.subscribe(conversation)
+        await conversation.run()
         warming.cancel()
     finally:
         await app.aclose()

@@ -16,6 +16,7 @@ set_language(detect(configured_language(), os.environ))
 from duckflow.cli.configuration import configuration  # noqa: E402 - help texts are in the language set above
 from duckflow.cli.flags import HERE, FolderFlag, ModeFlag, ModelFlag, TrustFlag  # noqa: E402
 from duckflow.cli.models import models  # noqa: E402
+from duckflow.cli.prompt import prompts  # noqa: E402
 from duckflow.cli.sessions import sessions  # noqa: E402
 from duckflow.cli.tasks import run  # noqa: E402
 
@@ -29,6 +30,7 @@ app.command("run", help=text("help.run"))(run)
 app.add_typer(models, name="model")
 app.add_typer(configuration, name="config")
 app.add_typer(sessions, name="sessions")
+app.add_typer(prompts, name="prompt")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it with the flag

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from duckflow.app import choose
 from duckflow.config.loading import load
 from duckflow.i18n.catalogue import text
-from duckflow.llm.weights.installation import install
+from duckflow.llm.weights.installation import find, install
 from duckflow.llm.weights.progress import Progress as Report
 
 _STEP = 0.1
@@ -19,17 +19,23 @@ _STEP = 0.1
 
 
 def is_needed() -> bool:
-    """Whether the embedded model is the one that would be used, and no file of the user's own is set."""
+    """Whether the embedded model would be used, has no file yet, and the user has set none."""
     settings = load(Path()).settings
-    chosen = asyncio.run(choose(settings, os.environ))
-    return chosen.name == "embedded" and settings.llm.embedded.path is None
+    embedded = settings.llm.embedded
+    if embedded.path is not None or find(embedded.model) is not None:
+        return False
+    return asyncio.run(choose(settings, os.environ)).name == "embedded"
 
 
 def install_shown(name: str, source: Path | None) -> None:
     """Install a model and show how far it is."""
     shown = _bar if sys.stderr.isatty() else _lines
-    file = shown(name, source)
-    sys.stderr.write(text("model.ready", name=name, path=file) + "\n")
+    try:
+        shown(name, source)
+    except KeyboardInterrupt:
+        sys.stderr.write(text("model.interrupted", name=name) + "\n")
+        raise
+    sys.stderr.write(text("model.ready", name=name) + "\n")
 
 
 def _bar(name: str, source: Path | None) -> Path:

@@ -15,7 +15,7 @@ from duckflow.domain.state import RequestOutcome
 from duckflow.i18n.catalogue import text
 from duckflow.loops.chat import EXIT_CODES
 from duckflow.store.sessions import Sessions
-from duckflow.ui.answers import read_answer
+from duckflow.ui.answers import read_answer, read_choice
 from duckflow.ui.headless import JsonLines, PlainText
 
 
@@ -63,11 +63,26 @@ async def _until_done(app: App, task: Task) -> RequestOutcome:
 
 
 async def _start(app: App, task: Task) -> RequestOutcome:
+    """Work, and while the model waits for the background, wait with it."""
+    outcome = await _begin(app, task)
+    while outcome == "deferred" and app.session.state.background_runs:
+        await app.tasks.wait()
+        if app.session.state.approval is not None:
+            return app.chat.remind()
+        outcome = await app.chat.go_on()
+    return outcome
+
+
+async def _begin(app: App, task: Task) -> RequestOutcome:
     state = app.session.state
+    if state.consultation is not None and task.answer is not None:
+        return await app.chat.choose(read_choice(task.answer, state.consultation))
+    if state.consultation is not None and not task.text:
+        return app.chat.remind()
     if state.approval is not None and task.answer is not None:
         answer = read_answer(task.answer)
         return await app.chat.answer(yes=answer.yes, reason=answer.reason)
-    if state.approval is not None:
+    if state.approval is not None and not task.text:
         return app.chat.remind()
     said = task.answer or task.text
     if said:

@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.state import Mode
+from duckflow.domain.transitions import Transitions
 
 Language = Literal["auto", "ja", "en"]
 Name = Annotated[str, Field(min_length=1, max_length=500)]
@@ -105,6 +106,22 @@ class RulesSettings(Frozen):
         return files
 
 
+class PromptSettings(Frozen):
+    """How much of the model's window each part of a prompt may take."""
+
+    base_tokens: Annotated[int, Field(ge=300, le=100_000)] = 500
+    """Tokens for who Duckflow is, the facts of the session and what was spoken of before."""
+
+    main_tokens: Annotated[int, Field(ge=100, le=100_000)] = 800
+    """Tokens for the work in hand: step, task, goal, constraints, plan."""
+
+    specialized_tokens: Annotated[int, Field(ge=100, le=100_000)] = 1200
+    """Tokens for the procedure of a step; one that does not fit is left out."""
+
+    evidence_share: Annotated[float, Field(ge=0.05, le=0.9)] = 0.5
+    """The share of the window that file contents and results may take."""
+
+
 class Settings(Frozen):
     """Everything that can be set."""
 
@@ -117,8 +134,14 @@ class Settings(Frozen):
     llm: LlmSettings = LlmSettings()
     """Models."""
 
+    transitions: Transitions = Transitions()
+    """Which step of the work may follow which."""
+
     duck_pacemaker: PacemakerSettings = PacemakerSettings()
     """Pace."""
 
     rules: RulesSettings = RulesSettings()
     """Rules files."""
+
+    prompt: PromptSettings = PromptSettings()
+    """Prompts."""

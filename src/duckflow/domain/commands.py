@@ -3,12 +3,6 @@
 from duckflow.domain.frozen import Frozen
 
 
-class Say(Frozen):
-    """The user said something."""
-
-    text: str
-
-
 class AnswerApproval(Frozen):
     """The user's answer to the open approval."""
 
@@ -16,8 +10,8 @@ class AnswerApproval(Frozen):
     reason: str = ""
 
 
-class Interrupt(Frozen):
-    """Stop the work in hand, keep the session."""
+class ChooseWay(Frozen):
+    """The user's answer to the open consultation: one of its choices, or only words of their own."""
 
-
-Command = Say | AnswerApproval | Interrupt
+    choice: str = ""
+    text: str = ""

@@ -8,9 +8,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from duckflow.domain.commands import ChooseWay
+from duckflow.domain.consultation import Consultation, ConsultationKind
 from duckflow.domain.decision import Action, Decision
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ChatMessage, TierName, Usage
+from duckflow.domain.plan import Plan, TaskList
 from duckflow.domain.state import Approval, Mode, RequestOutcome
 from duckflow.domain.transitions import Step
 
@@ -63,6 +66,8 @@ class Transition(Frozen):
     end: Step
     by: Literal["model", "program"]
     reason: str
+    recovery: bool = False
+    """Whether an error brought the work back to planning."""
 
 
 class TransitionRefused(Frozen):
@@ -80,6 +85,7 @@ class ActionStarted(Frozen):
     type: Literal["action_started"] = "action_started"
     action_id: str
     action: Action
+    task_id: str | None = None
 
 
 class ActionFinished(Frozen):
@@ -93,7 +99,11 @@ class ActionFinished(Frozen):
     path: str | None = None
     changed: tuple[str, ...] = ()
     evidence_id: str
+    digest: str | None = None
     not_run: tuple[str, ...] = ()
+    then: tuple[Action, ...] = ()
+    """What the program wants done next, before the rest of the list."""
+    task_id: str | None = None
 
 
 class ApprovalRequested(Frozen):
@@ -110,6 +120,64 @@ class ApprovalAnswered(Frozen):
     approval_id: str
     yes: bool
     reason: str = ""
+
+
+class ConsultationRequested(Frozen):
+    """The program asks the user how to go on."""
+
+    type: Literal["consultation_requested"] = "consultation_requested"
+    kind: ConsultationKind
+    consultation: Consultation
+
+
+class ConsultationAnswered(Frozen):
+    """How the user wants to go on."""
+
+    type: Literal["consultation_answered"] = "consultation_answered"
+    consultation_id: str
+    answer: ChooseWay
+
+
+class PlanChanged(Frozen):
+    """A plan was made, changed or removed. `change` says what happened, in a word."""
+
+    type: Literal["plan_changed"] = "plan_changed"
+    plan: Plan
+    change: Literal["proposed", "approved", "revised", "step", "tasks", "deleted"]
+
+
+class TaskListStarted(Frozen):
+    """Tasks were handed to the background."""
+
+    type: Literal["task_list_started"] = "task_list_started"
+    task_list: TaskList
+
+
+class TaskFinished(Frozen):
+    """How one background task ended."""
+
+    type: Literal["task_finished"] = "task_finished"
+    list_id: str
+    task_id: str
+    operation: str
+    status: Literal["completed", "failed"]
+    result: str
+
+
+class TaskReported(Frozen):
+    """A task list has ended: what came of it, in words."""
+
+    type: Literal["task_report"] = "task_report"
+    list_id: str
+    status: Literal["success", "partial", "failed", "cancelled"]
+    completed: int
+    failed: int
+    pending: int
+    summary: str
+    by: Literal["model", "program"] = "program"
+    """Whose words the summary is in."""
+    failures: tuple[str, ...] = ()
+    next_action: str = ""
 
 
 class Reply(Frozen):
@@ -157,6 +225,12 @@ Event = Annotated[
     | ActionFinished
     | ApprovalRequested
     | ApprovalAnswered
+    | ConsultationRequested
+    | ConsultationAnswered
+    | PlanChanged
+    | TaskListStarted
+    | TaskFinished
+    | TaskReported
     | Reply
     | UsageReported
     | ErrorReported

@@ -3,14 +3,23 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from duckflow.domain.decision import Action, NextStep, TaskProfile
+from duckflow.domain.consultation import Consultation
+from duckflow.domain.decision import Action, NextStep, PromptPattern, TaskProfile
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import TierName, Usage
+from duckflow.domain.plan import Plan, TaskList
 from duckflow.domain.transitions import Status, Step
 
 Mode = Literal["plan", "ask", "edits", "auto"]
 RequestOutcome = Literal[
-    "done", "pending_user", "deferred", "awaiting_approval", "limit", "provider_error", "interrupted"
+    "done",
+    "pending_user",
+    "deferred",
+    "awaiting_approval",
+    "consultation",
+    "limit",
+    "provider_error",
+    "interrupted",
 ]
 
 
@@ -36,6 +45,12 @@ class Entry(Frozen):
     evidence_id: str | None = None
     operation: str | None = None
     path: str | None = None
+    digest: str | None = None
+    """Of the file it shows, where it shows all of one."""
+    stale: bool = False
+    """Whether a later entry shows the file anew, or the file has changed since."""
+    said: bool = False
+    """Whether it is the user's own message, not what the program tells."""
 
 
 class Request(Frozen):
@@ -44,6 +59,10 @@ class Request(Frozen):
     request_id: str
     text: str
     loops: int = 0
+    failing: tuple[str, ...] = ()
+    """What an action last failed on and none has succeeded on since."""
+    recoveries: int = 0
+    """How often an error sent the work back to planning since all was well."""
     profile: TaskProfile | None = None
     """What kind of task the model last took it for."""
     outcome: RequestOutcome | None = None
@@ -57,6 +76,7 @@ class Running(Frozen):
 
     action_id: str
     action: Action
+    task_id: str | None = None
 
 
 class Approval(Frozen):
@@ -68,6 +88,16 @@ class Approval(Frozen):
     rationale: str
     difference: str
     digest: str
+    task_id: str | None = None
+    """The background task that waits for the answer, if it is not the chat."""
+
+
+class TaskAnswer(Frozen):
+    """The user's answer to what a background task wanted to do."""
+
+    digest: str
+    yes: bool
+    reason: str = ""
 
 
 class TierUsage(Frozen):
@@ -89,6 +119,17 @@ class AgentState(Frozen):
     step: Step = Step.PLANNING
     status: Status = Status.SUCCESS
     items: Items = Items()
+    pattern: PromptPattern = "base_main"
+    """The prompt pattern the model chose for its next call."""
+    last_reply: str = ""
+    """The beginning of what the user last read."""
+    summaries: tuple[str, ...] = ()
+    """The last requests in a line each, oldest first."""
+    plans: tuple[Plan, ...] = ()
+    active_plan_id: str | None = None
+    task_list: TaskList | None = None
+    """The list that runs in the background, or ran last."""
+    consultation: Consultation | None = None
     transcript: tuple[Entry, ...] = ()
     transcript_chars: int = 0
     files_note: str = ""
@@ -102,7 +143,22 @@ class AgentState(Frozen):
     objection: str | None = None
     """The last decision's own "no" to its goal or constraints."""
     running: Running | None = None
+    """The action the chat has started."""
+    task_running: Running | None = None
+    """The action the background has started."""
     approval: Approval | None = None
     approved: str | None = None
     """Digest of the one action the user said yes to; used once."""
+    task_answer: TaskAnswer | None = None
+    """The last answer to a question of the background's."""
     usage: Mapping[TierName, TierUsage] = {}
+
+    @property
+    def active_plan(self) -> Plan | None:
+        """The plan in hand."""
+        return next((plan for plan in self.plans if plan.plan_id == self.active_plan_id), None)
+
+    @property
+    def background_runs(self) -> bool:
+        """Whether a task list is under way."""
+        return self.task_list is not None and not self.task_list.ended

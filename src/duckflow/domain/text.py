@@ -1,7 +1,10 @@
 """Cutting text where a reader would: never inside one visible character."""
 
+import re
 import unicodedata
 
+_CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
+_QUESTION = re.compile(r"[?？]+(?=\s|$|[」』”\")）])")
 _JOINER = "\u200d"
 _JOINERS = ("\u200c", _JOINER)
 _ELLIPSIS = "…"
@@ -59,3 +62,9 @@ def head_and_tail(text: str, limit: int) -> str:
     while start < len(text) and not _boundary(text, start):
         start += 1
     return f"{text[:end]}\n… {start - end} characters left out …\n{text[start:]}"
+
+
+def count_questions(text: str) -> int:
+    """How many questions a reply asks; what stands in code does not count."""
+    prose = _CODE.sub("", text)
+    return len(_QUESTION.findall(prose))

@@ -2,6 +2,10 @@
 
 from enum import StrEnum
 
+from pydantic import Field
+
+from duckflow.domain.frozen import Frozen
+
 
 class Step(StrEnum):
     """What the agent is doing."""
@@ -22,24 +26,33 @@ class Status(StrEnum):
     REQUIRES_USER_INPUT = "REQUIRES_USER_INPUT"
 
 
-TransitionTable = dict[Step, frozenset[Step]]
+TransitionTable = dict[Step, tuple[Step, ...]]
 
 PERMITTED: TransitionTable = {
-    Step.PLANNING: frozenset({Step.EXECUTION, Step.REVIEW, Step.AWAITING_APPROVAL, Step.DONE}),
-    Step.EXECUTION: frozenset({Step.REVIEW, Step.AWAITING_APPROVAL}),
-    Step.REVIEW: frozenset({Step.EXECUTION, Step.AWAITING_APPROVAL, Step.DONE}),
-    Step.AWAITING_APPROVAL: frozenset({Step.EXECUTION, Step.PLANNING}),
-    Step.DONE: frozenset({Step.PLANNING}),
+    Step.PLANNING: (Step.EXECUTION, Step.REVIEW, Step.AWAITING_APPROVAL, Step.DONE),
+    Step.EXECUTION: (Step.REVIEW, Step.AWAITING_APPROVAL),
+    Step.REVIEW: (Step.EXECUTION, Step.AWAITING_APPROVAL, Step.DONE),
+    Step.AWAITING_APPROVAL: (Step.EXECUTION, Step.PLANNING),
+    Step.DONE: (Step.PLANNING,),
 }
 
 ON_ERROR: TransitionTable = {
-    Step.EXECUTION: frozenset({Step.PLANNING}),
-    Step.REVIEW: frozenset({Step.PLANNING}),
+    Step.EXECUTION: (Step.PLANNING,),
+    Step.REVIEW: (Step.PLANNING,),
 }
 
 
-def permitted(start: Step, end: Step, *, on_error: bool = False) -> bool:
-    """Whether `end` may follow `start`; staying is no transition and always permitted."""
-    if start == end or end in PERMITTED.get(start, frozenset()):
-        return True
-    return on_error and end in ON_ERROR.get(start, frozenset())
+class Transitions(Frozen):
+    """The table in use: which step may follow which, and which besides when something went wrong."""
+
+    permitted: TransitionTable = Field(default=PERMITTED)
+    """Steps that may follow each step."""
+
+    on_error: TransitionTable = Field(default=ON_ERROR)
+    """Steps that may follow besides, after an error, a replan or a change of direction."""
+
+    def permit(self, start: Step, end: Step, *, on_error: bool = False) -> bool:
+        """Whether `end` may follow `start`; staying is no transition and always permitted."""
+        if start == end or end in self.permitted.get(start, ()):
+            return True
+        return on_error and end in self.on_error.get(start, ())

@@ -6,11 +6,14 @@ from collections.abc import Coroutine, Sequence
 
 from pydantic import JsonValue
 
+from duckflow.domain.commands import ChooseWay
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.events import (
     ActionFinished,
     ApprovalAnswered,
     ApprovalRequested,
+    ConsultationAnswered,
+    ConsultationRequested,
     ErrorReported,
     RequestFinished,
     Transition,
@@ -18,10 +21,12 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.state import Request, RequestOutcome
 from duckflow.domain.transitions import Step
+from duckflow.loops.consulting import wish
 from duckflow.loops.dispatcher import Dispatcher
 from duckflow.loops.model_use import ModelInUse
 from duckflow.loops.rails import WorkspaceLook, files_note, reads_of_named
 from duckflow.loops.session import Session
+from duckflow.loops.task_loop import TaskLoop
 from duckflow.loops.turn import Turn
 from duckflow.services.decide import Call
 
@@ -31,10 +36,11 @@ EXIT_CODES: dict[RequestOutcome, int] = {
     "pending_user": 3,
     "deferred": 3,
     "awaiting_approval": 3,
+    "consultation": 3,
     "provider_error": 4,
     "interrupted": 130,
 }
-_GOES_ON = ("pending_user", "deferred", "awaiting_approval")
+_GOES_ON = ("pending_user", "deferred", "awaiting_approval", "consultation")
 """Outcomes after which the next message belongs to the same request."""
 
 
@@ -48,53 +54,74 @@ class ChatLoop:
         dispatcher: Dispatcher,
         look: WorkspaceLook,
         model: ModelInUse,
+        tasks: TaskLoop,
     ) -> None:
         self._session = session
         self._turn = turn
         self._dispatcher = dispatcher
         self._look = look
         self._model = model
+        self._tasks = tasks
 
     async def say(self, text: str) -> RequestOutcome:
         """A message: a new request, or more on the one that waits."""
         state = self._session.state
-        if state.step == Step.DONE:
-            self._session.record(
-                Transition(start=Step.DONE, end=Step.PLANNING, by="program", reason="a new request")
-            )
+        request_id = _request_id(state.request)
+        fresh = state.request is None or state.request.request_id != request_id
+        if state.step == Step.AWAITING_APPROVAL or (fresh and state.step != Step.PLANNING):
+            self._move(Step.PLANNING, "a new request" if fresh else "the user said something else")
         files = await self._look.files()
         note = files_note(files)
-        self._session.record(
-            UserMessage(
-                request_id=_request_id(state.request),
-                text=text,
-                note="" if note == state.files_note else note,
-            )
-        )
+        told = "" if note == state.files_note else note
+        self._session.record(UserMessage(request_id=request_id, text=text, note=told))
         return await self._settle(self._first_look(text, files))
 
     async def answer(self, *, yes: bool, reason: str = "") -> RequestOutcome:
         """The user's answer to the open approval; the work goes on from there."""
-        state = self._session.state
-        approval = state.approval
+        approval = self._session.state.approval
         if approval is None:
             return await self.go_on()
         answered = ApprovalAnswered(approval_id=approval.approval_id, yes=yes, reason=reason)
-        start, end = state.step, Step.EXECUTION if yes else Step.PLANNING
-        moved = Transition(start=start, end=end, by="program", reason="approved" if yes else "not approved")
-        if yes:
-            self._session.record(answered, moved)
-        else:
-            self._session.record(answered, moved, self._refusal(reason))
+        if approval.task_id is not None:
+            self._session.record(answered)
+            self._tasks.go_on()
+            return "deferred" if not self._session.state.queue else await self.go_on()
+        refused = () if yes else (self._refusal(reason),)
+        self._session.record(answered, *refused)
+        self._move(Step.EXECUTION if yes else Step.PLANNING, "approved" if yes else "not approved")
+        return await self.go_on()
+
+    async def choose(self, answer: ChooseWay) -> RequestOutcome:
+        """The user's answer to the open consultation; what it says is done."""
+        state = self._session.state
+        consultation, request = state.consultation, state.request
+        if consultation is None or request is None:
+            return await self.go_on()
+        told = wish(state, answer)
+        self._session.record(
+            ConsultationAnswered(consultation_id=consultation.consultation_id, answer=answer)
+        )
+        if answer.choice == "accept":
+            self._turn.accept()
+            self._finish("done")
+            return "done"
+        self._session.record(UserMessage(request_id=request.request_id, text=told))
         return await self.go_on()
 
     def remind(self) -> RequestOutcome:
         """Nothing was answered: the question stays open, and is shown again."""
-        approval = self._session.state.approval
-        if approval is not None:
-            self._session.record(ApprovalRequested(approval=approval))
-        self._finish("awaiting_approval")
-        return "awaiting_approval"
+        state = self._session.state
+        if state.approval is not None:
+            self._session.record(ApprovalRequested(approval=state.approval))
+            return self._finish("awaiting_approval")
+        if state.consultation is not None:
+            asked = state.consultation
+            self._session.record(ConsultationRequested(kind=asked.kind, consultation=asked))
+        return self._finish("consultation")
+
+    def _move(self, end: Step, reason: str) -> None:
+        start = self._session.state.step
+        self._session.record(Transition(start=start, end=end, by="program", reason=reason))
 
     def _refusal(self, reason: str) -> ActionFinished:
         action, *rest = self._session.state.queue
@@ -127,21 +154,22 @@ class ChatLoop:
         except asyncio.CancelledError:
             self._finish("interrupted")
             raise
-        self._finish(outcome)
-        return outcome
+        return self._finish(outcome)
 
     async def _give_up(self, error: ProviderError) -> None:
         if error.usage is not None:
-            await self._model.report(Call(output="Decision", tokens=error.usage))
+            await self._model.spent(Call(output="Decision", tokens=error.usage))
         values: dict[str, JsonValue] = {name: str(value) for name, value in error.values.items()}
         self._session.record(ErrorReported(key=error.key, values=values))
 
-    def _finish(self, outcome: RequestOutcome) -> None:
+    def _finish(self, outcome: RequestOutcome) -> RequestOutcome:
         request = self._session.state.request
         if request is not None:
+            code = EXIT_CODES[outcome]
             self._session.record(
-                RequestFinished(request_id=request.request_id, outcome=outcome, exit_code=EXIT_CODES[outcome])
+                RequestFinished(request_id=request.request_id, outcome=outcome, exit_code=code)
             )
+        return outcome
 
 
 def _request_id(request: Request | None) -> str:

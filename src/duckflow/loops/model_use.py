@@ -1,21 +1,20 @@
 """The model a session thinks with: opened when needed, asked in a form it can bear, its use written down."""
 
-from collections.abc import Awaitable, Callable
-
 from duckflow.domain.decision import Decision, Operation
 from duckflow.domain.errors import ProviderError, ToolError
-from duckflow.domain.events import UsageReported
-from duckflow.domain.model import ModelTraits, TierName, Usage
+from duckflow.domain.model import ModelTraits, TierName
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.rails import WorkspaceLook
 from duckflow.loops.session import Session
+from duckflow.loops.spending import Spending
+from duckflow.prompts.budget import PromptFrame, check_rules
+from duckflow.prompts.sections import Prompt
+from duckflow.prompts.tokens import TokenCounter
 from duckflow.services.decide import Call, Decided, Decider, FullDecider
 from duckflow.services.decide_compact import CompactDecider, read_ahead
 from duckflow.tools.catalogue import Catalogue
-
-Price = Callable[[str, Usage], Awaitable[float | None]]
 
 
 class ModelInUse:
@@ -29,15 +28,15 @@ class ModelInUse:
         tiers: Tiers,
         catalogue: Catalogue,
         look: WorkspaceLook,
-        rules: str,
-        price: Price,
+        frame: PromptFrame,
+        spending: Spending,
     ) -> None:
         self._session = session
         self._tiers = tiers
         self._catalogue = catalogue
         self._look = look
-        self._rules = rules
-        self._price = price
+        self._frame = frame
+        self._spending = spending
         self._decider: Decider | None = None
 
     async def traits(self) -> ModelTraits:
@@ -49,40 +48,38 @@ class ModelInUse:
         try:
             client = await self._client()
             if client.traits.small:
-                await read_ahead(client, self._rules)
+                await read_ahead(client, self._frame.rules)
         except ProviderError:
             return  # the first message meets the same error, and tells it
 
     async def decide(self, state: AgentState) -> Decided:
         """The next decision, its cost reported."""
-        if self._decider is None:
-            self._decider = self._decider_for(await self._client())
-        decided = await self._decider.decide(state, self._session.show)
-        await self.report(*decided.calls)
+        decided = await (await self._open_decider()).decide(state, self._session.show)
+        await self.spent(*decided.calls)
         return decided
 
-    async def report(self, *calls: Call) -> None:
-        """Write down what these calls used, and what they cost where a price is known."""
-        model = self._tiers.name(self.tier)
-        reports = [
-            UsageReported(
-                tier=self.tier,
-                model=model,
-                output=call.output,
-                tokens=call.tokens,
-                cost_usd=await self._price(model, call.tokens),
-            )
-            for call in calls
-        ]
-        self._session.record(*reports)
+    async def preview(self, state: AgentState) -> Prompt:
+        """What the model would be asked in this state; nothing is sent."""
+        return await self._decider_for(await self._client()).preview(state)
+
+    async def spent(self, *calls: Call) -> None:
+        """Write down what calls used."""
+        await self._spending.report(self.tier, *calls)
 
     async def _client(self) -> ModelClient:
         return await self._tiers.client(self.tier)
 
+    async def _open_decider(self) -> Decider:
+        if self._decider is None:
+            client = await self._client()
+            await check_rules(self._frame.rules, client.traits, TokenCounter(client))
+            self._decider = self._decider_for(client)
+        return self._decider
+
     def _decider_for(self, client: ModelClient) -> Decider:
         if client.traits.small:
-            return CompactDecider(client, self._look, self._rules, self._check)
-        return FullDecider(client, operations_of(self._catalogue), self._rules, self._check)
+            return CompactDecider(client, self._look, self._frame.rules, self._check)
+        return FullDecider(client, operations_of(self._catalogue), self._frame, self._check)
 
     def _check(self, decision: Decision) -> str | None:
         """An operation nobody knows is a bad answer, not a failed action (SPEC A6)."""

@@ -1,5 +1,6 @@
 """The session: the one owner of the state. What happens is stored, then applied, then shown."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from duckflow.domain.events import ActionFinished, Event, Glimpse, Recorded
@@ -16,11 +17,15 @@ _UNKNOWN = (
 
 
 class Session:
-    """Holds the newest state. Recording blocks for one durable write and can't be cancelled half-way."""
+    """Holds the newest state. Recording blocks for one durable write and can't be cancelled half-way.
+
+    Both loops read `state` here and write through `record`, so what one changes the other sees at once.
+    """
 
     def __init__(self, log: EventLog, state: AgentState) -> None:
         self._log = log
         self._subscribers: list[Subscriber] = []
+        self._changed = asyncio.Event()
         self.state = state
 
     @classmethod
@@ -29,6 +34,10 @@ class Session:
         session = cls(log, AgentState(session_id=session_id))
         session._take(log.load(session_id))
         return session
+
+    def current(self) -> AgentState:
+        """The newest state, for those who ask again each time."""
+        return self.state
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """From now on the subscriber gets every event, and glimpses of what is not an event yet."""
@@ -46,26 +55,35 @@ class Session:
         for subscriber in self._subscribers:
             subscriber(what)
 
-    def _take(self, recorded: Sequence[Recorded]) -> None:
-        for one in recorded:
-            self.state = apply(self.state, one)
+    async def wait_until(self, met: Callable[[AgentState], bool]) -> None:
+        """Come back when the state is so."""
+        while not met(self.state):
+            self._changed.clear()
+            await self._changed.wait()
 
     def next_evidence_id(self) -> str:
         """The id of the next thing found."""
         return f"e{self.state.evidence_count + 1}"
 
     def recover(self) -> None:
-        """After a crash: an action that was running is told as unknown, and nothing of its list goes on."""
-        running = self.state.running
-        if running is None:
-            return
-        self.record(
-            ActionFinished(
-                action_id=running.action_id,
-                operation=running.action.operation,
-                outcome="unknown",
-                text=_UNKNOWN,
-                evidence_id=self.next_evidence_id(),
-                not_run=tuple(action.operation for action in self.state.queue),
+        """After a crash: what was running is told as unknown, and nothing of the chat's list goes on."""
+        for running in (self.state.running, self.state.task_running):
+            if running is None:
+                continue
+            left = self.state.queue if running.task_id is None else ()
+            self.record(
+                ActionFinished(
+                    action_id=running.action_id,
+                    operation=running.action.operation,
+                    outcome="unknown",
+                    text=_UNKNOWN,
+                    evidence_id=self.next_evidence_id(),
+                    not_run=tuple(action.operation for action in left),
+                    task_id=running.task_id,
+                )
             )
-        )
+
+    def _take(self, recorded: Sequence[Recorded]) -> None:
+        for one in recorded:
+            self.state = apply(self.state, one)
+        self._changed.set()

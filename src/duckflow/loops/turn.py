@@ -1,33 +1,49 @@
 """READ FIRST. One request, loop by loop, until it ends or needs the user.
 
     Check      may another loop run?
-    Think      ask the model for a Decision
+    Think      look again at what changed, and ask the model for a Decision
     Judge      may its step follow the present one?
     Act        the dispatcher takes each Action through policy to its tool
-    Conclude   go on, or end
+    Conclude   go on, recover from an error, consult the user, or end
 
 Nothing here holds state: it is read from the session, and changed only by recording events.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
-from duckflow.domain.decision import Decision
+from duckflow.domain.decision import Action, Decision
 from duckflow.domain.events import DecisionMade, Reply, Transition, TransitionRefused
+from duckflow.domain.frozen import Frozen
 from duckflow.domain.state import AgentState, RequestOutcome
-from duckflow.domain.transitions import Step, permitted
+from duckflow.domain.transitions import Status, Step, Transitions
+from duckflow.loops.consulting import over_exertion
 from duckflow.loops.dispatcher import Dispatcher
 from duckflow.loops.model_use import ModelInUse
 from duckflow.loops.session import Session
+
+Look = Callable[[AgentState], Awaitable[Sequence[Action]]]
+"""What the program wants to see again before the model decides."""
+
+
+class Limits(Frozen):
+    """How far a request may go before the user is asked."""
+
+    max_loops: int
+    recoveries: int = 3
+    transitions: Transitions = Transitions()
 
 
 class Turn:
     """Works on the open request of a session."""
 
-    def __init__(self, session: Session, model: ModelInUse, dispatcher: Dispatcher, max_loops: int) -> None:
+    def __init__(
+        self, session: Session, model: ModelInUse, dispatcher: Dispatcher, look: Look, limits: Limits
+    ) -> None:
         self._session = session
         self._model = model
         self._dispatcher = dispatcher
-        self._max_loops = max_loops
+        self._look = look
+        self._limits = limits
 
     @property
     def _state(self) -> AgentState:
@@ -41,7 +57,7 @@ class Turn:
         return outcome
 
     async def _loop(self) -> RequestOutcome | None:
-        if self._loops_used() >= self._max_loops:
+        if self._loops_used() >= self._limits.max_loops:
             return "limit"
         decision = await self._think()
         self._judge(decision)
@@ -51,6 +67,7 @@ class Turn:
         return self._state.request.loops if self._state.request else 0
 
     async def _think(self) -> Decision:
+        await self._dispatcher.run_now(await self._look(self._state))
         decided = await self._model.decide(self._state)
         decision = decided.decision
         made = DecisionMade(loop=self._loops_used() + 1, decision=decision, exchange=decided.exchange)
@@ -64,7 +81,7 @@ class Turn:
             return
         if end == Step.DONE:
             self._refuse(end, "only the program ends a request; say next_step done")
-        elif not permitted(start, end):
+        elif not self._limits.transitions.permit(start, end):
             self._refuse(end, f"{end} may not follow {start}")
         else:
             self._session.record(Transition(start=start, end=end, by="model", reason=decision.rationale))
@@ -78,6 +95,8 @@ class Turn:
         return self._conclude()
 
     def _conclude(self) -> RequestOutcome | None:
+        if self._state.status == Status.ERROR:
+            return self._recover()
         match self._state.next_step:
             case "continue":
                 return None
@@ -85,14 +104,31 @@ class Turn:
                 return "pending_user"
             case "defer":
                 return "deferred"
+            case "done" if self._state.background_runs:
+                return "deferred"
             case "done":
-                self._walk_to_done()
+                self.accept()
                 return "done"
 
-    def _walk_to_done(self) -> None:
+    def _recover(self) -> RequestOutcome | None:
+        """After an error, plan again; after too many that were not made good, ask the user (SPEC D5)."""
+        request = self._state.request
+        if request is not None and request.recoveries >= self._limits.recoveries:
+            self._session.record(over_exertion(self._state))
+            return "consultation"
+        if self._limits.transitions.permit(self._state.step, Step.PLANNING, on_error=True):
+            self._move(Step.PLANNING, "an action failed", recovery=True)
+        return None
+
+    def _move(self, end: Step, reason: str, *, recovery: bool = False) -> None:
+        self._session.record(
+            Transition(start=self._state.step, end=end, by="program", reason=reason, recovery=recovery)
+        )
+
+    def accept(self) -> None:
+        """What is there counts as done: walk to the end, past the review where something was changed."""
         for end in _steps_to_done(self._state):
-            start = self._state.step
-            self._session.record(Transition(start=start, end=end, by="program", reason="the request is done"))
+            self._move(end, "the request is done")
 
 
 def _steps_to_done(state: AgentState) -> Sequence[Step]:

@@ -11,9 +11,10 @@ from typing import Any, Literal
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ChatMessage, JsonSchema, ModelRequest, ModelTraits
 from duckflow.domain.state import AgentState
-from duckflow.prompts.conversation import conversation, estimate_tokens
-from duckflow.prompts.decision import with_ending
+from duckflow.prompts.conversation import Conversation
+from duckflow.prompts.sections import Prompt, SectionName
 from duckflow.prompts.templates import fill, template
+from duckflow.prompts.tokens import TokenCounter
 
 Wish = Literal["answer", "change"]
 """What the user wants: to know something, or files changed."""
@@ -38,23 +39,44 @@ class Choices(Frozen):
     may_search: bool = False
 
 
-def compact_request(state: AgentState, traits: ModelTraits, choices: Choices, rules: str) -> ModelRequest:
-    """What a small model is asked: what the user wants and one operation, under a schema."""
-    system = compact_system(rules)
-    budget = traits.window // 2 - estimate_tokens(system.text)
-    return ModelRequest(
-        output="Decision",
-        messages=(system, *with_ending(conversation(state.transcript, budget), _ENDING)),
-        answer_schema=compact_schema(choices),
-        max_tokens=_DECISION_TOKENS,
-        temperature=0.0,
-    )
+class CompactPrompt:
+    """Asks one small model for the decisions of one session: what the user wants and one operation."""
+
+    def __init__(self, traits: ModelTraits, rules: str, counter: TokenCounter) -> None:
+        self._traits = traits
+        self._counter = counter
+        self._conversation = Conversation(counter)
+        self._parts = fixed_parts(rules)
+        self._system = compact_system(rules)
+        self._fixed: dict[SectionName, int] = {}
+
+    async def assemble(self, state: AgentState, choices: Choices) -> Prompt:
+        """What the model is asked in this state."""
+        if not self._fixed:
+            self._fixed = {name: await self._counter.count(text) for name, text in self._parts.items()}
+        room = self._traits.window // 2 - sum(self._fixed.values())
+        await self._conversation.read(state)
+        await self._conversation.trim(room, room)
+        request = ModelRequest(
+            output="Decision",
+            messages=(self._system, *self._conversation.with_ending(_ENDING)),
+            answer_schema=compact_schema(choices),
+            max_tokens=_DECISION_TOKENS,
+            temperature=0.0,
+        )
+        said, found = self._conversation.words, self._conversation.evidence
+        grown: dict[SectionName, int] = {"conversation": said, "evidence": found}
+        return Prompt(request=request, tokens={**self._fixed, **grown})
+
+
+def fixed_parts(rules: str) -> dict[SectionName, str]:
+    """The beginning that never changes within a session, by part."""
+    return {"base": template("compact"), "rules": f"\nRules of this project:\n{rules}\n" if rules else ""}
 
 
 def compact_system(rules: str) -> ChatMessage:
     """The beginning that never changes within a session."""
-    text = template("compact") + (f"\nRules of this project:\n{rules}\n" if rules else "")
-    return ChatMessage(role="system", text=text, stable=True)
+    return ChatMessage(role="system", text="".join(fixed_parts(rules).values()), stable=True)
 
 
 def compact_schema(choices: Choices) -> JsonSchema:

@@ -1,46 +1,86 @@
-"""The part of a prompt that only grows: what was said and what was found, as chat messages."""
+"""The part of a prompt that only grows: what was said and what was found, as chat messages (SPEC F5).
+
+It is read as it grows, so a late loop costs no more than an early one.
+"""
 
 from collections.abc import Sequence
-from itertools import groupby
 
-from duckflow.domain.model import ChatMessage, Role
-from duckflow.domain.state import Entry
-
-_CHARACTERS_A_TOKEN = 3
-"""On the safe side for code and English."""
-
-
-def estimate_tokens(text: str) -> int:
-    """Tokens of a text, rather too many than too few; Japanese counts a token a character."""
-    wide = sum(1 for character in text if ord(character) >= 0x2E80)
-    return wide + (len(text) - wide) // _CHARACTERS_A_TOKEN + 1
+from duckflow.domain.model import ChatMessage
+from duckflow.domain.state import AgentState, Entry
+from duckflow.prompts.lines import LineKind, Lines
+from duckflow.prompts.tokens import TokenCounter
+from duckflow.prompts.trimming import LEFT_OUT, trim
 
 
-def conversation(transcript: Sequence[Entry], budget: int) -> list[ChatMessage]:
-    """The transcript as messages that take turns, within a budget of tokens."""
-    return _take_turns(recent(transcript, budget))
+class Conversation:
+    """What one model is shown of a session's transcript."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self._lines = Lines(counter)
+        self._transcript: Sequence[Entry] = ()
+        self._request = ""
+
+    async def read(self, state: AgentState) -> None:
+        """Take in what is new."""
+        self._request = state.request.text if state.request else ""
+        start = len(self._transcript) if _goes_on(self._transcript, state.transcript) else 0
+        if start == 0:
+            self._lines = Lines(self._counter)
+        for at in range(start, len(state.transcript)):
+            entry = state.transcript[at]
+            await self._lines.add(at, _kind(entry), entry.role, entry.text)
+        self._transcript = state.transcript
+        if start == 0 and self._lines.shown and self._request and not self._lines.said:
+            # The state itself has let go of what was asked so long ago.
+            await self._lines.open_with("said", f"{self._request}\n\n({LEFT_OUT})")
+
+    async def trim(self, most: int, most_evidence: int) -> bool:
+        """Leave out what does not fit; whether that was needed."""
+        return await trim(self._lines, self._transcript, self._request, (most, most_evidence))
+
+    @property
+    def words(self) -> int:
+        """Tokens of what was said."""
+        return self._lines.words
+
+    @property
+    def evidence(self) -> int:
+        """Tokens of what was found."""
+        return self._lines.evidence
+
+    def least(self, evidence: int) -> int:
+        """Tokens that can't be left out, `evidence` at most of them for what was found just now."""
+        newest = self._lines.newest()
+        found = sum(line.tokens for line in newest if line.kind == "evidence")
+        words = {id(line): line for line in (*newest, *self._lines.pinned(self._request))}
+        said = sum(line.tokens for line in words.values() if line.kind != "evidence")
+        return said + min(found, evidence)
+
+    def shows(self, opening: str) -> bool:
+        """Whether a message of the user's that begins so is among what is shown."""
+        return any(line.message.text.startswith(opening) for line in self._lines.said)
+
+    def with_ending(self, ending: str) -> list[ChatMessage]:
+        """All that is shown and a last word from our side. Marks stand where the next prompt, and the one
+        before, have the same beginning."""
+        messages = [line.message for line in self._lines.shown]
+        answered = len(messages) - len(self._lines.newest()) - 1
+        for end in {answered - 1, len(messages) - 1}:
+            if end >= 0:
+                messages[end] = messages[end].model_copy(update={"stable": True})
+        return [*messages, ChatMessage(role="user", text=ending)]
 
 
-def recent(transcript: Sequence[Entry], budget: int) -> Sequence[Entry]:
-    """The entries that fit, the oldest dropped in large steps so that the beginning rarely changes."""
-    start, used = 0, 0
-    for end, entry in enumerate(transcript):
-        used += estimate_tokens(entry.text)
-        if used <= budget:
-            continue
-        while start < end and used > budget // 2:
-            used -= estimate_tokens(transcript[start].text)
-            start += 1
-    return transcript[start:]
+def _kind(entry: Entry) -> LineKind:
+    if entry.evidence_id:
+        return "evidence"
+    return "said" if entry.said else "words"
 
 
-def _take_turns(entries: Sequence[Entry]) -> list[ChatMessage]:
-    """One message for each run of entries by the same speaker."""
-    messages: list[ChatMessage] = []
-    for role, run in groupby(entries, key=_role):
-        messages.append(ChatMessage(role=role, text="\n\n".join(entry.text for entry in run)))
-    return messages
-
-
-def _role(entry: Entry) -> Role:
-    return entry.role
+def _goes_on(before: Sequence[Entry], now: Sequence[Entry]) -> bool:
+    """Whether `now` is what was read before, and more. An entry that is marked keeps its text."""
+    count = len(before)
+    if count == 0 or count > len(now):
+        return False
+    return all(now[at].text is before[at].text for at in (0, count // 2, count - 1))

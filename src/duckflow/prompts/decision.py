@@ -1,73 +1,83 @@
-"""The prompt for a Decision: fixed text, operations and rules first, then what grows, then what changes."""
+"""The prompt for a Decision: fixed text, operations, rules; then what grows; then what changes (SPEC F5)."""
 
 from collections.abc import Sequence
 
 from duckflow.domain.decision import Operation
 from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits, NativeTool
-from duckflow.domain.state import AgentState, Items
+from duckflow.domain.state import AgentState
 from duckflow.llm.native_calls import native_name
-from duckflow.prompts.conversation import conversation, estimate_tokens
+from duckflow.prompts.budget import DROP_ORDER, LayerBudget, Layers, PromptFrame
+from duckflow.prompts.conversation import Conversation
+from duckflow.prompts.sections import Prompt, SectionName
 from duckflow.prompts.templates import fill, template
+from duckflow.prompts.tokens import TokenCounter
 
-_LABELS = {
-    "goal": "Goal",
-    "why_now": "Why now",
-    "constraints": "Constraints",
-    "plan_brief": "Plan",
-    "open_questions": "Open questions",
-    "last_delta": "Last change",
-}
+ENDING = "Output: Decision"
+
 _ANSWER_SHARE = 4
 """The part of the window kept for the answer: one in so many."""
 
-
-def decision_request(
-    state: AgentState, traits: ModelTraits, operations: Sequence[Operation], rules: str
-) -> ModelRequest:
-    """What a model with room and sense is asked."""
-    system = system_text(operations, rules)
-    volatile = main_text(state)
-    budget = traits.window - traits.window // _ANSWER_SHARE - estimate_tokens(system + volatile)
-    messages = [ChatMessage(role="system", text=system, stable=True)]
-    messages += with_ending(conversation(state.transcript, budget), volatile)
-    return ModelRequest(
-        output="Decision",
-        messages=tuple(messages),
-        tools=native_tools(operations) if traits.native_tools else (),
-        max_tokens=min(traits.window // _ANSWER_SHARE, 8192),
-    )
+_LONGEST_ANSWER = 8192
+_NEWEST_SHARE = 8
+"""What was found just now has this part of the window before anything but evidence goes: one in so many."""
 
 
-def system_text(operations: Sequence[Operation], rules: str) -> str:
-    """The beginning that never changes within a session."""
-    listed = "\n".join(f"- {operation.line}" for operation in operations)
-    parts = [template("base"), template("decision"), f"Operations\n{listed}\n"]
-    if rules:
-        parts.append(f"Rules of this project\n{rules}\n")
-    return "\n".join(parts)
+class DecisionPrompt:
+    """Asks one model, with room and sense, for the decisions of one session."""
+
+    def __init__(
+        self, traits: ModelTraits, operations: Sequence[Operation], frame: PromptFrame, counter: TokenCounter
+    ) -> None:
+        self._traits = traits
+        self._share = frame.budgets.evidence_share
+        self._counter = counter
+        self._conversation = Conversation(counter)
+        self._budget = LayerBudget(frame.budgets, counter)
+        self._tools = native_tools(operations) if traits.native_tools else ()
+        self._parts = fixed_parts(operations, frame.rules)
+        self._system = ChatMessage(role="system", text=fill("system", **self._parts).strip(), stable=True)
+        self._fixed: dict[SectionName, int] = {}
+
+    async def assemble(self, state: AgentState) -> Prompt:
+        """What the model is asked in this state."""
+        if not self._fixed:
+            self._fixed = {name: await self._counter.count(text) for name, text in self._parts.items()}
+        await self._conversation.read(state)
+        room = self._traits.window - self._traits.window // _ANSWER_SHARE - sum(self._fixed.values())
+        layers = await self._layers(state, room)
+        if await self._conversation.trim(room - layers.total, int(self._share * self._traits.window)):
+            layers = await self._layers(state, room)
+        request = ModelRequest(
+            output="Decision",
+            messages=(self._system, *self._conversation.with_ending(layers.text + ENDING)),
+            tools=self._tools,
+            max_tokens=min(self._traits.window // _ANSWER_SHARE, _LONGEST_ANSWER),
+        )
+        said, found = self._conversation.words, self._conversation.evidence
+        grown: dict[SectionName, int] = {"conversation": said, "evidence": found}
+        return Prompt(request=request, tokens={**self._fixed, **grown, **layers.tokens})
+
+    async def _layers(self, state: AgentState, room: int) -> Layers:
+        """The layers, as much of them as leaves room for what can't be left out."""
+        # What the conversation still shows needs no summary.
+        earlier = [line for line in state.summaries if not self._conversation.shows(_opening(line))]
+        needed = self._conversation.least(self._traits.window // _NEWEST_SHARE)
+        layers = await self._budget.layers(state, earlier, self._fixed["base"], ())
+        for count in range(1, len(DROP_ORDER) + 1):
+            if layers.total + needed <= room:
+                break
+            layers = await self._budget.layers(state, earlier, self._fixed["base"], DROP_ORDER[:count])
+        return layers
 
 
-def main_text(state: AgentState) -> str:
-    """The short part that changes with every call."""
-    return fill("main", step=state.step, status=state.status, items=items_text(state.items))
-
-
-def items_text(items: Items) -> str:
-    """The five items that are set, a line each."""
-    lines: list[str] = []
-    for name, label in _LABELS.items():
-        value = getattr(items, name)
-        if value:
-            lines.append(f"{label}: {value if isinstance(value, str) else '; '.join(value)}\n")
-    return "".join(lines)
-
-
-def with_ending(messages: list[ChatMessage], ending: str) -> list[ChatMessage]:
-    """The messages with a last word from our side; what stands before it is what the next prompt repeats."""
-    if messages and messages[-1].role == "user":
-        last = messages.pop()
-        return [*messages, ChatMessage(role="user", text=f"{last.text}\n\n{ending}", stable=True)]
-    return [*messages, ChatMessage(role="user", text=ending, stable=True)]
+def fixed_parts(operations: Sequence[Operation], rules: str) -> dict[SectionName, str]:
+    """The beginning that never changes within a session, by part."""
+    return {
+        "base": template("base"),
+        "output": template("decision"),
+        "operations": "".join(["Operations\n", *(f"- {operation.line}\n" for operation in operations)]),
+        "rules": f"Rules of this project\n{rules}\n" if rules else "",
+    }
 
 
 def native_tools(operations: Sequence[Operation]) -> tuple[NativeTool, ...]:
@@ -80,3 +90,8 @@ def native_tools(operations: Sequence[Operation]) -> tuple[NativeTool, ...]:
         )
         for operation in operations
     )
+
+
+def _opening(summary: str) -> str:
+    """How the message began that a summary speaks of: the summary begins with it, cut."""
+    return summary.partition(" → ")[0].removesuffix("…")

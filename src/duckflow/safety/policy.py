@@ -6,7 +6,9 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.state import Mode
 from duckflow.safety.protected import Protection
 
-Effect = Literal["read", "write", "delete", "execute"]
+Effect = Literal["read", "write", "delete", "execute", "consent"]
+"""What an operation does; "consent" says yes in the user's name, which only the user can do."""
+
 Verdict = Literal["allow", "ask", "deny"]
 
 
@@ -17,11 +19,17 @@ class Ruling(Frozen):
     reason: str
 
 
-_EDITS: dict[Effect, Verdict] = {"read": "allow", "write": "allow", "delete": "ask", "execute": "ask"}
+_EDITS: dict[Effect, Verdict] = {
+    "read": "allow",
+    "write": "allow",
+    "delete": "ask",
+    "execute": "ask",
+    "consent": "ask",
+}
 
 MODES: dict[Mode, dict[Effect, Verdict]] = {
-    "plan": {"read": "allow", "write": "deny", "delete": "deny", "execute": "deny"},
-    "ask": {"read": "allow", "write": "ask", "delete": "ask", "execute": "ask"},
+    "plan": {"read": "allow", "write": "deny", "delete": "deny", "execute": "deny", "consent": "ask"},
+    "ask": {"read": "allow", "write": "ask", "delete": "ask", "execute": "ask", "consent": "ask"},
     "edits": _EDITS,
     "auto": _EDITS,  # without a sandbox `auto` is `edits`
 }
@@ -36,6 +44,8 @@ def decide(mode: Mode, effect: Effect, protection: Protection) -> Ruling:
     if protection == "asks":
         return Ruling(verdict="ask", reason="this path is protected: the user is asked every time")
     verdict = MODES[mode][effect]
+    if effect == "consent":
+        return Ruling(verdict=verdict, reason="only the user's own answer counts as consent")
     return Ruling(verdict=verdict, reason=_REASONS[verdict].format(mode=mode, effect=effect))
 
 

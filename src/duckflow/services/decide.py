@@ -10,7 +10,10 @@ from duckflow.domain.model import ChatMessage, Usage
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
 from duckflow.llm.answers import ask
-from duckflow.prompts.decision import decision_request
+from duckflow.prompts.budget import PromptFrame
+from duckflow.prompts.decision import DecisionPrompt
+from duckflow.prompts.sections import Prompt
+from duckflow.prompts.tokens import TokenCounter
 
 OnGlimpse = Callable[[Glimpse], None]
 Check = Callable[[Decision], str | None]
@@ -38,25 +41,32 @@ class Decider(Protocol):
         """The next decision in this state."""
         ...
 
+    async def preview(self, state: AgentState) -> Prompt:
+        """What the model would be asked in this state."""
+        ...
+
 
 class FullDecider:
     """For models with room and sense: the whole Decision in one answer."""
 
     def __init__(
-        self, client: ModelClient, operations: Sequence[Operation], rules: str, check: Check
+        self, client: ModelClient, operations: Sequence[Operation], frame: PromptFrame, check: Check
     ) -> None:
         self._client = client
-        self._operations = operations
-        self._rules = rules
+        self._prompt = DecisionPrompt(client.traits, operations, frame, TokenCounter(client))
         self._check = check
 
     async def decide(self, state: AgentState, on_glimpse: OnGlimpse) -> Decided:
         """The next decision in this state."""
-        request = decision_request(state, self._client.traits, self._operations, self._rules)
-        answer = await ask(self._client, request, Decision, on_glimpse, self._check)
+        prompt = await self._prompt.assemble(state)
+        answer = await ask(self._client, prompt.request, Decision, on_glimpse, self._check)
         said = ChatMessage(role="assistant", text=answer.text)
         return Decided(
             decision=answer.value,
             exchange=(said,),
             calls=(Call(output="Decision", tokens=answer.usage),),
         )
+
+    async def preview(self, state: AgentState) -> Prompt:
+        """What the model would be asked in this state."""
+        return await self._prompt.assemble(state)

@@ -13,12 +13,14 @@ from duckflow.llm.answers import ask
 from duckflow.llm.hearing import hear
 from duckflow.prompts.compact import (
     Choices,
+    CompactPrompt,
     ContentPrompt,
     Wish,
-    compact_request,
     compact_system,
     content_prompt,
 )
+from duckflow.prompts.sections import Prompt
+from duckflow.prompts.tokens import TokenCounter
 from duckflow.services.decide import Call, Check, Decided, OnGlimpse
 
 LOOKING = ("file_ops.read_file", "file_ops.search")
@@ -68,13 +70,13 @@ class CompactDecider:
     def __init__(self, client: ModelClient, look: Look, rules: str, check: Check) -> None:
         self._client = client
         self._look = look
-        self._rules = rules
+        self._prompt = CompactPrompt(client.traits, rules, TokenCounter(client))
         self._check = check
 
     async def decide(self, state: AgentState, on_glimpse: OnGlimpse) -> Decided:
         """The next decision in this state, file contents included."""
         choices = await self._look.choices(state)
-        request = compact_request(state, self._client.traits, choices, self._rules)
+        request = (await self._prompt.assemble(state, choices)).request
         answer = await ask(self._client, request, CompactDecision, on_glimpse, self._check)
         said = ChatMessage(role="assistant", text=answer.text)
         decided = Decided(
@@ -86,6 +88,10 @@ class CompactDecider:
             if action.operation == _WRITE and "content" not in action.args:
                 decided = await self._with_content(state, request, decided, place, choices)
         return decided
+
+    async def preview(self, state: AgentState) -> Prompt:
+        """What the model would be asked in this state."""
+        return await self._prompt.assemble(state, await self._look.choices(state))
 
     async def _with_content(
         self, state: AgentState, request: ModelRequest, decided: Decided, place: int, choices: Choices

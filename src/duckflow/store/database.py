@@ -46,7 +46,7 @@ class Database:
         return connection
 
     def _check_due(self) -> Check:
-        """All of it after a failure; else quickly where it was not closed (or is in use), or where that is cheap."""
+        """Thorough after a failure; quick where the last one did not close, or where it is cheap."""
         if self._doubt.exists():
             return "integrity_check"
         log = beside(self._path, "-wal")

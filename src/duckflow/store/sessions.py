@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from duckflow.domain.errors import UserError
+from duckflow.domain.errors import UsageError
 from duckflow.domain.frozen import Frozen
 from duckflow.store.database import Database
 
@@ -64,9 +64,9 @@ def _find(connection: sqlite3.Connection, wanted: str) -> SessionSummary:
     query = f"{_SELECT} WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id != ?1 LIMIT 2"
     found = [_summary(row) for row in connection.execute(query, (wanted,))] if wanted else []
     if not found:
-        raise UserError("store.no_session", session=wanted)
+        raise UsageError("store.no_session", session=wanted)
     if len(found) > 1 and found[0].id != wanted:
-        raise UserError("store.ambiguous_session", session=wanted)
+        raise UsageError("store.ambiguous_session", session=wanted)
     return found[0]
 
 

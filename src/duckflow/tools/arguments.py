@@ -64,7 +64,7 @@ def _sentence(error: ErrorDetails, model: type[Frozen]) -> str:
     if error["type"] == "extra_forbidden":
         return _unknown(place, str(error["loc"][-1]), model if len(error["loc"]) == 1 else None)
     if error["type"] == "value_error":
-        return f"{place} {error['msg'].removeprefix('Value error, ')}"
+        return f"{place} {error['msg'].removeprefix('Value error, ')}".lstrip()
     known = _PROBLEMS.get(error["type"])
     if known is None:
         return f"{place}: {error['msg']}" if place else error["msg"]

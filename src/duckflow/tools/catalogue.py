@@ -7,6 +7,7 @@ from typing import Any
 
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
+from duckflow.domain.events import Event
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import JsonSchema
 from duckflow.safety.policy import Effect
@@ -19,6 +20,12 @@ class ToolResult(Frozen):
     text: str
     path: str | None = None
     changed: tuple[str, ...] = ()
+    digest: str | None = None
+    """Of the whole file that `path` names, where the text shows what is in it."""
+    events: tuple[Event, ...] = ()
+    """What happened besides, to be recorded with the action."""
+    then: tuple[Action, ...] = ()
+    """What must come next, before the rest of the list."""
 
 
 @dataclass(frozen=True, kw_only=True)

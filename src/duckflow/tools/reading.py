@@ -1,5 +1,7 @@
 """file_ops.read_file: a text file, or some lines of it."""
 
+import hashlib
+
 from pydantic import Field
 
 from duckflow.domain.errors import ToolError
@@ -48,7 +50,8 @@ def _read(workspace: Workspace, args: ReadFile) -> ToolResult:
     path = workspace.relative(args.path)
     with suggesting(workspace, path):
         text = workspace.read_text(path)
-    return ToolResult(text=_excerpt(path, text, args), path=path)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return ToolResult(text=_excerpt(path, text, args), path=path, digest=digest)
 
 
 def _excerpt(path: str, text: str, args: ReadFile) -> str:

@@ -7,15 +7,28 @@ from typing import TextIO
 from duckflow.domain.events import (
     ActionFinished,
     ApprovalRequested,
+    ConsultationRequested,
     ErrorReported,
     Glimpse,
+    PlanChanged,
     Recorded,
     Reply,
     RequestFinished,
+    TaskListStarted,
+    TaskReported,
     Waiting,
 )
 from duckflow.i18n.catalogue import text
-from duckflow.ui.lines import action_line, approval_text, error_line, outcome_line
+from duckflow.ui.lines import (
+    action_line,
+    approval_text,
+    consultation_text,
+    error_line,
+    outcome_line,
+    plan_text,
+    report_text,
+    tasks_line,
+)
 
 
 class JsonLines:
@@ -59,6 +72,14 @@ class PlainText:
                 self._note(action_line(finished))
             case ApprovalRequested() as asked:
                 self._note(approval_text(asked.approval))
+            case ConsultationRequested() as asked:
+                self._note(consultation_text(asked.consultation))
+            case PlanChanged() as changed:
+                self._note(plan_text(changed))
+            case TaskListStarted() as started:
+                self._note(tasks_line(started))
+            case TaskReported() as report:
+                self._note(report_text(report))
             case ErrorReported() as error:
                 self._note(error_line(error))
             case RequestFinished() as ended:

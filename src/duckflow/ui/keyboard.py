@@ -2,39 +2,97 @@
 
 import asyncio
 import sys
-import termios
-from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
-Ask = Callable[[str], Awaitable[str]]
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
 
 
-def open_keyboard(history: Path) -> tuple[Ask, Ask]:
-    """Two ways to ask: for a message (with history), and for an answer (typed-ahead keys do not count)."""
-    if not sys.stdin.isatty():
-        return _ask_pipe, _ask_pipe
-    from prompt_toolkit import PromptSession  # noqa: PLC0415 - takes time, and only a terminal needs it
-    from prompt_toolkit.history import FileHistory  # noqa: PLC0415
-    from prompt_toolkit.input.typeahead import clear_typeahead  # noqa: PLC0415
+class LineCleared(Exception):
+    """Ctrl-C at a prompt. Not KeyboardInterrupt: that one, raised in a task, ends the event loop."""
 
-    messages: PromptSession[str] = PromptSession(history=FileHistory(str(history)))
-    answers: PromptSession[str] = PromptSession()
 
-    async def ask(prompt: str) -> str:
-        return await messages.prompt_async(prompt)
+class Keyboard(Protocol):
+    """Asks a person. EOFError is a wish to leave, LineCleared an empty message."""
 
-    async def ask_plainly(prompt: str) -> str:
-        clear_typeahead(answers.app.input)
+    async def ask(self, prompt: str, typed: str = "") -> str:
+        """A message; `typed` is already on the line."""
+        ...
+
+    async def ask_plainly(self, prompt: str) -> str:
+        """An answer to a question just shown: keys pressed before it do not count."""
+        ...
+
+    def take_back(self) -> str:
+        """End the question for a message, and give back what was typed so far."""
+        ...
+
+
+class TerminalKeyboard:
+    """A line editor with history."""
+
+    def __init__(self, history: Path) -> None:
+        from prompt_toolkit import PromptSession  # noqa: PLC0415 - takes time, and only a terminal needs it
+        from prompt_toolkit.history import FileHistory  # noqa: PLC0415 - as above
+
+        self._messages: PromptSession[str] = PromptSession(history=FileHistory(str(history)))
+        self._answers: PromptSession[str] = PromptSession()
+
+    async def ask(self, prompt: str, typed: str = "") -> str:
+        """A message, with what others print shown above the line."""
+        from prompt_toolkit.patch_stdout import patch_stdout  # noqa: PLC0415 - as above
+
+        with patch_stdout():
+            return await _lines_of(self._messages, prompt, typed)
+
+    async def ask_plainly(self, prompt: str) -> str:
+        """An answer; what was typed ahead is thrown away."""
+        import termios  # noqa: PLC0415 - only where there is a terminal
+
+        from prompt_toolkit.input.typeahead import clear_typeahead  # noqa: PLC0415 - as above
+
+        clear_typeahead(self._answers.app.input)
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
-        return await answers.prompt_async(prompt)
+        return await _lines_of(self._answers, prompt)
 
-    return ask, ask_plainly
+    def take_back(self) -> str:
+        """End the line that is being typed."""
+        app = self._messages.app
+        typed = self._messages.default_buffer.text
+        if app.is_running:
+            app.exit(result="")
+        return typed
 
 
-async def _ask_pipe(prompt: str) -> str:
-    sys.stdout.write(prompt)
-    sys.stdout.flush()
-    line = await asyncio.to_thread(sys.stdin.readline)
-    if not line:
-        raise EOFError
-    return line.rstrip("\n")
+async def _lines_of(session: "PromptSession[str]", prompt: str, typed: str = "") -> str:
+    try:
+        return await session.prompt_async(prompt, default=typed)
+    except KeyboardInterrupt as exc:
+        raise LineCleared from exc
+
+
+class PipeKeyboard:
+    """Lines of standard input."""
+
+    async def ask(self, prompt: str, typed: str = "") -> str:
+        """The next line."""
+        sys.stdout.write(prompt + typed)
+        sys.stdout.flush()
+        line = await asyncio.to_thread(sys.stdin.readline)
+        if not line:
+            raise EOFError
+        return line.rstrip("\n")
+
+    async def ask_plainly(self, prompt: str) -> str:
+        """The next line."""
+        return await self.ask(prompt)
+
+    def take_back(self) -> str:
+        """A line that is being read can't be taken back."""
+        return ""
+
+
+def open_keyboard(history: Path) -> Keyboard:
+    """The keyboard there is."""
+    return TerminalKeyboard(history) if sys.stdin.isatty() else PipeKeyboard()

@@ -1,12 +1,22 @@
 """Events as lines of text, in the user's language."""
 
-from duckflow.domain.events import ActionFinished, ErrorReported, RequestFinished, SessionStarted
-from duckflow.domain.state import Approval
+from duckflow.domain.consultation import Consultation
+from duckflow.domain.events import (
+    ActionFinished,
+    ErrorReported,
+    PlanChanged,
+    RequestFinished,
+    SessionStarted,
+    TaskListStarted,
+    TaskReported,
+)
+from duckflow.domain.plan import WorkStatus
+from duckflow.domain.state import AgentState, Approval
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 
 _RESULT = 160
-_SAID_ALREADY = ("done", "provider_error")
+_MARKS: dict[WorkStatus, str] = {"pending": "○", "in_progress": "◐", "completed": "●", "failed": "✗"}
 
 
 def start_line(event: SessionStarted) -> str:
@@ -29,11 +39,12 @@ def error_line(event: ErrorReported) -> str:
     return text("error.line", message=text(event.key, **event.values))
 
 
-def outcome_line(event: RequestFinished, session_id: str) -> str | None:
-    """What the user should know when the work stops; nothing where the reply says it all."""
-    if event.outcome in _SAID_ALREADY:
-        return None
-    return text(f"outcome.{event.outcome}", session=session_id)
+def outcome_line(event: RequestFinished, session_id: str | None) -> str | None:
+    """What the user should know when the work stops; with a session, also how to go on from outside it."""
+    if session_id is not None:
+        said_already = event.outcome in ("done", "provider_error")
+        return None if said_already else text(f"outcome.{event.outcome}", session=session_id)
+    return text(f"stopped.{event.outcome}") if event.outcome in ("limit", "interrupted") else None
 
 
 def approval_text(approval: Approval) -> str:
@@ -45,6 +56,51 @@ def approval_text(approval: Approval) -> str:
         rationale=approval.rationale,
         difference=visible(approval.difference),
     )
+
+
+def consultation_text(consultation: Consultation) -> str:
+    """The situation, and the ways to go on, numbered."""
+    ways = [
+        f"  {number}. {text(f'consultation.choice.{choice}')}"
+        for number, choice in enumerate(consultation.choices, start=1)
+    ]
+    return "\n".join([text(consultation.situation, **consultation.values), *ways])
+
+
+def plan_text(event: PlanChanged) -> str:
+    """A plan as it is now: one line for a small change, all of it when it is new."""
+    plan = event.plan
+    title = text(f"plan.{event.change}", name=plan.name, risk=text(f"plan.risk_{plan.risk}"))
+    if event.change not in ("proposed", "revised"):
+        return title
+    steps = [f"  {_MARKS[step.status]} {step.name}: {step.description}" for step in plan.steps]
+    return "\n".join([title, *steps])
+
+
+def tasks_line(event: TaskListStarted) -> str:
+    """That work began in the background."""
+    return text("tasks.started", count=len(event.task_list.tasks))
+
+
+def tasks_text(state: AgentState) -> str:
+    """The tasks of the background, with where each stands."""
+    if state.task_list is None:
+        return text("tasks.none")
+    done = sum(1 for task in state.task_list.tasks if task.status == "completed")
+    lines = [text("tasks.progress", done=done, count=len(state.task_list.tasks))]
+    for task in state.task_list.tasks:
+        target = task.args.get("path") or task.args.get("command") or ""
+        lines.append(f"  {_MARKS[task.status]} {task.operation} {target}".rstrip())
+    return "\n".join(lines)
+
+
+def report_text(event: TaskReported) -> str:
+    """How the tasks of the background ended."""
+    counts = text(
+        f"tasks.{event.status}", completed=event.completed, failed=event.failed, pending=event.pending
+    )
+    said = (f"  {event.summary}",) if event.by == "model" else ()
+    return "\n".join([counts, *said, *(f"  ✗ {failure}" for failure in event.failures)])
 
 
 def visible(shown: str) -> str:

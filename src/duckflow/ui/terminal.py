@@ -1,27 +1,19 @@
-"""The conversation: a prompt, replies as they are written, Ctrl-C that stops the work and not the program."""
+"""The conversation: a prompt, questions in the flow, Ctrl-C that stops the work and not the program."""
 
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Protocol
 
-from duckflow.domain.events import (
-    ActionFinished,
-    ErrorReported,
-    Glimpse,
-    Recorded,
-    Reply,
-    ReplyPiece,
-    ReplyVoid,
-    RequestFinished,
-    SessionStarted,
-    Waiting,
-)
+from duckflow.domain.commands import ChooseWay
+from duckflow.domain.events import ApprovalRequested, Glimpse, Recorded, TaskReported
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.i18n.catalogue import text
-from duckflow.ui.answers import read_answer
-from duckflow.ui.lines import action_line, approval_text, error_line, outcome_line, start_line
+from duckflow.ui.answers import read_answer, read_choice
+from duckflow.ui.keyboard import Keyboard, LineCleared
+from duckflow.ui.lines import approval_text, consultation_text, tasks_text
 
 
 class Engine(Protocol):
@@ -40,115 +32,115 @@ class Engine(Protocol):
         """Go on after an approval was answered."""
         ...
 
+    async def choose(self, way: ChooseWay) -> RequestOutcome:
+        """Go on after a consultation was answered."""
+        ...
 
-class Screen:
-    """Prints events as they come; pieces of a reply at once, and the rest in lines."""
-
-    def __init__(self) -> None:
-        self._shown = ""
-
-    def __call__(self, what: Recorded | Glimpse) -> None:
-        """Show one thing."""
-        match what:
-            case ReplyPiece():
-                self._write(what.text if self._shown else f"\n{what.text}")
-                self._shown += what.text
-            case ReplyVoid():
-                self._end_reply()
-            case Waiting():
-                self._line(text("llm.waiting", reason=text(what.reason), seconds=round(what.wait_s)))
-            case Recorded():
-                self._event(what)
-
-    def _event(self, recorded: Recorded) -> None:
-        match recorded.event:
-            case SessionStarted() as started:
-                self._line(start_line(started))
-            case Reply() as reply:
-                self._reply(reply.text)
-            case ActionFinished() as finished:
-                self._line(action_line(finished))
-            case ErrorReported() as error:
-                self._line(error_line(error))
-            case RequestFinished() as ended:
-                self._line(outcome_line(ended, ""))
-            case _:
-                pass
-
-    def _reply(self, reply: str) -> None:
-        """The rest of a reply that was partly shown already, or all of it."""
-        if reply.startswith(self._shown):
-            self._write(reply[len(self._shown) :] if self._shown else f"\n{reply}")
-        else:
-            self._write(f"\n{reply}")
-        self._shown = ""
-        self._write("\n")
-
-    def _end_reply(self) -> None:
-        if self._shown:
-            self._write("\n")
-        self._shown = ""
-
-    def _line(self, line: str | None) -> None:
-        if line:
-            self._end_reply()
-            self._write(f"{line}\n")
-
-    def _write(self, characters: str) -> None:
-        sys.stdout.write(characters)
-        sys.stdout.flush()
-
-
-Ask = Callable[[str], Awaitable[str]]
-"""Reads one message after a prompt. EOFError is a wish to leave, KeyboardInterrupt an empty message."""
+    async def go_on(self) -> RequestOutcome:
+        """Go on with what waits for a report of the background."""
+        ...
 
 
 class Conversation:
     """Asks for a message, lets the engine work on it, and asks again, until the user leaves."""
 
-    def __init__(self, engine: Engine, ask: Ask, ask_plainly: Ask) -> None:
+    def __init__(self, engine: Engine, keyboard: Keyboard) -> None:
         self._engine = engine
-        self._ask = ask
-        self._ask_plainly = ask_plainly
+        self._keyboard = keyboard
+        self._called = asyncio.Event()
+
+    def __call__(self, what: Recorded | Glimpse) -> None:
+        """Hear what the background wants: an answer, or that its report be looked at."""
+        if not isinstance(what, Recorded):
+            return
+        event = what.event
+        asks = isinstance(event, ApprovalRequested) and event.approval.task_id is not None
+        if asks or isinstance(event, TaskReported):
+            self._called.set()
 
     async def run(self) -> None:
         """Talk until the user leaves."""
         sys.stdout.write(text("chat.hint") + "\n")
-        if self._engine.state.approval is not None:
-            await self._settle_approvals("awaiting_approval")
-        while (said := await self._message()) is not None:
+        await self._settle_questions()
+        typed = ""
+        while True:
+            said, typed = await self._message(typed)
+            if said is None:
+                return
             if said:
                 await self._work(self._engine.say(said))
+            await self._settle_background()
 
-    async def _message(self) -> str | None:
-        """What the user says; empty where a command was all, None to leave."""
+    async def _message(self, typed: str) -> tuple[str | None, str]:
+        """What the user says, None to leave; and what was being typed when the background called."""
         try:
-            said = (await self._ask(text("chat.prompt"))).strip()
-        except KeyboardInterrupt:
-            return ""
+            said = (await self._ask_or_hear(typed)).strip()
+        except LineCleared:
+            return "", ""
         except EOFError:
-            return None
-        if said in ("/quit", "/exit"):
-            return None
-        if said == "/help":
-            sys.stdout.write(text("chat.help") + "\n")
-            return ""
-        if said.startswith("/") and " " not in said and "/" not in said[1:]:
-            sys.stdout.write(text("chat.unknown_command", command=said) + "\n")
-            return ""
-        return said
+            return None, ""
+        if self._called.is_set():
+            return "", said
+        return (None if said in ("/quit", "/exit") else self._command(said)), ""
+
+    async def _ask_or_hear(self, typed: str) -> str:
+        asking = asyncio.ensure_future(self._keyboard.ask(text("chat.prompt"), typed))
+        hearing = asyncio.ensure_future(self._called.wait())
+        try:
+            await asyncio.wait({asking, hearing}, return_when=asyncio.FIRST_COMPLETED)
+            if asking.done():
+                return asking.result()
+            typed = self._keyboard.take_back()
+            return typed or await asking
+        finally:
+            hearing.cancel()
+            with suppress(EOFError, LineCleared):
+                await asking
+
+    def _command(self, said: str) -> str:
+        """The message to work on; empty where a command was all."""
+        if not said.startswith("/") or " " in said or "/" in said[1:]:
+            return said
+        shown = {"/help": text("chat.help"), "/tasks": tasks_text(self._engine.state)}
+        sys.stdout.write(shown.get(said, text("chat.unknown_command", command=said)) + "\n")
+        return ""
 
     async def _work(self, work: Coroutine[None, None, RequestOutcome]) -> None:
-        await self._settle_approvals(await interruptible(work))
+        await interruptible(work)
+        await self._settle_questions()
 
-    async def _settle_approvals(self, outcome: RequestOutcome | None) -> None:
-        while outcome == "awaiting_approval" and (approval := self._engine.state.approval) is not None:
-            sys.stdout.write(approval_text(approval) + "\n")
-            try:
-                answer = read_answer(await self._ask_plainly(text("approval.question")))
-            except (EOFError, KeyboardInterrupt):
-                answer = read_answer("")
-            outcome = await interruptible(self._engine.answer(yes=answer.yes, reason=answer.reason))
+    async def _settle_background(self) -> None:
+        """Answer what the background asked; and where the chat waits for its report, go on."""
+        if not self._called.is_set():
+            return
+        self._called.clear()
+        await self._settle_questions()
+        request = self._engine.state.request
+        if request is not None and request.outcome == "deferred" and not self._engine.state.background_runs:
+            await self._work(self._engine.go_on())
+
+    async def _settle_questions(self) -> None:
+        """Ask what is open until nothing is."""
+        while True:
+            state = self._engine.state
+            if state.approval is not None:
+                sys.stdout.write(approval_text(state.approval) + "\n")
+                answer = read_answer(await self._plain_answer(text("approval.question")))
+                await interruptible(self._engine.answer(yes=answer.yes, reason=answer.reason))
+            elif state.consultation is not None:
+                sys.stdout.write(consultation_text(state.consultation) + "\n")
+                said = await self._plain_answer(text("consultation.question"))
+                if not said.strip():
+                    return
+                await interruptible(self._engine.choose(read_choice(said, state.consultation)))
+            else:
+                return
+
+    async def _plain_answer(self, prompt: str) -> str:
+        try:
+            return await self._keyboard.ask_plainly(prompt)
+        except (EOFError, LineCleared):
+            return ""
 
 
 async def interruptible(work: Coroutine[None, None, RequestOutcome]) -> RequestOutcome | None:

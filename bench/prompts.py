@@ -1,0 +1,58 @@
+"""What prompts cost: how much of each repeats the one before, how long the first is, what a session takes.
+
+    .venv/bin/python bench/prompts.py
+
+Whole sessions over HTTP against a scripted model on this machine; counted is what went over the wire.
+A cost is in characters: those that are new, and a tenth of those that repeat, over all calls. Its bound is
+twice what mini-swe-agent takes for 21 small commands (23,300; opencode 103,900; codex 129,800).
+"""
+
+import asyncio
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from duckflow.prompts.tokens import estimate_tokens
+from fakes.sent_prompts import cost, make_project, median_share, send, small_looks
+
+TALK = [f"Question {number}: what does src/part_{number:02}.py do?" for number in range(10)]
+ANSWERS = ['{"next_step": "done", "reply": "It returns its number, and nothing else uses it so far."}'] * 10
+
+
+def row(title: str, value: str, bound: str, *, fine: bool) -> bool:
+    """Print one measure."""
+    print(f"{'ok  ' if fine else 'FAIL'} {title:<46} {value:>10}   ({bound})")
+    return fine
+
+
+async def measure(home: Path) -> bool:
+    """All measures; whether each keeps its bound."""
+    bare, full = make_project(home / "bare"), make_project(home / "full")
+    (bare / "AGENTS.md").unlink()
+    fine = True
+    for name, folder in (("no rules", bare), ("rules of 40 lines", full)):
+        work = await send(folder, ["Which part returns 7?"], small_looks(10))
+        share = median_share(work)
+        fine &= row(f"repeats, ten loops, {name}", f"{share:.1%}", ">= 90 %", fine=share >= 0.9)
+        share = median_share(await send(folder, TALK, ANSWERS))
+        fine &= row(f"repeats, ten requests, {name}", f"{share:.1%}", ">= 90 %", fine=share >= 0.9)
+        tokens = estimate_tokens(work[0])
+        fine &= row(f"tokens of the first prompt, {name}", f"{tokens:,}", "<= 2,500", fine=tokens <= 2500)
+        spent = cost(await send(folder, ["Which part returns 7?"], small_looks(21)))
+        fine &= row(f"cost of 21 calls, {name}", f"{spent:,.0f}", "<= 46,600", fine=spent <= 46_600)
+    return fine
+
+
+def main() -> None:
+    """Print a table; fails where a bound is not kept."""
+    with tempfile.TemporaryDirectory() as home:
+        for part in ("CONFIG", "STATE", "CACHE", "DATA"):
+            os.environ[f"XDG_{part}_HOME"] = f"{home}/{part.lower()}"
+        sys.exit(0 if asyncio.run(measure(Path(home))) else 1)
+
+
+if __name__ == "__main__":
+    main()

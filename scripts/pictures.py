@@ -1,0 +1,147 @@
+"""Draws docs/pictures anew: a real conversation in a real terminal, in both languages.
+
+    .venv/bin/python scripts/pictures.py [--model embedded|scripted]
+
+Without --model the embedded model talks if it is installed, else a script does. Needs the developer's
+environment (`make test` sets it up). Nothing of the user's own set-up is touched or shown.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+import pyte  # noqa: E402 - after the path is set
+from terminal_svg import draw  # noqa: E402
+
+from fakes.terminal import Terminal  # noqa: E402
+
+DUCKFLOW = [sys.executable, "-m", "duckflow"]
+COLUMNS, ROWS = 92, 60
+PATIENCE_S = 300
+STATS = "def mean(values):\n    return sum(values) / len(values)\n"
+BETTER = f"{STATS}\n\ndef median(values):\n    ordered = sorted(values)\n    middle = len(ordered) // 2\n"
+BETTER += "    if len(ordered) % 2:\n        return ordered[middle]\n"
+BETTER += "    return (ordered[middle - 1] + ordered[middle]) / 2\n"
+
+
+class Talk(NamedTuple):
+    """What a person says in one language, and what a script answers."""
+
+    question: str
+    answer: str
+    wish: str
+    announcement: str
+    ask: str
+
+
+TALKS = {
+    "en": Talk(
+        question="What does stats.py do?",
+        answer="stats.py has one function, mean, which returns the average of a list of numbers.",
+        wish="Add a function median(values) to stats.py",
+        announcement="I add the function median to stats.py.",
+        ask="Allow it?",
+    ),
+    "ja": Talk(
+        question="stats.py は何をするファイルですか？",
+        answer="stats.py には関数 mean があり、数値のリストの平均を返します。",
+        wish="stats.py に中央値を返す関数 median(values) を追加して",
+        announcement="stats.py に関数 median を追加します。",
+        ask="許可しますか？",
+    ),
+}
+
+
+class Coloured(pyte.HistoryScreen):
+    """A screen that knows faint text, as grey."""
+
+    def select_graphic_rendition(self, *attributes: int) -> None:
+        """Take the attributes of what is written next."""
+        super().select_graphic_rendition(*(90 if one == 2 else one for one in attributes))
+
+
+def main() -> None:
+    """Draw both."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--model", choices=["embedded", "scripted"])
+    model = parser.parse_args().model or ("embedded" if installed() else "scripted")
+    for language in TALKS:
+        picture = ROOT / "docs" / "pictures" / f"conversation-{language}.svg"
+        picture.write_text(converse(language, model), "utf-8")
+        sys.stdout.write(f"{picture.relative_to(ROOT)} ({model})\n")
+
+
+def installed() -> bool:
+    """Whether the embedded model can be used."""
+    return subprocess.run([*DUCKFLOW, "model", "path"], capture_output=True, check=False).returncode == 0
+
+
+def converse(language: str, model: str) -> str:
+    """Talk, and draw what the screen then shows."""
+    with tempfile.TemporaryDirectory() as home:
+        folder = Path(home) / "project"
+        folder.mkdir()
+        (folder / "stats.py").write_text(STATS, "utf-8")
+        command = [*DUCKFLOW, "--workspace", str(folder), "--model", named(model, language, Path(home))]
+        with Terminal(command, columns=COLUMNS, rows=ROWS, env=environment(home, language)) as terminal:
+            terminal.screen = Coloured(COLUMNS, ROWS)
+            terminal._stream.attach(terminal.screen)
+            speak(terminal, TALKS[language])
+            return draw(terminal.screen, terminal.screen.cursor.y + 1, "duckflow")
+
+
+def speak(terminal: Terminal, talk: Talk) -> None:
+    """Ask something, wish for a change, allow it."""
+    wait_for_prompt(terminal)
+    terminal.type(f"{talk.question}\r")
+    terminal.wait_for(talk.question)
+    wait_for_prompt(terminal)
+    terminal.type(f"{talk.wish}\r")
+    terminal.wait_for(talk.ask, PATIENCE_S)
+    terminal.type("y\r")
+    terminal.wait_for("✓")
+    wait_for_prompt(terminal)
+
+
+def wait_for_prompt(terminal: Terminal) -> None:
+    """Read until an empty prompt is the last thing on the screen."""
+    terminal._read_until(lambda: terminal.text.rstrip().endswith("\n>"), "the prompt", PATIENCE_S)
+
+
+def environment(home: str, language: str) -> dict[str, str]:
+    """A home of its own, with the models that are installed."""
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return {"HOME": home, "XDG_CACHE_HOME": cache, "DUCKFLOW_LANGUAGE": language, "NO_COLOR": ""}
+
+
+def named(model: str, language: str, home: Path) -> str:
+    """The model as --model takes it; a script is written first."""
+    if model == "embedded":
+        return "embedded"
+    talk, script = TALKS[language], home / "script.jsonl"
+    read = {"operation": "file_ops.read_file", "args": {"path": "stats.py"}}
+    write = {"operation": "file_ops.write_file", "args": {"path": "stats.py", "content": BETTER}}
+    decisions = [
+        {"next_step": "continue", "actions": [read]},
+        {"next_step": "done", "reply": talk.answer},
+        {
+            "next_step": "done",
+            "reply": talk.announcement,
+            "actions": [{**write, "reasoning": talk.announcement}],
+        },
+    ]
+    lines = [{"for": "Decision", "text": json.dumps(one, ensure_ascii=False)} for one in decisions]
+    script.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
+    return f"scripted:~/{script.name}"
+
+
+if __name__ == "__main__":
+    main()

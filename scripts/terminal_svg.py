@@ -1,0 +1,116 @@
+"""A terminal's screen as an SVG picture: every character in its column, full-width ones in two."""
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any, NamedTuple
+from xml.sax.saxutils import escape
+
+import pyte
+
+CELL, LINE = 8.4, 19
+MARGIN, BAR = 18, 34
+FONT = (
+    "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', 'Noto Sans Mono CJK JP', "
+    "'Noto Sans CJK JP', 'Hiragino Sans', 'Yu Gothic', monospace"
+)
+GROUND, FOREGROUND = "#1b1f27", "#d7dce5"
+PALETTE = {
+    "black": "#3b4252",
+    "red": "#f07178",
+    "green": "#98c379",
+    "brown": "#e5c07b",
+    "blue": "#61afef",
+    "magenta": "#c792ea",
+    "cyan": "#56c2cf",
+    "white": "#d7dce5",
+    "brightblack": "#8a93a5",
+}
+
+
+class Look(NamedTuple):
+    """How a character is drawn."""
+
+    colour: str
+    bold: bool
+    ground: str | None
+
+
+class Run(NamedTuple):
+    """Characters that are drawn together: same look, same width, side by side."""
+
+    column: int
+    columns: int
+    text: str
+    look: Look
+
+
+def draw(screen: pyte.Screen, rows: int, title: str) -> str:
+    """The first `rows` lines of a screen in a window with a title."""
+    width = round(screen.columns * CELL + 2 * MARGIN)
+    height = BAR + rows * LINE + MARGIN
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}" role="img" aria-label="{escape(title)}">',
+        f'<rect width="{width}" height="{height}" rx="9" fill="{GROUND}"/>',
+        *(
+            f'<circle cx="{MARGIN + 3 + 18 * place}" cy="17" r="5.5" fill="{colour}"/>'
+            for place, colour in enumerate(("#f07178", "#e5c07b", "#98c379"))
+        ),
+        f'<text x="{width / 2}" y="22" text-anchor="middle" fill="#8a93a5" font-family="system-ui, '
+        f'sans-serif" font-size="13">{escape(title)}</text>',
+        f'<g font-family="{FONT}" font-size="14" xml:space="preserve">',
+    ]
+    for row in range(rows):
+        parts += [_drawn(run, row) for run in _runs(screen, row)]
+    return "\n".join([*parts, "</g>", "</svg>", ""])
+
+
+def _drawn(run: Run, row: int) -> str:
+    x, y = MARGIN + run.column * CELL, BAR + row * LINE + 15
+    length = run.columns * CELL
+    ground = ""
+    if run.look.ground:
+        ground = (
+            f'<rect x="{x:.1f}" y="{y - 15}" width="{length:.1f}" height="{LINE}" fill="{run.look.ground}"/>'
+        )
+    weight = ' font-weight="bold"' if run.look.bold else ""
+    return (
+        f'{ground}<text x="{x:.1f}" y="{y}" fill="{run.look.colour}"{weight} '
+        f'textLength="{length:.1f}" lengthAdjust="spacingAndGlyphs">{escape(run.text)}</text>'
+    )
+
+
+def _runs(screen: pyte.Screen, row: int) -> Iterator[Run]:
+    """A line in runs. A full-width character stands alone: fonts disagree about how wide it is."""
+    line = screen.buffer[row]
+    cells = []
+    for column in range(screen.columns):
+        wide = column + 1 < screen.columns and line[column + 1].data == ""
+        cells.append((column, line[column], wide))
+    shown = [cell for cell in cells if cell[1].data]
+
+    def kind(cell: tuple[int, Any, bool]) -> tuple[Look, int]:
+        column, character, wide = cell
+        return _look(character), column if wide else -1
+
+    for (look, _), group in groupby(shown, key=kind):
+        run = list(group)
+        text = "".join(character.data for _, character, _ in run)
+        if look.ground is None:
+            text = text.rstrip(" ")
+        columns = 2 if run[0][2] else len(text)
+        if text:
+            yield Run(run[0][0], columns, text, look)
+
+
+def _look(character: Any) -> Look:  # noqa: ANN401 - pyte has no types
+    colour, ground = _colour(character.fg, FOREGROUND), _colour(character.bg, None)
+    if character.reverse:
+        colour, ground = ground or GROUND, colour
+    return Look(colour or FOREGROUND, character.bold, ground)
+
+
+def _colour(name: str, default: str | None) -> str | None:
+    if name == "default":
+        return default
+    return PALETTE.get(name) or (f"#{name}" if len(name) == 6 else default)

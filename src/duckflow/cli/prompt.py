@@ -1,0 +1,32 @@
+"""`duckflow prompt`: what a model would be sent."""
+
+from typing import Annotated
+
+import typer
+
+from duckflow.cli.flags import HERE, FolderFlag, JsonFlag, ModelFlag, TrustFlag
+from duckflow.i18n.catalogue import text
+
+prompts = typer.Typer(help=text("help.prompt"), no_args_is_help=True)
+
+
+@prompts.callback()
+def _group() -> None:
+    """With one command only, typer would leave out its name."""
+
+
+@prompts.command("show", help=text("help.prompt_show"))
+def show(
+    model: ModelFlag = None,
+    workspace: FolderFlag = HERE,
+    *,
+    last: Annotated[bool, typer.Option("--continue", help=text("help.option.continue"))] = False,
+    trust: TrustFlag = False,
+    json: JsonFlag = False,
+) -> None:
+    """Print the prompt that would be sent now; the model is not asked."""
+    from duckflow.cli.prompt_show import print_prompt  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.config.loading import load  # noqa: PLC0415 - as above
+
+    loaded = load(workspace, trusted=trust, flags={"llm.model": model})
+    print_prompt(loaded, workspace, last=last, json=json)

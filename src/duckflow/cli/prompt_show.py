@@ -1,0 +1,91 @@
+"""What `duckflow prompt show` does: put a prompt together as a session would, and print it with its size."""
+
+import asyncio
+import json as jsons
+import os
+import sys
+from contextlib import closing
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+
+import typer
+
+from duckflow.app import build, choose, open_log
+from duckflow.config.loading import Loaded
+from duckflow.config.settings import Settings
+from duckflow.domain.errors import UsageError
+from duckflow.domain.events import Recorded
+from duckflow.domain.model import ChatMessage, ModelTraits, Role
+from duckflow.domain.reduce import apply
+from duckflow.i18n.catalogue import text
+from duckflow.llm.relay import write_out
+from duckflow.prompts.sections import Prompt
+from duckflow.store.sessions import Sessions
+
+
+def print_prompt(loaded: Loaded, folder: Path, *, last: bool, json: bool) -> None:
+    """Print the prompt of a new session, or of the last one in this folder."""
+    for notice in loaded.notices:
+        sys.stderr.write(text(notice.key, **notice.values) + "\n")
+    session_id = _last_session(folder) if last else None
+    prompt, traits = asyncio.run(_assemble(loaded.settings, folder, session_id))
+    turns = _turns(prompt.request.messages)
+    if json:
+        typer.echo(_as_json(turns, prompt, traits))
+        return
+    typer.echo(write_out(turns))
+    sys.stderr.write(_table(prompt, traits))
+
+
+async def _assemble(settings: Settings, folder: Path, session_id: str | None) -> tuple[Prompt, ModelTraits]:
+    choice = await choose(settings, os.environ)
+    app = build(settings, choice, folder, session_id, os.environ)
+    try:
+        state = app.session.state
+        # As it would be once the session is open; nothing is stored.
+        opened = apply(state, Recorded(seq=state.seq + 1, at=datetime.now(UTC), event=app.started))
+        return await app.model.preview(opened), await app.model.traits()
+    finally:
+        await app.aclose()
+
+
+def _last_session(folder: Path) -> str:
+    here = str(folder.resolve())
+    with closing(open_log()) as log:
+        found = Sessions(log.database).latest(here)
+    if found is None:
+        raise UsageError("session.none_here", folder=here)
+    return found.id
+
+
+def _turns(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:
+    """One message a turn, as most wires have it."""
+    return tuple(
+        ChatMessage(role=role, text="\n\n".join(message.text for message in turn))
+        for role, turn in groupby(messages, key=_role)
+    )
+
+
+def _role(message: ChatMessage) -> Role:
+    return message.role
+
+
+def _as_json(turns: tuple[ChatMessage, ...], prompt: Prompt, traits: ModelTraits) -> str:
+    return jsons.dumps(
+        {
+            "model": traits.name,
+            "window": traits.window,
+            "messages": [turn.model_dump(include={"role", "text"}) for turn in turns],
+            "sections": [{"section": name, "tokens": count} for name, count in prompt.tokens.items()],
+            "tokens": sum(prompt.tokens.values()),
+        },
+        ensure_ascii=False,
+    )
+
+
+def _table(prompt: Prompt, traits: ModelTraits) -> str:
+    rows = [(count, text(f"prompt.section.{name}")) for name, count in prompt.tokens.items() if count]
+    rows.append((sum(prompt.tokens.values()), text("prompt.total", window=f"{traits.window:,}")))
+    listed = "".join(f"{count:>9,}  {title}\n" for count, title in rows)
+    return f"\n{text('prompt.tokens', model=traits.name)}\n{listed}"

@@ -1,0 +1,78 @@
+"""Keeping the five items: cut to their lengths, said where that happened, checked against each other."""
+
+from collections.abc import Iterable
+
+from duckflow.domain.decision import Decision, StateDelta
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.state import Items
+from duckflow.domain.text import cut
+
+LONG, SHORT = 200, 100
+COUNTS = {"constraints": 2, "plan_brief": 3, "open_questions": 2, "context_refs": 100, "decision_log": 100}
+
+
+class ItemsChange(Frozen):
+    """The items after a decision, and what the model must be told about it."""
+
+    items: Items
+    notes: tuple[str, ...] = ()
+
+
+def set_items(items: Items, delta: StateDelta) -> ItemsChange:
+    """The items with what `delta` sets, each cut to its length and count (SPEC E1, E2)."""
+    changes: dict[str, object] = {}
+    notes: list[str] = []
+    for name, value in delta.model_dump(exclude_none=True).items():
+        kept = _fit(name, value)
+        changes[name] = kept
+        if kept != value:
+            notes.append(f"{name} was too long and is now: {_shown(kept)}")
+    if not changes:
+        return ItemsChange(items=items)
+    changes.setdefault("last_delta", cut(f"set {', '.join(changes)}", LONG))
+    return ItemsChange(items=items.model_copy(update=changes), notes=tuple(notes))
+
+
+def check_items(items: Items, decision: Decision) -> Items:
+    """The items with every conflict among them as an open question (SPEC E4)."""
+    open_still = tuple(one for one in items.open_questions if not _answered(one, items.decision_log))
+    conflicts = list(_conflicts(items, decision))
+    questions = (*conflicts, *(one for one in open_still if one not in conflicts))
+    kept = tuple(cut(one, SHORT) for one in questions[: COUNTS["open_questions"]])
+    return items if kept == items.open_questions else items.model_copy(update={"open_questions": kept})
+
+
+def _conflicts(items: Items, decision: Decision) -> Iterable[str]:
+    """What the model itself sees as broken, and a plan that says what a constraint says it must not."""
+    if decision.constraint_check.strip().lower().startswith("no"):
+        yield f"How can the plan keep the constraints? {decision.constraint_check}"
+    for step in items.plan_brief:
+        for constraint in items.constraints:
+            if _forbids(constraint, step):
+                yield f"Does “{step}” break “{constraint}”?"
+
+
+def _forbids(constraint: str, step: str) -> bool:
+    """Whether the constraint speaks of this very step, word for word, and says more than that."""
+    wanted, said = _plain(step), _plain(constraint)
+    return len(wanted) > 3 and wanted in said and wanted != said
+
+
+def _answered(question: str, log: Iterable[str]) -> bool:
+    """Whether the log of decisions already holds this very question with its answer."""
+    asked = _plain(question)
+    return any(asked and asked in _plain(entry) for entry in log)
+
+
+def _plain(text: str) -> str:
+    return "".join(character for character in text.casefold() if character.isalnum())
+
+
+def _fit(name: str, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    if isinstance(value, str):
+        return cut(value, LONG)
+    return tuple(cut(text, SHORT) for text in value)[: COUNTS[name]]
+
+
+def _shown(value: str | tuple[str, ...]) -> str:
+    return value if isinstance(value, str) else "; ".join(value)

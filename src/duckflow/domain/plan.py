@@ -1,0 +1,134 @@
+"""Plan > PlanStep > Task: long work in parts, whose statuses follow from what was done (SPEC B1, B4)."""
+
+import secrets
+from collections.abc import Hashable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import Literal, TypeVar
+
+from pydantic import Field, JsonValue
+
+from duckflow.domain.frozen import Frozen
+
+WorkStatus = Literal["pending", "in_progress", "completed", "failed"]
+PlanStatus = Literal["draft", "approved", "in_progress", "completed", "failed"]
+Risk = Literal["low", "medium", "high"]
+
+Node = TypeVar("Node", bound=Hashable)
+
+
+def new_id(kind: Literal["plan", "step", "task", "list"]) -> str:
+    """An id like plan_1a2b3c4d."""
+    return f"{kind}_{secrets.token_hex(4)}"
+
+
+class Task(Frozen):
+    """One call of one operation, to be run in the background."""
+
+    task_id: str
+    operation: str
+    args: dict[str, JsonValue] = Field(default_factory=dict)
+    status: WorkStatus = "pending"
+    result: str | None = None
+
+
+class PlanStep(Frozen):
+    """A part of a plan. `depends_on` names steps that must be complete before it starts."""
+
+    step_id: str
+    name: str
+    description: str
+    status: WorkStatus = "pending"
+    depends_on: tuple[str, ...] = ()
+    task_list: tuple[Task, ...] = ()
+
+
+class Plan(Frozen):
+    """A way to a goal. `approved` is the user's own answer; the status follows from it and from the steps."""
+
+    plan_id: str
+    name: str
+    goal: str
+    status: PlanStatus = "draft"
+    approved: bool = False
+    risk: Risk = "low"
+    success_criteria: tuple[str, ...] = ()
+    steps: tuple[PlanStep, ...] = ()
+
+    def step(self, step_id: str) -> PlanStep | None:
+        """The step with this id."""
+        return next((step for step in self.steps if step.step_id == step_id), None)
+
+    @property
+    def needs_consent(self) -> bool:
+        """Whether no step may start before the user has approved the plan (SPEC B7)."""
+        return self.risk == "high" and not self.approved
+
+    @property
+    def current(self) -> PlanStep | None:
+        """The step in hand: the one in progress, else the first that can start."""
+        going = [step for step in self.steps if step.status == "in_progress"]
+        waiting = [step for step in self.steps if step.status == "pending" and not unmet(self, step)]
+        return next(iter(going + waiting), None)
+
+
+class TaskList(Frozen):
+    """Tasks that run, or ran, in the background; of a step, or by themselves."""
+
+    list_id: str
+    step_id: str | None = None
+    tasks: tuple[Task, ...] = ()
+    ended: bool = False
+
+
+def unmet(plan: Plan, step: PlanStep) -> tuple[PlanStep, ...]:
+    """The steps this one depends on that are not complete."""
+    needed = (plan.step(step_id) for step_id in step.depends_on)
+    return tuple(one for one in needed if one is not None and one.status != "completed")
+
+
+def status_of(tasks: Sequence[Task]) -> WorkStatus:
+    """What the tasks of a step say about it."""
+    return _combined({task.status for task in tasks})
+
+
+def derive(plan: Plan) -> Plan:
+    """The plan with every status that follows from what is beneath it (SPEC B4)."""
+    steps = tuple(
+        step.model_copy(update={"status": status_of(step.task_list)}) if step.task_list else step
+        for step in plan.steps
+    )
+    status = _combined({step.status for step in steps})
+    if status == "pending":
+        status = "approved" if plan.approved else "draft"
+    return plan.model_copy(update={"steps": steps, "status": status})
+
+
+def find_cycle(depends_on: Mapping[Node, Sequence[Node]]) -> tuple[Node, ...]:
+    """Things that wait for each other in a circle, the first of them again at the end; () where none do."""
+    try:
+        TopologicalSorter(depends_on).prepare()
+    except CycleError as exc:
+        return tuple(exc.args[1])
+    return ()
+
+
+def progress(plan: Plan) -> str:
+    """One line for the prompt: how far the plan is (SPEC B5)."""
+    done = sum(1 for step in plan.steps if step.status == "completed")
+    failed = "".join(f", failed: {_named(step)}" for step in plan.steps if step.status == "failed")
+    now = f", now: {_named(plan.current)}" if plan.current else ""
+    about = f"{plan.name} ({plan.plan_id}, {plan.status})"
+    return f"{about}: {done} of {len(plan.steps)} steps complete{failed}{now}"
+
+
+def _named(step: PlanStep) -> str:
+    return f"{step.name} ({step.step_id})"
+
+
+def _combined(parts: set[WorkStatus]) -> WorkStatus:
+    """The status of a whole from those of its parts."""
+    if "failed" in parts:
+        return "failed"
+    if parts == {"completed"}:
+        return "completed"
+    return "in_progress" if parts & {"in_progress", "completed"} else "pending"

@@ -1,0 +1,85 @@
+"""What plans and background tasks do to the state."""
+
+from duckflow.domain.events import PlanChanged, TaskFinished, TaskListStarted, TaskReported
+from duckflow.domain.plan import Plan, PlanStep, Task, WorkStatus, derive
+from duckflow.domain.state import AgentState
+from duckflow.domain.transcript import tell
+
+MOST_PLANS = 20
+"""Plans kept in state; the oldest that is not in hand goes first."""
+
+_RESULT = 300
+
+
+def change_plan(state: AgentState, event: PlanChanged) -> AgentState:
+    """The state with the plan as it is now; a new one is the plan in hand."""
+    others = tuple(plan for plan in state.plans if plan.plan_id != event.plan.plan_id)
+    if event.change == "deleted":
+        active = None if state.active_plan_id == event.plan.plan_id else state.active_plan_id
+        return state.model_copy(update={"plans": others, "active_plan_id": active})
+    known = any(plan.plan_id == event.plan.plan_id for plan in state.plans)
+    plan = derive(event.plan)
+    plans = (
+        tuple(plan if one.plan_id == plan.plan_id else one for one in state.plans)
+        if known
+        else (*others, plan)[-MOST_PLANS:]
+    )
+    active = plan.plan_id if event.change in ("proposed", "approved", "revised") else state.active_plan_id
+    return state.model_copy(update={"plans": plans, "active_plan_id": active})
+
+
+def start_tasks(state: AgentState, event: TaskListStarted) -> AgentState:
+    """The state with a list under way; where it is that of a step, the step has it."""
+
+    def with_list(step: PlanStep) -> PlanStep:
+        if step.step_id != event.task_list.step_id:
+            return step
+        return step.model_copy(update={"task_list": event.task_list.tasks})
+
+    plans = tuple(
+        derive(plan.model_copy(update={"steps": tuple(map(with_list, plan.steps))})) for plan in state.plans
+    )
+    return state.model_copy(update={"task_list": event.task_list, "plans": plans})
+
+
+def begin_task(state: AgentState, task_id: str) -> AgentState:
+    """The state with one task of the list in progress."""
+    return _set_task(state, task_id, "in_progress", None)
+
+
+def finish_task(state: AgentState, event: TaskFinished) -> AgentState:
+    """The state with one task ended, and what follows for its step and plan."""
+    return _set_task(state, event.task_id, event.status, event.result[:_RESULT])
+
+
+def end_tasks(state: AgentState, event: TaskReported) -> AgentState:
+    """The state with the list ended, and the report told to the model."""
+    if state.task_list is None or state.task_list.list_id != event.list_id:
+        return state
+    ended = state.model_copy(update={"task_list": state.task_list.model_copy(update={"ended": True})})
+    counts = f"{event.completed} completed, {event.failed} failed, {event.pending} not run"
+    lines = [f"Task report ({event.status}; {counts}): {event.summary}", *event.failures]
+    if event.next_action:
+        lines.append(f"Recommended: {event.next_action}")
+    return tell(ended, "\n".join(lines))
+
+
+def _set_task(state: AgentState, task_id: str, status: WorkStatus, result: str | None) -> AgentState:
+    def changed(task: Task) -> Task:
+        if task.task_id != task_id:
+            return task
+        return task.model_copy(update={"status": status, "result": result})
+
+    def with_tasks(plan: Plan) -> Plan:
+        if not any(task.task_id == task_id for step in plan.steps for task in step.task_list):
+            return plan
+        steps = tuple(
+            step.model_copy(update={"task_list": tuple(map(changed, step.task_list))}) for step in plan.steps
+        )
+        return derive(plan.model_copy(update={"steps": steps}))
+
+    update: dict[str, object] = {"plans": tuple(map(with_tasks, state.plans))}
+    if state.task_list is not None:
+        tasks = tuple(map(changed, state.task_list.tasks))
+        update["task_list"] = state.task_list.model_copy(update={"tasks": tasks})
+    return state.model_copy(update=update)

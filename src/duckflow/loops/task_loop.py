@@ -1,0 +1,133 @@
+"""The task loop: a list of tasks runs in the background while the chat goes on."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from duckflow.domain.events import ApprovalAnswered, TaskFinished, TaskListStarted, TaskReported
+from duckflow.domain.plan import Task, TaskList, new_id
+from duckflow.domain.state import AgentState
+from duckflow.loops.dispatcher import Dispatcher
+from duckflow.loops.session import Session
+from duckflow.services.reports import CANCELLED, plain_report
+
+Report = Callable[[TaskList], Awaitable[TaskReported]]
+
+
+class TaskLoop:
+    """Runs one list at a time through the dispatcher. All it holds is the work that runs."""
+
+    def __init__(self, session: Session, dispatcher: Dispatcher, report: Report) -> None:
+        self._session = session
+        self._dispatcher = dispatcher
+        self._report = report
+        self._work: asyncio.Task[None] | None = None
+
+    @property
+    def _state(self) -> AgentState:
+        return self._session.state
+
+    def start(self, tasks: tuple[Task, ...], step_id: str | None) -> str:
+        """Hand the tasks to the background and come back at once; the id of the list."""
+        anew = tuple(_anew(task) for task in tasks)
+        task_list = TaskList(list_id=new_id("list"), step_id=step_id, tasks=anew)
+        self._session.record(TaskListStarted(task_list=task_list))
+        self._work = asyncio.create_task(self._run())
+        return task_list.list_id
+
+    def recover(self) -> None:
+        """After a restart: a list that waits for the user waits on, any other has ended (SPEC C5)."""
+        if not self._state.background_runs or self._asks():
+            return
+        for task in self._state.task_list.tasks if self._state.task_list else ():
+            if task.status == "in_progress":
+                self._finish(task, "unknown: the program was stopped while it ran", completed=False)
+        if self._state.task_list is not None:
+            self._session.record(plain_report(self._state.task_list, cancelled=True))
+
+    def go_on(self) -> None:
+        """Take up a list that waited for an answer when the program was started again."""
+        if self._state.background_runs and self._work is None:
+            self._work = asyncio.create_task(self._run())
+
+    def _asks(self) -> bool:
+        approval = self._state.approval
+        return approval is not None and approval.task_id is not None
+
+    def cancel(self) -> bool:
+        """Stop the list: the running task has failed, the rest stays pending. False where nothing runs."""
+        if self._work is None or self._work.done():
+            return False
+        self._work.cancel(CANCELLED)
+        return True
+
+    async def wait(self) -> None:
+        """Come back when the list has ended, or needs the user."""
+        await self._session.wait_until(lambda state: not state.background_runs or state.approval is not None)
+
+    async def aclose(self) -> None:
+        """The program ends: what runs is stopped, what waits for the user waits on."""
+        work, self._work = self._work, None
+        if work is None:
+            return
+        work.cancel() if self._asks() else work.cancel(CANCELLED)
+        await asyncio.gather(work, return_exceptions=True)
+
+    async def _run(self) -> None:
+        try:
+            while (task := self._next()) is not None and await self._run_task(task):
+                pass
+            await self._end()
+        except asyncio.CancelledError as stopped:
+            if stopped.args == (CANCELLED,):
+                self._give_up()
+            raise
+        finally:
+            self._work = None
+
+    def _next(self) -> Task | None:
+        """The first task not run yet; none after one that failed."""
+        tasks = self._state.task_list.tasks if self._state.task_list else ()
+        if any(task.status == "failed" for task in tasks):
+            return None
+        return next((task for task in tasks if task.status != "completed"), None)
+
+    async def _run_task(self, task: Task) -> bool:
+        ended = await self._dispatcher.run_task(task)
+        self._finish(task, ended.text, completed=ended.outcome == "ok")
+        return ended.outcome == "ok"
+
+    def _finish(self, task: Task, result: str, *, completed: bool) -> None:
+        task_list = self._state.task_list
+        self._session.record(
+            TaskFinished(
+                list_id=task_list.list_id if task_list else "",
+                task_id=task.task_id,
+                operation=task.operation,
+                status="completed" if completed else "failed",
+                result=result,
+            )
+        )
+
+    async def _end(self) -> None:
+        if self._state.task_list is not None:
+            self._session.record(await self._report(self._state.task_list))
+
+    def _give_up(self) -> None:
+        """Write down a list that was stopped (SPEC C4). Synchronous, so nothing can come between."""
+        approval = self._state.approval
+        if approval is not None and approval.task_id is not None:
+            self._session.record(
+                ApprovalAnswered(approval_id=approval.approval_id, yes=False, reason=CANCELLED)
+            )
+        task = self._next()
+        if task is not None:
+            self._finish(task, CANCELLED, completed=False)
+        if self._state.task_list is not None:
+            self._session.record(plain_report(self._state.task_list, cancelled=True))
+
+
+def _anew(task: Task) -> Task:
+    """A task that is done stays done; one that failed is tried again."""
+    return (
+        task if task.status == "completed" else task.model_copy(update={"status": "pending", "result": None})
+    )

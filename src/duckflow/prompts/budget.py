@@ -1,0 +1,110 @@
+"""What each part of a prompt may take, and what goes where that is too much (SPEC F3)."""
+
+from collections.abc import Mapping, Sequence
+
+from duckflow.config.settings import PromptSettings
+from duckflow.domain.errors import UserError
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import ModelTraits
+from duckflow.domain.state import AgentState
+from duckflow.prompts.layers import (
+    SHOWS_MAIN,
+    SHOWS_PROCEDURE,
+    Droppable,
+    main_text,
+    procedure_text,
+    session_text,
+    summaries_text,
+)
+from duckflow.prompts.sections import SectionName
+from duckflow.prompts.tokens import TokenCounter
+
+DROP_ORDER: tuple[Droppable, ...] = ("summaries", "open_questions", "plan_brief")
+"""What goes once no evidence is left that could."""
+
+RULES_SHARE = 4
+"""The project's rules may take one in so many tokens of the window."""
+
+
+class PromptFrame(Frozen):
+    """What holds for all prompts of a session: the project's rules, and what each part may take."""
+
+    rules: str = ""
+    budgets: PromptSettings = PromptSettings()
+
+
+class RulesTooLong(UserError):
+    """The project's rules, which are never cut, leave the model too little room."""
+
+    def __init__(self, tokens: int, window: int) -> None:
+        super().__init__("prompt.rules_too_long", tokens=tokens, window=window)
+
+
+async def check_rules(rules: str, traits: ModelTraits, counter: TokenCounter) -> None:
+    """Raise RulesTooLong where the rules take more than their share of the model's window."""
+    tokens = await counter.count(rules)
+    if tokens > traits.window // RULES_SHARE:
+        raise RulesTooLong(tokens, traits.window)
+
+
+class Layers(Frozen):
+    """The part of a prompt that changes with every call, and what it takes."""
+
+    texts: Mapping[SectionName, str]
+    tokens: Mapping[SectionName, int]
+
+    @property
+    def text(self) -> str:
+        """The layers one after the other."""
+        return "".join(self.texts.values())
+
+    @property
+    def total(self) -> int:
+        """Tokens of them all."""
+        return sum(self.tokens.values())
+
+
+class LayerBudget:
+    """Writes the layers of one model's prompts so that each keeps to its budget."""
+
+    def __init__(self, budgets: PromptSettings, counter: TokenCounter) -> None:
+        self._budgets = budgets
+        self._counter = counter
+
+    async def layers(
+        self, state: AgentState, earlier: Sequence[str], base: int, dropped: Sequence[Droppable]
+    ) -> Layers:
+        """The layers in the pattern the model chose, less what is dropped. `base` is what its text takes."""
+        procedure = procedure_text(state.step) if state.pattern in SHOWS_PROCEDURE else ""
+        if await self._counter.count(procedure) > self._budgets.specialized_tokens:
+            procedure = ""
+        session = session_text(state)
+        left = self._budgets.base_tokens - base - await self._counter.count(session)
+        texts: dict[SectionName, str] = {
+            "session": session,
+            "summaries": "" if "summaries" in dropped else await self._summaries(earlier, left),
+            "main": await self._main(state, dropped) if state.pattern in SHOWS_MAIN or not procedure else "",
+            "specialized": procedure,
+        }
+        tokens: dict[SectionName, int] = {
+            name: await self._counter.count(text) for name, text in texts.items()
+        }
+        return Layers(texts=texts, tokens=tokens)
+
+    async def _summaries(self, lines: Sequence[str], room: int) -> str:
+        """The newest that fit."""
+        for start in range(len(lines)):
+            text = summaries_text(lines[start:])
+            if await self._counter.count(text) <= room:
+                return text
+        return ""
+
+    async def _main(self, state: AgentState, dropped: Sequence[Droppable]) -> str:
+        """The main layer; where it is too long, open questions go first, then the brief plan."""
+        text = main_text(state, dropped)
+        for name in DROP_ORDER[1:]:
+            if await self._counter.count(text) <= self._budgets.main_tokens:
+                break
+            dropped = (*dropped, name)
+            text = main_text(state, dropped)
+        return text

@@ -1,0 +1,87 @@
+"""The layers that change from call to call: the session, the work in hand, the step's procedure (SPEC F1)."""
+
+from collections.abc import Collection, Sequence
+from pathlib import PurePosixPath
+from typing import Literal
+
+from duckflow.domain.decision import PromptPattern
+from duckflow.domain.plan import TaskList, progress
+from duckflow.domain.state import AgentState, Items, Mode
+from duckflow.domain.text import cut
+from duckflow.domain.transitions import Step
+from duckflow.prompts.templates import fill, template
+
+Droppable = Literal["summaries", "open_questions", "plan_brief"]
+
+PROCEDURES = {Step.PLANNING: "planning", Step.EXECUTION: "execution", Step.REVIEW: "review"}
+"""The template of each step that has a procedure."""
+
+SHOWS_MAIN: tuple[PromptPattern, ...] = ("base_main", "base_main_specialized")
+SHOWS_PROCEDURE: tuple[PromptPattern, ...] = ("base_main_specialized", "base_specialized")
+
+MODES: dict[Mode, str] = {
+    "plan": "plan (nothing may be changed)",
+    "ask": "ask (every change is asked)",
+    "edits": "edits (deleting and running is asked)",
+    "auto": "auto (high risk is asked)",
+}
+
+_LABELS = {
+    "goal": "Goal",
+    "why_now": "Why now",
+    "constraints": "Constraints",
+    "plan_brief": "Brief plan",
+    "open_questions": "Open questions",
+}
+_TASK = 120
+
+
+def session_text(state: AgentState) -> str:
+    """The facts of the session."""
+    return fill("session", folder=PurePosixPath(state.workspace).name, mode=MODES[state.mode])
+
+
+def summaries_text(lines: Sequence[str]) -> str:
+    """What was spoken of before, a line each."""
+    return fill("summaries", lines="\n".join(f"- {line}" for line in lines)) if lines else ""
+
+
+def main_text(state: AgentState, dropped: Collection[Droppable] = ()) -> str:
+    """The work in hand."""
+    plan = state.active_plan
+    return fill(
+        "main",
+        step=state.step,
+        status=state.status,
+        task=f"Task: {_one_line(state.request.text)}\n" if state.request else "",
+        items=items_text(state.items, dropped),
+        plan=f"Plan: {progress(plan)}\n" if plan else "",
+        background=_background(state.task_list) if state.task_list and state.background_runs else "",
+    )
+
+
+def items_text(items: Items, dropped: Collection[Droppable] = ()) -> str:
+    """The five items that are set, a line each."""
+    lines: list[str] = []
+    for name, label in _LABELS.items():
+        value = getattr(items, name)
+        if value and name not in dropped:
+            lines.append(f"{label}: {value if isinstance(value, str) else '; '.join(value)}\n")
+    return "".join(lines)
+
+
+def procedure_text(step: Step) -> str:
+    """How the step is done; nothing for a step in which the model has nothing to do."""
+    return template(PROCEDURES[step]) if step in PROCEDURES else ""
+
+
+def _background(tasks: TaskList) -> str:
+    done = sum(task.status == "completed" for task in tasks.tasks)
+    failed = sum(task.status == "failed" for task in tasks.tasks)
+    running = next((f", now: {task.operation}" for task in tasks.tasks if task.status == "in_progress"), "")
+    failures = f", {failed} failed" if failed else ""
+    return f"In the background: {done} of {len(tasks.tasks)} tasks complete{failures}{running}\n"
+
+
+def _one_line(text: str) -> str:
+    return cut(" ".join(text.split()), _TASK)

@@ -1,0 +1,90 @@
+"""The lines of a conversation as a model sees it, each counted once."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from duckflow.domain.model import ChatMessage, Role
+from duckflow.prompts.tokens import TokenCounter
+
+LineKind = Literal["said", "words", "evidence", "stub"]
+"""The user's own words; what the model and the program said; what was found; what is left where that was."""
+
+
+@dataclass(slots=True)
+class Line:
+    """One message. `at` is the place of its entry in the transcript."""
+
+    at: int
+    kind: LineKind
+    message: ChatMessage
+    tokens: int
+
+
+class Lines:
+    """Lines in order, and the tokens they take."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self.shown: list[Line] = []
+        self.said: list[Line] = []
+        """The user's own among them."""
+        self.words = 0
+        """Tokens of all that is no evidence."""
+        self.evidence = 0
+        """Tokens of what was found."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all lines."""
+        return self.words + self.evidence
+
+    async def add(self, at: int, kind: LineKind, role: Role, text: str) -> None:
+        """One more line, at the end."""
+        line = Line(at, kind, ChatMessage(role=role, text=text), await self._counter.count(text))
+        self.shown.append(line)
+        self._account(line, line.tokens)
+        if kind == "said":
+            self.said.append(line)
+
+    async def open_with(self, kind: LineKind, text: str) -> None:
+        """A first line that no entry has."""
+        await self.add(-1, kind, "user", text)
+        self.shown.insert(0, self.shown.pop())
+
+    async def replace(self, line: Line, text: str, kind: LineKind) -> None:
+        """Another text in the place of this line."""
+        self._account(line, -line.tokens)
+        line.message = line.message.model_copy(update={"text": text})
+        line.kind, line.tokens = kind, await self._counter.count(text)
+        self._account(line, line.tokens)
+
+    def remove(self, lines: Iterable[Line]) -> None:
+        """Take lines out."""
+        gone = {id(line): line for line in lines}
+        for line in gone.values():
+            self._account(line, -line.tokens)
+        self.shown = [line for line in self.shown if id(line) not in gone]
+        self.said = [line for line in self.said if id(line) not in gone]
+
+    def found(self) -> list[Line]:
+        """The lines that hold evidence."""
+        return [line for line in self.shown if line.kind == "evidence"]
+
+    def newest(self) -> list[Line]:
+        """What came after the model's last words."""
+        start = len(self.shown)
+        while start > 0 and self.shown[start - 1].message.role == "user":
+            start -= 1
+        return self.shown[start:]
+
+    def pinned(self, request: str) -> list[Line]:
+        """The user's request and their last message, which are never left out."""
+        asked = [line for line in self.said if request and line.message.text.startswith(request)]
+        return [*asked[-1:], *self.said[-1:]]
+
+    def _account(self, line: Line, tokens: int) -> None:
+        if line.kind == "evidence":
+            self.evidence += tokens
+        else:
+            self.words += tokens

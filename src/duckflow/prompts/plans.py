@@ -1,0 +1,132 @@
+"""The prompts around plans: for a plan, for the tasks of one step, for the report on a list that has ended.
+
+The fixed text comes first and repeats from call to call; what it is about this time follows.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+
+from duckflow.domain.decision import Operation
+from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits
+from duckflow.domain.plan import Plan, PlanStep, Task, TaskList, progress
+from duckflow.domain.state import AgentState
+from duckflow.domain.text import cut, head_and_tail
+from duckflow.prompts.templates import fill, template
+from duckflow.prompts.tokens import estimate_tokens
+
+_ANSWER_SHARE = 4
+"""The part of the window kept for the answer: one in so many."""
+
+_MOST_ANSWER = 8192
+_REPORT_ANSWER = 1024
+_ONE_EVIDENCE = 12_000
+_ARGS, _RESULT = 160, 300
+
+
+def plan_request(traits: ModelTraits, goal: str, summary: str, evidence: Sequence[str]) -> ModelRequest:
+    """Ask for a plan that leads to the goal."""
+    about = [f"Goal of the plan: {goal}", *_said(summary)]
+    return _request("PlanDraft", traits, template("plan"), about, evidence)
+
+
+def task_list_request(
+    traits: ModelTraits,
+    in_plan: tuple[Plan, PlanStep],
+    summary: str,
+    evidence: Sequence[str],
+    operations: Sequence[Operation],
+) -> ModelRequest:
+    """Ask for the tasks of one step of a plan."""
+    plan, step = in_plan
+    listed = "\n".join(f"- {operation.line}" for operation in operations)
+    steps = "\n".join(f"{place}. {one.name} ({one.status})" for place, one in enumerate(plan.steps, start=1))
+    about = [
+        f"Goal of the plan: {plan.goal}",
+        f"Progress: {progress(plan)}\n{steps}",
+        *_said(summary),
+        f"The step to turn into tasks: {step.name}\n{step.description}",
+    ]
+    earlier = [_task_line(task) for task in step.task_list if task.status in ("completed", "failed")]
+    if earlier:
+        about.append("Tried before for this step:\n" + "\n".join(earlier))
+    return _request("TaskListDraft", traits, fill("task_list", operations=listed), about, evidence)
+
+
+def report_request(traits: ModelTraits, task_list: TaskList, request: str) -> ModelRequest:
+    """Ask what came of a list of tasks."""
+    lines = _fitting(task_list.tasks, traits.window // 2)
+    text = f"The request: {cut(request, 1000) or '(not known)'}\n\nThe tasks and their results\n{lines}"
+    return ModelRequest(
+        output="TaskReport",
+        messages=_messages("TaskReport", template("report"), text),
+        max_tokens=min(traits.window // _ANSWER_SHARE, _REPORT_ANSWER),
+    )
+
+
+def summary_of(state: AgentState) -> str:
+    """What was spoken of: the last requests in a line each, the present one, and what holds for it."""
+    lines = [f"- {line}" for line in state.summaries]
+    if state.request is not None:
+        lines.append(f"- Now: {cut(state.request.text, 1000)}")
+    lines += [f"- Constraint: {text}" for text in state.items.constraints]
+    return "\n".join(lines)
+
+
+def evidence_of(state: AgentState) -> tuple[str, ...]:
+    """What was found and still holds, oldest first."""
+    return tuple(entry.text for entry in state.transcript if entry.evidence_id and not entry.stale)
+
+
+def _request(
+    output: str, traits: ModelTraits, system: str, about: Sequence[str], evidence: Sequence[str]
+) -> ModelRequest:
+    answer = min(traits.window // _ANSWER_SHARE, _MOST_ANSWER)
+    asked = "\n\n".join(about)
+    left = traits.window - answer - estimate_tokens(system + asked)
+    shown = _newest(evidence, min(left, traits.window // 2))
+    found = ["Evidence, oldest first", *shown] if shown else ["Evidence: none yet"]
+    return ModelRequest(
+        output=output,
+        messages=_messages(output, system, "\n\n".join([*found, asked])),
+        max_tokens=answer,
+    )
+
+
+def _messages(output: str, system: str, text: str) -> tuple[ChatMessage, ...]:
+    return (
+        ChatMessage(role="system", text=system, stable=True),
+        ChatMessage(role="user", text=f"{text}\n\nOutput: {output}"),
+    )
+
+
+def _said(summary: str) -> list[str]:
+    return [f"What was spoken of:\n{summary}"] if summary.strip() else []
+
+
+def _newest(evidence: Sequence[str], budget: int) -> list[str]:
+    """As much of the newest evidence as fits, oldest first."""
+    shown: list[str] = []
+    for text in reversed(evidence):
+        held = head_and_tail(text, _ONE_EVIDENCE)
+        budget -= estimate_tokens(held)
+        if budget < 0:
+            break
+        shown.append(held)
+    return shown[::-1]
+
+
+def _fitting(tasks: Iterable[Task], budget: int) -> str:
+    """A line for each task; where that is too much, those that completed are only counted."""
+    listed = list(tasks)
+    lines = "\n".join(map(_task_line, listed))
+    if estimate_tokens(lines) <= budget:
+        return lines
+    telling = [task for task in listed if task.status != "completed"]
+    counted = f"{len(listed) - len(telling)} more tasks, all completed"
+    return head_and_tail("\n".join([*map(_task_line, telling), counted]), budget)
+
+
+def _task_line(task: Task) -> str:
+    args = cut(json.dumps(task.args, ensure_ascii=False), _ARGS)
+    result = f": {cut(task.result, _RESULT)}" if task.result else ""
+    return f"{task.task_id} {task.operation} {args}: {task.status}{result}"

@@ -1,0 +1,28 @@
+"""A prompt that is ready to be sent, and what each of its parts takes."""
+
+from collections.abc import Mapping
+from typing import Literal
+
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import ModelRequest
+
+SectionName = Literal[
+    "base",
+    "output",
+    "operations",
+    "rules",
+    "conversation",
+    "evidence",
+    "session",
+    "summaries",
+    "main",
+    "specialized",
+]
+"""The parts of a prompt, in the order they are sent; conversation and evidence are one."""
+
+
+class Prompt(Frozen):
+    """What a model is asked, and the tokens of each part."""
+
+    request: ModelRequest
+    tokens: Mapping[SectionName, int]

@@ -1,0 +1,97 @@
+"""A plan for a goal: the model drafts it, the program checks that it holds together (SPEC B2)."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from duckflow.domain.events import Glimpse
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import Usage
+from duckflow.domain.plan import Plan, PlanStep, Risk, find_cycle, new_id
+from duckflow.domain.ports import ModelClient
+from duckflow.domain.text import cut
+from duckflow.llm.answers import ask
+from duckflow.prompts.plans import plan_request
+
+FEWEST_STEPS, MOST_STEPS = 3, 7
+MOST_CRITERIA = 10
+
+_NAME, _LINE, _TEXT = 100, 300, 2000
+
+
+class StepDraft(Frozen):
+    """A step as a model writes it. `depends_on` names steps by their place, from 1."""
+
+    name: str
+    description: str
+    depends_on: tuple[int, ...] = ()
+
+
+class PlanDraft(Frozen):
+    """A plan as a model writes it."""
+
+    name: str
+    goal: str = ""
+    risk: Risk
+    success_criteria: tuple[str, ...]
+    steps: tuple[StepDraft, ...]
+
+
+async def draft_plan(
+    client: ModelClient,
+    goal: str,
+    summary: str,
+    evidence: Sequence[str],
+    on_glimpse: Callable[[Glimpse], None],
+) -> tuple[Plan, Usage]:
+    """A plan that leads to the goal, and what it took to get it. Raises ProviderError."""
+    request = plan_request(client.traits, goal, summary, evidence)
+    answer = await ask(client, request, PlanDraft, on_glimpse, check_draft)
+    return _plan(answer.value, goal), answer.usage
+
+
+def check_draft(draft: PlanDraft) -> str | None:
+    """All that is wrong with a draft, in words for the model."""
+    return "; ".join(_problems(draft)) or None
+
+
+def _problems(draft: PlanDraft) -> Iterable[str]:
+    count = len(draft.steps)
+    if not FEWEST_STEPS <= count <= MOST_STEPS:
+        yield f"a plan has {FEWEST_STEPS} to {MOST_STEPS} steps, not {count}"
+    if not draft.name.strip():
+        yield "`name` is empty"
+    if not any(text.strip() for text in draft.success_criteria):
+        yield "`success_criteria` needs at least one that can be measured"
+    for place, step in enumerate(draft.steps, start=1):
+        if not step.name.strip() or not step.description.strip():
+            yield f"step {place} needs a name and a description"
+        for wrong in (one for one in step.depends_on if not 1 <= one <= count):
+            yield f"step {place} depends on {wrong}, but there are only steps 1 to {count}"
+    circle = find_cycle({place: step.depends_on for place, step in enumerate(draft.steps, start=1)})
+    if circle:
+        yield f"steps depend on each other in a circle: {', '.join(map(str, circle))}"
+
+
+def _plan(draft: PlanDraft, goal: str) -> Plan:
+    ids = [new_id("step") for _ in draft.steps]
+    steps = tuple(
+        PlanStep(
+            step_id=ids[place],
+            name=_line(step.name, _NAME),
+            description=cut(step.description.strip(), _TEXT),
+            depends_on=tuple(ids[needed - 1] for needed in dict.fromkeys(step.depends_on)),
+        )
+        for place, step in enumerate(draft.steps)
+    )
+    criteria = [_line(text, _LINE) for text in draft.success_criteria if text.strip()]
+    return Plan(
+        plan_id=new_id("plan"),
+        name=_line(draft.name, _NAME),
+        goal=_line(draft.goal, _TEXT) or _line(goal, _TEXT),
+        risk=draft.risk,
+        success_criteria=tuple(criteria[:MOST_CRITERIA]),
+        steps=steps,
+    )
+
+
+def _line(text: str, limit: int) -> str:
+    return cut(" ".join(text.split()), limit)

@@ -1,0 +1,126 @@
+"""The report on a list of tasks: the model's words, held to the facts; else the facts alone (SPEC C3)."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import BaseModel
+
+from duckflow.domain.errors import ProviderError
+from duckflow.domain.events import TaskReported
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import Usage
+from duckflow.domain.plan import Task, TaskList
+from duckflow.domain.ports import ModelClient
+from duckflow.domain.text import cut
+from duckflow.llm.answers import ask
+from duckflow.prompts.plans import report_request
+
+ReportStatus = Literal["success", "partial", "failed", "cancelled"]
+
+CANCELLED = "cancelled"
+"""The result of a task that was stopped (SPEC C4)."""
+
+_WORSE: Sequence[ReportStatus] = ("success", "partial", "failed")
+_SUMMARY, _CAUSE, _NEXT = 1000, 300, 500
+
+
+class FailureCause(Frozen):
+    """Why one task failed, by its id."""
+
+    task: str
+    cause: str
+
+
+class TaskReport(Frozen):
+    """A report as a model writes it."""
+
+    status: ReportStatus
+    summary: str
+    failures: tuple[FailureCause, ...] = ()
+    next_action: str = ""
+
+
+async def write_report(
+    client: ModelClient, task_list: TaskList, request: str = ""
+) -> tuple[TaskReported, Usage]:
+    """What came of the list, for the user whose request it served, and what it took to say so."""
+    facts = plain_report(task_list)
+    asked = report_request(client.traits, task_list, request).model_copy(
+        update={"answer_schema": _schema(TaskReport)}
+    )
+
+    def check(report: TaskReport) -> str | None:
+        return _contradiction(report, facts)
+
+    try:
+        answer = await ask(client, asked, TaskReport, lambda _: None, check)
+    except ProviderError as error:
+        return facts, error.usage or Usage()
+    return _merged(facts, answer.value, task_list), answer.usage
+
+
+def plain_report(task_list: TaskList, *, cancelled: bool = False) -> TaskReported:
+    """What came of the list, from the facts alone."""
+    tasks = task_list.tasks
+    done = sum(1 for task in tasks if task.status == "completed")
+    failed = [task for task in tasks if task.status == "failed"]
+    pending = len(tasks) - done - len(failed)
+    return TaskReported(
+        list_id=task_list.list_id,
+        status=CANCELLED if cancelled else _status(failed, done, pending),
+        completed=done,
+        failed=len(failed),
+        pending=pending,
+        summary=f"{done} of {len(tasks)} tasks completed, {len(failed)} failed, {pending} not run.",
+        failures=tuple(_failure(task, task.result or "") for task in failed),
+    )
+
+
+def _status(failed: Sequence[Task], done: int, pending: int) -> ReportStatus:
+    """Only a failure or the user ends a list early."""
+    if any(task.result == CANCELLED for task in failed) or (pending and not failed):
+        return "cancelled"
+    if failed:
+        return "partial" if done else "failed"
+    return "success"
+
+
+def _contradiction(report: TaskReport, facts: TaskReported) -> str | None:
+    """Where the report makes more of the list than happened. It may make less: a command that ran can tell
+    of tests that fail."""
+    if not report.summary.strip():
+        return "`summary` is empty"
+    if facts.status in (report.status, CANCELLED):
+        return None
+    if report.status == CANCELLED:
+        return "`status` can't be cancelled: nobody stopped the list"
+    if _WORSE.index(report.status) < _WORSE.index(facts.status):
+        counts = f"{facts.failed} tasks failed and {facts.pending} did not run"
+        return f"`status` can't be {report.status}: {counts}, so it is {facts.status}"
+    return None
+
+
+def _merged(facts: TaskReported, report: TaskReport, task_list: TaskList) -> TaskReported:
+    """The model's words over the program's counts; every failed task is named, whatever the model says."""
+    causes = {one.task.strip(): one.cause for one in report.failures if one.cause.strip()}
+    named = [task for task in task_list.tasks if task.status == "failed" or task.task_id in causes]
+    return facts.model_copy(
+        update={
+            "status": CANCELLED if facts.status == CANCELLED else report.status,
+            "summary": cut(report.summary.strip(), _SUMMARY),
+            "by": "model",
+            "failures": tuple(_failure(task, causes.get(task.task_id, task.result or "")) for task in named),
+            "next_action": cut(report.next_action.strip(), _NEXT),
+        }
+    )
+
+
+def _failure(task: Task, cause: str) -> str:
+    said = cut(" ".join(cause.split()), _CAUSE) or "no reason was given"
+    return f"{task.operation} ({task.task_id}): {said}"
+
+
+def _schema(answer: type[BaseModel]) -> dict[str, object]:
+    """For a model that can be bound; every field is wanted of it."""
+    schema = answer.model_json_schema()
+    return {**schema, "required": list(answer.model_fields)}

@@ -1,0 +1,94 @@
+"""The tasks of one step: the model writes them, the program checks that each can be called (SPEC B3)."""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from pydantic import Field, JsonValue
+
+from duckflow.domain.decision import Operation
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import Usage
+from duckflow.domain.plan import Plan, PlanStep, Task, new_id
+from duckflow.domain.ports import ModelClient
+from duckflow.llm.answers import ask
+from duckflow.prompts.plans import task_list_request
+
+MOST_TASKS = 20
+NEVER_TASKS = ("plan_tool", "task_tool", "task_loop")
+"""Families whose operations belong to the chat: no background list may plan, or start another list."""
+
+
+class TaskDraft(Frozen):
+    """One call as a model writes it."""
+
+    operation: str
+    args: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class TaskListDraft(Frozen):
+    """A list of calls as a model writes it."""
+
+    tasks: tuple[TaskDraft, ...]
+
+
+async def draft_tasks(
+    client: ModelClient,
+    plan: Plan,
+    step: PlanStep,
+    summary: str,
+    evidence: Sequence[str],
+    operations: Sequence[Operation],
+) -> tuple[tuple[Task, ...], Usage]:
+    """The tasks that do this step, and what it took to get them. Raises ProviderError."""
+    offered = {one.name: one for one in operations if may_be_task(one.name)}
+    request = task_list_request(client.traits, (plan, step), summary, evidence, tuple(offered.values()))
+
+    def check(draft: TaskListDraft) -> str | None:
+        return "; ".join(_problems(draft, offered)) or None
+
+    answer = await ask(client, request, TaskListDraft, lambda _: None, check)
+    return new_tasks(answer.value.tasks), answer.usage
+
+
+def new_tasks(drafts: Iterable[TaskDraft]) -> tuple[Task, ...]:
+    """Tasks that have not run yet."""
+    return tuple(
+        Task(task_id=new_id("task"), operation=draft.operation.strip(), args=draft.args) for draft in drafts
+    )
+
+
+def may_be_task(operation: str) -> bool:
+    """Whether an operation may run in the background at all."""
+    return operation.strip().partition(".")[0] not in NEVER_TASKS
+
+
+def _problems(draft: TaskListDraft, offered: dict[str, Operation]) -> Iterable[str]:
+    if not 1 <= len(draft.tasks) <= MOST_TASKS:
+        yield f"a list has 1 to {MOST_TASKS} tasks, not {len(draft.tasks)}"
+    for place, task in enumerate(draft.tasks, start=1):
+        operation = offered.get(task.operation.strip())
+        if operation is None:
+            yield f"task {place}: {_unknown(task.operation, offered)}"
+        else:
+            yield from (f"task {place}, {operation.name}: {fault}" for fault in _misfits(task, operation))
+
+
+def _unknown(name: str, offered: dict[str, Operation]) -> str:
+    if not may_be_task(name):
+        return f"{name} can't be a task"
+    near = get_close_matches(name, offered, n=1)
+    hint = f"the nearest is {near[0]}" if near else f"there are: {', '.join(offered)}"
+    return f"there is no operation {name[:100]}, {hint}"
+
+
+def _misfits(task: TaskDraft, operation: Operation) -> Iterable[str]:
+    """Arguments that are missing or unknown; the tool itself checks their values."""
+    properties, required = operation.parameters.get("properties"), operation.parameters.get("required")
+    known = properties if isinstance(properties, dict) else {}
+    needed = required if isinstance(required, list) else []
+    for name in needed:
+        if str(name) not in task.args:
+            yield f"{name} is missing"
+    for name in task.args:
+        if name not in known:
+            yield f"there is no argument {name[:100]}"

@@ -1,0 +1,131 @@
+"""plan_tool.revise: another list of steps for a plan, in which known steps keep what was done for them."""
+
+from collections.abc import Sequence
+
+from pydantic import Field, field_validator, model_validator
+
+from duckflow.domain.errors import ToolError
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.plan import Plan, PlanStep, find_cycle, new_id
+from duckflow.domain.state import AgentState
+from duckflow.domain.text import cut
+from duckflow.tools.plan_search import check_not_under_way
+
+MOST_STEPS = 20
+
+_NAME, _TEXT = 100, 2000
+
+
+class StepChange(Frozen):
+    """One step of the new list: a known one, kept or changed, or a new one."""
+
+    step_id: str | None = Field(
+        default=None, description="a step of the plan that is kept; none for a new one"
+    )
+    name: str | None = Field(default=None, description="a few words; a new step needs it")
+    description: str | None = Field(default=None, description="what is done, and when it is done")
+    depends_on: tuple[int | str, ...] | None = Field(
+        default=None, description="steps that must be complete before: ids, or places in this list from 1"
+    )
+
+
+class RevisePlan(Frozen):
+    """What revise takes."""
+
+    plan_id: str | None = Field(default=None, description="the plan; the one in hand unless told")
+    steps: tuple[StepChange, ...] | None = Field(default=None, description="all steps, in their new order")
+    goal: str | None = Field(default=None, description="what the plan must reach now")
+
+    @field_validator("steps")
+    @classmethod
+    def _some(cls, value: tuple[StepChange, ...] | None) -> tuple[StepChange, ...] | None:
+        if value is not None and not 1 <= len(value) <= MOST_STEPS:
+            raise ValueError(f"must have 1 to {MOST_STEPS} items, not {len(value)}")
+        return value
+
+    @model_validator(mode="after")
+    def _something(self) -> "RevisePlan":
+        if self.steps is None and not (self.goal and self.goal.strip()):
+            raise ValueError("steps or goal is needed")
+        return self
+
+
+def revised(state: AgentState, plan: Plan, args: RevisePlan, fresh: Plan | None) -> Plan:
+    """The plan as it is wanted now; what the user approved before no longer counts.
+
+    `fresh` is a plan drafted anew, where no steps were given.
+    """
+    if fresh is not None:
+        check_not_under_way(state, *plan.steps)
+        return fresh.model_copy(update={"plan_id": plan.plan_id, "approved": False})
+    steps = _steps(plan, args.steps or ())
+    kept = {step.step_id for step in steps}
+    check_not_under_way(state, *(step for step in plan.steps if step.step_id not in kept))
+    goal = _line(args.goal or "", _TEXT) or plan.goal
+    return plan.model_copy(update={"steps": steps, "goal": goal, "approved": False})
+
+
+def _steps(plan: Plan, changes: Sequence[StepChange]) -> tuple[PlanStep, ...]:
+    before = [_known(plan, change) for change in changes]
+    ids = [step.step_id if step else new_id("step") for step in before]
+    twice = {one for one in ids if ids.count(one) > 1}
+    if twice:
+        raise ToolError(f"A step can be in the list once only: {', '.join(sorted(twice))}.")
+    steps = tuple(
+        _step(step_id, step, change, _needed(change, step, ids))
+        for step_id, step, change in zip(ids, before, changes, strict=True)
+    )
+    circle = find_cycle({step.step_id: step.depends_on for step in steps})
+    if circle:
+        raise ToolError(f"Steps depend on each other in a circle: {', '.join(circle)}.")
+    return steps
+
+
+def _known(plan: Plan, change: StepChange) -> PlanStep | None:
+    if change.step_id is None:
+        return None
+    step = plan.step(change.step_id.strip())
+    if step is None:
+        known = ", ".join(f"{one.step_id} ({one.name})" for one in plan.steps)
+        raise ToolError(f"{plan.plan_id} has no step {change.step_id[:100]}. Known: {known}.")
+    return step
+
+
+def _needed(change: StepChange, step: PlanStep | None, ids: Sequence[str]) -> tuple[str, ...]:
+    """The ids a step depends on. What it depended on before is kept as far as it is still there."""
+    if change.depends_on is None:
+        return tuple(one for one in step.depends_on if one in ids) if step else ()
+    return tuple(dict.fromkeys(_one_needed(one, ids) for one in change.depends_on))
+
+
+def _one_needed(named: int | str, ids: Sequence[str]) -> str:
+    places = {str(place): step_id for place, step_id in enumerate(ids, start=1)}
+    wanted = str(named).strip()
+    if wanted in ids:
+        return wanted
+    if wanted in places:
+        return places[wanted]
+    raise ToolError(
+        f"depends_on names {wanted[:100]}, which is not in the new list: "
+        f"give places from 1 to {len(ids)}, or ids of steps that are kept."
+    )
+
+
+def _step(step_id: str, before: PlanStep | None, change: StepChange, needed: tuple[str, ...]) -> PlanStep:
+    name = _line(change.name or "", _NAME)
+    description = cut((change.description or "").strip(), _TEXT)
+    if before is not None:
+        return before.model_copy(
+            update={
+                "name": name or before.name,
+                "description": description or before.description,
+                "depends_on": needed,
+            }
+        )
+    if not name or not description:
+        raise ToolError("A new step needs a name and a description.")
+    return PlanStep(step_id=step_id, name=name, description=description, depends_on=needed)
+
+
+def _line(text: str, limit: int) -> str:
+    return cut(" ".join(text.split()), limit)

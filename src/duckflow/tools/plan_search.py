@@ -1,0 +1,68 @@
+"""Finding plans and steps by the ids a model gives, and whether a step may start: clear errors where not."""
+
+from duckflow.domain.errors import ToolError
+from duckflow.domain.plan import Plan, PlanStep, unmet
+from duckflow.domain.state import AgentState
+
+_SHOWN = 100
+
+
+def find_plan(state: AgentState, plan_id: str | None) -> Plan:
+    """The plan with this id; the one in hand where none is given."""
+    if plan_id is None:
+        if state.active_plan is None:
+            raise ToolError(f"No plan is in hand. {_known_plans(state)}")
+        return state.active_plan
+    found = next((plan for plan in state.plans if plan.plan_id == plan_id.strip()), None)
+    if found is None:
+        raise ToolError(f"There is no plan {plan_id[:_SHOWN]}. {_known_plans(state)}")
+    return found
+
+
+def find_step(state: AgentState, step_id: str) -> tuple[Plan, PlanStep]:
+    """The step with this id, and the plan it is part of."""
+    for plan in state.plans:
+        step = plan.step(step_id.strip())
+        if step is not None:
+            return plan, step
+    raise ToolError(f"There is no step {step_id[:_SHOWN]}. {_known_steps(state)}")
+
+
+def check_consent(plan: Plan) -> None:
+    """Refuse to start what the user has to approve first (SPEC B7)."""
+    if plan.needs_consent:
+        raise ToolError(
+            f"{plan.plan_id} has high risk and the user has not approved it: no step of it can start. "
+            "Call plan_tool.approve, which asks the user."
+        )
+
+
+def check_may_start(plan: Plan, step: PlanStep) -> None:
+    """Refuse a step that can't start yet (SPEC B4, B7)."""
+    check_consent(plan)
+    missing = unmet(plan, step)
+    if missing:
+        listed = ", ".join(f"{one.step_id} ({one.name}: {one.status})" for one in missing)
+        raise ToolError(f"{step.step_id} can't start before what it depends on is complete: {listed}.")
+
+
+def check_not_under_way(state: AgentState, *steps: PlanStep) -> None:
+    """Refuse to change steps whose tasks run in the background at this moment."""
+    running = state.task_list.step_id if state.task_list and state.background_runs else None
+    if running and any(step.step_id == running for step in steps):
+        raise ToolError(
+            f"The tasks of {running} run in the background now. "
+            "Wait for their report, or stop them with task_loop.cancel."
+        )
+
+
+def _known_plans(state: AgentState) -> str:
+    if not state.plans:
+        return "There are no plans yet: plan_tool.propose makes one."
+    return f"Known: {', '.join(f'{plan.plan_id} ({plan.name})' for plan in state.plans)}."
+
+
+def _known_steps(state: AgentState) -> str:
+    shown = [state.active_plan] if state.active_plan else state.plans
+    steps = [f"{step.step_id} ({step.name})" for plan in shown for step in plan.steps]
+    return f"Known: {', '.join(steps)}." if steps else _known_plans(state)

@@ -1,0 +1,43 @@
+"""A plan as text. The labels are the names of its fields, so that it reads the same in every language."""
+
+import json
+from collections.abc import Iterable
+from textwrap import indent
+
+from duckflow.domain.plan import Plan, PlanStep, Task
+from duckflow.domain.text import cut
+
+_SHORT = 200
+
+
+def plan_text(plan: Plan, *, whole: bool = False) -> str:
+    """All of a plan; with `whole`, nothing of its tasks is cut either."""
+    lines = [
+        f"{plan.plan_id}: {plan.name}",
+        f"goal: {plan.goal}",
+        f"status: {plan.status}",
+        f"risk: {plan.risk}",
+        "success_criteria:",
+        *(f"- {text}" for text in plan.success_criteria),
+        "steps:",
+    ]
+    for place, step in enumerate(plan.steps, start=1):
+        lines += _step_lines(place, step, whole=whole)
+    return "\n".join(lines) + "\n"
+
+
+def task_text(task: Task, *, whole: bool = False) -> str:
+    """One task in a line."""
+    args = json.dumps(task.args, ensure_ascii=False)
+    return f"{task.task_id} [{task.status}] {task.operation} {args if whole else cut(args, _SHORT)}"
+
+
+def _step_lines(place: int, step: PlanStep, *, whole: bool) -> Iterable[str]:
+    yield f"{place}. {step.step_id} [{step.status}] {step.name}"
+    # Indented, so that no line of a description can pass for a step or a field of the plan.
+    yield indent(step.description, "   ", lambda _: True)
+    if step.depends_on:
+        yield f"   depends_on: {', '.join(step.depends_on)}"
+    if step.task_list:
+        yield "   task_list:"
+        yield from (f"   - {task_text(task, whole=whole)}" for task in step.task_list)

@@ -1,0 +1,223 @@
+"""plan_tool: plans are proposed, looked at, approved by the user, moved on and removed (SPEC B2, B4, B7).
+
+Each tool reads the state and returns what changes as an event; none of them writes.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from duckflow.domain.decision import Action
+from duckflow.domain.errors import ProviderError, ToolError
+from duckflow.domain.events import PlanChanged
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.plan import Plan, WorkStatus, derive, progress
+from duckflow.domain.state import AgentState
+from duckflow.safety.policy import Effect
+from duckflow.tools.catalogue import Tool, ToolResult
+from duckflow.tools.plan_revision import RevisePlan, revised
+from duckflow.tools.plan_search import check_may_start, check_not_under_way, find_plan, find_step
+from duckflow.tools.plan_text import plan_text
+from duckflow.tools.reading import no_change
+
+State = Callable[[], AgentState]
+Draft = Callable[[str], Awaitable[Plan]]
+
+APPROVE = "plan_tool.approve"
+STATUSES: tuple[WorkStatus, ...] = ("pending", "in_progress", "completed", "failed")
+
+
+class ProposePlan(Frozen):
+    """What propose takes."""
+
+    goal: str = Field(description="what the plan must reach, with all that is known of it")
+
+    @field_validator("goal")
+    @classmethod
+    def _some(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("is empty")
+        return value
+
+
+class AnyPlan(Frozen):
+    """What get and approve take."""
+
+    plan_id: str | None = Field(default=None, description="the plan; the one in hand unless told")
+
+
+class NoArguments(Frozen):
+    """What list takes."""
+
+
+class UpdateStep(Frozen):
+    """What update_step takes."""
+
+    step_id: str = Field(description="the step")
+    status: WorkStatus = Field(description="what it is now")
+
+    @field_validator("status", mode="before")
+    @classmethod
+    def _known(cls, value: object) -> object:
+        if value not in STATUSES:
+            raise ValueError(f"can't be {str(value)[:100]}, only {', '.join(STATUSES)}")
+        return value
+
+
+class DeletePlan(Frozen):
+    """What delete takes."""
+
+    plan_id: str = Field(description="the plan")
+
+
+def plan_tools(state: State, draft: Draft) -> tuple[Tool, ...]:
+    """All of them. `draft` asks a model for a plan that reaches a goal."""
+    return (
+        _propose_tool(state, draft),
+        _get_tool(state),
+        _list_tool(state),
+        _approve_tool(state),
+        _update_step_tool(state),
+        _revise_tool(state, draft),
+        _delete_tool(state),
+    )
+
+
+def _propose_tool(state: State, draft: Draft) -> Tool:
+    async def run(args: ProposePlan) -> ToolResult:
+        plan = derive(await _drafted(draft, args.goal))
+        return _unseen(state(), plan, "proposed")
+
+    summary = "draft a plan for work that is too long for a few actions; goal says what it must reach"
+    return _tool("propose", ProposePlan, summary, run)
+
+
+def _get_tool(state: State) -> Tool:
+    async def run(args: AnyPlan) -> ToolResult:
+        return ToolResult(text=plan_text(find_plan(state(), args.plan_id)))
+
+    return _tool("get", AnyPlan, "the plan plan_id, or the one in hand, with its steps and their tasks", run)
+
+
+def _list_tool(state: State) -> Tool:
+    async def run(_args: NoArguments) -> ToolResult:
+        now = state()
+        lines = [
+            f"{progress(plan)}{' [in hand]' if plan.plan_id == now.active_plan_id else ''}"
+            for plan in now.plans
+        ]
+        return ToolResult(text="\n".join(lines) or "There are no plans.")
+
+    return _tool("list", NoArguments, "all plans, a line each", run)
+
+
+def _approve_tool(state: State) -> Tool:
+    async def preview(args: AnyPlan) -> str:
+        plan = find_plan(state(), args.plan_id)
+        return "" if plan.approved else plan_text(plan, whole=True)
+
+    async def run(args: AnyPlan) -> ToolResult:
+        plan = find_plan(state(), args.plan_id)
+        if plan.approved:
+            return ToolResult(text=f"The user approved {plan.plan_id} before.")
+        approved = derive(plan.model_copy(update={"approved": True}))
+        text = f"The user approved {plan.plan_id}.\n{_next(approved)}"
+        return ToolResult(text=text, events=(PlanChanged(plan=approved, change="approved"),))
+
+    summary = (
+        "ask the user to approve the plan plan_id, or the one in hand; one of high risk can't start before"
+    )
+    return _tool("approve", AnyPlan, summary, run, preview, "consent")
+
+
+def _update_step_tool(state: State) -> Tool:
+    async def run(args: UpdateStep) -> ToolResult:
+        plan, step = find_step(state(), args.step_id)
+        if step.task_list:
+            raise ToolError(f"{step.step_id} has tasks: its status follows from them and is {step.status}.")
+        if args.status in ("in_progress", "completed"):
+            check_may_start(plan, step)
+        changed = step.model_copy(update={"status": args.status})
+        steps = tuple(changed if one.step_id == step.step_id else one for one in plan.steps)
+        after = derive(plan.model_copy(update={"steps": steps}))
+        return ToolResult(text=progress(after), events=(PlanChanged(plan=after, change="step"),))
+
+    summary = f"set the status ({', '.join(STATUSES)}) of a step that has no tasks; step_id names it"
+    return _tool("update_step", UpdateStep, summary, run)
+
+
+def _revise_tool(state: State, draft: Draft) -> Tool:
+    async def run(args: RevisePlan) -> ToolResult:
+        plan_id = find_plan(state(), args.plan_id).plan_id
+        fresh = None
+        if args.steps is None:
+            fresh = await _drafted(draft, args.goal or "")
+        # Read again: the background may have finished tasks of this plan while the model thought.
+        now = state()
+        return _unseen(now, derive(revised(now, find_plan(now, plan_id), args, fresh)), "revised")
+
+    summary = (
+        "change the plan plan_id, or that in hand: steps is a new list of {step_id or name, description, "
+        "depends_on}, where step_id keeps a step; or a new goal, and the steps are drafted anew"
+    )
+    return _tool("revise", RevisePlan, summary, run)
+
+
+def _delete_tool(state: State) -> Tool:
+    async def run(args: DeletePlan) -> ToolResult:
+        now = state()
+        plan = find_plan(now, args.plan_id)
+        check_not_under_way(now, *plan.steps)
+        return ToolResult(
+            text=f"deleted {plan.plan_id} ({plan.name})", events=(PlanChanged(plan=plan, change="deleted"),)
+        )
+
+    return _tool("delete", DeletePlan, "remove the plan plan_id; files stay as they are", run)
+
+
+async def _drafted(draft: Draft, goal: str) -> Plan:
+    """A plan from the model. Where there is none to be had, the one who wanted it is told, and goes on."""
+    try:
+        return await draft(goal)
+    except ProviderError as exc:
+        raise ToolError(f"No plan could be drafted: {exc}") from exc
+
+
+def _unseen(now: AgentState, plan: Plan, change: Literal["proposed", "revised"]) -> ToolResult:
+    """A plan the user has not seen like this: asked about at once where mode or risk wants it (SPEC B7)."""
+    asks = now.mode == "ask" or plan.risk == "high"
+    ask = Action(operation=APPROVE, args={"plan_id": plan.plan_id}, reasoning=plan.goal)
+    last = "The user is asked to approve it now." if asks else _next(plan)
+    return ToolResult(
+        text=f"{plan_text(plan)}{last}",
+        events=(PlanChanged(plan=plan, change=change),),
+        then=(ask,) if asks else (),
+    )
+
+
+def _next(plan: Plan) -> str:
+    step = plan.current
+    return (
+        f"Next: task_tool.generate_list for {step.step_id} ({step.name})." if step else "No step can start."
+    )
+
+
+def _tool(
+    name: str,
+    args: type[Frozen],
+    summary: str,
+    run: Callable[[Any], Awaitable[ToolResult]],
+    preview: Callable[[Any], Awaitable[str]] = no_change,
+    effect: Effect = "read",
+) -> Tool:
+    """An operation that touches no file: only consent needs the user."""
+    return Tool(
+        operation=f"plan_tool.{name}",
+        args=args,
+        summary=summary,
+        effect=effect,
+        run=run,
+        preview=preview,
+        targets=lambda _: (),
+    )

@@ -1,0 +1,201 @@
+"""task_tool.generate_list and task_loop: what a step takes, and running it in the background (SPEC B3, B4).
+
+Each tool reads the state; only `start` and `cancel`, which belong to the task loop, set something going.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from pydantic import Field, JsonValue, field_validator, model_validator
+
+from duckflow.domain.decision import Action
+from duckflow.domain.errors import ProviderError, ToolError
+from duckflow.domain.events import PlanChanged
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.plan import Plan, PlanStep, Task, derive
+from duckflow.domain.state import AgentState
+from duckflow.services.task_lists import MOST_TASKS, TaskDraft, may_be_task, new_tasks
+from duckflow.tools.catalogue import Catalogue, Tool, ToolResult
+from duckflow.tools.plan_search import check_consent, check_may_start, check_not_under_way, find_step
+from duckflow.tools.plan_text import task_text
+from duckflow.tools.reading import no_change
+
+State = Callable[[], AgentState]
+DraftTasks = Callable[[Plan, PlanStep], Awaitable[tuple[Task, ...]]]
+Start = Callable[[tuple[Task, ...], str | None], str]
+Cancel = Callable[[], bool]
+
+
+class GenerateList(Frozen):
+    """What generate_list takes."""
+
+    step_id: str = Field(description="the step of a plan")
+
+
+class InlineTask(Frozen):
+    """One task of a list that the model gives itself."""
+
+    operation: str = Field(description="an operation in full, such as file_ops.write_file")
+    args: dict[str, JsonValue] = Field(default_factory=dict, description="its arguments, complete")
+
+
+class RunList(Frozen):
+    """What run takes: one of the two."""
+
+    step_id: str | None = Field(default=None, description="a step whose tasks were generated")
+    task_list: tuple[InlineTask, ...] | None = Field(default=None, description="or the tasks themselves")
+
+    @field_validator("task_list")
+    @classmethod
+    def _some(cls, value: tuple[InlineTask, ...] | None) -> tuple[InlineTask, ...] | None:
+        if value is not None and not 1 <= len(value) <= MOST_TASKS:
+            raise ValueError(f"must have 1 to {MOST_TASKS} items, not {len(value)}")
+        return value
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> "RunList":
+        if (self.step_id is None) == (self.task_list is None):
+            raise ValueError("either step_id or task_list is needed, not both")
+        return self
+
+
+class NoArguments(Frozen):
+    """What cancel takes."""
+
+
+def task_tools(
+    state: State, draft: DraftTasks, start: Start, cancel: Cancel, background: Catalogue
+) -> tuple[Tool, ...]:
+    """All of them. `background` has the operations that tasks may call."""
+    return (
+        _generate_tool(state, draft, background),
+        _run_tool(state, start, background),
+        _cancel_tool(cancel),
+    )
+
+
+def _generate_tool(state: State, draft: DraftTasks, background: Catalogue) -> Tool:
+    def found(step_id: str) -> tuple[Plan, PlanStep]:
+        now = state()
+        plan, step = find_step(now, step_id)
+        check_consent(plan)
+        check_not_under_way(now, step)
+        if step.status == "completed":
+            raise ToolError(f"{step.step_id} is complete. For more work, add a step with plan_tool.revise.")
+        return plan, step
+
+    async def run(args: GenerateList) -> ToolResult:
+        tasks = _checked(await _drafted(draft, *found(args.step_id)), background)
+        # Read again: the plan may have changed while the model thought.
+        plan, step = found(args.step_id)
+        filled = step.model_copy(update={"task_list": tasks})
+        steps = tuple(filled if one.step_id == step.step_id else one for one in plan.steps)
+        after = derive(plan.model_copy(update={"steps": steps}))
+        listed = "\n".join(map(task_text, tasks))
+        text = (
+            f"{len(tasks)} tasks for {step.step_id} ({step.name}), none has run yet:\n{listed}\n{_hint(step)}"
+        )
+        return ToolResult(text=text, events=(PlanChanged(plan=after, change="tasks"),))
+
+    summary = "write the tasks of the step step_id of a plan and keep them there; runs nothing"
+    return _tool("task_tool.generate_list", GenerateList, summary, run)
+
+
+def _run_tool(state: State, start: Start, background: Catalogue) -> Tool:
+    async def run(args: RunList) -> ToolResult:
+        now = state()
+        if now.background_runs and now.task_list is not None:
+            raise ToolError(
+                f"{now.task_list.list_id} is still under way, and only one list runs at a time. "
+                "Wait for its report, or stop it with task_loop.cancel."
+            )
+        wanted = _of_step(now, args.step_id) if args.step_id is not None else _inline(args.task_list or ())
+        tasks = _checked(wanted, background)
+        list_id = start(tasks, args.step_id.strip() if args.step_id else None)
+        return ToolResult(
+            text=f"{list_id} runs in the background: {len(tasks)} tasks. A report follows when it has ended."
+        )
+
+    summary = (
+        "run in the background the tasks of the step step_id, or those in task_list, "
+        "a list of {operation, args}; comes back at once"
+    )
+    return _tool("task_loop.run", RunList, summary, run)
+
+
+def _cancel_tool(cancel: Cancel) -> Tool:
+    async def run(_args: NoArguments) -> ToolResult:
+        stopped = cancel()
+        return ToolResult(text="The list in the background is being stopped." if stopped else "No list runs.")
+
+    return _tool("task_loop.cancel", NoArguments, "stop the list that runs in the background", run)
+
+
+def _of_step(now: AgentState, step_id: str) -> tuple[Task, ...]:
+    """What is left to do of a step's tasks, from the first that has not completed."""
+    plan, step = find_step(now, step_id)
+    check_may_start(plan, step)
+    if not step.task_list:
+        raise ToolError(f"{step.step_id} has no tasks. {_generate(step)}")
+    left = [task for task in step.task_list if task.status != "completed"]
+    if not left:
+        raise ToolError(f"All tasks of {step.step_id} are complete.")
+    return tuple(task.model_copy(update={"status": "pending", "result": None}) for task in left)
+
+
+def _inline(given: Sequence[InlineTask]) -> tuple[Task, ...]:
+    return new_tasks(TaskDraft(operation=one.operation, args=one.args) for one in given)
+
+
+def _checked(tasks: Sequence[Task], background: Catalogue) -> tuple[Task, ...]:
+    """The tasks with their operations in full. Refuses a list of which one can't be called, and names it."""
+    checked: list[Task] = []
+    problems: list[str] = []
+    for place, task in enumerate(tasks, start=1):
+        try:
+            checked.append(task.model_copy(update={"operation": _operation(task, background)}))
+        except ToolError as error:
+            problems.append(f"Task {place}: {error}")
+    if problems:
+        raise ToolError("\n".join(["The list can't be used, nothing was run or kept.", *problems]))
+    return tuple(checked)
+
+
+def _operation(task: Task, background: Catalogue) -> str:
+    named = task.operation
+    if may_be_task(named):
+        named = background.validate(Action(operation=named, args=task.args))[0].operation
+    if not may_be_task(named):
+        raise ToolError(f"{named} can't be a task: to plan and to start lists is for the conversation.")
+    return named
+
+
+async def _drafted(draft: DraftTasks, plan: Plan, step: PlanStep) -> tuple[Task, ...]:
+    """Tasks from the model. Where there are none to be had, the one who wanted them is told, and goes on."""
+    try:
+        return await draft(plan, step)
+    except ProviderError as exc:
+        raise ToolError(f"No tasks could be drafted: {exc}") from exc
+
+
+def _generate(step: PlanStep) -> str:
+    return f"Call task_tool.generate_list for {step.step_id} first."
+
+
+def _hint(step: PlanStep) -> str:
+    return f"Run them with task_loop.run, step_id {step.step_id}."
+
+
+def _tool(
+    operation: str, args: type[Frozen], summary: str, run: Callable[[Any], Awaitable[ToolResult]]
+) -> Tool:
+    """It touches no file itself: each task goes through the gate by itself."""
+    return Tool(
+        operation=operation,
+        args=args,
+        summary=summary,
+        effect="read",
+        run=run,
+        preview=no_change,
+        targets=lambda _: (),
+    )

@@ -1,0 +1,28 @@
+"""D2: the table is data, and can be changed in the configuration."""
+
+from pathlib import Path
+
+import pytest
+
+from duckflow.config.loading import load
+from duckflow.domain.errors import UsageError
+from duckflow.domain.transitions import Step
+
+
+def configured(own_home: Path, text: str):
+    folder = own_home / ".config" / "duckflow"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text(text)
+    return load(own_home).settings.transitions
+
+
+def test_a_table_of_the_users_own_is_used(own_home: Path):
+    table = configured(own_home, '[transitions.permitted]\nPLANNING = ["REVIEW"]\n')
+    assert table.permit(Step.PLANNING, Step.REVIEW)
+    assert not table.permit(Step.PLANNING, Step.EXECUTION)
+    assert table.permit(Step.EXECUTION, Step.PLANNING, on_error=True)
+
+
+def test_a_step_that_does_not_exist_is_a_clear_mistake(own_home: Path):
+    with pytest.raises(UsageError):
+        configured(own_home, '[transitions.permitted]\nPLANNING = ["DANCING"]\n')

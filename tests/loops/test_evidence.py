@@ -1,0 +1,54 @@
+"""Evidence is kept once, named by id, and never taken for current when it is old (SPEC F5, N)."""
+
+from pathlib import Path
+
+from duckflow.domain.events import ActionFinished
+from fakes.engine import action, decision, engine
+
+READ = decision("", action("read_file", path="a.txt"))
+
+
+async def test_evidence_ids_count_through_a_session(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("one\n")
+    async with engine(tmp_path, READ, decision("ok"), READ, decision("ok")) as duck:
+        await duck.app.chat.say("read")
+        await duck.app.chat.say("read again")
+        assert [found.evidence_id for found in duck.of(ActionFinished)] == ["e1", "e2"]
+
+
+async def test_the_same_thing_is_kept_once(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("one\n" * 50)
+    async with engine(tmp_path, READ, READ, decision("ok")) as duck:
+        await duck.app.chat.say("read")
+        assert duck.of(ActionFinished)[1].text == "a.txt is unchanged: see [e1]."
+
+
+async def test_an_edited_file_is_never_taken_for_current_in_its_old_version(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("one\n")
+    edit = decision("", action("edit_file", path="a.txt", edits=[{"find": "one", "replace": "two"}]))
+    async with engine(tmp_path, READ, edit, READ, decision("ok")) as duck:
+        await duck.app.chat.say("edit")
+        entries = {entry.evidence_id: entry for entry in duck.state.transcript if entry.evidence_id}
+        assert entries["e1"].stale
+        assert "Older now, do not rely on it: e1" in entries["e2"].text
+        assert "two" in entries["e3"].text
+        assert not entries["e3"].stale
+
+
+async def test_a_file_somebody_else_changed_is_shown_anew_before_the_next_decision(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("one\n")
+    async with engine(tmp_path, READ, decision("Noted."), decision("Aha.")) as duck:
+        await duck.app.chat.say("read")
+        (tmp_path / "a.txt").write_text("changed by hand\n")
+        await duck.app.chat.say("and now?")
+        last = duck.of(ActionFinished)[-1]
+        assert "changed by hand" in last.text
+        assert [entry.stale for entry in duck.state.transcript if entry.path == "a.txt"] == [True, False]
+
+
+async def test_a_file_that_did_not_change_is_not_read_again(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("one\n")
+    async with engine(tmp_path, READ, decision("Noted."), decision("Aha.")) as duck:
+        await duck.app.chat.say("read")
+        await duck.app.chat.say("and now?")
+        assert len(duck.of(ActionFinished)) == 1

@@ -1,0 +1,87 @@
+"""The background in the conversation: its questions, its reports, and the chat that goes on meanwhile."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakes.conversation import conversation
+from fakes.engine import action, decision
+from fakes.terminal import Terminal
+
+
+def run_tasks(*tasks: dict[str, Any]) -> str:
+    call = {"operation": "task_loop.run", "args": {"task_list": list(tasks)}}
+    return decision("I do that in the background.", call, next_step="defer")
+
+
+def report(delay_s: float = 0.0) -> dict[str, Any]:
+    body = {"status": "success", "summary": "The file is written.", "failures": [], "next_action": ""}
+    return {"for": "TaskReport", "text": json.dumps(body), "delay_s": delay_s}
+
+
+WRITE = action("write_file", path="a.txt", content="neu\n")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    work = tmp_path / "work"
+    work.mkdir()
+    return work
+
+
+def test_C1_the_background_asks_in_the_chat_and_its_report_goes_on(folder: Path):
+    with conversation(folder, run_tasks(WRITE), report(), decision("All done.")) as terminal:
+        terminal.wait_for("\n>")
+        terminal.type("write it\r")
+        terminal.wait_for("in the background")
+        terminal.wait_for("Allow it?")
+        assert "+neu" in terminal.text
+        terminal.type("y\r")
+        terminal.wait_for("The file is written.")
+        terminal.wait_for("All done.")
+    assert (folder / "a.txt").exists()
+
+
+def test_C1_a_question_is_answered_and_tasks_are_shown_while_the_background_works(folder: Path):
+    answers = [run_tasks(WRITE), report(600), decision("Paris.", next_step="defer")]
+    with conversation(folder, *answers, args=("--mode", "edits", "--workspace", str(folder))) as terminal:
+        terminal.wait_for("\n>")
+        terminal.type("write it\r")
+        terminal.wait_for("run in the background")
+        terminal.type("Capital of France?\r")
+        terminal.wait_for("Paris.")
+        terminal.type("/tasks\r")
+        terminal.wait_for("1 of 1 tasks done")
+        terminal.wait_for("● file_ops.write_file a.txt")
+        terminal.type("/quit\r")
+        assert terminal.wait_for_end() == 0
+
+
+def test_what_was_being_typed_is_still_there_after_the_background_called(folder: Path):
+    answers = [run_tasks(WRITE), report(2.0), decision("All done."), decision("You said it whole.")]
+    with conversation(folder, *answers, args=("--mode", "edits", "--workspace", str(folder))) as terminal:
+        terminal.wait_for("\n>")
+        terminal.type("write it\r")
+        terminal.wait_for("run in the background")
+        terminal.wait_for("a.txt")
+        terminal.type("half a sent")
+        terminal.wait_for("All done.")
+        terminal.wait_for("> half a sent")
+        terminal.type("ence\r")
+        terminal.wait_for("You said it whole.")
+        assert "half a sentence" in terminal.text
+
+
+def test_quitting_stops_the_background_in_order(folder: Path):
+    slow = {"for": "TaskReport", "text": "{}", "delay_s": 600}
+    with conversation(
+        folder, run_tasks(WRITE), slow, args=("--mode", "edits", "--workspace", str(folder))
+    ) as terminal:
+        terminal.wait_for("\n>")
+        terminal.type("write it\r")
+        terminal.wait_for("run in the background")
+        terminal.type("/quit\r")
+        assert terminal.wait_for_end() == 0
+    assert isinstance(terminal, Terminal)
