@@ -7,7 +7,7 @@ export TASK DIR PYTHON
 
 BIN = .venv/bin
 
-.PHONY: help run test format lint types layers pins clean environment-run environment-dev
+.PHONY: help run test format lint types layers pages pictures pins clean environment-run environment-dev
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 14
@@ -37,6 +37,12 @@ types: environment-dev ## Types only
 
 layers: environment-dev ## Import layers only
 	@$(BIN)/lint-imports
+
+pages: environment-dev ## Write the tables in docs/ anew that are made from the program
+	@$(BIN)/python scripts/pages.py
+
+pictures: environment-dev ## Draw the pictures in docs/ anew, in a real conversation
+	@$(BIN)/python scripts/pictures.py
 
 pins: environment-dev ## Choose versions anew and write requirements/*.txt
 	@requirements/compile

@@ -1,4 +1,4 @@
-"""Writes the tables in docs/ that the program itself knows best: its settings and its events.
+"""Writes the tables in docs/ that the program itself knows best: its settings, events and providers.
 
 .venv/bin/python scripts/pages.py            write them anew
 .venv/bin/python scripts/pages.py --check    only say which are out of date, and fail if one is
@@ -22,6 +22,7 @@ from duckflow.config.project import PROJECT_MAY_SET
 from duckflow.config.settings import Settings
 from duckflow.domain.events import Event
 from duckflow.domain.frozen import Frozen
+from duckflow.llm.endpoints import PROVIDERS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BEGIN, END = "<!-- {name}: written by scripts/pages.py -->", "<!-- end of {name} -->"
@@ -90,9 +91,9 @@ def _kind(annotation: Any) -> str:  # noqa: ANN401 - as above
     shown = str(annotation)
     if "Path" in shown:
         return "a path"
-    if "tuple" in shown:
-        return "a list"
-    return "a table" if "dict" in shown else "text"
+    if "dict" in shown:
+        return "a table"
+    return "a list" if "tuple" in shown else "text"
 
 
 def _lines_under_fields(model: type[Frozen]) -> dict[str, str]:
@@ -118,9 +119,23 @@ def events_table() -> str:
     return "\n".join(rows)
 
 
+def providers_table() -> str:
+    """Every provider in the order in which its key is looked for."""
+    rows = ["| provider | key | address | model if none is named |", "|---|---|---|---|"]
+    for provider in PROVIDERS.values():
+        mark = " ¹" if provider.wire == "pydantic_ai" else ""
+        keys = " or ".join(f"`{variable}`" for variable in provider.key_variables)
+        needed = keys if provider.needs_key else f"({keys})"
+        address = f"`{provider.address_variable}`" if provider.address_variable else "–"
+        model = f"`{provider.default_model}`" if provider.default_model else "–"
+        rows.append(f"| `{provider.name}`{mark} | {needed} | {address} | {model} |")
+    return "\n".join(rows)
+
+
 PARTS: tuple[tuple[str, str, Callable[[], str]], ...] = (
     ("configuration.md", "settings", settings_tables),
     ("headless.md", "events", events_table),
+    ("models.md", "providers", providers_table),
 )
 
 

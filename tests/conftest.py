@@ -116,3 +116,11 @@ def whole_catalogue() -> Iterator[None]:
     yield
     missing = catalogue.take_gaps()
     assert not missing, f"gaps in the catalogue: {sorted(missing)}"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An empty folder to work in, with room beside it."""
+    work = tmp_path / "work"
+    work.mkdir()
+    return work

@@ -11,7 +11,7 @@ import duckflow
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import SessionStarted
+from duckflow.domain.events import ErrorReported, SessionStarted
 from duckflow.domain.model import Usage
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
@@ -53,10 +53,12 @@ class App:
     log: SqliteEventLog
     workspace: Workspace
     started: SessionStarted
+    problems: tuple[ErrorReported, ...]
+    """What the user should know before anything else."""
 
     def begin(self) -> None:
         """Write down that the session is open, and what a crash left behind. Subscribe before this."""
-        self.session.record(self.started, *self.log.database.notices)
+        self.session.record(self.started, *self.problems)
         self.session.recover()
         self.tasks.recover()
 
@@ -105,7 +107,7 @@ def build(
     plans = plan_tools(session.current, planning.plan)
     lists = task_tools(session.current, planning.tasks, tasks.start, tasks.cancel, background)
     catalogue = Catalogue((*background.tools, *plans, *lists))
-    frame = PromptFrame(rules=rules, budgets=settings.prompt)
+    frame = PromptFrame(rules=rules.text, budgets=settings.prompt)
     model = ModelInUse(session, tiers, catalogue, look, frame, spending)
     dispatcher = Dispatcher(session, catalogue, workspace)
     limits = Limits(
@@ -120,6 +122,7 @@ def build(
         tiers=tiers,
         log=log,
         workspace=workspace,
+        problems=(*log.database.notices, *rules.problems),
         started=SessionStarted(
             session_id=session.state.session_id,
             workspace=str(workspace.root),

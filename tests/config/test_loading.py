@@ -107,8 +107,9 @@ def test_M5_everything_else_is_refused_from_a_project_with_the_users_file_named(
     annotation = str(leaves()[key].annotation)
     if value is None:
         value = '"x"' if "str" in annotation or "Path" in annotation else "1000"
-    if key == "llm.max_retries":
-        value = "2"
+    default = leaves()[key].default
+    if isinstance(default, int | float) and not isinstance(default, bool):
+        value = str(default)
     if key.startswith("transitions."):
         value = "{ DONE = [] }"
     write_project(tmp_path, f"{key} = {value}")

@@ -1,6 +1,7 @@
 """The conversation as a program on a real terminal, on a scripted model."""
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,17 @@ from fakes.engine import write_script
 from fakes.terminal import Terminal
 
 
-def conversation(folder: Path, *answers: str | dict[str, Any], language: str = "en", args=()) -> Terminal:
+def conversation(
+    folder: Path,
+    *answers: str | dict[str, Any],
+    language: str = "en",
+    args: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+) -> Terminal:
     """`with conversation(folder, decision("hi")) as terminal: ...`."""
     script = write_script(folder.parent / "script.jsonl", answers)
     where = args or ("--workspace", str(folder))
     return Terminal(
         [sys.executable, "-m", "duckflow", *where, "--model", f"scripted:{script}"],
-        env={"DUCKFLOW_LANGUAGE": language},
+        env={"DUCKFLOW_LANGUAGE": language, **(env or {})},
     )

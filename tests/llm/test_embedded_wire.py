@@ -4,7 +4,7 @@ import pytest
 
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import ChatMessage, Finished, ModelRequest, Usage
-from duckflow.llm.embedded_wire import Answer, completion, load_failure, loosen
+from duckflow.llm.embedded_wire import SCHEMA, Answer, completion, load_failure, loosen
 from duckflow.llm.processor import thread_counts, usable_cores
 
 
@@ -19,9 +19,13 @@ def test_the_temperature_is_zero_unless_asked_otherwise():
 
 
 def test_the_schema_goes_along_only_where_there_is_one():
-    assert "response_format" not in completion(request())
-    bound = completion(request(answer_schema={"type": "string"}))["response_format"]
-    assert bound == {"type": "json_schema", "json_schema": {"name": "Text", "schema": {"type": "string"}}}
+    assert SCHEMA not in completion(request())
+    assert completion(request(answer_schema={"type": "string"}))[SCHEMA] == {"type": "string"}
+
+
+def test_a_stop_goes_along_only_where_there_is_one():
+    assert "stop" not in completion(request())
+    assert completion(request(stop=("\n```",)))["stop"] == ["\n```"]
 
 
 def test_limits_on_the_length_of_strings_are_left_out_and_nothing_else():

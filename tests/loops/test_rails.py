@@ -43,7 +43,8 @@ def test_the_note_names_the_files_and_how_many_more_there_are():
 
 def _state(*entries: Entry) -> AgentState:
     return AgentState(
-        request=Request(request_id="r", text="?"), transcript=(Entry(role="user", text="?"), *entries)
+        request=Request(request_id="r", text="?"),
+        transcript=(Entry(role="user", text="?", said=True), *entries),
     )
 
 

@@ -5,8 +5,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from duckflow.domain.events import (
     ActionFinished,
     DecisionMade,
@@ -20,13 +18,6 @@ from duckflow.domain.events import (
 from duckflow.domain.state import AgentState
 from duckflow.tools.catalogue import Tool, ToolResult
 from fakes.engine import Watched, action, decision, engine
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    work = tmp_path / "work"
-    work.mkdir()
-    return work
 
 
 def run_tasks(*tasks: dict[str, Any], **fields: Any) -> str:

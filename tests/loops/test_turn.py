@@ -21,13 +21,6 @@ from duckflow.domain.transitions import Status, Step
 from fakes.engine import action, decision, engine
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    work = tmp_path / "work"
-    work.mkdir()
-    return work
-
-
 async def test_a_request_is_worked_on_until_the_model_says_done(folder: Path):
     """A1, A2: one Decision with a list of Actions is all that a model does."""
     write = action("write_file", path="hello.py", content="print('hello')\n")
@@ -290,3 +283,10 @@ async def test_a_write_that_changes_nothing_does_not_ask(folder: Path):
     async with engine(folder, write, mode="ask") as duck:
         assert await duck.app.chat.say("go") == "done"
         assert duck.of(ApprovalRequested) == []
+
+
+async def test_L3_rules_that_can_not_be_read_are_said_to_be_missing(folder: Path):
+    (folder / "AGENTS.md").write_bytes(b"\x00\x01binary")
+    async with engine(folder, decision("ok")) as duck:
+        (problem,) = duck.of(ErrorReported)
+        assert (problem.key, problem.values["name"]) == ("rules.unreadable", "AGENTS.md")

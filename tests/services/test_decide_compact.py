@@ -34,7 +34,7 @@ class Folder:
 
 def asked(text: str) -> AgentState:
     return AgentState(
-        request=Request(request_id="r_1", text=text), transcript=(Entry(role="user", text=text),)
+        request=Request(request_id="r_1", text=text), transcript=(Entry(role="user", text=text, said=True),)
     )
 
 

@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from fakes.conversation import conversation
 from fakes.engine import action, decision
 from fakes.terminal import Terminal
@@ -22,13 +20,6 @@ def report(delay_s: float = 0.0) -> dict[str, Any]:
 
 
 WRITE = action("write_file", path="a.txt", content="neu\n")
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    work = tmp_path / "work"
-    work.mkdir()
-    return work
 
 
 def test_C1_the_background_asks_in_the_chat_and_its_report_goes_on(folder: Path):

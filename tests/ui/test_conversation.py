@@ -4,20 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from fakes.conversation import conversation
 from fakes.engine import action, decision, write_script
 
 WRITE = decision("", {**action("write_file", path="a.txt", content="neu\n"), "reasoning": "you asked for it"})
 SLOW = {"for": "Decision", "text": decision("too late"), "delay_s": 600}
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    work = tmp_path / "work"
-    work.mkdir()
-    return work
 
 
 def test_a_message_is_answered_and_the_prompt_comes_back(folder: Path):

@@ -18,7 +18,9 @@ from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.i18n.catalogue import text
 from duckflow.store.sessions import Sessions, SessionSummary
 from duckflow.ui.keyboard import open_keyboard
+from duckflow.ui.paper import Paper
 from duckflow.ui.screen import Screen
+from duckflow.ui.story import last_exchange
 from duckflow.ui.terminal import Conversation
 
 HISTORY = "history"
@@ -55,6 +57,9 @@ class _Engine:
     async def go_on(self) -> RequestOutcome:
         return await self._app.chat.go_on()
 
+    def cancel_tasks(self) -> bool:
+        return self._app.tasks.cancel()
+
     async def answer(self, *, yes: bool, reason: str = "") -> RequestOutcome:
         return await self._app.chat.answer(yes=yes, reason=reason)
 
@@ -72,11 +77,15 @@ def converse(start: Start) -> None:
 async def _converse(session_id: str | None, folder: Path, settings: Settings) -> None:
     choice = await choose(settings, os.environ)
     app = build(settings, choice, folder, session_id, os.environ)
+    paper = Paper()
     try:
-        app.session.subscribe(Screen())
+        earlier = app.log.load(session_id) if session_id else ()
+        app.session.subscribe(Screen(paper))
         app.begin()
+        for line in last_exchange(earlier):
+            paper.line(line, "dim")
         warming = asyncio.ensure_future(app.model.warm())
-        conversation = Conversation(_Engine(app), open_keyboard(state_dir() / HISTORY))
+        conversation = Conversation(_Engine(app), open_keyboard(state_dir() / HISTORY), paper)
         app.session.subscribe(conversation)
         await conversation.run()
         warming.cancel()

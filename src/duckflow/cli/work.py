@@ -84,6 +84,8 @@ async def _begin(app: App, task: Task) -> RequestOutcome:
         return await app.chat.answer(yes=answer.yes, reason=answer.reason)
     if state.approval is not None and not task.text:
         return app.chat.remind()
+    if task.answer is not None and state.request is None:
+        raise UsageError("run.nothing_asked", session=state.session_id)
     said = task.answer or task.text
     if said:
         return await app.chat.say(said)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
+from duckflow.config.pacing import PacemakerSettings
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.state import Mode
 from duckflow.domain.transitions import Transitions
@@ -69,23 +70,6 @@ class LlmSettings(Frozen):
 
     embedded: EmbeddedSettings = EmbeddedSettings()
     """The embedded model."""
-
-
-class DynamicLimits(Frozen):
-    """How far the number of loops for one request may go."""
-
-    max_loops: Count = 20
-    """The most loops a request may take without asking you."""
-
-    min_loops: Count = 3
-    """The fewest loops a request is given; where it is above `max_loops`, `max_loops` counts."""
-
-
-class PacemakerSettings(Frozen):
-    """The pacemaker, which decides how long to work before asking."""
-
-    dynamic_limits: DynamicLimits = DynamicLimits()
-    """The bounds of its limit."""
 
 
 class RulesSettings(Frozen):

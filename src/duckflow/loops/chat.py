@@ -7,7 +7,7 @@ from collections.abc import Coroutine, Sequence
 from pydantic import JsonValue
 
 from duckflow.domain.commands import ChooseWay
-from duckflow.domain.errors import ProviderError
+from duckflow.domain.errors import ProviderError, UserError
 from duckflow.domain.events import (
     ActionFinished,
     ApprovalAnswered,
@@ -148,16 +148,17 @@ class ChatLoop:
         """Let the work end, one way or another, and write down which."""
         try:
             outcome = await work
-        except ProviderError as error:
+        except UserError as error:
             await self._give_up(error)
-            outcome = "provider_error"
+            outcome = "provider_error" if isinstance(error, ProviderError) else "pending_user"
         except asyncio.CancelledError:
             self._finish("interrupted")
             raise
         return self._finish(outcome)
 
-    async def _give_up(self, error: ProviderError) -> None:
-        if error.usage is not None:
+    async def _give_up(self, error: UserError) -> None:
+        """Tell what only the user can mend."""
+        if isinstance(error, ProviderError) and error.usage is not None:
             await self._model.spent(Call(output="Decision", tokens=error.usage))
         values: dict[str, JsonValue] = {name: str(value) for name, value in error.values.items()}
         self._session.record(ErrorReported(key=error.key, values=values))

@@ -93,7 +93,7 @@ def _names(text: str, path: str) -> bool:
 
 def _since_asked(transcript: Sequence[Entry]) -> Sequence[Entry]:
     for back, entry in enumerate(reversed(transcript)):
-        if entry.role == "user" and entry.evidence_id is None:
+        if entry.said:
             return transcript[len(transcript) - back :]
     return transcript
 

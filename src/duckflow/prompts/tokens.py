@@ -10,8 +10,8 @@ from duckflow.llm.retry import RetryingClient
 _PIECE = re.compile(
     r" ?[A-Z]?[a-z]{1,5}| ?[A-Z]{1,2}"  # words, in parts where they are long or camelCase
     r"|[0-9]"  # some tokenizers take each digit by itself
-    r"|[!-/:-@\[-`{-~]{1,2}"
-    r"|[\t\r\n]{1,2} *| +"  # a line's end with the indentation that follows
+    r"| ?[!-/:-@\[-`{-~]{1,2}"
+    r"|[\t\r\n]{1,2}| +"
     r"|[^\t\r\n -~]"  # Japanese and the like: a token a character
 )
 """Each match is about one token; checked against four tokenizers in the tests."""

@@ -13,7 +13,10 @@ from duckflow.prompts.lines import Line, Lines
 
 LEFT_OUT = "The beginning of this conversation is left out."
 
-_LOOK_AGAIN = "left out, look again if you need it"
+_SHORT = 40
+"""Tokens up to which evidence stays as it is: a word in its place would hardly be shorter."""
+
+_FEW_LETTERS = 200
 _TRIES = 4
 
 
@@ -39,8 +42,13 @@ async def trim(lines: Lines, transcript: Sequence[Entry], request: str, room: tu
 
 async def _leave_out(lines: Lines, line: Line, entry: Entry) -> None:
     """A word stays in place of the evidence, so that each answer still follows a question."""
-    shown = entry.text.partition("\n")[0] + (f", {entry.path}" if entry.path else "")
-    await lines.replace(line, f"{shown}: {_LOOK_AGAIN}", "stub")
+    if line.tokens > _SHORT or entry.stale:
+        await lines.replace(line, _stub(entry), "stub")
+
+
+def _stub(entry: Entry) -> str:
+    what = entry.text.partition("\n")[0]
+    return f"{what}{f', {entry.path}' if entry.path else ''}: left out, look again if you need it"
 
 
 async def _forget(lines: Lines, newest: set[int], request: str, goal: int) -> None:
@@ -64,9 +72,17 @@ async def _shorten(lines: Lines, transcript: Sequence[Entry], most: int) -> None
     for line in evidence[:-1]:
         if lines.tokens > most:
             await _leave_out(lines, line, transcript[line.at])
-    for line in evidence[-1:] * _TRIES:
-        over = lines.tokens - most
-        if over > 0:
-            text = line.message.text
-            letters = len(text) * max(line.tokens - over, 0) // max(line.tokens, 1)
-            await lines.replace(line, head_and_tail(text, letters * 9 // 10), "evidence")
+    for line in evidence[-1:]:
+        if lines.tokens > most:
+            await _cut(lines, line, transcript[line.at], most)
+
+
+async def _cut(lines: Lines, line: Line, entry: Entry, most: int) -> None:
+    allowed = most - lines.tokens + line.tokens
+    letters = allowed * len(line.message.text) // line.tokens
+    for _ in range(_TRIES):
+        letters = letters * 9 // 10
+        text = head_and_tail(entry.text, letters) if letters > _FEW_LETTERS else _stub(entry)
+        await lines.replace(line, text, "evidence")
+        if lines.tokens <= most:
+            return

@@ -14,6 +14,7 @@ from duckflow.domain.events import (
     Recorded,
     Reply,
     RequestFinished,
+    SessionStarted,
     TaskListStarted,
     TaskReported,
     Waiting,
@@ -27,8 +28,12 @@ from duckflow.ui.lines import (
     outcome_line,
     plan_text,
     report_text,
+    start_line,
     tasks_line,
 )
+
+_NAMED = "llm.chosen_by_setting"
+"""Whoever named the model need not be told which it is."""
 
 
 class JsonLines:
@@ -65,6 +70,8 @@ class PlainText:
 
     def _event(self, recorded: Recorded) -> None:
         match recorded.event:
+            case SessionStarted(model_reason=reason) as started if reason != _NAMED:
+                self._note(start_line(started))
             case Reply() as reply:
                 self._out.write(reply.text.rstrip() + "\n")
                 self._out.flush()

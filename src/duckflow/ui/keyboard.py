@@ -2,11 +2,16 @@
 
 import asyncio
 import sys
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
+
+_LOCAL_FLAGS = 3
+"""Where tcgetattr keeps whether keys are echoed."""
 
 
 class LineCleared(Exception):
@@ -28,6 +33,10 @@ class Keyboard(Protocol):
         """End the question for a message, and give back what was typed so far."""
         ...
 
+    def silent(self) -> AbstractContextManager[None]:
+        """While this is open, keys typed ahead wait for the next question and do not show amid the output."""
+        ...
+
 
 class TerminalKeyboard:
     """A line editor with history."""
@@ -43,7 +52,7 @@ class TerminalKeyboard:
         """A message, with what others print shown above the line."""
         from prompt_toolkit.patch_stdout import patch_stdout  # noqa: PLC0415 - as above
 
-        with patch_stdout():
+        with patch_stdout(raw=True):
             return await _lines_of(self._messages, prompt, typed)
 
     async def ask_plainly(self, prompt: str) -> str:
@@ -63,6 +72,20 @@ class TerminalKeyboard:
         if app.is_running:
             app.exit(result="")
         return typed
+
+    @contextmanager
+    def silent(self) -> Generator[None]:
+        """Switch the terminal's echo off for a while."""
+        import termios  # noqa: PLC0415 - as above
+
+        before = termios.tcgetattr(sys.stdin)
+        quiet = [*before]
+        quiet[_LOCAL_FLAGS] &= ~termios.ECHO
+        termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
+        try:
+            yield
+        finally:
+            termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
 
 
 async def _lines_of(session: "PromptSession[str]", prompt: str, typed: str = "") -> str:
@@ -91,6 +114,10 @@ class PipeKeyboard:
     def take_back(self) -> str:
         """A line that is being read can't be taken back."""
         return ""
+
+    def silent(self) -> AbstractContextManager[None]:
+        """A pipe echoes nothing."""
+        return nullcontext()
 
 
 def open_keyboard(history: Path) -> Keyboard:

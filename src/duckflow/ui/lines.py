@@ -1,5 +1,7 @@
 """Events as lines of text, in the user's language."""
 
+from collections.abc import Callable
+
 from duckflow.domain.consultation import Consultation
 from duckflow.domain.events import (
     ActionFinished,
@@ -16,6 +18,22 @@ from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 
 _RESULT = 160
+_DID = {
+    "file_ops.read_file": "did.read_file",
+    "file_ops.write_file": "did.write_file",
+    "file_ops.edit_file": "did.edit_file",
+    "file_ops.delete_file": "did.delete_file",
+    "file_ops.move_file": "did.move_file",
+}
+"""Operations whose success is told in words; of the others the first line of their result is shown."""
+_MAY = {
+    "file_ops.read_file": "approval.may.read_file",
+    "file_ops.write_file": "approval.may.write_file",
+    "file_ops.edit_file": "approval.may.edit_file",
+    "file_ops.delete_file": "approval.may.delete_file",
+    "file_ops.move_file": "approval.may.move_file",
+}
+"""Operations that are asked about in words."""
 _MARKS: dict[WorkStatus, str] = {"pending": "○", "in_progress": "◐", "completed": "●", "failed": "✗"}
 
 
@@ -28,10 +46,11 @@ def start_line(event: SessionStarted) -> str:
 
 def action_line(event: ActionFinished) -> str:
     """One action and how it ended."""
-    first = event.text.strip().partition("\n")[0]
     target = event.path or ""
-    key = f"action.{event.outcome}"
-    return text(key, operation=event.operation, target=target, result=cut(first, _RESULT)).rstrip()
+    if event.outcome == "ok" and target and event.operation in _DID:
+        return text(_DID[event.operation], target=target)
+    first = cut(event.text.strip().partition("\n")[0], _RESULT)
+    return text(f"action.{event.outcome}", operation=event.operation, target=target, result=first).rstrip()
 
 
 def error_line(event: ErrorReported) -> str:
@@ -47,15 +66,26 @@ def outcome_line(event: RequestFinished, session_id: str | None) -> str | None:
     return text(f"stopped.{event.outcome}") if event.outcome in ("limit", "interrupted") else None
 
 
-def approval_text(approval: Approval) -> str:
-    """What is asked: the intent, the reason, and the whole difference with nothing hidden in it."""
-    return text(
-        "approval.request",
-        operation=approval.action.operation,
-        intent=approval.intent or text("approval.no_intent"),
-        rationale=approval.rationale,
-        difference=visible(approval.difference),
-    )
+def approval_text(approval: Approval, paint: Callable[[str], str] = str) -> str:
+    """What is asked: the intent, the reason, and the whole difference with nothing hidden in it.
+
+    What the model says of it stays on its line, so that it can't draw a question of its own.
+    """
+    lines = ["", _may(approval)]
+    if approval.intent.strip():
+        lines.append(text("approval.intent", intent=_on_one_line(approval.intent)))
+    lines.append(text("approval.rationale", rationale=_on_one_line(approval.rationale)))
+    return "\n".join([*lines, paint(visible(approval.difference))])
+
+
+def _may(approval: Approval) -> str:
+    operation, target = approval.action.operation, approval.action.args.get("path")
+    key = _MAY.get(operation, "approval.may.other")
+    return text(key, operation=_on_one_line(operation), target=_on_one_line(str(target)))
+
+
+def _on_one_line(said: str) -> str:
+    return visible(" ".join(said.split()))
 
 
 def consultation_text(consultation: Consultation) -> str:
@@ -101,6 +131,15 @@ def report_text(event: TaskReported) -> str:
     )
     said = (f"  {event.summary}",) if event.by == "model" else ()
     return "\n".join([counts, *said, *(f"  ✗ {failure}" for failure in event.failures)])
+
+
+def harmless(shown: str) -> str:
+    """The text with control characters made visible: what a model says must not steer the terminal."""
+    return "".join(_revealed(character) if _controls(character) else character for character in shown)
+
+
+def _controls(character: str) -> bool:
+    return character < " " or "\x7f" <= character <= "\x9f"
 
 
 def visible(shown: str) -> str:

@@ -1,9 +1,8 @@
 """What happens, printed as it happens: pieces of a reply at once, and the rest in lines."""
 
-import sys
-
 from duckflow.domain.events import (
     ActionFinished,
+    ActionOutcome,
     ErrorReported,
     Glimpse,
     PlanChanged,
@@ -19,6 +18,7 @@ from duckflow.domain.events import (
     Waiting,
 )
 from duckflow.i18n.catalogue import text
+from duckflow.ui.colours import Colour
 from duckflow.ui.lines import (
     action_line,
     error_line,
@@ -28,27 +28,33 @@ from duckflow.ui.lines import (
     start_line,
     tasks_line,
 )
+from duckflow.ui.paper import Paper
 
-_CLEAR_LINE = "\r\x1b[2K"
+_OUTCOMES: dict[ActionOutcome, Colour] = {
+    "ok": "green",
+    "failed": "red",
+    "refused": "yellow",
+    "unknown": "yellow",
+}
 
 
 class Screen:
     """Prints events for a person at a terminal."""
 
-    def __init__(self) -> None:
+    def __init__(self, paper: Paper) -> None:
+        self._paper = paper
         self._shown = ""
-        self._thinks = False
 
     def __call__(self, what: Recorded | Glimpse) -> None:
         """Show one thing."""
         match what:
             case ReplyPiece():
-                self._write(what.text if self._shown else f"\n{what.text}")
+                self._paper.run(what.text if self._shown else f"\n{what.text}")
                 self._shown += what.text
             case ReplyVoid():
                 self._end_reply()
             case Waiting():
-                self._line(text("llm.waiting", reason=text(what.reason), seconds=round(what.wait_s)))
+                self._line(text("llm.waiting", reason=text(what.reason), seconds=round(what.wait_s)), "dim")
             case Recorded():
                 self._event(what)
 
@@ -57,11 +63,11 @@ class Screen:
             case SessionStarted() as started:
                 self._line(start_line(started))
             case UserMessage():
-                self._think()
+                self._paper.sign()
             case Reply() as reply:
                 self._reply(reply.text)
             case ActionFinished() as finished:
-                self._line(action_line(finished))
+                self._line(action_line(finished), _OUTCOMES[finished.outcome])
             case PlanChanged() as changed:
                 self._line(plan_text(changed))
             case TaskListStarted() as started:
@@ -69,41 +75,29 @@ class Screen:
             case TaskReported() as report:
                 self._line(report_text(report))
             case ErrorReported() as error:
-                self._line(error_line(error))
+                self._line(error_line(error), "red")
             case RequestFinished() as ended:
-                self._write("")
-                self._line(outcome_line(ended, None))
+                self._end_reply()
+                self._line(outcome_line(ended, None), "yellow")
             case _:
                 pass
 
     def _reply(self, reply: str) -> None:
         """The rest of a reply that was partly shown already, or all of it."""
         if self._shown and reply.startswith(self._shown):
-            self._write(reply[len(self._shown) :] + "\n")
+            self._paper.run(reply[len(self._shown) :])
         else:
             self._end_reply()
-            self._write(f"\n{reply}\n")
+            self._paper.run(f"\n{reply}")
         self._shown = ""
+        self._paper.end()
 
     def _end_reply(self) -> None:
         if self._shown:
-            self._write("\n")
+            self._paper.end()
         self._shown = ""
 
-    def _line(self, line: str | None) -> None:
+    def _line(self, line: str | None, colour: Colour | None = None) -> None:
         if line:
             self._end_reply()
-            self._write(f"{line}\n")
-
-    def _think(self) -> None:
-        """A word that the work has begun, gone with the first thing that comes of it."""
-        if sys.stdout.isatty():
-            self._write(text("chat.thinking"))
-            self._thinks = True
-
-    def _write(self, characters: str) -> None:
-        if self._thinks:
-            sys.stdout.write(_CLEAR_LINE)
-            self._thinks = False
-        sys.stdout.write(characters)
-        sys.stdout.flush()
+            self._paper.line(line, colour)

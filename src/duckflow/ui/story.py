@@ -1,6 +1,7 @@
 """A session told again, from its events, as a person would read it."""
 
 import sys
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from duckflow.domain.events import (
@@ -13,8 +14,12 @@ from duckflow.domain.events import (
     SessionStarted,
     UserMessage,
 )
+from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 from duckflow.ui.lines import action_line, approval_text, error_line, start_line
+
+_RECALLED = 800
+"""Characters of a reply that are worth seeing again."""
 
 
 class Story:
@@ -28,6 +33,14 @@ class Story:
         line = _line(recorded)
         if line:
             self._out.write(line + "\n")
+
+
+def last_exchange(events: Sequence[Recorded]) -> Iterator[str]:
+    """What was last said, done and answered, for someone who comes back; an open question is asked anew."""
+    asked = [place for place, one in enumerate(events) if isinstance(one.event, UserMessage)]
+    for recorded in events[asked[-1] :] if asked else ():
+        if isinstance(recorded.event, UserMessage | Reply | ActionFinished):
+            yield cut(_line(recorded) or "", _RECALLED)
 
 
 def _line(recorded: Recorded) -> str | None:

@@ -2,18 +2,21 @@
 
 import asyncio
 import signal
-import sys
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Protocol
 
-from duckflow.domain.commands import ChooseWay
+from duckflow.domain.commands import AnswerApproval, ChooseWay
 from duckflow.domain.events import ApprovalRequested, Glimpse, Recorded, TaskReported
-from duckflow.domain.state import AgentState, RequestOutcome
+from duckflow.domain.state import AgentState, Approval, RequestOutcome
 from duckflow.i18n.catalogue import text
 from duckflow.ui.answers import read_answer, read_choice
+from duckflow.ui.colours import paint_difference
 from duckflow.ui.keyboard import Keyboard, LineCleared
 from duckflow.ui.lines import approval_text, consultation_text, tasks_text
+from duckflow.ui.paper import Paper
+
+Work = Coroutine[None, None, RequestOutcome]
 
 
 class Engine(Protocol):
@@ -40,13 +43,18 @@ class Engine(Protocol):
         """Go on with what waits for a report of the background."""
         ...
 
+    def cancel_tasks(self) -> bool:
+        """Stop the background; False where nothing runs there."""
+        ...
+
 
 class Conversation:
     """Asks for a message, lets the engine work on it, and asks again, until the user leaves."""
 
-    def __init__(self, engine: Engine, keyboard: Keyboard) -> None:
+    def __init__(self, engine: Engine, keyboard: Keyboard, paper: Paper) -> None:
         self._engine = engine
         self._keyboard = keyboard
+        self._paper = paper
         self._called = asyncio.Event()
 
     def __call__(self, what: Recorded | Glimpse) -> None:
@@ -60,7 +68,7 @@ class Conversation:
 
     async def run(self) -> None:
         """Talk until the user leaves."""
-        sys.stdout.write(text("chat.hint") + "\n")
+        self._paper.line(text("chat.hint"), "dim")
         await self._settle_questions()
         typed = ""
         while True:
@@ -102,12 +110,17 @@ class Conversation:
         if not said.startswith("/") or " " in said or "/" in said[1:]:
             return said
         shown = {"/help": text("chat.help"), "/tasks": tasks_text(self._engine.state)}
-        sys.stdout.write(shown.get(said, text("chat.unknown_command", command=said)) + "\n")
+        self._paper.line(shown.get(said, text("chat.unknown_command", command=said)))
         return ""
 
-    async def _work(self, work: Coroutine[None, None, RequestOutcome]) -> None:
-        await interruptible(work)
+    async def _work(self, work: Work) -> None:
+        await self._watched(work)
         await self._settle_questions()
+
+    async def _watched(self, work: Work) -> None:
+        with self._keyboard.silent():
+            async with self._paper.waiting():
+                await interruptible(work)
 
     async def _settle_background(self) -> None:
         """Answer what the background asked; and where the chat waits for its report, go on."""
@@ -124,26 +137,50 @@ class Conversation:
         while True:
             state = self._engine.state
             if state.approval is not None:
-                sys.stdout.write(approval_text(state.approval) + "\n")
-                answer = read_answer(await self._plain_answer(text("approval.question")))
-                await interruptible(self._engine.answer(yes=answer.yes, reason=answer.reason))
-            elif state.consultation is not None:
-                sys.stdout.write(consultation_text(state.consultation) + "\n")
-                said = await self._plain_answer(text("consultation.question"))
-                if not said.strip():
+                if not await self._settle_approval(state.approval):
                     return
-                await interruptible(self._engine.choose(read_choice(said, state.consultation)))
+            elif state.consultation is not None:
+                self._paper.line(consultation_text(state.consultation))
+                said = await self._plain_answer(text("consultation.question"))
+                if not (said or "").strip():
+                    return
+                await self._watched(self._engine.choose(read_choice(said or "", state.consultation)))
             else:
                 return
 
-    async def _plain_answer(self, prompt: str) -> str:
+    async def _settle_approval(self, approval: Approval) -> bool:
+        """Ask; False where the user had enough: then it is a no, and nothing goes on."""
+        self._paper.raw(approval_text(approval, paint_difference if self._paper.coloured else str))
+        said = await self._plain_answer(text("approval.question"))
+        answer = self._answer(read_answer(said or ""))
+        if said is None:
+            await stopped(answer)
+            return False
+        await self._watched(answer)
+        return True
+
+    def _answer(self, answer: AnswerApproval) -> Work:
+        return self._engine.answer(yes=answer.yes, reason=answer.reason)
+
+    async def _plain_answer(self, prompt: str) -> str | None:
+        """What the user answers; None for Ctrl-C and the end of input."""
         try:
             return await self._keyboard.ask_plainly(prompt)
         except (EOFError, LineCleared):
-            return ""
+            return None
 
 
-async def interruptible(work: Coroutine[None, None, RequestOutcome]) -> RequestOutcome | None:
+async def stopped(work: Work) -> None:
+    """Let the work write down what it was told, and stop it at the first thing it would wait for."""
+    task = asyncio.ensure_future(work)
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()
+
+
+async def interruptible(work: Work) -> RequestOutcome | None:
     """Run the work; Ctrl-C stops it and nothing else. None where it was stopped."""
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()

@@ -1,0 +1,38 @@
+"""D.U.C.K. Vitals: how the duck is doing, as three numbers, and what moves the middle one (SPEC H1)."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from duckflow.domain.frozen import Frozen
+
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+VitalName = Literal["mood", "focus", "stamina"]
+FocusEvent = Literal[
+    "task_finished",
+    "new_content",
+    "new_evidence",
+    "repetition",
+    "window_crossed",
+    "direction_changed",
+    "replanned",
+    "consultation_answered",
+    "new_request",
+]
+
+_BARS = "▁▂▃▄▅▆▇█"
+
+
+class Vitals(Frozen):
+    """Mood is confidence in the plan, focus consistency of thought, stamina what is left of strength."""
+
+    mood: Share = 1.0
+    focus: Share = 1.0
+    stamina: Share = 1.0
+
+
+def sparkline(values: Sequence[float], width: int) -> str:
+    """Values in 0..1 over time as a row of bars, the newest on the right; the oldest go first (SPEC H7)."""
+    newest = values[-width:] if width > 0 else ()
+    return "".join(_BARS[round(min(max(value, 0.0), 1.0) * (len(_BARS) - 1))] for value in newest)

@@ -1,0 +1,108 @@
+"""What the next attempt must know of those before it, and what of them it may not repeat (SPEC J4). Pure."""
+
+from collections.abc import Iterable, Sequence
+
+from duckflow.domain.attempts import digest_of
+from duckflow.domain.decision import Action
+from duckflow.domain.objective import (
+    AttemptResult,
+    ContinuationContext,
+    EvaluationRules,
+    RequirementScore,
+    SatisfactionEvaluation,
+    TaskObjective,
+)
+from duckflow.domain.text import cut
+from duckflow.services.failure_analysis import FailureAnalysis
+from duckflow.services.missing_information import MissingInfoAnalysis
+
+MOST_ATTEMPTS, MOST_LINES = 3, 6
+
+_LINE = 240
+
+
+def build_continuation(
+    objective: TaskObjective,
+    missing: MissingInfoAnalysis,
+    failure: FailureAnalysis | None = None,
+    rules: EvaluationRules | None = None,
+) -> ContinuationContext:
+    """All that is known after a verdict that did not satisfy, each part bounded."""
+    rules = rules or EvaluationRules()
+    attempts = objective.failed_attempts[-MOST_ATTEMPTS:]
+    evaluation = objective.evaluation
+    scores = evaluation.requirement_scores if evaluation else ()
+    tried = {strategy.casefold() for strategy in objective.strategies}
+    other_ways = (text for text in missing.alternatives if text.casefold() not in tried)
+    return ContinuationContext(
+        score=objective.satisfaction,
+        needed=rules.done_at,
+        attempts=attempts,
+        errors=_last(line for one in attempts for line in one.errors),
+        partial_successes=_first(_met(scores, rules)),
+        problems=_first(_problems(evaluation, failure, rules)),
+        improvements=_first((*(one.what for one in missing.missing), *(failure.fixes if failure else ()))),
+        alternatives=_first(other_ways),
+        unavailable=_last(line for one in attempts for line in one.refused),
+        failed_approaches=_last(map(_approach, attempts)),
+        limitations=_last((*objective.learned_constraints, *missing.constraints)),
+    )
+
+
+def equal_to_failed(
+    actions: Sequence[Action], failed_attempts: Iterable[AttemptResult], revision: int
+) -> bool:
+    """Whether this very list was tried in an attempt that failed, so that running it again is no use.
+
+    `revision` is how often files have changed by now. A list that changed files is the same for ever; one
+    that only looked, or ran something, is worth repeating once files have changed since.
+    """
+    wanted = digest_of(actions)
+    return any(
+        tried.digest == wanted and (tried.changed or tried.revision == revision)
+        for attempt in failed_attempts
+        for tried in attempt.tried
+    )
+
+
+def _met(scores: Iterable[RequirementScore], rules: EvaluationRules) -> Iterable[str]:
+    for one in scores:
+        seen = f" [{', '.join(one.evidence)}]" if one.evidence else ""
+        if one.score >= rules.done_at:
+            yield f"{one.requirement}{seen}"
+        elif one.score > 0 and one.evidence:
+            yield f"in part ({one.score:.2f}): {one.requirement}{seen}"
+
+
+def _problems(
+    evaluation: SatisfactionEvaluation | None, failure: FailureAnalysis | None, rules: EvaluationRules
+) -> Iterable[str]:
+    if evaluation is None:
+        return
+    if "failing_verification" in evaluation.caps:
+        yield "a check that has to succeed has failed"
+    yield from evaluation.missing_aspects
+    for one in sorted(evaluation.requirement_scores, key=lambda one: one.priority):
+        if one.score < rules.done_at:
+            unproven = ", nothing shows it" if one.cap == "no_evidence" else ""
+            yield f"not met ({one.score:.2f}{unproven}): {one.requirement}"
+    if failure is not None:
+        yield f"cause of the failure: {failure.cause}"
+
+
+def _approach(attempt: AttemptResult) -> str:
+    """How an attempt went about it; where it gave itself no strategy, what it did."""
+    way = attempt.strategy or "; ".join(attempt.results[-3:])
+    return f"{way} ({attempt.score:.2f})" if way else ""
+
+
+def _first(lines: Iterable[str]) -> tuple[str, ...]:
+    return _tidy(lines)[:MOST_LINES]
+
+
+def _last(lines: Iterable[str]) -> tuple[str, ...]:
+    return _tidy(lines)[-MOST_LINES:]
+
+
+def _tidy(lines: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(cut(" ".join(line.split()), _LINE) for line in lines if line.strip()))

@@ -1,0 +1,168 @@
+"""What the program sees for itself before anyone judges: the files a request changed, and whether they parse.
+
+Nothing is run and nothing imported. Blocking, like the workspace it looks through.
+"""
+
+import ast
+import json
+import tomllib
+import warnings
+from collections.abc import Callable, Collection, Iterable
+from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
+from typing import Literal
+
+from duckflow.domain.errors import ToolError
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.objective import Evidence, Verification
+from duckflow.domain.text import cut, head_and_tail
+from duckflow.evaluation.comments import without_comments
+from duckflow.evaluation.outline import defined_names
+from duckflow.safety.protected import ASKS, folded
+from duckflow.safety.workspace import READ_CAP, FileStatus, Workspace
+
+FactState = Literal["parses", "broken", "readable", "empty", "unread", "missing", "gone", "left"]
+"""`gone` and `left` are of files that were to be removed; `missing` can't be had, `unread` is not looked into."""
+
+MOST_FILES = 200
+"""How many files are looked at, the last changed ones."""
+
+_CONTENT = 6_000
+_DETAIL = 300
+_GOOD: Collection[FactState] = ("parses", "readable", "empty", "unread", "gone")
+
+
+class Fact(Frozen):
+    """What is the case with one file. `content` is what it holds now, in part where it is long."""
+
+    path: str
+    state: FactState
+    detail: str = ""
+    content: str = ""
+
+    @property
+    def good(self) -> bool:
+        """Whether the file is as it should be, as far as can be told without running it."""
+        return self.state in _GOOD
+
+    @property
+    def text(self) -> str:
+        """The fact as evidence."""
+        line = f"check of {self.path}: {self.detail}"
+        return f"{line}\n{self.content}" if self.content else line
+
+
+def check_files(
+    workspace: Workspace, paths: Iterable[str], removed: Collection[str] = ()
+) -> tuple[Fact, ...]:
+    """A fact for each file that a request changed; those in `removed` are meant to be gone."""
+    newest = tuple(dict.fromkeys(paths))[-MOST_FILES:]
+    return tuple(_check(workspace, path, to_be_gone=path in removed) for path in newest)
+
+
+def as_evidence(facts: Iterable[Fact], first: int) -> tuple[Evidence, ...]:
+    """The facts as evidence, with ids from e`first` on."""
+    return tuple(
+        Evidence(evidence_id=f"e{number}", text=fact.text, kind="check")
+        for number, fact in enumerate(facts, start=first)
+    )
+
+
+def verification_of(facts: Iterable[Fact], command_passed: bool | None = None) -> Verification:  # noqa: FBT001
+    """What the checks say together; `command_passed` is the last verifying command, None for none.
+
+    A command that passed outweighs a file we can't parse: it may be of a newer Python than ours, or a fixture
+    that is meant to be broken. It does not outweigh a file that is not there.
+    """
+    if command_passed is False:
+        return "failed"
+    bad = {fact.state for fact in facts if not fact.good}
+    if bad - ({"broken"} if command_passed else set()):
+        return "failed"
+    return "passed" if command_passed else "none"
+
+
+def _check(workspace: Workspace, path: str, *, to_be_gone: bool) -> Fact:
+    try:
+        status = workspace.status(path)
+        if status is None or to_be_gone:
+            return _presence(path, status, to_be_gone=to_be_gone)
+        if status.kind != "file":
+            return Fact(path=path, state="missing", detail=f"there is a {status.kind}, not a file")
+        if status.size > READ_CAP:
+            return Fact(path=path, state="unread", detail=f"there, {status.size} bytes, not looked into")
+        data = workspace.read_bytes(path)
+    except ToolError as error:
+        return Fact(path=path, state="missing", detail=cut(f"can't be read: {error}", _DETAIL))
+    fact = _look(path, data)
+    return fact.model_copy(update={"content": ""}) if _secret(path) else fact
+
+
+def _secret(path: str) -> bool:
+    """Whether a file is one that holds secrets, by its name. What leads to one can't be read at all."""
+    return any(fnmatchcase(name, pattern) for name in folded(path) for pattern in ASKS["keys and secrets"])
+
+
+def _presence(path: str, status: FileStatus | None, *, to_be_gone: bool) -> Fact:
+    if status is None:
+        state = "gone" if to_be_gone else "missing"
+        return Fact(path=path, state=state, detail="removed, as intended" if to_be_gone else "does not exist")
+    return Fact(path=path, state="left", detail="still there, though it was to be removed")
+
+
+def _look(path: str, data: bytes) -> Fact:
+    """What a file's bytes are."""
+    if not data.strip():
+        return Fact(path=path, state="empty", detail="there, empty")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return Fact(path=path, state="unread", detail=f"there, {len(data)} bytes, not UTF-8 text")
+    lines = f"there, {len(text.splitlines())} lines"
+    content = head_and_tail(text.rstrip(), _CONTENT)
+    language, parse = _PARSERS.get(PurePosixPath(path).suffix.lower(), ("", None))
+    if parse is None:
+        return Fact(path=path, state="readable", detail=lines, content=content)
+    try:
+        told = parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        detail = cut(f"{lines}, does not parse as {language}: {_reason(error)}", _DETAIL)
+        return Fact(path=path, state="broken", detail=detail, content=content)
+    return Fact(path=path, state="parses", detail=f"{lines}, parses as {language}{told}", content=content)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, SyntaxError):
+        return f"line {error.lineno}: {error.msg}"
+    return " ".join(str(error).split()) or "it is nested too deeply"
+
+
+def _parse_python(text: str) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a doubtful escape is no reason to speak to the user here
+        tree = ast.parse(text)
+    names = defined_names(tree)
+    return cut(f"; defines {', '.join(names)}", _DETAIL) if names else ""
+
+
+def _parse_json(text: str) -> str:
+    try:
+        json.loads(text)
+    except ValueError:
+        json.loads(without_comments(text))
+        return " with comments"
+    return ""
+
+
+def _parse_toml(text: str) -> str:
+    tomllib.loads(text)
+    return ""
+
+
+_PARSERS: dict[str, tuple[str, Callable[[str], str] | None]] = {
+    ".py": ("Python", _parse_python),
+    ".pyi": ("Python", _parse_python),
+    ".json": ("JSON", _parse_json),
+    ".ipynb": ("JSON", _parse_json),
+    ".toml": ("TOML", _parse_toml),
+}

@@ -1,0 +1,72 @@
+"""What the pacemaker writes into the log: at the start, while it runs, at the end (SPEC I8).
+
+The log is for those who look into how a request went, so it is English and has numbers; users read `reasons`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from duckflow.domain.consultation import ConsultationKind
+from duckflow.domain.pace import LoopLimit
+from duckflow.domain.state import RequestOutcome
+from duckflow.domain.vitals import VitalName, Vitals
+from duckflow.pacemaker.reasons import complexity_word
+from duckflow.pacemaker.repetition import Sign
+from duckflow.pacemaker.rules import Consult, Extend, Go, Halt, Move, Replan
+
+
+def log_start(limit: LoopLimit) -> tuple[str, ...]:
+    """The limit of a request, and what it was made of."""
+    profile = limit.profile or "unknown"
+    if limit.fallback is not None:
+        return (f"limit {limit.limit} for {profile}, as configured: {limit.fallback}",)
+    vitals = limit.vitals
+    return (
+        f"limit {limit.limit} for {profile} (base {limit.base})",
+        f"vitals mood={vitals.mood:.2f} focus={vitals.focus:.2f} stamina={vitals.stamina:.2f}",
+        f"complexity {limit.complexity:.2f} ({complexity_word(limit.complexity)})",
+    )
+
+
+def log_loop(loop: int, signs: Sequence[Sign], before: Vitals, after: Vitals, move: Move) -> tuple[str, ...]:
+    """What was detected in a loop, which vital changed, and what was decided."""
+    detected = (f"loop {loop}: {', '.join(signs)}",) if signs else ()
+    decided = () if isinstance(move, Go) else (f"loop {loop}: {_told(move)}",)
+    return (*detected, *(f"loop {loop}: {change}" for change in _changes(before, after)), *decided)
+
+
+def log_end(
+    used: int, limit: int, asked: Sequence[ConsultationKind], outcome: RequestOutcome
+) -> tuple[str, ...]:
+    """How many loops it took, how often the user was asked, and how it ended."""
+    kinds = ", ".join(f"{kind} {count}" for kind, count in Counter(asked).items())
+    return (
+        f"used {used}/{limit} loops",
+        f"interventions: {len(asked)} ({kinds})" if asked else "interventions: 0",
+        f"outcome: {outcome}",
+    )
+
+
+def _changes(before: Vitals, after: Vitals) -> Iterable[str]:
+    pairs: dict[VitalName, tuple[float, float]] = {
+        "mood": (before.mood, after.mood),
+        "focus": (before.focus, after.focus),
+        "stamina": (before.stamina, after.stamina),
+    }
+    for name, (old, new) in pairs.items():
+        if old != new:
+            yield f"{name} {'rose' if new > old else 'fell'} ({old:.2f} to {new:.2f})"
+
+
+def _told(move: Move) -> str:
+    match move:
+        case Go():
+            return "go on"
+        case Extend(limit=limit):
+            return f"limit extended to {limit}"
+        case Replan():
+            return f"plan anew ({move.cause})"
+        case Consult(kind=kind, cause=cause):
+            return f"consult the user: {kind} ({cause})"
+        case Halt(kind=kind, cause=cause):
+            return f"halt: {kind} ({cause})"

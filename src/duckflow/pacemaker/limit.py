@@ -1,0 +1,88 @@
+"""How many loops a request may take before the user is asked (SPEC I2, I4, I7)."""
+
+from duckflow.config.pacing import LimitFactors, PacemakerSettings
+from duckflow.domain.decision import TaskProfile
+from duckflow.domain.pace import Adjustment, LoopLimit
+from duckflow.domain.vitals import Vitals
+from duckflow.pacemaker.profiles import PROFILES, loops_by_profile
+
+LAST_RESORT = 15
+"""The limit where there is not even a configuration."""
+
+EXACT = 9
+"""Decimals that count, so that 0.7 − 0.4 is not below 0.3 and 18 × 1.2 × 1.25 is 27."""
+
+
+def compute_limit(
+    profile: TaskProfile | None,
+    vitals: Vitals | None,
+    complexity: float,
+    table: PacemakerSettings | None,
+    used: int = 0,
+) -> LoopLimit:
+    """The limit and what led to it. Whatever goes wrong, there is one: the configured maximum, else 15."""
+    known = profile if profile in PROFILES else None
+    try:
+        if vitals is None or table is None:
+            raise ValueError("there are no vitals" if table else "there is no table")  # noqa: TRY301
+        return _compute(known, vitals, complexity, table, used)
+    except Exception as exc:  # noqa: BLE001 - SPEC I4: no fault in here may leave the work without a limit
+        most = table.dynamic_limits.max_loops if table else LAST_RESORT
+        return LoopLimit(limit=max(most, used), profile=known, used=used, maximum=most, fallback=repr(exc))
+
+
+def extend(limit: int, used: int, progressed: bool, maximum: int) -> int | None:  # noqa: FBT001
+    """A limit that is reached, longer by half where the last three loops got on; None where it stays."""
+    if used < limit or not progressed or limit >= maximum:
+        return None
+    return min(max(limit * 3 // 2, limit + 1), maximum)
+
+
+def score_of(vitals: Vitals, factors: LimitFactors) -> float:
+    """All three vitals in one number."""
+    weighed = (
+        vitals.mood * factors.mood_weight
+        + vitals.focus * factors.focus_weight
+        + vitals.stamina * factors.stamina_weight
+    )
+    return round(weighed, EXACT)
+
+
+def _compute(
+    profile: TaskProfile | None, vitals: Vitals, complexity: float, table: PacemakerSettings, used: int
+) -> LoopLimit:
+    base = loops_by_profile(table.base_loops)[profile]
+    score = score_of(vitals, table.factors)
+    by_vitals = _vitals_factor(score, table.factors)
+    by_complexity = round(1.0 + table.factors.complexity_weight * complexity, EXACT)
+    product = round(base * by_vitals * by_complexity, EXACT)
+    least, most = table.dynamic_limits.min_loops, table.dynamic_limits.max_loops
+    return LoopLimit(
+        limit=max(min(max(int(product), least), most), used),
+        profile=profile,
+        base=base,
+        vitals=vitals,
+        vitals_score=score,
+        vitals_factor=by_vitals,
+        complexity=complexity,
+        complexity_factor=by_complexity,
+        product=product,
+        minimum=min(least, most),
+        maximum=most,
+        used=used,
+        adjustments=_adjustments(by_vitals, by_complexity),
+    )
+
+
+def _vitals_factor(score: float, factors: LimitFactors) -> float:
+    if score < factors.low_score:
+        return factors.low_factor
+    return factors.high_factor if score > factors.high_score else 1.0
+
+
+def _adjustments(by_vitals: float, by_complexity: float) -> tuple[Adjustment, ...]:
+    found = (
+        Adjustment(source="vitals", percent=round((by_vitals - 1) * 100)),
+        Adjustment(source="complexity", percent=round((by_complexity - 1) * 100)),
+    )
+    return tuple(one for one in found if one.percent)

@@ -1,0 +1,141 @@
+"""From the events of one loop to its trace: what it did and whether that got the work on."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from duckflow.domain.decision import Action, StateDelta
+from duckflow.domain.events import (
+    ActionFinished,
+    ActionStarted,
+    ConsultationAnswered,
+    DecisionMade,
+    Event,
+    TaskFinished,
+    Transition,
+    UserMessage,
+)
+from duckflow.domain.pace import TRACES_KEPT, Act, LoopTrace, call_of, digest_of
+from duckflow.domain.vitals import FocusEvent
+
+RECENT = 3
+"""Within how many loops progress counts as lately."""
+
+_UNSEEN = 100
+
+# What differs from run to run although the result is the same: times, addresses, ids, temporary files.
+_PASSING = re.compile(
+    r"""(?x)
+    \d{4}-\d\d-\d\d(?:[T\ ]\d\d:\d\d(?::\d\d(?:[.,]\d++)?)?Z?)?
+    | (?<!\d)\d\d?:\d\d:\d\d(?:[.,]\d++)?
+    | (?<![\d.,])\d++(?:[.,]\d++)?\s?(?:[nuµμm]?s|secs?|seconds?|秒)(?![A-Za-z])
+    | \b0x[0-9a-fA-F]++
+    | \b(?:plan|step|task|list)_[0-9a-f]{8}\b
+    | \[e\d++\]
+    | (?:/private)?/(?:tmp|var/folders)/[^\s'":,)]++
+    """
+)
+
+
+def trace_loop(history: Sequence[LoopTrace], events: Sequence[Event], *, rose: bool = False) -> LoopTrace:
+    """The trace of a loop from all events since the loop before ended, those before its decision included.
+
+    `history` are the traces of the same request, oldest first; `rose` says that a requirement is better met.
+    """
+    place = max((at for at, event in enumerate(events) if isinstance(event, DecisionMade)), default=0)
+    before, own = events[:place], events[place:]
+    decision = next((event.decision for event in own if isinstance(event, DecisionMade)), None)
+    delta = decision.state_delta if decision else StateDelta()
+    acts = tuple(_acts(own))
+    unseen = set(history[-1].unseen if history else ())
+    looked = _shown(before)
+    gains = tuple(_gains(history, acts, events))
+    return LoopTrace(
+        calls=tuple(map(call_of, decision.actions if decision else _started(own))),
+        acts=acts,
+        fresh=any(isinstance(event, UserMessage | ConsultationAnswered) for event in before),
+        disturbed=bool(looked - unseen) or any(map(_background, events)),
+        unseen=tuple(sorted((unseen - looked - _shown(own)) | _changed(own)))[:_UNSEEN],
+        idle=decision is not None and decision.next_step == "continue" and not decision.actions,
+        stepped=any(isinstance(event, Transition) and event.by == "model" for event in own),
+        noted=tuple(_notes(delta)),
+        plan=delta.plan_brief or (),
+        gains=gains,
+        progressed=bool(gains) or rose,
+    )
+
+
+def remember(history: Sequence[LoopTrace], trace: LoopTrace) -> tuple[LoopTrace, ...]:
+    """The traces with one more, as many as are kept."""
+    return (*history, trace)[-TRACES_KEPT:]
+
+
+def progressed_lately(history: Sequence[LoopTrace]) -> bool:
+    """Whether one of the last three loops got on (SPEC I7)."""
+    return any(trace.progressed for trace in history[-RECENT:])
+
+
+def steady(text: str) -> str:
+    """A result without what differs from run to run."""
+    return _PASSING.sub("·", text).strip()
+
+
+def _started(own: Sequence[Event]) -> Iterable[Action]:
+    return (event.action for event in own if isinstance(event, ActionStarted) and event.task_id is None)
+
+
+def _notes(delta: StateDelta) -> Iterable[str]:
+    noted = {"goal": delta.goal, "constraints": delta.constraints, "open_questions": delta.open_questions}
+    return (digest_of(f"{name} {value}") for name, value in noted.items() if value)
+
+
+def _acts(own: Sequence[Event]) -> Iterable[Act]:
+    started = {event.action_id: event.action for event in own if isinstance(event, ActionStarted)}
+    for event in own:
+        if isinstance(event, ActionFinished) and event.task_id is None:
+            action = started.get(event.action_id) or Action(operation=event.operation)
+            yield Act(
+                call=call_of(action),
+                operation=event.operation,
+                target=event.path or event.operation,
+                result=_result(event),
+                failed=event.outcome != "ok",
+                changed=bool(event.changed),
+                on_file=event.path is not None,
+            )
+
+
+def _result(event: ActionFinished) -> str:
+    """What came back. Of a changed file only that it was changed: how many lines differ depends on before."""
+    if event.changed and event.path is not None:
+        return digest_of(f"{event.outcome} changed")
+    return digest_of(f"{event.outcome} {event.digest or steady(event.text)}")
+
+
+def _shown(events: Sequence[Event]) -> set[str]:
+    """Files whose present content was looked at."""
+    return {
+        event.path for event in events if isinstance(event, ActionFinished) and event.path and event.digest
+    }
+
+
+def _changed(own: Sequence[Event]) -> set[str]:
+    return {path for event in own if isinstance(event, ActionFinished) for path in event.changed}
+
+
+def _background(event: Event) -> bool:
+    return isinstance(event, ActionFinished | TaskFinished) and event.task_id is not None
+
+
+def _gains(
+    history: Sequence[LoopTrace], acts: Sequence[Act], events: Sequence[Event]
+) -> Iterable[FocusEvent]:
+    if any(isinstance(event, TaskFinished) and event.status == "completed" for event in events):
+        yield "task_finished"
+    earlier = [act for trace in history for act in trace.acts]
+    rewritten = {act.call for act in earlier if act.changed}
+    if any(act.changed and act.call not in rewritten for act in acts):
+        yield "new_content"
+    known = {(act.call, act.result) for act in earlier}
+    found = (act for act in acts if not act.failed and not act.changed)
+    if any((act.call, act.result) not in known and act.call not in rewritten for act in found):
+        yield "new_evidence"

@@ -1,0 +1,57 @@
+"""What was seen, as a prompt shows it: by its id, the checks before all, and as much as there is room for."""
+
+import re
+from collections.abc import Sequence
+
+from duckflow.domain.objective import Evidence
+from duckflow.domain.state import AgentState
+from duckflow.domain.text import head_and_tail
+from duckflow.prompts.tokens import estimate_tokens
+
+_ID_AT_START = re.compile(r"^(\s*)\[(e\d+|reply)\]", re.MULTILINE)
+_LEAST = 40
+"""Tokens below which a part of something is not worth showing."""
+
+
+def evidence_in(state: AgentState) -> tuple[Evidence, ...]:
+    """All that was found in a session and is still in its transcript, oldest first."""
+    return tuple(
+        Evidence(
+            evidence_id=entry.evidence_id,
+            text=entry.text.removeprefix(f"[{entry.evidence_id}] "),
+            current=not entry.stale,
+        )
+        for entry in state.transcript
+        if entry.evidence_id
+    )
+
+
+def show_evidence(evidence: Sequence[Evidence], budget: int) -> str:
+    """The checks and the newest of the rest, as far as `budget` tokens go, oldest first."""
+    current = [one for one in evidence if one.current]
+    newest_first = current[::-1]
+    shown: dict[str, str] = {}
+    for one in sorted(newest_first, key=lambda one: one.kind != "check"):
+        text = _within(f"[{one.evidence_id}] {harmless(one.text)}", budget)
+        if text:
+            shown[one.evidence_id] = text
+            budget -= estimate_tokens(text)
+    if not shown:
+        return "Evidence: none"
+    texts = [shown[one.evidence_id] for one in current if one.evidence_id in shown]
+    left = [one.evidence_id for one in current if one.evidence_id not in shown]
+    more = [f"Left out, too long: {', '.join(left)}"] if left else []
+    return "\n\n".join(["Evidence, oldest first", *texts, *more])
+
+
+def harmless(text: str) -> str:
+    """The text with nothing in it that looks like the beginning of another piece of evidence."""
+    return _ID_AT_START.sub(r"\1(\2)", text)
+
+
+def _within(text: str, budget: int) -> str:
+    """The text, its two ends where it is too long, nothing where even that would say nothing."""
+    tokens = estimate_tokens(text)
+    if tokens <= budget:
+        return text
+    return head_and_tail(text, len(text) * budget // tokens) if budget >= _LEAST else ""

@@ -1,0 +1,80 @@
+"""What is lacking after a verdict that did not satisfy (SPEC J4)."""
+
+from collections.abc import Iterable
+
+from duckflow.domain.errors import ProviderError
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import Usage
+from duckflow.domain.objective import EvaluationCase, Priority, SatisfactionEvaluation
+from duckflow.domain.ports import ModelClient
+from duckflow.domain.text import cut
+from duckflow.llm.answers import ask
+from duckflow.prompts.evaluation import missing_request
+from duckflow.services.schemas import schema_of
+
+MOST_MISSING, MOST_LINES = 8, 5
+
+_LINE = 300
+
+
+class MissingItem(Frozen):
+    """One thing that is lacking."""
+
+    what: str
+    priority: Priority = 1
+
+
+class MissingInfoAnalysis(Frozen):
+    """What is lacking, what was found to hold, and what else could be tried."""
+
+    missing: tuple[MissingItem, ...] = ()
+    constraints: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
+
+
+async def extract_missing_information(
+    client: ModelClient, case: EvaluationCase, evaluation: SatisfactionEvaluation
+) -> tuple[MissingInfoAnalysis, Usage]:
+    """What is lacking, for the fast tier; from the verdict alone where no model can tell."""
+    asked = missing_request(client.traits, case, evaluation).model_copy(
+        update={"answer_schema": schema_of(MissingInfoAnalysis)}
+    )
+    try:
+        answer = await ask(client, asked, MissingInfoAnalysis, lambda _: None)
+    except ProviderError as error:
+        return plain_missing(evaluation), error.usage or Usage()
+    found = _tidy(answer.value)
+    return (found if found.missing else _with(found, plain_missing(evaluation))), answer.usage
+
+
+def plain_missing(evaluation: SatisfactionEvaluation) -> MissingInfoAnalysis:
+    """What the verdict itself says is lacking."""
+    aspects = [MissingItem(what=text) for text in evaluation.missing_aspects]
+    unmet = [
+        MissingItem(what=one.requirement, priority=one.priority)
+        for one in evaluation.requirement_scores
+        if one.score < 1 and not aspects
+    ]
+    return _tidy(MissingInfoAnalysis(missing=(*aspects, *unmet)))
+
+
+def _with(found: MissingInfoAnalysis, plain: MissingInfoAnalysis) -> MissingInfoAnalysis:
+    return found.model_copy(update={"missing": plain.missing})
+
+
+def _tidy(found: MissingInfoAnalysis) -> MissingInfoAnalysis:
+    """Most important first, in a line each, and not too many."""
+    missing = [one.model_copy(update={"what": _line(one.what)}) for one in found.missing if one.what.strip()]
+    return MissingInfoAnalysis(
+        missing=tuple(sorted(missing, key=lambda one: one.priority)[:MOST_MISSING]),
+        constraints=_lines(found.constraints),
+        alternatives=_lines(found.alternatives),
+    )
+
+
+def _lines(texts: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_line(text) for text in texts if text.strip()))[:MOST_LINES]
+
+
+def _line(text: str) -> str:
+    return cut(" ".join(text.split()), _LINE)

@@ -1,0 +1,55 @@
+"""How far a request is met, as an evaluator sees it from the evidence; the program does the sum (SPEC J2)."""
+
+from pydantic import Field, field_validator
+
+from duckflow.domain.errors import BadAnswer
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import Usage
+from duckflow.domain.objective import EvaluationCase, Share
+from duckflow.domain.ports import ModelClient
+from duckflow.llm.answers import ask
+from duckflow.prompts.evaluation import satisfaction_request
+from duckflow.services.schemas import schema_of
+
+
+class ScoreDraft(Frozen):
+    """The score of one requirement as an evaluator writes it."""
+
+    requirement: str
+    score: Share
+    evidence: tuple[str, ...] = ()
+
+    @field_validator("requirement", mode="before")
+    @classmethod
+    def _by_number(cls, value: object) -> object:
+        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+    @field_validator("evidence", mode="before")
+    @classmethod
+    def _one_or_none(cls, value: object) -> object:
+        if value is None:
+            return ()
+        return (value,) if isinstance(value, str) else value
+
+
+class VerdictDraft(Frozen):
+    """A verdict as an evaluator writes it; its shape is that of SatisfactionEvaluation in the prompts."""
+
+    requirement_scores: tuple[ScoreDraft, ...] = Field(max_length=100)
+    missing_aspects: tuple[str, ...] = ()
+    quality_assessment: str = ""
+    completion_recommendation: bool = False
+
+
+async def evaluate_task_satisfaction(
+    client: ModelClient, case: EvaluationCase
+) -> tuple[VerdictDraft | None, Usage]:
+    """What the evaluator tier finds, None where its verdict can't be read. Raises other ProviderErrors."""
+    asked = satisfaction_request(client.traits, case)
+    if asked.answer_schema is None:
+        asked = asked.model_copy(update={"answer_schema": schema_of(VerdictDraft)})
+    try:
+        answer = await ask(client, asked, VerdictDraft, lambda _: None)
+    except BadAnswer as error:
+        return None, error.usage or Usage()
+    return answer.value, answer.usage

@@ -1,0 +1,30 @@
+"""The example lines on the page about events are events."""
+
+import json
+import re
+
+import pytest
+from pydantic import TypeAdapter
+
+from duckflow.domain.events import Event, Recorded
+from duckflow.i18n.catalogue import text
+from source_tree import ROOT
+
+PAGE = (ROOT / "docs" / "headless.md").read_text("utf-8")
+EXAMPLES = [
+    line for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()
+]
+
+
+@pytest.mark.parametrize("line", EXAMPLES, ids=lambda line: json.loads(line)["type"])
+def test_every_example_is_an_event_as_the_program_prints_it(line: str):
+    """M3, N."""
+    body = json.loads(line)
+    place = {name: body.pop(name) for name in ("seq", "at")}
+    if body["type"] == "decision":
+        body["exchange"] = []
+    message = body.pop("message", None)
+    event = TypeAdapter(Event).validate_python(body)
+    assert Recorded.model_validate({**place, "event": event}).seq
+    if message is not None:
+        assert message == text(body["key"], **body["values"])

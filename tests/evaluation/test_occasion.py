@@ -1,0 +1,31 @@
+"""Which requests are evaluated at all (SPEC J1)."""
+
+from typing import get_args
+
+import pytest
+
+from duckflow.domain.decision import TaskProfile
+from duckflow.evaluation.occasion import needs_evaluation
+
+PROFILES = get_args(TaskProfile)
+
+
+@pytest.mark.parametrize("profile", [*PROFILES, None])
+@pytest.mark.parametrize(("changed", "ran"), [(True, False), (False, True), (True, True)])
+def test_what_changed_or_ran_something_is_evaluated_whatever_its_profile_J1(profile, changed, ran):
+    assert needs_evaluation(profile, changed_anything=changed, ran_anything=ran)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_talk_that_did_nothing_is_not_J1(profile):
+    talk = profile in ("general_chat", "simple_question")
+    for looked in (False, True):
+        wanted = needs_evaluation(
+            profile, changed_anything=False, ran_anything=False, looked_at_anything=looked
+        )
+        assert wanted is not talk
+
+
+def test_without_a_profile_a_bare_reply_is_talk_and_a_looked_up_one_is_not_J1():
+    assert not needs_evaluation(None, changed_anything=False, ran_anything=False)
+    assert needs_evaluation(None, changed_anything=False, ran_anything=False, looked_at_anything=True)

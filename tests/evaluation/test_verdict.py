@@ -1,0 +1,231 @@
+"""The program computes the whole from the parts (SPEC J3)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duckflow.domain.objective import EvaluationRules, RequirementItem
+from duckflow.evaluation.verdict import compute_verdict
+from duckflow.services.satisfaction import VerdictDraft
+from fakes.cases import case, scored, seen, verdict
+
+
+def judged(made, *scores, **fields):
+    return compute_verdict(made, VerdictDraft.model_validate_json(verdict(*scores, **fields)))
+
+
+@pytest.mark.parametrize(
+    ("priorities", "scores", "overall"),
+    [
+        ((1,), (1.0,), 1.0),
+        ((3,), (0.5,), 0.5),
+        ((1, 2), (1.0, 0.0), 0.6),
+        ((1, 2), (0.0, 1.0), 0.4),
+        ((1, 3), (1.0, 0.0), 0.75),
+        ((2, 3), (1.0, 0.0), 0.666667),
+        ((1, 2, 3), (1.0, 1.0, 0.0), 0.833333),
+        ((1, 2, 3), (0.0, 1.0, 1.0), 0.5),
+        ((1, 1, 3), (1.0, 0.5, 1.0), 0.785714),
+        ((1, 1, 1), (0.8, 0.8, 0.8), 0.8),
+        ((1, 2, 3), (0.8, 0.8, 0.8), 0.8),
+    ],
+)
+def test_priorities_weigh_three_two_and_one_J3(priorities, scores, overall):
+    parts = [scored(f"part {place}", score, "e1") for place, score in enumerate(scores, start=1)]
+    found = judged(case(*priorities), *parts)
+    assert found.overall_score == overall
+    assert found.done == (overall >= 0.8)
+    assert found.caps == ()
+
+
+@pytest.mark.parametrize(
+    ("evidence", "score", "cap"),
+    [
+        (["e1"], 1.0, None),
+        (["e9", "e2"], 1.0, None),
+        (["[E2]"], 1.0, None),
+        (["e1, e2"], 1.0, None),
+        (["e1: created a.py"], 1.0, None),
+        ([], 0.5, "no_evidence"),
+        (["e3"], 0.5, "no_evidence"),
+        (["e1.txt"], 0.5, "no_evidence"),
+        (["reply"], 0.5, "no_evidence"),
+        (["I saw it"], 0.5, "no_evidence"),
+    ],
+)
+def test_a_score_without_evidence_that_exists_counts_half_at_most_J3(evidence, score, cap):
+    found = judged(case(), scored("part 1", 1.0, *evidence))
+    (part,) = found.requirement_scores
+    assert (part.score, part.cap, part.claimed) == (score, cap, 1.0)
+    assert found.overall_score == score
+    assert found.caps == ((cap,) if cap else ())
+    assert set(part.evidence) <= {"e1", "e2"}
+
+
+def test_a_low_score_needs_no_proof_J3():
+    (part,) = judged(case(), scored("part 1", 0.3)).requirement_scores
+    assert (part.score, part.cap) == (0.3, None)
+
+
+def test_what_the_evaluator_forgot_scores_nothing_J3():
+    found = judged(case(1, 1), scored("part 1", 1.0, "e1"))
+    assert [part.score for part in found.requirement_scores] == [1.0, 0.0]
+    assert found.requirement_scores[1].cap == "forgotten"
+    assert (found.overall_score, found.done, found.caps) == (0.5, False, ("forgotten",))
+
+
+def test_an_unreadable_verdict_is_never_done_J3():
+    found = compute_verdict(case(1, 2), None)
+    assert (found.overall_score, found.done, found.caps) == (0.0, False, ("unreadable",))
+    assert [part.cap for part in found.requirement_scores] == ["unreadable"] * 2
+
+
+def test_nothing_wanted_is_nothing_met():
+    found = judged(case(requirements=()), scored("part 1", 1.0, "e1"))
+    assert (found.overall_score, found.done, found.caps) == (0.0, False, ("no_requirements",))
+
+
+def test_a_failing_verification_keeps_the_whole_below_the_mark_J3():
+    found = judged(case(verification="failed"), scored("part 1", 1.0, "e1"))
+    assert (found.overall_score, found.done, found.caps) == (0.79, False, ("failing_verification",))
+    assert found.requirement_scores[0].score == 1.0
+    assert judged(case(verification="failed"), scored("part 1", 0.4, "e1")).overall_score == 0.4
+    assert judged(case(verification="passed"), scored("part 1", 1.0, "e1")).done
+
+
+@pytest.mark.parametrize(
+    ("said", "place"),
+    [
+        ("write the parser", 0),
+        ("Write the parser.", 0),
+        ("1. write the parser (priority 1)", 0),
+        ("1", 0),
+        ("#2", 1),
+        ("2)", 1),
+        ("2. tests", 1),
+        ("2. write the parser", 0),
+        ("write the tests for the parsers", 1),
+        ("3.5 files exist", 2),
+        ("7", None),
+        ("0", None),
+        ("the moon is round", None),
+        ("", None),
+    ],
+)
+def test_a_score_is_for_the_requirement_it_names_by_words_or_by_number(said, place):
+    texts = ("write the parser", "write the tests for the parser", "3.5 files exist")
+    items = tuple(RequirementItem(requirement=text) for text in texts)
+    found = judged(case(requirements=items), scored(said, 1.0, "e1"))
+    met = [at for at, part in enumerate(found.requirement_scores) if part.score]
+    assert met == ([] if place is None else [place])
+
+
+def test_an_evaluator_who_contradicts_himself_is_taken_at_the_lower_word():
+    found = judged(case(), scored("part 1", 1.0, "e1"), scored("1", 0.2, "e1"))
+    assert found.overall_score == 0.2
+
+
+def test_praise_for_something_else_is_never_done_J3():
+    found = judged(case(1, 1), scored("everything", 1.0, "e1"), scored("all of it", 1.0, "e2"))
+    assert (found.overall_score, found.done) == (0.0, False)
+
+
+INFORMATION = {"information": True, "reply": "It parses dates.", "request": "What does a.py do?"}
+
+
+def test_a_reply_with_sources_is_judged_by_them_J2():
+    assert judged(case(**INFORMATION), scored(1, 0.9, "e1")).done
+    assert not judged(case(**INFORMATION), scored(1, 0.9, "reply")).done
+
+
+def test_a_reply_without_any_source_stands_for_itself_J2():
+    assert judged(case(**INFORMATION, evidence=()), scored(1, 0.9, "reply")).done
+    assert not judged(case(evidence=()), scored(1, 0.9, "reply")).done
+
+
+def test_having_read_a_file_is_no_answer_J2():
+    found = judged(case(**{**INFORMATION, "reply": " "}), scored(1, 1.0, "e1"))
+    assert (found.overall_score, found.done, found.caps) == (0.79, False, ("no_reply",))
+
+
+def test_what_the_evaluator_says_beside_the_scores_is_kept_in_bounds_J2():
+    found = judged(
+        case(),
+        scored(1, 0.9, "e1"),
+        missing_aspects=["no\ntests", "no\ntests", " ", *(f"thing {n}" for n in range(20))],
+        quality_assessment="word " * 1000,
+        completion_recommendation=False,
+    )
+    assert found.missing_aspects[:2] == ("no tests", "thing 0")
+    assert len(found.missing_aspects) == 8
+    assert len(found.quality_assessment) == 1000
+    assert (found.done, found.completion_recommendation, found.by) == (True, False, "model")
+
+
+def test_the_numbers_can_be_others():
+    rules = EvaluationRules(done_at=0.9, unproven_at_most=0.2, weights=(1, 1, 1))
+    draft = VerdictDraft.model_validate_json(verdict(scored(1, 1.0), scored(2, 0.8, "e1")))
+    found = compute_verdict(case(1, 3), draft, rules)
+    assert found.overall_score == 0.5
+    failing = compute_verdict(case(verification="failed"), VerdictDraft.model_validate_json(
+        verdict(scored(1, 1.0, "e1"))), rules)  # fmt: skip
+    assert (failing.overall_score, failing.done) == (0.89, False)
+
+
+IDS = st.sampled_from(["e1", "e2", "e3", "reply", "", "nonsense"])
+SCORES = st.lists(
+    st.tuples(
+        st.sampled_from(["1", "2", "3", "4", "part 2", "nothing", "1. part 1"]),
+        st.floats(0, 1),
+        st.lists(IDS, max_size=3),
+    ),
+    max_size=6,
+)
+PRIORITIES = st.lists(st.sampled_from([1, 2, 3]), min_size=1, max_size=3)
+
+
+def drafted(said):
+    return VerdictDraft.model_validate(
+        {"requirement_scores": [scored(name, score, *ids) for name, score, ids in said]}
+    )
+
+
+@given(PRIORITIES, SCORES, st.sampled_from(["passed", "failed", "none"]), st.booleans())
+def test_the_whole_lies_between_its_parts_and_never_above_what_was_claimed(
+    priorities, said, verification, information
+):
+    made = case(*priorities, verification=verification, information=information)
+    found = compute_verdict(made, drafted(said))
+    parts = [part.score for part in found.requirement_scores]
+    assert len(parts) == len(priorities)
+    assert 0 <= found.overall_score <= max(parts) + 1e-6
+    assert found.done == (found.overall_score >= 0.8)
+    assert all(part.score <= (part.claimed or 0) for part in found.requirement_scores)
+    assert verification != "failed" or found.overall_score < 0.8
+    assert all(part.score <= 0.5 or part.evidence for part in found.requirement_scores)
+
+
+@given(PRIORITIES, SCORES, st.integers(0, 5), st.sampled_from(["e1", "e2", "e3", "reply"]))
+def test_citing_more_evidence_never_lowers_a_score(priorities, said, which, more):
+    fuller = [
+        (name, score, [*ids, more] if at == which else ids) for at, (name, score, ids) in enumerate(said)
+    ]
+    before, after = (compute_verdict(case(*priorities), drafted(one)) for one in (said, fuller))
+    assert after.overall_score >= before.overall_score
+
+
+@given(PRIORITIES, SCORES)
+def test_finding_more_never_lowers_a_score(priorities, said):
+    before = compute_verdict(case(*priorities), drafted(said))
+    after = compute_verdict(case(*priorities, evidence=seen("e1", "e2", "e3")), drafted(said))
+    assert after.overall_score >= before.overall_score
+
+
+@given(PRIORITIES, SCORES, st.integers(0, 5), st.floats(0, 1))
+def test_a_higher_score_never_lowers_the_whole(priorities, said, which, higher):
+    raised = [
+        (name, max(score, higher) if at == which else score, ids)
+        for at, (name, score, ids) in enumerate(said)
+    ]
+    before, after = (compute_verdict(case(*priorities), drafted(one)) for one in (said, raised))
+    assert after.overall_score >= before.overall_score

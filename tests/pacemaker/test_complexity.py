@@ -1,0 +1,50 @@
+"""I3: how complex the work is, from what can be counted."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duckflow.config.pacing import ComplexityScale
+from duckflow.pacemaker.complexity import Counted, measure
+
+SCALE = ComplexityScale()
+
+counts = st.integers(0, 50)
+
+
+@pytest.mark.parametrize(
+    ("files", "messages", "errors", "actions", "complexity"),
+    [
+        (0, 0, 0, 0, 0.3),
+        (8, 0, 0, 0, 1 / 3),
+        (4, 0, 0, 0, 1 / 6),
+        (0, 15, 0, 0, 1 / 3),
+        (0, 3, 0, 0, 1 / 15),
+        (0, 0, 0, 10, 0.0),
+        (0, 0, 1, 10, 0.1),
+        (0, 0, 1, 3, 1 / 3),
+        (0, 0, 3, 3, 1 / 3),
+        (8, 15, 5, 5, 1.0),
+        (80, 150, 50, 50, 1.0),
+        (4, 6, 1, 5, (0.5 + 0.4 + 0.6) / 3),
+        (0, 1, 9, 0, 1 / 45),
+    ],
+)
+def test_I3_it_is_the_mean_of_files_messages_and_errors(files, messages, errors, actions, complexity):
+    counted = Counted(files=files, messages=messages, errors=errors, actions=actions)
+    assert measure(counted, SCALE) == pytest.approx(complexity)
+
+
+@given(st.builds(Counted, files=counts, messages=counts, errors=counts, actions=counts))
+def test_I3_it_is_never_outside_its_bounds(counted):
+    assert 0 <= measure(counted, SCALE) <= 1
+
+
+@given(
+    st.builds(Counted, files=counts, messages=counts, errors=counts, actions=st.integers(1, 50)),
+    st.sampled_from(["files", "messages", "errors"]),
+    counts,
+)
+def test_I3_more_of_anything_never_makes_it_simpler(counted, name, more):
+    grown = counted.model_copy(update={name: getattr(counted, name) + more})
+    assert measure(grown, SCALE) >= measure(counted, SCALE)

@@ -1,0 +1,127 @@
+"""F3: what each layer may take, what goes first, and what never goes."""
+
+import pytest
+
+from duckflow.config.settings import PromptSettings
+from duckflow.domain.model import ModelTraits
+from duckflow.domain.state import AgentState, Items
+from duckflow.i18n.catalogue import set_language, text
+from duckflow.prompts.budget import DROP_ORDER, PromptFrame, RulesTooLong, check_rules
+from duckflow.prompts.decision import DecisionPrompt
+from duckflow.prompts.sections import Prompt
+from duckflow.prompts.tokens import TokenCounter, estimate_tokens
+from fakes.prompt_states import answered, asked, found, looks
+
+SUMMARIES = tuple(f"{number}番目の依頼です。" + "要約" * 45 for number in range(5))
+FULL = Items(
+    goal="目" * 200,
+    why_now="今" * 200,
+    constraints=("制" * 100,) * 2,
+    plan_brief=("計" * 100,) * 3,
+    open_questions=("問" * 100,) * 2,
+)
+
+
+async def assemble(state: AgentState, window: int = 32_768, rules: str = "", **budgets: float) -> Prompt:
+    frame = PromptFrame(rules=rules, budgets=PromptSettings.model_validate(budgets))
+    return await DecisionPrompt(ModelTraits(name="any", window=window), (), frame, TokenCounter()).assemble(
+        state
+    )
+
+
+def whole(prompt: Prompt) -> str:
+    return "\n\n".join(message.text for message in prompt.request.messages)
+
+
+def test_F3_the_order_of_going_is_data():
+    assert DROP_ORDER == ("summaries", "open_questions", "plan_brief")
+
+
+async def test_F3_layers_keep_to_their_budgets():
+    state = asked("日本語でお願いします", summaries=SUMMARIES, items=FULL, pattern="base_main_specialized")
+    tokens = (await assemble(state)).tokens
+    assert tokens["base"] + tokens["session"] + tokens["summaries"] <= 500
+    assert tokens["main"] <= 1000  # nothing that may go is left in it
+    assert 0 < tokens["specialized"] <= 1200
+
+
+async def test_F3_over_the_base_budget_the_oldest_summaries_go():
+    prompt = await assemble(asked("go", summaries=SUMMARIES))
+    shown = [summary for summary in SUMMARIES if summary in whole(prompt)]
+    assert 0 < len(shown) < 5
+    assert shown == list(SUMMARIES[-len(shown) :])
+    roomy = whole(await assemble(asked("go", summaries=SUMMARIES), base_tokens=2000))
+    assert all(summary in roomy for summary in SUMMARIES)
+
+
+@pytest.mark.parametrize(
+    ("main_tokens", "questions", "plan"), [(2500, True, True), (1400, False, True), (900, False, False)]
+)
+async def test_F3_over_the_main_budget_questions_go_before_the_plan(main_tokens, questions, plan):
+    made = whole(await assemble(asked("go", items=FULL), main_tokens=main_tokens))
+    assert ("Open questions" in made, "Brief plan" in made) == (questions, plan)
+    for line in (FULL.goal, FULL.why_now, *FULL.constraints):
+        assert line in made
+
+
+async def test_a_procedure_that_does_not_fit_is_left_out():
+    state = asked("go", pattern="base_specialized")
+    made = whole(await assemble(state, specialized_tokens=100))
+    assert "Procedure" not in made
+    assert "Step: EXECUTION" in made
+
+
+async def test_F3_evidence_may_take_its_share_of_the_window_and_no_more():
+    state = looks(asked("go"), 1, 60, size=4000)
+    for share in (0.2, 0.5):
+        tokens = (await assemble(state, evidence_share=share)).tokens
+        assert share / 4 <= tokens["evidence"] / 32_768 <= share
+
+
+async def test_F3_over_the_window_evidence_goes_then_summaries_then_questions_then_the_plan():
+    """What the user asked is long and stays; all that may go does, in order, as the window gets smaller."""
+    request = "これを直してください。" * 100
+    state = asked(request, answered("見ます"), found(1, "old find " * 400), answered("次"), found(2, "new"))
+    state = state.model_copy(update={"summaries": SUMMARIES, "items": FULL})
+    marks = ("old find old find", SUMMARIES[-1], "Open questions", "Brief plan")
+    seen: list[tuple[bool, ...]] = []
+    for window in range(12_000, 3000, -100):
+        made = whole(await assemble(state, window=window, base_tokens=2000, main_tokens=2500))
+        assert request in made
+        assert FULL.goal in made
+        kept = tuple(mark in made for mark in marks)
+        if kept not in seen:
+            seen.append(kept)
+    assert seen == [
+        (True, True, True, True),
+        (False, True, True, True),
+        (False, False, True, True),
+        (False, False, False, True),
+        (False, False, False, False),
+    ]
+
+
+@pytest.mark.parametrize("window", [8192, 16_384, 32_768])
+async def test_F3_a_prompt_leaves_room_for_the_answer(window: int):
+    state = asked("go", summaries=SUMMARIES, items=FULL, pattern="base_main_specialized")
+    prompt = await assemble(looks(state, 1, 100, size=3000), window, rules="rule " * 300)
+    assert sum(prompt.tokens.values()) <= window * 3 // 4
+    assert estimate_tokens(whole(prompt)) <= window * 3 // 4 + 50
+    assert prompt.request.max_tokens <= window // 4
+
+
+async def test_L3_rules_are_never_cut_to_make_room():
+    rules = "\n".join(f"rule {number}" for number in range(400))
+    prompt = await assemble(looks(asked("go", items=FULL), 1, 100, size=3000), 8192, rules)
+    assert rules in prompt.request.messages[0].text
+
+
+@pytest.mark.parametrize(("language", "word"), [("en", "quarter"), ("ja", "四分の一")])
+async def test_F3_rules_over_a_quarter_of_the_window_are_told(language, word):
+    counter, traits = TokenCounter(), ModelTraits(name="any", window=8192)
+    await check_rules("1" * 2000, traits, counter)
+    with pytest.raises(RulesTooLong) as caught:
+        await check_rules("1" * 2100, traits, counter)
+    assert caught.value.values == {"tokens": 2101, "window": 8192}
+    set_language(language)
+    assert word in text(caught.value.key, **caught.value.values)

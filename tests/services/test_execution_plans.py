@@ -1,0 +1,124 @@
+"""How an attempt goes about a request, the first and the next (SPEC J4, K1)."""
+
+import json
+
+import pytest
+
+from duckflow.domain.errors import BadAnswer, ProviderError
+from duckflow.domain.model import ModelTraits
+from duckflow.domain.objective import AttemptResult, ContinuationContext
+from duckflow.services.execution_plans import (
+    plain_continuation,
+    plan_continuation_execution,
+    plan_initial_execution,
+)
+from fakes.cases import seen
+from fakes.model import ONE_CALL, FakeModel
+
+CONTEXT = ContinuationContext(
+    score=0.4,
+    needed=0.8,
+    attempts=(AttemptResult(number=1, strategy="Use the template", score=0.4),),
+    problems=("nothing is printed",),
+    improvements=("print hello",),
+    unavailable=("e4 delete a.py: the user said no",),
+    failed_approaches=("Use the template (0.40)",),
+    limitations=("no network",),
+)
+
+
+def drafted(name="Write it by hand", steps=2, **fields):
+    listed = [{"name": f"S{n}", "description": f"Do {n}", "depends_on": []} for n in range(1, steps + 1)]
+    body = {"name": name, "goal": "", "risk": "low", "success_criteria": ["it prints hello", " "]}
+    return json.dumps({**body, "steps": listed, **fields})
+
+
+async def first(*turns):
+    model = FakeModel(*turns)
+    plan, usage = await plan_initial_execution(model, "Make a.py", "- hello → hi", seen("e1"))
+    return plan, usage, model
+
+
+async def again(*turns, **options):
+    model = FakeModel(*turns, **options)
+    plan, usage = await plan_continuation_execution(model, "Make a.py", CONTEXT, seen("e1"))
+    return plan, usage, model
+
+
+async def test_the_first_plan_has_a_strategy_and_steps_K1():
+    plan, usage, model = await first(drafted("Write it\nby hand"))
+    assert (plan.strategy, plan.steps, plan.risk) == ("Write it by hand", ("S1: Do 1", "S2: Do 2"), "low")
+    assert (plan.success_criteria, plan.constraints, plan.avoid) == (("it prints hello",), (), ())
+    assert usage == ONE_CALL
+    (request,) = model.requests
+    system, asked = (message.text for message in request.messages)
+    assert request.output == "PlanDraft"
+    assert "\nOutput: PlanDraft\n" in system
+    for shown in ("Make a.py", "- hello → hi", "[e1] created a.py"):
+        assert shown in asked
+    assert asked.endswith("Output: PlanDraft")
+
+
+async def test_the_next_plan_carries_strategy_constraints_and_what_to_avoid_J4():
+    plan, usage, model = await again(drafted())
+    assert plan.strategy == "Write it by hand"
+    assert plan.constraints == ("no network", "not available: e4 delete a.py: the user said no")
+    assert plan.avoid == ("Use the template (0.40)",)
+    assert usage == ONE_CALL
+    asked = model.requests[0].messages[1].text
+    for shown in ("Attempt 2 begins", "- nothing is printed", "- print hello", "- Use the template (0.40)"):
+        assert shown in asked
+
+
+@pytest.mark.parametrize("name", ["Use the template", "use the  template!"])
+async def test_a_strategy_that_has_failed_is_refused_once_J4(name):
+    plan, _, model = await again(drafted(name), drafted())
+    assert plan.strategy == "Write it by hand"
+    assert "has failed before, choose another" in model.requests[1].messages[-1].text
+    with pytest.raises(BadAnswer):
+        await again(drafted(name), drafted(name))
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        ("First I would look.", "JSON"),
+        (drafted(" "), "`name` is empty"),
+        (drafted(steps=0), "a plan has 1 to 7 steps, not 0"),
+        (drafted(steps=8), "a plan has 1 to 7 steps, not 8"),
+        (drafted(steps=1).replace("S1", "").replace("Do 1", " "), "step 1 needs a name or a description"),
+        (drafted(risk="huge"), "`risk`"),
+    ],
+)
+async def test_a_bad_plan_is_mended_once_A6(bad, problem):
+    plan, usage, model = await first(bad, drafted(steps=1))
+    assert plan.steps == ("S1: Do 1",)
+    assert problem in model.requests[1].messages[-1].text
+    assert usage == ONE_CALL + ONE_CALL
+
+
+async def test_no_plan_is_an_error_of_the_provider_s():
+    with pytest.raises(BadAnswer):
+        await first("nonsense", "nonsense")
+    with pytest.raises(ProviderError):
+        await again([ProviderError("llm.no_key")])
+
+
+async def test_a_small_model_is_told_less():
+    long = CONTEXT.model_copy(update={"problems": tuple(f"{n} " + "word " * 40 for n in range(6))})
+    told = []
+    for small in (False, True):
+        model = FakeModel(drafted(), traits=ModelTraits(name="m", window=8192, small=small))
+        await plan_continuation_execution(model, "Make a.py", long, ())
+        told.append(len(model.requests[0].messages[1].text))
+    assert told[1] < 1_000 < told[0]
+
+
+def test_without_a_model_the_next_attempt_does_what_is_missing_J4():
+    plan = plain_continuation(CONTEXT)
+    assert (plan.strategy, plan.steps) == ("print hello", ("print hello",))
+    assert plan.constraints[0] == "no network"
+    assert plan.avoid == ("Use the template (0.40)",)
+    other = plain_continuation(CONTEXT.model_copy(update={"alternatives": ("by hand",)}))
+    assert other.strategy == "by hand"
+    assert plain_continuation(ContinuationContext(score=0, needed=0.8)).strategy == "another way than before"

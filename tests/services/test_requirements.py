@@ -1,0 +1,106 @@
+"""What a request wants, in parts (SPEC J1, K1)."""
+
+import json
+
+import pytest
+
+from duckflow.domain.errors import ProviderError, Unavailable
+from duckflow.domain.model import ModelTraits, Usage
+from duckflow.prompts.evaluation import SMALL_ANSWER
+from duckflow.services.requirements import (
+    MOST_REQUIREMENTS,
+    RequirementList,
+    extract_task_requirements,
+    plain_requirements,
+)
+from fakes.model import ONE_CALL, FakeModel
+
+REQUEST = "Create hello.py that\nprints hello"
+
+
+def listed(*parts):
+    return json.dumps({"requirements": [{"requirement": text, "priority": rank} for text, rank in parts]})
+
+
+async def extract(*turns, **options):
+    model = FakeModel(*turns, **options)
+    found, usage = await extract_task_requirements(model, REQUEST, "- hello → hi")
+    return found, usage, model
+
+
+async def test_a_request_becomes_requirements_with_priorities_J1():
+    found, usage, model = await extract(listed(("hello.py exists", 1), ("it prints hello", 2)))
+    assert [(one.requirement, one.priority, one.satisfaction, one.evidence) for one in found] == [
+        ("hello.py exists", 1, 0.0, ()),
+        ("it prints hello", 2, 0.0, ()),
+    ]
+    assert usage == ONE_CALL
+    (request,) = model.requests
+    system, asked = request.messages
+    assert request.output == "RequirementList"
+    assert "\nOutput: RequirementList\n" in system.text
+    assert system.stable
+    assert REQUEST in asked.text
+    assert "- hello → hi" in asked.text
+    assert asked.text.endswith("Output: RequirementList")
+
+
+@pytest.mark.parametrize(
+    ("bad", "problem"),
+    [
+        ("I would list them.", "JSON"),
+        (listed(), "needs at least one"),
+        (listed((" ", 1)), "none may be empty"),
+        (listed(("a", 4)), "`requirements[0].priority`"),
+        ('{"requirements": [{"text": "a"}]}', "`requirements[0].requirement` is missing"),
+    ],
+)
+async def test_a_bad_list_is_mended_once_A6(bad, problem):
+    found, usage, model = await extract(bad, listed(("it prints hello", 1)))
+    assert [one.requirement for one in found] == ["it prints hello"]
+    assert problem in model.requests[1].messages[-1].text
+    assert usage == ONE_CALL + ONE_CALL
+
+
+@pytest.mark.parametrize(
+    ("turns", "spent"),
+    [
+        (("nonsense", "nonsense"), ONE_CALL + ONE_CALL),
+        (([ProviderError("llm.no_key")],), Usage()),
+        (([Unavailable("llm.timeout", seconds=1)],), Usage()),
+    ],
+)
+async def test_where_no_model_can_tell_the_request_itself_is_what_is_wanted_J1(turns, spent):
+    found, usage, _ = await extract(*turns)
+    assert found == plain_requirements(REQUEST)
+    assert [(one.requirement, one.priority) for one in found] == [("Create hello.py that prints hello", 1)]
+    assert usage == spent
+
+
+async def test_repeated_and_too_many_requirements_go_the_least_important_first():
+    parts = [
+        ("Same", 1),
+        ("same", 3),
+        *((f"wish {n}", 3) for n in range(6)),
+        *((f"must {n}", 1) for n in range(6)),
+    ]
+    found, *_ = await extract(listed(*parts))
+    assert len(found) == MOST_REQUIREMENTS
+    assert [one.requirement for one in found] == ["Same", "wish 0", *(f"must {n}" for n in range(6))]
+
+
+async def test_what_a_model_writes_stays_one_line_of_bounded_length():
+    found, *_ = await extract(listed(("a\n2. b (priority 1)", 1), ("word " * 200, 2)))
+    assert found[0].requirement == "a 2. b (priority 1)"
+    assert len(found[1].requirement) == 300
+
+
+async def test_a_model_that_can_be_bound_is_bound_and_a_small_one_says_little():
+    _, _, model = await extract(listed(("a", 1)), traits=ModelTraits(name="s", window=4096, small=True))
+    (request,) = model.requests
+    schema = request.answer_schema
+    assert schema is not None
+    assert schema["required"] == list(RequirementList.model_fields)
+    assert schema["$defs"]["RequirementDraft"]["required"] == ["requirement", "priority"]
+    assert (request.max_tokens, request.temperature) == (SMALL_ANSWER, 0.0)
+    assert SMALL_ANSWER <= 300

@@ -1,0 +1,57 @@
+"""Running text is broken between words, in both scripts, however it arrives."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duckflow.ui.wrapping import Wrapping, width_of
+
+
+def wrapped(*pieces: str, columns: int = 10) -> str:
+    wrapping = Wrapping()
+    return "".join(wrapping.feed(piece, columns) for piece in pieces) + wrapping.end(columns)
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("one two three", "one two\nthree"),
+        ("exactly 10", "exactly 10"),
+        ("exactly 10 more", "exactly 10\nmore"),
+        ("  indented", "  indented"),
+        ("a\n    b", "a\n    b"),
+        ("supercalifragilistic", "supercalifragilistic"),
+        ("x supercalifragilistic y", "x\nsupercalifragilistic\ny"),
+        ("line\n\nline", "line\n\nline"),
+    ],
+)
+def test_words_stay_whole(said: str, shown: str):
+    assert wrapped(said) == shown
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("あいうえおか", "あいうえお\nか"),
+        ("あいうえお。か", "あいうえ\nお。か"),
+        ("あいうえ「お」", "あいうえ\n「お」"),
+        ("aあいうえお", "aあいうえ\nお"),
+        ("ファイル hello.py を", "ファイル\nhello.py\nを"),
+    ],
+)
+def test_japanese_breaks_anywhere_but_before_what_may_not_begin_a_line(said: str, shown: str):
+    """M1: full width is two columns."""
+    assert wrapped(said) == shown
+
+
+@given(st.text(alphabet="ab あい。「\n", max_size=60), st.integers(min_value=1, max_value=60))
+def test_pieces_make_no_difference(said: str, cut: int):
+    assert wrapped(said[:cut], said[cut:]) == wrapped(said)
+
+
+@given(st.text(alphabet="abc あい、\n", max_size=80))
+def test_only_white_space_changes_and_lines_fit_unless_a_word_does_not(said: str):
+    shown = wrapped(said)
+    assert shown.split() == said.split() or "".join(shown.split()) == "".join(said.split())
+    for line in shown.split("\n"):
+        assert width_of(line) <= 10 or " " not in line.strip()
