@@ -34,6 +34,7 @@ STACK = "class Stack:\n    def push(self): ...\n    async def pop(self): ...\n\n
     [
         ("a.py", "x = 1\n", "parses", "there, 1 lines, parses as Python"),
         ("a.py", STACK, "parses", "; defines class Stack (push, pop), main"),
+        ("a.py", "def f():\n    'Later.'\n    pass\n", "parses", "; defines f; does nothing: f"),
         ("a.py", 'x = "\\d"\n', "parses", "parses as Python"),
         ("a.py", "def f(:\n", "broken", "does not parse as Python: line 1: "),
         ("a.py", "x = 1\n    y = 2\n", "broken", "line 2: unexpected indent"),
@@ -61,6 +62,26 @@ def test_a_file_exists_and_parses_or_the_reason_is_said(workspace, path, content
     assert fact.state == state
     assert detail in fact.detail
     assert fact.good == (state != "broken")
+
+
+@pytest.mark.parametrize(
+    ("body", "stub"),
+    [
+        ("pass", True),
+        ("'Later.'\n    pass", True),
+        ("raise NotImplementedError", True),
+        ("raise NotImplementedError('later')", True),
+        ("return 1", False),
+        ("'Only words.'", False),
+        ("...", False),
+        ("raise ValueError", False),
+        ("x = 1\n    pass", False),
+    ],
+)
+def test_a_function_that_does_nothing_is_named(workspace, body, stub):
+    assert checked(workspace, "a.py", f"def f():\n    {body}\n").stubs == (("f",) if stub else ())
+    inside = "class C:\n  def f(self):\n    " + body + "\n"
+    assert checked(workspace, "a.py", inside).stubs == (("f",) if stub else ())
 
 
 def test_the_evidence_says_what_the_file_holds_now(workspace):

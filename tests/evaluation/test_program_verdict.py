@@ -4,20 +4,19 @@ import pytest
 
 from duckflow.domain.objective import EvaluationRules
 from duckflow.evaluation.facts import Fact, as_evidence, verification_of
-from duckflow.evaluation.program_verdict import judge_by_facts, named_files, named_words
+from duckflow.evaluation.naming import unseen_names
+from duckflow.evaluation.program_verdict import judge_by_facts
 from fakes.cases import case, seen
 
 
-def fact(path="a.py", state="parses", content="def is_empty(): ...", detail="there"):
-    return Fact(path=path, state=state, content=content, detail=detail)
+def fact(path="a.py", state="parses", content="def is_empty(): ...", detail="there", stubs=()):
+    return Fact(path=path, state=state, content=content, detail=detail, stubs=stubs)
 
 
 def judged(request, *facts, priorities=(1,), **fields):
     evidence = (*seen("e1"), *as_evidence(facts, 2))
-    made = case(
-        *priorities, request=request, evidence=evidence, **{"verification": verification_of(facts), **fields}
-    )
-    return judge_by_facts(made, facts)
+    known = {"verification": verification_of(facts), "unseen": unseen_names(request, facts)}
+    return judge_by_facts(case(*priorities, request=request, evidence=evidence, **{**known, **fields}), facts)
 
 
 @pytest.mark.parametrize(
@@ -56,6 +55,7 @@ def test_work_that_shows_all_the_request_names_is_done(request_text, facts):
         ("Create a.py with a function fib(n)", [fact()], {}),
         ("Create a.py", [fact(state="empty", content="")], {}),
         ("Create a.py", [fact(state="unread", content="")], {}),
+        ("Create a.py", [fact(stubs=("f",))], {}),
         ("Create a.py", [fact()], {"failing": ("b.py",)}),
         ("Create a.py", [fact()], {"verification": "failed"}),
         ("Create a.py", [fact(state="broken")], {"verification": "passed"}),
@@ -89,35 +89,3 @@ def test_no_numbers_make_a_broken_file_done():
     found = judge_by_facts(case(verification="failed"), [fact(state="broken")], rules)
     assert found is not None
     assert (found.done, found.overall_score) == (False, 0.29)
-
-
-@pytest.mark.parametrize(
-    ("text", "files"),
-    [
-        ("Create hello.py that prints hello", ["hello.py"]),
-        ("hello.pyとtests/test_a.pyを直して。", ["hello.py", "tests/test_a.py"]),
-        ("Fix ./src/a.c, then Makefile.am.", ["src/a.c", "Makefile.am"]),
-        ("See `pyproject.toml` (or setup.cfg)", ["pyproject.toml", "setup.cfg"]),
-        ("Use .eslintrc.json and my-file_2.test.js", [".eslintrc.json", "my-file_2.test.js"]),
-        ("Python 3.11 costs 4.50, mail me@example.com", []),
-        ("Nothing here.", []),
-        ("a.py a.py", ["a.py"]),
-    ],
-)
-def test_files_a_request_names_are_found(text, files):
-    assert list(named_files(text)) == files
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("a class Stack that has push, pop and is_empty", ["is_empty"]),
-        ("関数fib(n)を書いて", ["fib"]),
-        ("call `run` and `run` in my_file.py", ["run"]),
-        ("in `a.py`", []),
-        ("Nothing (at all)", []),
-        ("__init__ and _x_y", ["__init__", "_x_y"]),
-    ],
-)
-def test_names_in_code_are_found_without_a_list_of_words(text, words):
-    assert list(named_words(text)) == words

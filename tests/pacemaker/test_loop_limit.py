@@ -81,7 +81,7 @@ def test_I2_the_worked_example_of_a_code_analysis():
     assert (limit.limit, limit.base, limit.vitals_score, limit.vitals_factor) == (14, 12, 0.75, 1.0)
     assert (limit.complexity_factor, limit.product) == (1.24, 14.88)
     assert limit.adjustments == (Adjustment(source="complexity", percent=24),)
-    assert limit.fallback is None
+    assert (limit.fallback, limit.used) == (None, 0)
 
 
 @pytest.mark.parametrize(

@@ -180,6 +180,7 @@ FOUND = [
         "failing",
     ),
     ("announced and not done", [loop(), loop()], "announced"),
+    ("announced with the same plan", [plan("Write the letter"), plan("Write the letter!")], "announced"),
     ("announced after work", [loop(read("a")), loop(), loop()], "announced"),
     (
         "announced with the same goal noted",
@@ -228,6 +229,10 @@ def test_H3_what_the_user_says_is_a_new_beginning(loops):
     for spoke in ("said", "answered"):
         again = type(last)(**{**vars(last), spoke: True})
         assert signs_of(*before, again) == ()
+
+
+def test_H3_a_thought_between_two_of_the_same_is_no_sign_itself():
+    assert signs_of(loop(read("a")), loop(), loop(read("a")), loop()) == ()
 
 
 def test_there_are_enough_cases():

@@ -14,6 +14,48 @@ TESTS = run("pytest", FAILING)
 
 # In none of these loops, at no point, anything may be found.
 NOTHING = [
+    (
+        "the user wants it again and again",
+        [loop(TESTS), *[loop(TESTS, said=True)] * 3, loop(read("a"))],
+    ),
+    (
+        "what was done before the user last spoke does not count",
+        [loop(read("a"), said=True), loop(read("b"), said=True), loop(read("a"))],
+    ),
+    ("one of two has something new", [loop(read("a"), read("b", text)) for text in "123"]),
+    (
+        "a change that can't be made twice",
+        [loop(edit("a", "p", "q")), loop(fail(edit("a", "p", "q"), "no p"))],
+    ),
+    (
+        "a list that stopped and then ran through",
+        [loop(fail(read("a")), left=(read("b").action,)), loop(read("a"), read("b"))],
+    ),
+    (
+        "in turn, and the user changed a file meanwhile",
+        [
+            loop(run("make gen", "ok", changed=("g",))),
+            loop(TESTS),
+            loop(run("make gen", "ok", changed=("g",))),
+            loop(TESTS, looks=(read("a", "2"),)),
+        ],
+    ),
+    (
+        "the user changed a file before another look",
+        [loop(TESTS), loop(read("b"), looks=(read("a"),)), loop(TESTS)],
+    ),
+    (
+        "two notes after work, then work",
+        [loop(read("a")), *[loop(delta={"goal": one}) for one in "xy"], loop(read("b"))],
+    ),
+    (
+        "goal first, constraints next, then work",
+        [loop(delta={"goal": "x"}), loop(delta={"constraints": ("c",)}), loop(read("a"))],
+    ),
+    (
+        "two failures under one plan",
+        [loop(fail(read(path)), delta={"plan_brief": ("Read it", "Mend it")}) for path in "ab"],
+    ),
     ("one loop", [loop(read("a"))]),
     ("several files are read", [loop(read(path)) for path in "abcdef"]),
     ("several empty files are read", [loop(read(f"{path}/__init__.py", "")) for path in "abcdef"]),
@@ -205,6 +247,8 @@ def test_nothing_to_compare_with_is_no_sign():
         (("設定を読む",), ("結果を書く",), False),
         (("設定を読む",), ("設定を読む。",), True),
         (("_", "..."), ("_", "..."), False),
+        (("mend three things",), ("mend three things right now",), True),
+        (("mend three things",), ("mend three things right now please",), False),
     ],
 )
 def test_two_plans_are_the_same_by_their_names_and_most_of_their_words(one, other, same):

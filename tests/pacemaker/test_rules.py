@@ -111,6 +111,8 @@ def test_H5_the_oracles_question_was_about_mood_too():
     now = situation(mood=0.5, focus=0.1)
     assert stays_confident(now, next_move(now, TABLE), TABLE.thresholds) is False
     assert stays_confident(situation(focus=0.1), Replan(), TABLE.thresholds) is True
+    assert stays_confident(situation(mood=0.5), BUDGET, TABLE.thresholds) is True
+    assert stays_confident(situation(mood=0.5, confident=False), BUDGET, TABLE.thresholds) is False
     assert stays_confident(situation(mood=0.5, next_step="done"), Go(), TABLE.thresholds) is True
 
 

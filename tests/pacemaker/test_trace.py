@@ -71,6 +71,18 @@ def test_what_the_program_looks_at_after_the_agents_own_change_is_no_disturbance
     assert trace_all(foreign)[-1].disturbed
 
 
+def test_a_file_changed_and_read_in_one_list_has_been_seen():
+    both = loop(edit("a", "1", "2"), read("a", "2"))
+    assert trace_all([both])[-1].unseen == ()
+    assert trace_all([both, loop(read("b"), looks=(read("a", "3"),))])[-1].disturbed
+    assert trace_all([loop(read("a", "1"), edit("a", "1", "2"))])[-1].unseen == ("a",)
+
+
+def test_what_the_program_reads_for_a_new_message_is_no_disturbance():
+    first = loop(read("b"), looks=(read("a"),), said=True)
+    assert (trace_all([first])[-1].fresh, trace_all([first])[-1].disturbed) == (True, False)
+
+
 def test_what_the_background_does_is_a_disturbance_and_not_the_loops_own_work():
     finished = ActionFinished(
         action_id="b1", operation="file_ops.write_file", outcome="ok", text="", path="x", changed=("x",),
@@ -103,6 +115,8 @@ def test_traces_are_small_and_their_number_is_bounded():
         history = remember(history, trace_loop(history, loop(write("a", f"{place}" * 100_000)).events()))
     assert len(history) == TRACES_KEPT
     assert len(history[-1].model_dump_json()) < 600
+    long = trace_loop((), loop(delta={"plan_brief": ("x" * 10_000,) * 50}).events())
+    assert len(long.model_dump_json()) < 1000
 
 
 @given(st.lists(events, max_size=12))

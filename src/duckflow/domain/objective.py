@@ -100,6 +100,8 @@ class EvaluationCase(Frozen):
     """What the commands and checks said that the request must pass."""
     failing: tuple[str, ...] = ()
     """What an action failed on and none has succeeded on since."""
+    unseen: tuple[str, ...] = ()
+    """What the request names and the changed files do not show; it may be meant to be gone."""
 
 
 class ExecutionPlan(Frozen):

@@ -86,6 +86,8 @@ class Approval(Frozen):
     action: Action
     intent: str
     rationale: str
+    because: Literal["mode", "protected", "objection", "consent"] = "mode"
+    """Why it is asked: the mode, a protected path, the model's own doubt, or a yes only the user has."""
     difference: str
     digest: str
     task_id: str | None = None

@@ -10,19 +10,19 @@ import warnings
 from collections.abc import Callable, Collection, Iterable
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.objective import Evidence, Verification
 from duckflow.domain.text import cut, head_and_tail
 from duckflow.evaluation.comments import without_comments
-from duckflow.evaluation.outline import defined_names
+from duckflow.evaluation.outline import defined_names, stub_names
 from duckflow.safety.protected import ASKS, folded
 from duckflow.safety.workspace import READ_CAP, FileStatus, Workspace
 
 FactState = Literal["parses", "broken", "readable", "empty", "unread", "missing", "gone", "left"]
-"""`gone` and `left` are of files that were to be removed; `missing` can't be had, `unread` is not looked into."""
+"""`gone` and `left`: of files that were to be removed; `missing`: can't be had; `unread`: not looked into."""
 
 MOST_FILES = 200
 """How many files are looked at, the last changed ones."""
@@ -39,6 +39,8 @@ class Fact(Frozen):
     state: FactState
     detail: str = ""
     content: str = ""
+    stubs: tuple[str, ...] = ()
+    """Functions in it that do nothing."""
 
     @property
     def good(self) -> bool:
@@ -50,6 +52,13 @@ class Fact(Frozen):
         """The fact as evidence."""
         line = f"check of {self.path}: {self.detail}"
         return f"{line}\n{self.content}" if self.content else line
+
+
+class Parsed(NamedTuple):
+    """What a parser has to say of a file that it could read."""
+
+    told: str = ""
+    stubs: tuple[str, ...] = ()
 
 
 def check_files(
@@ -124,11 +133,12 @@ def _look(path: str, data: bytes) -> Fact:
     if parse is None:
         return Fact(path=path, state="readable", detail=lines, content=content)
     try:
-        told = parse(text)
+        parsed = parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         detail = cut(f"{lines}, does not parse as {language}: {_reason(error)}", _DETAIL)
         return Fact(path=path, state="broken", detail=detail, content=content)
-    return Fact(path=path, state="parses", detail=f"{lines}, parses as {language}{told}", content=content)
+    detail = f"{lines}, parses as {language}{parsed.told}"
+    return Fact(path=path, state="parses", detail=detail, content=content, stubs=parsed.stubs)
 
 
 def _reason(error: Exception) -> str:
@@ -137,29 +147,31 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split()) or "it is nested too deeply"
 
 
-def _parse_python(text: str) -> str:
+def _parse_python(text: str) -> Parsed:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a doubtful escape is no reason to speak to the user here
         tree = ast.parse(text)
-    names = defined_names(tree)
-    return cut(f"; defines {', '.join(names)}", _DETAIL) if names else ""
+    names, stubs = defined_names(tree), stub_names(tree)
+    told = f"; defines {', '.join(names)}" if names else ""
+    empty = f"; does nothing: {', '.join(stubs)}" if stubs else ""
+    return Parsed(cut(told, _DETAIL) + cut(empty, _DETAIL), stubs)
 
 
-def _parse_json(text: str) -> str:
+def _parse_json(text: str) -> Parsed:
     try:
         json.loads(text)
     except ValueError:
         json.loads(without_comments(text))
-        return " with comments"
-    return ""
+        return Parsed(" with comments")
+    return Parsed()
 
 
-def _parse_toml(text: str) -> str:
+def _parse_toml(text: str) -> Parsed:
     tomllib.loads(text)
-    return ""
+    return Parsed()
 
 
-_PARSERS: dict[str, tuple[str, Callable[[str], str] | None]] = {
+_PARSERS: dict[str, tuple[str, Callable[[str], Parsed] | None]] = {
     ".py": ("Python", _parse_python),
     ".pyi": ("Python", _parse_python),
     ".json": ("JSON", _parse_json),

@@ -1,4 +1,4 @@
-"""What a Python file defines, by name."""
+"""What a Python file defines, by name, and what of it is only a stub."""
 
 import ast
 from collections.abc import Iterable
@@ -11,6 +11,12 @@ def defined_names(tree: ast.Module) -> tuple[str, ...]:
     return tuple(_named(node) for node in tree.body if isinstance(node, (*_FUNCTIONS, ast.ClassDef)))
 
 
+def stub_names(tree: ast.Module) -> tuple[str, ...]:
+    """Functions and methods that do nothing: `pass`, or an error that says so."""
+    functions = (node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS))
+    return tuple(dict.fromkeys(node.name for node in functions if _does_nothing(node.body)))
+
+
 def _named(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str:
     if not isinstance(node, ast.ClassDef):
         return node.name
@@ -20,3 +26,19 @@ def _named(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str:
 
 def _methods(body: Iterable[ast.stmt]) -> Iterable[str]:
     return (node.name for node in body if isinstance(node, _FUNCTIONS))
+
+
+def _does_nothing(body: list[ast.stmt]) -> bool:
+    match body:
+        case [ast.Expr(value=ast.Constant(value=str())), *rest] if rest:
+            return _does_nothing(rest)
+        case [ast.Pass()]:
+            return True
+        case [
+            ast.Raise(
+                exc=ast.Name(id="NotImplementedError") | ast.Call(func=ast.Name(id="NotImplementedError"))
+            )
+        ]:
+            return True
+        case _:
+            return False

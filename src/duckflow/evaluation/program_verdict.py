@@ -6,8 +6,7 @@ the request names is as done as can be told. Everything else, and every request 
 the model.
 """
 
-import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from duckflow.domain.objective import (
     Cap,
@@ -23,13 +22,6 @@ from duckflow.evaluation.verdict import MOST_ASPECTS, below, weighted_mean
 _VAGUE: Collection[FactState] = ("empty", "unread")
 """Not wrong, but no sign that anything was done."""
 
-_PATH = re.compile(
-    r"(?<![\w./@-])(?:\./)?(?:[\w.-]+/)*[\w-]*\.?[\w-]+\.[A-Za-z][A-Za-z0-9]{0,7}(?![\w/@-])", re.ASCII
-)
-_QUOTED = re.compile(r"`([^`\n]{1,80})`")
-_WORD = re.compile(r"(?<![\w.])([A-Za-z_]\w*_\w+|[A-Za-z]\w*(?=\())", re.ASCII)
-"""Names in code as people write them in a sentence: with an underscore, or as a call."""
-
 
 def judge_by_facts(
     case: EvaluationCase, facts: Sequence[Fact], rules: EvaluationRules | None = None
@@ -43,36 +35,10 @@ def judge_by_facts(
     if bad and case.verification == "failed":
         cited = [one for fact, one in zip(facts, checks, strict=False) if not fact.good]
         return _not_done(case, bad, cited, rules)
-    settled = not case.failing and all(fact.good and fact.state not in _VAGUE for fact in facts)
-    if settled and case.verification != "failed" and not _unseen(case.request, facts):
-        return _verdict(case.requirements, checks, rules.done_at, rules)
-    return None
-
-
-def named_files(text: str) -> tuple[str, ...]:
-    """What looks like the name of a file in a request."""
-    return tuple(dict.fromkeys(match[0].removeprefix("./") for match in _PATH.finditer(text)))
-
-
-def named_words(text: str) -> tuple[str, ...]:
-    """What looks like a name in code in a request: quoted, called, or with an underscore."""
-    files = named_files(text)
-    rest = _PATH.sub(" ", text)
-    quoted = [found.strip() for found in _QUOTED.findall(rest)]
-    words = [*(one for one in quoted if one and one not in files), *_WORD.findall(rest)]
-    return tuple(dict.fromkeys(words))
-
-
-def _unseen(request: str, facts: Iterable[Fact]) -> tuple[str, ...]:
-    """What the request names and the changed files do not show."""
-    looked_at = tuple(facts)
-    files = {fact.path for fact in looked_at}
-    names = files | {path.rpartition("/")[2] for path in files}
-    content = "\n".join((*files, *(fact.content for fact in looked_at)))
-    return (
-        *(name for name in named_files(request) if name not in names),
-        *(word for word in named_words(request) if word.partition("(")[0] not in content),
-    )
+    doubtful = case.failing or case.unseen or case.verification == "failed"
+    if doubtful or not all(fact.good and fact.state not in _VAGUE and not fact.stubs for fact in facts):
+        return None
+    return _verdict(case.requirements, checks, rules.done_at, rules)
 
 
 def _not_done(

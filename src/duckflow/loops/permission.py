@@ -2,12 +2,13 @@
 
 import hashlib
 import json
+from typing import Literal
 
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import Refused
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.state import AgentState, Approval
-from duckflow.safety.policy import decide
+from duckflow.safety.policy import Effect, decide
 from duckflow.safety.protected import Protection, strongest
 from duckflow.safety.workspace import Workspace
 from duckflow.tools.catalogue import Tool
@@ -18,7 +19,8 @@ async def needed_approval(
 ) -> Approval | None:
     """The question that must be answered first, if any; Refused where the action may not run at all."""
     protections: list[Protection] = [workspace.protection(path) for path in tool.targets(args)]
-    ruling = decide(state.mode, tool.effect, strongest(*protections) if protections else "none")
+    protection: Protection = strongest(*protections) if protections else "none"
+    ruling = decide(state.mode, tool.effect, protection)
     if ruling.verdict == "deny":
         raise Refused(f"not permitted: {ruling.reason}")
     objection = state.objection if tool.effect != "read" else None
@@ -30,11 +32,22 @@ async def needed_approval(
     return Approval(
         approval_id=f"p{state.seq + 1}",
         action=action,
-        intent=action.reasoning or "",
+        intent=action.reasoning or state.last_reply,
         rationale=objection or ruling.reason,
+        because=_because(tool.effect, protection, objects=bool(objection)),
         difference=difference,
         digest=_digest(action, difference, str(workspace.root)),
     )
+
+
+def _because(
+    effect: Effect, protection: Protection, *, objects: bool
+) -> Literal["mode", "protected", "objection", "consent"]:
+    if objects:
+        return "objection"
+    if effect == "consent":
+        return "consent"
+    return "protected" if protection == "asks" else "mode"
 
 
 def _digest(action: Action, difference: str, root: str) -> str:

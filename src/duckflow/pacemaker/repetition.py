@@ -50,9 +50,10 @@ def since_user(history: Sequence[LoopTrace], now: LoopTrace) -> tuple[LoopTrace,
 def same_plan(one: Sequence[str], other: Sequence[str]) -> bool:
     """Whether two plans say the same: the same names in them, and most of the words."""
     first, second = _words(one), _words(other)
-    if not first or not second or _names(first) != _names(second):
+    together = first | second
+    if not together or _names(first) != _names(second):
         return False
-    return len(first & second) / len(first | second) >= ALIKE
+    return len(first & second) / len(together) >= ALIKE
 
 
 def _repeats(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
@@ -81,13 +82,12 @@ def _same_act(earlier: Act, now: Act) -> bool:
     """
     if earlier.changed and not earlier.on_file:
         return False
-    written_again = earlier.changed and not now.changed and not now.failed
-    return earlier.result == now.result or written_again
+    return earlier.result == now.result or (earlier.changed and not now.failed)
 
 
 def _alternates(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
     """A-B-A-B, each with the result it had before; so undoing and redoing is found too."""
-    if len(before) < 3 or not now.calls:
+    if len(before) < 3:
         return False
     first, second, third = before[-3:]
     if any(trace.disturbed for trace in (second, third, now)) or third.calls == now.calls:
@@ -115,8 +115,7 @@ def _idles(trace: LoopTrace) -> bool:
 def _moves(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
     """Whether the loop took another step, or noted or planned something that was not there."""
     known = {note for trace in before for note in trace.noted}
-    plans = [trace.plan for trace in before if trace.plan]
-    new_plan = bool(now.plan) and not any(same_plan(now.plan, plan) for plan in plans)
+    new_plan = bool(now.plan) and not any(same_plan(now.plan, trace.plan) for trace in before)
     return now.stepped or new_plan or any(note not in known for note in now.noted)
 
 
@@ -124,7 +123,7 @@ def _fails_again(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
     """The same failure on the same target a third time, without a success in between."""
     acts = [act for trace in (*before, now) for act in trace.acts]
     last = now.acts[-1] if now.acts else None
-    if last is None or not last.failed:
+    if last is None:
         return False
     count = 0
     for act in reversed(acts):
@@ -138,12 +137,12 @@ def _fails_again(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
 
 def _plans_the_same(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
     """Nothing done but a plan, and that one in other words, with no progress since it was first made."""
-    if not _idles(now) or not now.plan:
+    if not _idles(now):
         return False
     for earlier in reversed(before[-LOOK_BACK:]):
         if earlier.progressed:
             return False
-        if earlier.plan and same_plan(now.plan, earlier.plan):
+        if same_plan(now.plan, earlier.plan):
             return True
     return False
 

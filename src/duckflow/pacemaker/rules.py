@@ -97,8 +97,7 @@ def stays_confident(situation: Situation, move: Move, thresholds: Thresholds) ->
     """The next situation's `confident`: lost when mood is asked about, back when it is well again."""
     if situation.vitals.mood >= thresholds.mood:
         return True
-    asked = isinstance(move, Consult) and move.cause in ("mood", "vitals")
-    return situation.confident and not asked
+    return situation.confident and move.cause not in ("mood", "vitals")
 
 
 def _budget(situation: Situation, _table: PacemakerSettings) -> Move | None:

@@ -14,7 +14,9 @@ from duckflow.domain.events import (
     Transition,
     UserMessage,
 )
+from duckflow.domain.items import COUNTS, SHORT
 from duckflow.domain.pace import TRACES_KEPT, Act, LoopTrace, call_of, digest_of
+from duckflow.domain.text import cut
 from duckflow.domain.vitals import FocusEvent
 
 RECENT = 3
@@ -46,19 +48,20 @@ def trace_loop(history: Sequence[LoopTrace], events: Sequence[Event], *, rose: b
     decision = next((event.decision for event in own if isinstance(event, DecisionMade)), None)
     delta = decision.state_delta if decision else StateDelta()
     acts = tuple(_acts(own))
-    unseen = set(history[-1].unseen if history else ())
-    looked = _shown(before)
+    fresh = any(isinstance(event, UserMessage | ConsultationAnswered) for event in before)
+    unseen = history[-1].unseen if history else ()
+    foreign = not fresh and bool(_shown(before).difference(unseen))
     gains = tuple(_gains(history, acts, events))
     return LoopTrace(
         calls=tuple(map(call_of, decision.actions if decision else _started(own))),
         acts=acts,
-        fresh=any(isinstance(event, UserMessage | ConsultationAnswered) for event in before),
-        disturbed=bool(looked - unseen) or any(map(_background, events)),
-        unseen=tuple(sorted((unseen - looked - _shown(own)) | _changed(own)))[:_UNSEEN],
+        fresh=fresh,
+        disturbed=foreign or any(map(_background, events)),
+        unseen=_unseen(unseen, events),
         idle=decision is not None and decision.next_step == "continue" and not decision.actions,
         stepped=any(isinstance(event, Transition) and event.by == "model" for event in own),
         noted=tuple(_notes(delta)),
-        plan=delta.plan_brief or (),
+        plan=tuple(cut(line, SHORT) for line in (delta.plan_brief or ())[: COUNTS["plan_brief"]]),
         gains=gains,
         progressed=bool(gains) or rose,
     )
@@ -92,9 +95,9 @@ def _acts(own: Sequence[Event]) -> Iterable[Act]:
     started = {event.action_id: event.action for event in own if isinstance(event, ActionStarted)}
     for event in own:
         if isinstance(event, ActionFinished) and event.task_id is None:
-            action = started.get(event.action_id) or Action(operation=event.operation)
+            action = started.get(event.action_id)
             yield Act(
-                call=call_of(action),
+                call=call_of(action) if action else digest_of(event.operation),
                 operation=event.operation,
                 target=event.path or event.operation,
                 result=_result(event),
@@ -118,8 +121,15 @@ def _shown(events: Sequence[Event]) -> set[str]:
     }
 
 
-def _changed(own: Sequence[Event]) -> set[str]:
-    return {path for event in own if isinstance(event, ActionFinished) for path in event.changed}
+def _unseen(known: Sequence[str], events: Sequence[Event]) -> tuple[str, ...]:
+    """Files that were changed and not looked at since, as many as are kept."""
+    unseen = dict.fromkeys(known)
+    for event in events:
+        if isinstance(event, ActionFinished):
+            unseen |= dict.fromkeys(event.changed)
+        for path in _shown((event,)):
+            unseen.pop(path, None)
+    return tuple(unseen)[-_UNSEEN:]
 
 
 def _background(event: Event) -> bool:

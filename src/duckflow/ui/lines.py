@@ -74,7 +74,7 @@ def approval_text(approval: Approval, paint: Callable[[str], str] = str) -> str:
     lines = ["", _may(approval)]
     if approval.intent.strip():
         lines.append(text("approval.intent", intent=_on_one_line(approval.intent)))
-    lines.append(text("approval.rationale", rationale=_on_one_line(approval.rationale)))
+    lines.append(text(f"approval.because.{approval.because}", rationale=_on_one_line(approval.rationale)))
     return "\n".join([*lines, paint(visible(approval.difference))])
 
 

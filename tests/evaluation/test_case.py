@@ -1,0 +1,35 @@
+"""All that is judged, put together from what was observed (SPEC J2)."""
+
+import pytest
+
+from duckflow.domain.objective import TaskObjective
+from duckflow.evaluation.case import Observed, build_case
+from duckflow.evaluation.facts import Fact, as_evidence
+from duckflow.services.requirements import plain_requirements
+from fakes.cases import seen, wanted
+
+FACTS = (Fact(path="a.py", state="parses", content="x = 1"),)
+OBJECTIVE = TaskObjective(request="Write a.py with is_empty")
+
+
+@pytest.mark.parametrize(
+    ("changed", "ran", "information"),
+    [(False, False, True), (True, False, False), (False, True, False), (True, True, False)],
+)
+def test_what_changed_nothing_and_ran_nothing_is_a_request_for_information_J2(changed, ran, information):
+    assert build_case(OBJECTIVE, (), (), Observed(changed=changed, ran=ran)).information is information
+
+
+def test_a_case_holds_what_was_wanted_seen_and_told_J2():
+    evidence = (*seen("e1"), *as_evidence(FACTS, 2))
+    observed = Observed(reply="Done.", changed=True, failing=("b.py",), command_passed=False)
+    made = build_case(OBJECTIVE.model_copy(update={"requirements": wanted(1, 2)}), evidence, FACTS, observed)
+    assert (made.request, made.requirements, made.evidence) == (OBJECTIVE.request, wanted(1, 2), evidence)
+    assert (made.reply, made.failing, made.verification) == ("Done.", ("b.py",), "failed")
+    assert made.unseen == ("is_empty",)
+
+
+def test_without_requirements_the_request_is_the_one_J1():
+    made = build_case(OBJECTIVE, (), (), Observed())
+    assert made.requirements == plain_requirements(OBJECTIVE.request)
+    assert made.unseen == ()
