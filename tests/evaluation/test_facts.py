@@ -76,6 +76,7 @@ def test_a_file_exists_and_parses_or_the_reason_is_said(workspace, path, content
         ("...", False),
         ("raise ValueError", False),
         ("x = 1\n    pass", False),
+        ("pass\n    return 1", False),
     ],
 )
 def test_a_function_that_does_nothing_is_named(workspace, body, stub):

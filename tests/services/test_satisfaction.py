@@ -178,6 +178,7 @@ def test_a_small_model_reads_little_and_says_less():
     evidence = (*seen("e1", text="word " * 3_000), Evidence(evidence_id="e2", text="x = 1", kind="check"))
     request = satisfaction_request(SMALL, case(evidence=evidence, reply="word " * 2_000))
     assert estimate_tokens(template("satisfaction_small")) < 180
+    assert "priority" not in request.messages[1].text
     assert estimate_tokens(request.messages[1].text) < SMALL_EVIDENCE + 500
     assert (request.max_tokens, request.temperature) == (300, 0.0)
 

@@ -16,6 +16,7 @@ Cap = Literal[
     "forgotten",
     "no_evidence",
     "no_reply",
+    "named_missing",
     "failing_verification",
     "unreadable",
     "no_requirements",

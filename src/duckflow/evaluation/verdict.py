@@ -34,12 +34,13 @@ def compute_verdict(
     if draft is None:
         return _unreadable(case.requirements)
     scores = tuple(_scores(case, draft, rules))
-    overall, caps = _whole(case, scores, rules)
+    missing = _aspects(draft.missing_aspects)
+    overall, caps = _whole(case, scores, missing, rules)
     return SatisfactionEvaluation(
         overall_score=overall,
         done=overall >= rules.done_at,
         requirement_scores=scores,
-        missing_aspects=_aspects(draft.missing_aspects),
+        missing_aspects=missing,
         quality_assessment=cut(" ".join(draft.quality_assessment.split()), _QUALITY),
         completion_recommendation=draft.completion_recommendation,
         caps=caps,
@@ -60,21 +61,25 @@ def below(rules: EvaluationRules) -> float:
 
 
 def _whole(
-    case: EvaluationCase, scores: Sequence[RequirementScore], rules: EvaluationRules
+    case: EvaluationCase, scores: Sequence[RequirementScore], missing: Sequence[str], rules: EvaluationRules
 ) -> tuple[float, tuple[Cap, ...]]:
     """The whole, and all that kept it, or a part of it, down."""
-    caps: list[Cap] = [one.cap for one in scores if one.cap]
-    kept_down: list[Cap] = []
-    if not scores:
-        kept_down.append("no_requirements")
-    if case.verification == "failed":
-        kept_down.append("failing_verification")
-    if case.information and not case.reply.strip():
-        kept_down.append("no_reply")
+    kept_down = tuple(_reasons_against(case, missing)) if scores else ("no_requirements",)
     overall = weighted_mean(scores, rules.weights)
     if kept_down:
         overall = min(overall, below(rules))
-    return overall, tuple(dict.fromkeys(kept_down + caps))
+    return overall, tuple(dict.fromkeys((*kept_down, *(one.cap for one in scores if one.cap))))
+
+
+def _reasons_against(case: EvaluationCase, missing: Sequence[str]) -> Iterable[Cap]:
+    """What keeps a request from being done, however good its scores are."""
+    if case.verification == "failed":
+        yield "failing_verification"
+    if case.information and not case.reply.strip():
+        yield "no_reply"
+    # Small models name what is missing and praise it all the same; what the program misses, too, counts.
+    if any(name in aspect for name in case.unseen for aspect in missing):
+        yield "named_missing"
 
 
 def _scores(case: EvaluationCase, draft: VerdictDraft, rules: EvaluationRules) -> Iterable[RequirementScore]:

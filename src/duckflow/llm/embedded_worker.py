@@ -18,7 +18,6 @@ import importlib
 import json
 import os
 import queue
-import re
 import secrets
 import socket
 import sys
@@ -29,7 +28,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 ERRORS_ONLY = 1
-_SPACE = re.compile(r"^space ::=.*$", re.MULTILINE)
+_NO_SPACE = {"x-guidance": {"whitespace_flexible": False}}
 
 
 class Line:
@@ -105,8 +104,7 @@ class Worker:
         """The schema as a grammar without white space: a model that may indent its JSON says half as much."""
         schema = body.pop("duckflow_schema", None)
         if schema is not None:
-            grammar = str(self._runtime.json_schema_to_grammar(schema))
-            body["grammar"] = _SPACE.sub('space ::= ""', grammar)
+            body["grammar"] = str(self._runtime.json_schema_to_grammar({**schema, **_NO_SPACE}))
         return body
 
     def _count(self, text: str) -> int | None:

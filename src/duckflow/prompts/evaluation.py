@@ -41,7 +41,7 @@ def satisfaction_request(traits: ModelTraits, case: EvaluationCase) -> ModelRequ
     about = [
         f"[{REPLY}] What the user was told:\n{reply or '(nothing)'}",
         _asked(case.request),
-        "Requirements\n" + "\n".join(_numbered(case.requirements)),
+        "Requirements\n" + "\n".join(_numbered(case.requirements, with_priority=not traits.small)),
         _situation(case),
     ]
     text = "satisfaction_small" if traits.small else "satisfaction"
@@ -132,9 +132,9 @@ def _asked(request: str) -> str:
     return f"The request:\n{head_and_tail(request.strip(), _REQUEST)}"
 
 
-def _numbered(requirements: Iterable[RequirementItem]) -> Iterable[str]:
+def _numbered(requirements: Iterable[RequirementItem], *, with_priority: bool) -> Iterable[str]:
     for place, one in enumerate(requirements, start=1):
-        yield f"{place}. {one.requirement} (priority {one.priority})"
+        yield f"{place}. {one.requirement}" + (f" (priority {one.priority})" if with_priority else "")
 
 
 def _situation(case: EvaluationCase) -> str:
