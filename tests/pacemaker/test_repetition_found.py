@@ -1,5 +1,7 @@
 """H3: loops that get nowhere, found by what they do and what comes of it."""
 
+from dataclasses import replace
+
 import pytest
 
 from duckflow.domain.decision import Action
@@ -69,7 +71,7 @@ FOUND = [
     ("the Japanese seconds differ", [loop(run("make", "0.1 秒")), loop(run("make", "0.2 秒"))], "repeated"),
     (
         "the second time the file is only pointed to",
-        [loop(read("a", "body")), loop(use("x")), loop(read("a", "body"))],
+        [loop(read("a", "body")), loop(use("x")), loop(replace(read("a", "body"), text="a: see above"))],
         "repeated",
     ),
     ("a whole list again", [loop(read("a"), read("b")), loop(read("a"), read("b"))], "repeated"),
@@ -181,6 +183,11 @@ FOUND = [
     ),
     ("announced and not done", [loop(), loop()], "announced"),
     ("announced with the same plan", [plan("Write the letter"), plan("Write the letter!")], "announced"),
+    (
+        "announced with a plan of before",
+        [loop(read("a"), delta={"plan_brief": ("Write the letter",)}), loop(), plan("Write the letter!")],
+        "announced",
+    ),
     ("announced after work", [loop(read("a")), loop(), loop()], "announced"),
     (
         "announced with the same goal noted",

@@ -15,6 +15,15 @@ TESTS = run("pytest", FAILING)
 # In none of these loops, at no point, anything may be found.
 NOTHING = [
     (
+        "building and testing, with fewer errors each time",
+        [
+            step
+            for count in "321"
+            for step in (loop(run("build", f"{count} errors", changed=("o",))), loop(TESTS))
+        ],
+    ),
+    ("work put off until a task reports", [loop(next_step="defer")] * 3),
+    (
         "the user wants it again and again",
         [loop(TESTS), *[loop(TESTS, said=True)] * 3, loop(read("a"))],
     ),
@@ -246,6 +255,8 @@ def test_nothing_to_compare_with_is_no_sign():
         (("Read a.py",), ("Read a.py", "Write tests for all of it", "Publish a new version"), False),
         (("設定を読む",), ("結果を書く",), False),
         (("設定を読む",), ("設定を読む。",), True),
+        (("犬が猫を追う",), ("猫が犬を追う",), False),
+        (("版",), ("版",), True),
         (("_", "..."), ("_", "..."), False),
         (("mend three things",), ("mend three things right now",), True),
         (("mend three things",), ("mend three things right now please",), False),

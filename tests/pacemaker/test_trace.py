@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.domain.decision import Action, Decision
-from duckflow.domain.events import ActionFinished, ActionStarted, DecisionMade, TaskFinished
+from duckflow.domain.events import ActionFinished, ActionStarted, DecisionMade, TaskFinished, Transition
 from duckflow.domain.pace import TRACES_KEPT, LoopTrace, call_of
+from duckflow.domain.transitions import Step
 from duckflow.pacemaker.trace import progressed_lately, remember, trace_loop
 from fakes.events import events
 from fakes.pacing import edit, fail, loop, read, run, trace_all, write
@@ -107,6 +108,14 @@ def test_events_without_a_decision_are_traced_by_what_was_started():
     started = ActionStarted(action_id="a1", action=read("a").action)
     assert trace_loop((), [started]).calls == (call_of(read("a").action),)
     assert trace_loop((), []) == LoopTrace()
+
+
+def test_a_step_is_the_models_own_and_the_last_decision_counts():
+    moved = Transition(start=Step.EXECUTION, end=Step.PLANNING, by="program", reason="an action failed")
+    assert not trace_loop((), [*loop().events(), moved]).stepped
+    assert trace_loop((), loop(step=True).events()).stepped
+    two = [*loop(read("a")).events(), *loop(read("b")).events()]
+    assert trace_loop((), two).calls == (call_of(read("b").action),)
 
 
 def test_traces_are_small_and_their_number_is_bounded():

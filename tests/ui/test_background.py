@@ -65,6 +65,20 @@ def test_what_was_being_typed_is_still_there_after_the_background_called(folder:
         assert "half a sentence" in terminal.text
 
 
+def test_C4_cancel_stops_the_background(folder: Path):
+    answers = [run_tasks(WRITE), report(600), decision("I see that it was stopped.")]
+    with conversation(folder, *answers, args=("--mode", "edits", "--workspace", str(folder))) as terminal:
+        terminal.wait_for("\n>")
+        terminal.type("/cancel\r")
+        terminal.wait_for("No tasks run")
+        terminal.type("write it\r")
+        terminal.wait_for("run in the background")
+        terminal.wait_for("a.txt")
+        terminal.type("/cancel\r")
+        terminal.wait_for("was stopped:")
+        terminal.wait_for("I see that it was stopped.")
+
+
 def test_quitting_stops_the_background_in_order(folder: Path):
     slow = {"for": "TaskReport", "text": "{}", "delay_s": 600}
     with conversation(

@@ -74,7 +74,7 @@ def test_coming_back_shows_what_was_last_said(folder: Path):
         terminal.type("\x04")
         terminal.wait_for_end()
     with conversation(folder, args=("--continue", "--workspace", str(folder))) as terminal:
-        terminal.wait_for("\n>")
+        terminal.wait_for("It is called Tama.")
         assert "> What is the cat called?\nIt is called Tama." in terminal.text
 
 

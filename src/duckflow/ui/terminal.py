@@ -109,8 +109,15 @@ class Conversation:
         """The message to work on; empty where a command was all."""
         if not said.startswith("/") or " " in said or "/" in said[1:]:
             return said
-        shown = {"/help": text("chat.help"), "/tasks": tasks_text(self._engine.state)}
-        self._paper.line(shown.get(said, text("chat.unknown_command", command=said)))
+        match said:
+            case "/help":
+                self._paper.line(text("chat.help"))
+            case "/tasks":
+                self._paper.line(tasks_text(self._engine.state))
+            case "/cancel":
+                self._paper.line("" if self._engine.cancel_tasks() else text("tasks.none"))
+            case _:
+                self._paper.line(text("chat.unknown_command", command=said))
         return ""
 
     async def _work(self, work: Work) -> None:
