@@ -1,0 +1,65 @@
+"""Whether the chat stays quick while the background works: a question while a list runs for a minute.
+
+    .venv/bin/python bench/background.py
+
+The model is scripted; the background's last call takes 60 seconds and is cancelled once the chat answered.
+"""
+
+import asyncio
+import json
+import os
+import tempfile
+import time
+from pathlib import Path
+
+from duckflow.app import build
+from duckflow.config.settings import Settings
+from duckflow.llm.choice import Choice
+
+TASKS = [
+    {"operation": "file_ops.write_file", "args": {"path": f"{n}.txt", "content": "x\n"}} for n in range(20)
+]
+START = {
+    "next_step": "defer",
+    "reply": "I begin.",
+    "actions": [{"operation": "task_loop.run", "args": {"task_list": TASKS}}],
+}
+SCRIPT = (
+    {"for": "Decision", "text": json.dumps(START)},
+    {"for": "Decision", "text": json.dumps({"next_step": "defer", "reply": "Paris."})},
+    {"for": "TaskReport", "text": "{}", "delay_s": 60},
+)
+
+
+async def measure(folder: Path) -> float:
+    """Seconds until the chat has answered."""
+    script = folder.parent / "script.jsonl"
+    script.write_text("".join(json.dumps(line) + "\n" for line in SCRIPT))
+    settings = Settings.model_validate({"mode": "edits", "llm": {"model": f"scripted:{script}"}})
+    choice = Choice(name=f"scripted:{script}", reason_key="llm.chosen_by_setting")
+    app = build(settings, choice, folder, None, {})
+    app.begin()
+    try:
+        await app.chat.say("write twenty files")
+        start = time.perf_counter()
+        await app.chat.say("What is the capital of France?")
+        took = time.perf_counter() - start
+        assert app.session.state.background_runs
+        assert app.session.state.last_reply == "Paris."
+    finally:
+        await app.aclose()
+    return took
+
+
+def main() -> None:
+    """Print how long it took."""
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["DUCKFLOW_STATE_DIR"] = f"{home}/state"
+        folder = Path(home) / "work"
+        folder.mkdir()
+        took = asyncio.run(measure(folder))
+    print(f"a question while the background works: {took * 1000:.0f} ms   (bound 1000 ms)")
+
+
+if __name__ == "__main__":
+    main()
