@@ -24,7 +24,7 @@ from terminal_svg import draw  # noqa: E402
 from fakes.terminal import Terminal  # noqa: E402
 
 DUCKFLOW = [sys.executable, "-m", "duckflow"]
-COLUMNS, ROWS = 92, 60
+COLUMNS, ROWS = 94, 60
 PATIENCE_S = 300
 STATS = "def mean(values):\n    return sum(values) / len(values)\n"
 BETTER = f"{STATS}\n\ndef median(values):\n    ordered = sorted(values)\n    middle = len(ordered) // 2\n"
@@ -53,7 +53,7 @@ TALKS = {
     "ja": Talk(
         question="stats.py は何をするファイルですか？",
         answer="stats.py には関数 mean があり、数値のリストの平均を返します。",
-        wish="stats.py に中央値を返す関数 median(values) を追加して",
+        wish="stats.py に関数 median(values) を追加して",
         announcement="stats.py に関数 median を追加します。",
         ask="許可しますか？",
     ),

@@ -55,6 +55,12 @@ def test_I5_the_whole_reason_in_japanese():
     ]
 
 
+def test_I5_loops_used_are_spoken_of_only_where_they_count():
+    few, many = (compute_limit("debugging", Vitals(), 0.0, TABLE, used=used) for used in (2, 18))
+    assert not any("already used" in line for line in shown(few))
+    assert shown(many)[-1] == "It is not less than the 18 loops already used."
+
+
 def test_I5_without_an_adjustment_that_is_said():
     limit = compute_limit(None, Vitals(mood=0.6, focus=0.6, stamina=0.6), 0.0, TABLE)
     assert "No adjustment" in shown(limit)

@@ -15,6 +15,11 @@ TESTS = run("pytest", FAILING)
 # In none of these loops, at no point, anything may be found.
 NOTHING = [
     (
+        "a look and an edit in one list, then the tests again",
+        [loop(TESTS), loop(read("b"), edit("a", "p", "q")), loop(TESTS)],
+    ),
+    ("numbers that differ by a fraction", [loop(use("mcp.x.zoom", by=by)) for by in (1, 1.5, 1.75)]),
+    (
         "building and testing, with fewer errors each time",
         [
             step

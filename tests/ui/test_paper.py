@@ -40,6 +40,29 @@ def test_the_sign_comes_back_below_a_reply_that_stops_in_the_middle(folder: Path
         assert "I write a.py.\n\n🦆 May I write a.py?" in terminal.text
 
 
+SLOWLY = """
+import asyncio
+from duckflow.ui.paper import Paper
+
+async def main():
+    paper = Paper()
+    async with paper.waiting():
+        for piece in ("\\nstats.py", " は", "平均値を", "計算します。"):
+            paper.run(piece)
+            paper.sign()
+    paper.end()
+
+asyncio.run(main())
+"""
+
+
+def test_a_reply_with_pauses_reads_as_if_it_had_none():
+    """M1: the sign between two pieces shifts nothing, in full width either."""
+    with Terminal([sys.executable, "-c", SLOWLY]) as terminal:
+        assert terminal.wait_for_end() == 0
+        assert terminal.text.strip() == "stats.py は平均値を計算します。"
+
+
 def test_keys_typed_while_it_works_do_not_show_amid_the_output(folder: Path):
     """They wait for the prompt."""
     late = {"for": "Decision", "text": decision("First."), "delay_s": 1.0}

@@ -71,7 +71,7 @@ def _lines(limit: LoopLimit) -> Iterator[ReasonLine]:
     )
     bounds = {"limit": limit.limit, "minimum": limit.minimum, "maximum": limit.maximum}
     yield ReasonLine(key="limit.result", values={**bounds})
-    if limit.used and limit.limit == limit.used:
+    if limit.limit == limit.used:
         yield ReasonLine(key="limit.used", values={"used": limit.used})
 
 

@@ -28,7 +28,7 @@ class Paper:
         self._wrapping = Wrapping()
         self._written = time.monotonic()
         self._since: float | None = None
-        self._signed = False
+        self._signed_at: int | None = None
 
     def run(self, piece: str) -> None:
         """Go on with running text."""
@@ -82,14 +82,13 @@ class Paper:
         below = "\n" if self._wrapping.column else "\r"
         sys.stdout.write(before + below + (paint(sign, "dim") if self.coloured else sign))
         sys.stdout.flush()
-        self._signed = True
+        self._signed_at = self._wrapping.column
 
     def _erased(self) -> str:
         """What takes the sign away and brings the cursor back to where the text ended."""
-        if not self._signed:
+        column, self._signed_at = self._signed_at, None
+        if column is None:
             return ""
-        self._signed = False
-        column = self._wrapping.column
         return "\r\x1b[2K" + (f"\x1b[A\x1b[{column}C" if column else "")
 
     def _write(self, characters: str) -> None:
