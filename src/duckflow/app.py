@@ -18,6 +18,7 @@ from duckflow.domain.state import AgentState
 from duckflow.llm.choice import Choice, choose_model
 from duckflow.llm.pricing import cost_usd
 from duckflow.llm.providers import open_client
+from duckflow.llm.relay import Relay
 from duckflow.llm.tiers import Tiers, tier_names
 from duckflow.loops.chat import ChatLoop
 from duckflow.loops.dispatcher import Dispatcher
@@ -84,7 +85,12 @@ def open_log() -> SqliteEventLog:
 
 
 def build(
-    settings: Settings, choice: Choice, folder: Path, session_id: str | None, env: Mapping[str, str]
+    settings: Settings,
+    choice: Choice,
+    folder: Path,
+    session_id: str | None,
+    env: Mapping[str, str],
+    relay: Relay | None = None,
 ) -> App:
     """A session in a folder, new or taken up again, with all that it needs."""
     log = open_log()
@@ -92,7 +98,7 @@ def build(
     session = _open_session(log, workspace, session_id)
 
     async def opened(name: str) -> ModelClient:
-        return await open_client(name, settings.llm, env)
+        return await open_client(name, settings.llm, env, relay)
 
     async def price(name: str, usage: Usage) -> float | None:
         return await cost_usd(name, usage, env)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fakes.conversation import conversation
 from fakes.engine import action, decision, write_script
+from fakes.terminal import Terminal
 
 WRITE = decision("", {**action("write_file", path="a.txt", content="neu\n"), "reasoning": "you asked for it"})
 SLOW = {"for": "Decision", "text": decision("too late"), "delay_s": 600}
@@ -132,3 +133,17 @@ def test_lines_through_a_pipe_are_a_conversation_too(folder: Path):
     assert "One." in done.stdout
     assert "Two." in done.stdout
     assert "\x1b" not in done.stdout
+
+
+def test_K2_a_person_can_be_the_messenger_of_a_model(folder: Path):
+    """The relay: the prompt is shown, the answer is pasted, the work is done."""
+    command = [sys.executable, "-m", "duckflow", "--workspace", str(folder), "--model", "relay"]
+    with Terminal(command, rows=60) as terminal:
+        terminal.wait_for("\n>")
+        terminal.type("Capital of France?\r")
+        terminal.wait_for("Its answer:")
+        assert "Output: Decision" in terminal.text
+        terminal.type('{"next_step": "done", "reply": "It is Paris."}\r')
+        terminal.wait_for("\nIt is Paris.\n>")
+        terminal.type("/quit\r")
+        assert terminal.wait_for_end() == 0

@@ -16,9 +16,11 @@ from duckflow.domain.commands import ChooseWay
 from duckflow.domain.errors import UsageError
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.i18n.catalogue import text
+from duckflow.llm.relay import Relay
 from duckflow.store.sessions import Sessions, SessionSummary
 from duckflow.ui.keyboard import open_keyboard
 from duckflow.ui.paper import Paper
+from duckflow.ui.relay_desk import RelayDesk
 from duckflow.ui.screen import Screen
 from duckflow.ui.story import last_exchange
 from duckflow.ui.terminal import Conversation
@@ -76,8 +78,9 @@ def converse(start: Start) -> None:
 
 async def _converse(session_id: str | None, folder: Path, settings: Settings) -> None:
     choice = await choose(settings, os.environ)
-    app = build(settings, choice, folder, session_id, os.environ)
-    paper = Paper()
+    paper, keyboard = Paper(), open_keyboard(state_dir() / HISTORY)
+    desk = RelayDesk(keyboard, paper)
+    app = build(settings, choice, folder, session_id, os.environ, Relay(desk.show, desk.read))
     try:
         earlier = app.log.load(session_id) if session_id else ()
         app.session.subscribe(Screen(paper))
@@ -85,7 +88,7 @@ async def _converse(session_id: str | None, folder: Path, settings: Settings) ->
         for line in last_exchange(earlier):
             paper.line(line, "dim")
         warming = asyncio.ensure_future(app.model.warm())
-        conversation = Conversation(_Engine(app), open_keyboard(state_dir() / HISTORY), paper)
+        conversation = Conversation(_Engine(app), keyboard, paper)
         app.session.subscribe(conversation)
         await conversation.run()
         warming.cancel()

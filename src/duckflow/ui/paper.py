@@ -7,8 +7,8 @@ import asyncio
 import shutil
 import sys
 import time
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
 
 from duckflow.i18n.catalogue import text
 from duckflow.ui.colours import Colour, paint, wanted
@@ -66,6 +66,16 @@ class Paper:
             ticking.cancel()
             self._since = None
             self._write("")
+
+    @contextmanager
+    def quiet(self) -> Generator[None]:
+        """While this is open no sign is shown: somebody types."""
+        self._write("")
+        since, self._since = self._since, None
+        try:
+            yield
+        finally:
+            self._since = since
 
     async def _tick(self) -> None:
         while True:

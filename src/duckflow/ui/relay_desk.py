@@ -1,0 +1,28 @@
+"""Where a person is the model's messenger: the prompt is shown to be copied, and the answer pasted."""
+
+from duckflow.domain.errors import ProviderError
+from duckflow.i18n.catalogue import text
+from duckflow.ui.keyboard import Keyboard, LineCleared
+from duckflow.ui.lines import harmless
+from duckflow.ui.paper import Paper
+
+
+class RelayDesk:
+    """Shows prompts and reads answers at the terminal of the conversation."""
+
+    def __init__(self, keyboard: Keyboard, paper: Paper) -> None:
+        self._keyboard = keyboard
+        self._paper = paper
+
+    async def show(self, prompt: str) -> None:
+        """Put the prompt where it can be copied."""
+        self._paper.line(text("relay.copy"), "dim")
+        self._paper.raw(harmless(prompt))
+
+    async def read(self) -> str:
+        """What the person pastes, up to Enter."""
+        with self._paper.quiet():
+            try:
+                return await self._keyboard.ask_plainly(text("relay.paste"))
+            except (EOFError, LineCleared) as exc:
+                raise ProviderError("relay.no_answer") from exc
