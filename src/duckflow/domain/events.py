@@ -264,4 +264,10 @@ class Waiting(Frozen):
     wait_s: float
 
 
-Glimpse = ReplyPiece | ReplyVoid | Waiting
+class OutputPiece(Frozen):
+    """Output of a running command as it comes. Not an event: its result follows as one."""
+
+    text: str
+
+
+Glimpse = ReplyPiece | ReplyVoid | Waiting | OutputPiece
