@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from duckflow.config.pacing import PacemakerSettings
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.pace import Adjustment, LoopLimit
+from duckflow.domain.reasons import complexity_word, explain, explain_extension, vital_word
 from duckflow.domain.vitals import Vitals
 from duckflow.i18n.catalogue import set_language, take_gaps, text
 from duckflow.pacemaker.journal import log_end, log_loop, log_start
 from duckflow.pacemaker.limit import compute_limit
-from duckflow.pacemaker.reasons import complexity_word, explain, explain_extension, vital_word
 from duckflow.pacemaker.rules import Consult, Extend, Go, Halt, Replan
 
 TABLE = PacemakerSettings()

@@ -62,6 +62,17 @@ def set_requirements(objective: TaskObjective, requirements: Iterable[Requiremen
     return objective.model_copy(update={"requirements": tuple(requirements)})
 
 
+def put_first(objective: TaskObjective, requirement: str) -> TaskObjective:
+    """The objective with one requirement that counts most; all others can wait."""
+    first = RequirementItem(requirement=_line(requirement), priority=1)
+    others = tuple(
+        one.model_copy(update={"priority": 3})
+        for one in objective.requirements
+        if one.requirement != first.requirement
+    )
+    return set_requirements(objective, (first, *others))
+
+
 def begin_attempt(objective: TaskObjective, plan: ExecutionPlan) -> TaskObjective:
     """The objective with the strategy of the attempt that begins, and what holds for it from now on."""
     noted = _with_current(objective, strategy=_line(plan.strategy), plan=_lines(plan.steps)[:MOST_LINES])
@@ -84,6 +95,18 @@ def end_attempt(objective: TaskObjective, evaluation: SatisfactionEvaluation) ->
             "attempts": (*objective.attempts, ended)[-MOST_ATTEMPTS:],
             "current": AttemptResult(number=ended.number + 1),
             "evaluation": evaluation,
+        }
+    )
+
+
+def give_up_attempt(objective: TaskObjective, *, forbidden: bool) -> TaskObjective:
+    """The objective with the attempt under way left behind; `forbidden` keeps it from being tried again."""
+    left = objective.current
+    ended = (left.model_copy(update={"score": objective.satisfaction}),) if forbidden and left.tried else ()
+    return objective.model_copy(
+        update={
+            "attempts": (*objective.attempts, *ended)[-MOST_ATTEMPTS:],
+            "current": AttemptResult(number=left.number + len(ended)),
         }
     )
 

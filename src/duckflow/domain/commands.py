@@ -8,6 +8,10 @@ class AnswerApproval(Frozen):
 
     yes: bool
     reason: str = ""
+    always: bool = False
+    """Whether the yes holds for all of this kind, as long as the session is open."""
+    edited: str | None = None
+    """What shall be written or run instead; a yes to exactly this."""
 
 
 class ChooseWay(Frozen):

@@ -5,22 +5,110 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.pace import ReasonLine
 
 ConsultationKind = Literal[
     "stagnation", "lost_confidence", "confusion", "over_exertion", "oracle", "escalation"
 ]
 
-CHOICES: dict[ConsultationKind, tuple[str, ...]] = {
+Choice = Literal[
+    "stop",
+    "more_information",
+    "go_on",
+    "another_approach",
+    "detail",
+    "divide",
+    "other_source",
+    "most_important",
+    "reset",
+    "sort_out",
+    "another_angle",
+    "accept",
+    "analyse",
+    "simplify",
+    "different_way",
+    "instruct",
+    "second_opinion",
+    "rest",
+    "more_detail",
+    "technical_help",
+]
+
+CHOICES: dict[ConsultationKind, tuple[Choice, ...]] = {
+    "stagnation": ("stop", "more_information", "go_on", "another_approach"),
+    "lost_confidence": ("detail", "divide", "other_source", "go_on"),
+    "confusion": ("most_important", "reset", "sort_out", "another_angle"),
     "over_exertion": ("accept", "analyse", "simplify", "different_way"),
+    "oracle": ("instruct", "second_opinion", "rest"),
+    "escalation": ("more_detail", "another_approach", "accept", "technical_help", "stop"),
 }
-"""What the user may choose, in the order shown; the catalogues say each in words."""
+"""What the user may choose, in the order shown; the catalogues say each in words (SPEC I6, H6, J5)."""
+
+
+class Effect(Frozen):
+    """What a choice does, beside what the model is told of it."""
+
+    ends: Literal["done", "stopped", "rest"] | None = None
+    """How the request ends with it, if it does."""
+    forbids: bool = False
+    """What was tried counts as failed: the same lists of actions are refused from now on."""
+    clears: bool = False
+    """The approach goes: plan, questions and pattern; goal, constraints and evidence stay."""
+    restarts: bool = False
+    """What the user adds becomes part of the request, whose requirements are drawn anew."""
+    redraws: bool = False
+    """The request is another one now: its requirements are drawn anew, whether or not the user adds words."""
+    leads: bool = False
+    """What the user names is the first requirement; all others can wait."""
+    plans: bool = False
+    """The work is divided into a plan before it goes on."""
+    sums_up: bool = False
+    """What there is is put in order for the user and the model before it goes on."""
+    analyses: bool = False
+    """The failure is analysed for the user, who then says how to go on."""
+    reviews: bool = False
+    """Another model looks at it, and its word goes to the one that works."""
+    needs_words: bool = False
+    """Only the user's own words make it worth anything: asked for where there are none."""
+
+
+EFFECTS: dict[Choice, Effect] = {
+    "stop": Effect(ends="stopped"),
+    "more_information": Effect(restarts=True, needs_words=True),
+    "go_on": Effect(),
+    "another_approach": Effect(forbids=True),
+    "detail": Effect(restarts=True, needs_words=True),
+    "divide": Effect(plans=True),
+    "other_source": Effect(reviews=True),
+    "most_important": Effect(restarts=True, clears=True, leads=True, needs_words=True),
+    "reset": Effect(clears=True),
+    "sort_out": Effect(sums_up=True),
+    "another_angle": Effect(forbids=True),
+    "accept": Effect(ends="done"),
+    "analyse": Effect(analyses=True),
+    "simplify": Effect(clears=True, redraws=True),
+    "different_way": Effect(forbids=True, clears=True),
+    "instruct": Effect(restarts=True, needs_words=True),
+    "second_opinion": Effect(reviews=True),
+    "rest": Effect(ends="rest"),
+    "more_detail": Effect(restarts=True, needs_words=True),
+    "technical_help": Effect(analyses=True),
+}
+"""Tested choice by choice by what differs afterwards."""
+
+
+def effect_of(choice: str) -> Effect:
+    """What a choice does; words alone are more on the request."""
+    known: dict[str, Effect] = {**EFFECTS}
+    return known.get(choice, Effect(restarts=True))
 
 
 class Consultation(Frozen):
-    """The question. `situation` is a catalogue key whose slots `values` fill."""
+    """The question. `situation` is a catalogue key whose slots `values` fill; `findings` are the reasons."""
 
     consultation_id: str
     kind: ConsultationKind
     situation: str
     values: dict[str, JsonValue] = Field(default_factory=dict)
+    findings: tuple[ReasonLine, ...] = ()
     choices: tuple[str, ...]

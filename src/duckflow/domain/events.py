@@ -8,14 +8,19 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from duckflow.domain.approval import Approval, Kind
+from duckflow.domain.changes import FileChange, LeftFile, ToolEffect
 from duckflow.domain.commands import ChooseWay
 from duckflow.domain.consultation import Consultation, ConsultationKind
-from duckflow.domain.decision import Action, Decision
+from duckflow.domain.decision import Action, Decision, TaskProfile
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ChatMessage, TierName, Usage
+from duckflow.domain.objective import Evidence, ExecutionPlan, RequirementItem, SatisfactionEvaluation
+from duckflow.domain.pace import LoopLimit, LoopTrace
 from duckflow.domain.plan import Plan, TaskList
-from duckflow.domain.state import Approval, Mode, RequestOutcome
+from duckflow.domain.state import Mode, RequestOutcome
 from duckflow.domain.transitions import Step
+from duckflow.domain.vitals import FocusEvent, Vitals
 
 ActionOutcome = Literal["ok", "failed", "refused", "unknown"]
 
@@ -86,6 +91,8 @@ class ActionStarted(Frozen):
     action_id: str
     action: Action
     task_id: str | None = None
+    effect: ToolEffect | None = None
+    """What kind of thing it does; after a crash that says where to look."""
 
 
 class ActionFinished(Frozen):
@@ -98,8 +105,14 @@ class ActionFinished(Frozen):
     text: str
     path: str | None = None
     changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    """Those of them that are not there any more."""
+    changes: tuple[FileChange, ...] = ()
+    """What happened to files, as it can be taken back."""
     evidence_id: str
     digest: str | None = None
+    exit_code: int | None = None
+    """Of a command that ran to its end, or was stopped."""
     not_run: tuple[str, ...] = ()
     then: tuple[Action, ...] = ()
     """What the program wants done next, before the rest of the list."""
@@ -120,6 +133,12 @@ class ApprovalAnswered(Frozen):
     approval_id: str
     yes: bool
     reason: str = ""
+    allowed: Kind | None = None
+    """What is not asked about again in this session."""
+    edited: Action | None = None
+    """What the user made of the action, and said yes to."""
+    digest: str | None = None
+    """Binds a yes to the edited action; empty where that one must be shown first."""
 
 
 class ConsultationRequested(Frozen):
@@ -136,6 +155,107 @@ class ConsultationAnswered(Frozen):
     type: Literal["consultation_answered"] = "consultation_answered"
     consultation_id: str
     answer: ChooseWay
+    told: str = ""
+    """What the model is told of it: the wish, the user's words, and what was found out for it."""
+
+
+class LimitSet(Frozen):
+    """How many loops the request may take, and what that number was made of (SPEC I2, I7)."""
+
+    type: Literal["limit_set"] = "limit_set"
+    limit: LoopLimit
+    extended_from: int | None = None
+    """What it was before, where the work got on and was given more."""
+
+
+class VitalsChanged(Frozen):
+    """How the duck is doing now, and what made it so (SPEC H1)."""
+
+    type: Literal["vitals"] = "vitals"
+    vitals: Vitals
+    cause: Literal["request", "loop", "extension", "replan", "answer"]
+    loop: int = 0
+    signs: tuple[str, ...] = ()
+    """How the loop repeated another, if it did."""
+    moved_by: tuple[FocusEvent, ...] = ()
+    """What moved focus."""
+    confident: bool = True
+    prompt_tokens: int = 0
+    """How long the last prompt was."""
+    trace: LoopTrace | None = None
+    """What the loop did, to be compared with those to come."""
+
+
+class RequirementsFound(Frozen):
+    """What the request wants, in parts that can be checked (SPEC J1)."""
+
+    type: Literal["requirements"] = "requirements"
+    requirements: tuple[RequirementItem, ...]
+    by: Literal["model", "program"] = "model"
+
+
+class Evaluated(Frozen):
+    """How far the request is met, by the evidence (SPEC J2). `checks` is what the program looked at."""
+
+    type: Literal["evaluation"] = "evaluation"
+    iteration: int
+    evaluation: SatisfactionEvaluation
+    checks: tuple[Evidence, ...] = ()
+
+
+class AttemptPlanned(Frozen):
+    """What was there did not satisfy: how the next attempt goes about it (SPEC J4, J9)."""
+
+    type: Literal["attempt_planned"] = "attempt_planned"
+    number: int
+    plan: ExecutionPlan
+    learned: tuple[str, ...] = ()
+    told: str
+    """What the model is told: all that is known of the attempts before, and the plan."""
+
+
+class ActionQueued(Frozen):
+    """The program wants something done next, through the gate like any other action."""
+
+    type: Literal["action_queued"] = "action_queued"
+    actions: tuple[Action, ...]
+
+
+class VerifySet(Frozen):
+    """The command whose success a request needs from now on; empty for none."""
+
+    type: Literal["verify_set"] = "verify_set"
+    command: str
+
+
+class RequestRated(Frozen):
+    """How the user liked the last request, from 1 to 10 (SPEC J7)."""
+
+    type: Literal["request_rated"] = "request_rated"
+    request_id: str
+    rating: int
+
+
+class Undone(Frozen):
+    """The user took changes back; with `redo`, an undo itself. `takes_back` names the actions (SPEC G8)."""
+
+    type: Literal["undone"] = "undone"
+    undo_id: str
+    takes_back: tuple[str, ...]
+    changes: tuple[FileChange, ...] = ()
+    """What this did to files, so that it can be taken back too."""
+    left: tuple[LeftFile, ...] = ()
+    redo: bool = False
+
+
+class Recovered(Frozen):
+    """What was found after a crash: done, not done, unknown, and what was still to come (SPEC C5)."""
+
+    type: Literal["recovered"] = "recovered"
+    finished: tuple[str, ...] = ()
+    not_done: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    not_run: tuple[str, ...] = ()
 
 
 class PlanChanged(Frozen):
@@ -198,12 +318,35 @@ class UsageReported(Frozen):
     cost_usd: float | None = None
 
 
+class ModeChanged(Frozen):
+    """The user wants to be asked more, or less, from now on."""
+
+    type: Literal["mode_changed"] = "mode_changed"
+    mode: Mode
+
+
+class ModelChanged(Frozen):
+    """The user chose another model for the rest of the session."""
+
+    type: Literal["model_changed"] = "model_changed"
+    model: str
+
+
+class SessionTitled(Frozen):
+    """A few words for the session, for lists of sessions."""
+
+    type: Literal["session_titled"] = "session_titled"
+    title: str
+
+
 class ErrorReported(Frozen):
     """Something went wrong that the user should know: a catalogue key and its values."""
 
     type: Literal["error"] = "error"
     key: str
     values: dict[str, JsonValue] = Field(default_factory=dict)
+    notice: bool = False
+    """Whether nothing went wrong, and it is only good to know."""
 
 
 class RequestFinished(Frozen):
@@ -213,6 +356,13 @@ class RequestFinished(Frozen):
     request_id: str
     outcome: RequestOutcome
     exit_code: int
+    profile: TaskProfile | None = None
+    loops: int = 0
+    limit: int | None = None
+    attempts: int = 0
+    """Evaluations it took."""
+    satisfaction: float | None = None
+    """How far it was met at the last look; None where nobody had to look."""
 
 
 Event = Annotated[
@@ -227,12 +377,25 @@ Event = Annotated[
     | ApprovalAnswered
     | ConsultationRequested
     | ConsultationAnswered
+    | LimitSet
+    | VitalsChanged
+    | RequirementsFound
+    | Evaluated
+    | AttemptPlanned
+    | ActionQueued
+    | VerifySet
+    | RequestRated
+    | Undone
+    | Recovered
     | PlanChanged
     | TaskListStarted
     | TaskFinished
     | TaskReported
     | Reply
     | UsageReported
+    | ModeChanged
+    | ModelChanged
+    | SessionTitled
     | ErrorReported
     | RequestFinished,
     Field(discriminator="type"),

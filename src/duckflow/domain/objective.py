@@ -163,7 +163,6 @@ class TaskObjective(Frozen):
     requirements: tuple[RequirementItem, ...] = ()
     iterations: int = 0
     """Evaluations since the user last said something."""
-    max_iterations: int = 3
     attempts: tuple[AttemptResult, ...] = ()
     """Those that were evaluated, oldest first."""
     current: AttemptResult = AttemptResult(number=1)
@@ -178,11 +177,6 @@ class TaskObjective(Frozen):
     def satisfaction(self) -> float:
         """How far the request was met at the last look."""
         return self.evaluation.overall_score if self.evaluation else 0.0
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether no further evaluation may be spent before the user has answered (SPEC J5, J6)."""
-        return self.iterations >= self.max_iterations
 
     @property
     def failed_attempts(self) -> tuple[AttemptResult, ...]:

@@ -91,6 +91,8 @@ class LoopTrace(Frozen):
     """In what way it got on."""
     progressed: bool = False
     """Whether it got on, or a requirement is better met than before."""
+    repeated: bool = False
+    """Whether it only did again what was done before."""
 
     @property
     def changed(self) -> bool:

@@ -2,36 +2,58 @@
 
 from typing import assert_never
 
+from duckflow.domain.attempts import note_list, renew
 from duckflow.domain.decision import Decision
 from duckflow.domain.events import (
     ActionFinished,
+    ActionQueued,
     ActionStarted,
     ApprovalAnswered,
     ApprovalRequested,
+    AttemptPlanned,
     ConsultationAnswered,
     ConsultationRequested,
     DecisionMade,
     ErrorReported,
+    Evaluated,
     Event,
+    LimitSet,
+    ModeChanged,
+    ModelChanged,
     PlanChanged,
     Recorded,
+    Recovered,
     Reply,
     RequestFinished,
+    RequestRated,
+    RequirementsFound,
     SessionStarted,
+    SessionTitled,
     TaskFinished,
     TaskListStarted,
     TaskReported,
     Transition,
     TransitionRefused,
+    Undone,
     UsageReported,
     UserMessage,
+    VerifySet,
+    VitalsChanged,
 )
+from duckflow.domain.gate import answer_approval, ask_approval, count_unseen
+from duckflow.domain.history import note_changes, note_recovery, take_back
 from duckflow.domain.items import check_items, set_items
-from duckflow.domain.state import AgentState, Entry, Request, RequestOutcome, Running, TaskAnswer, TierUsage
-from duckflow.domain.text import count_questions, cut
+from duckflow.domain.knowing import (
+    answer_consultation,
+    know,
+    note_action,
+)
+from duckflow.domain.objective import TaskObjective
+from duckflow.domain.state import AgentState, Entry, Request, RequestOutcome, Running, TierUsage
+from duckflow.domain.text import count_questions, cut, head_and_tail
 from duckflow.domain.transcript import outdate, remember, tell
 from duckflow.domain.transitions import Status
-from duckflow.domain.work import begin_task, change_plan, end_tasks, finish_task, start_tasks
+from duckflow.domain.work import begin_task, get_on
 
 SUMMARIES, SUMMARY = 5, 100
 """How many requests are remembered in a line each, and how long such a line is."""
@@ -39,13 +61,21 @@ SUMMARIES, SUMMARY = 5, 100
 ONE_QUESTION = "You asked several questions at once. Ask one at most, the one whose answer decides most."
 """What the model is told after it broke that rule of the dialog (SPEC F6)."""
 
+REPLY_KEPT = 12_000
+
+ASKED_KEPT = 20
+
+SURE_FROM = 0.7
+"""From this confidence on, a model counts as sure of itself."""
+
 STATUS_AFTER: dict[RequestOutcome, Status] = {
     "done": Status.SUCCESS,
     "pending_user": Status.REQUIRES_USER_INPUT,
     "deferred": Status.IN_PROGRESS,
     "awaiting_approval": Status.REQUIRES_USER_INPUT,
     "consultation": Status.REQUIRES_USER_INPUT,
-    "limit": Status.REQUIRES_USER_INPUT,
+    "not_satisfied": Status.REQUIRES_USER_INPUT,
+    "stopped": Status.SUCCESS,
     "provider_error": Status.ERROR,
     "interrupted": Status.REQUIRES_USER_INPUT,
 }
@@ -59,14 +89,7 @@ def apply(state: AgentState, recorded: Recorded) -> AgentState:
 def _apply(state: AgentState, event: Event) -> AgentState:
     match event:
         case SessionStarted():
-            return state.model_copy(
-                update={
-                    "session_id": event.session_id,
-                    "workspace": event.workspace,
-                    "model": event.model,
-                    "mode": event.mode,
-                }
-            )
+            return _session_started(state, event)
         case UserMessage():
             return _user_message(state, event)
         case DecisionMade():
@@ -80,35 +103,61 @@ def _apply(state: AgentState, event: Event) -> AgentState:
         case ActionFinished():
             return _action_finished(state, event)
         case ApprovalRequested():
-            items = state.items.model_copy(update={"pending_gate": True})
-            return state.model_copy(
-                update={"approval": event.approval, "items": items, "status": Status.REQUIRES_USER_INPUT}
-            )
+            return ask_approval(state, event)
         case ApprovalAnswered():
-            return _approval_answered(state, event)
+            return answer_approval(state, event)
         case ConsultationRequested():
-            asked = {"consultation": event.consultation, "status": Status.REQUIRES_USER_INPUT}
-            return state.model_copy(update=asked)
+            return _consultation_requested(state, event)
         case ConsultationAnswered():
-            return _consultation_answered(state, event)
-        case PlanChanged():
-            return change_plan(state, event)
-        case TaskListStarted():
-            return start_tasks(state, event)
-        case TaskFinished():
-            return finish_task(state, event)
-        case TaskReported():
-            return end_tasks(state, event)
+            return answer_consultation(state, event)
+        case (
+            LimitSet()
+            | VitalsChanged()
+            | RequirementsFound()
+            | Evaluated()
+            | AttemptPlanned()
+            | VerifySet()
+            | RequestRated()
+        ):
+            return know(state, event)
+        case ActionQueued():
+            return state.model_copy(update={"queue": event.actions + state.queue})
+        case Undone():
+            return take_back(state, event)
+        case Recovered():
+            return note_recovery(state, event)
+        case PlanChanged() | TaskListStarted() | TaskFinished() | TaskReported():
+            return get_on(state, event)
         case UsageReported():
             return _usage(state, event)
         case RequestFinished():
             return _request_finished(state, event)
         case Reply():
-            return state.model_copy(update={"last_reply": cut(" ".join(event.text.split()), SUMMARY)})
-        case ErrorReported():
+            return _replied(state, event)
+        case ModeChanged():
+            return state.model_copy(update={"mode": event.mode})
+        case ModelChanged():
+            return state.model_copy(update={"model": event.model})
+        case ErrorReported() | SessionTitled():
             return state
         case _:
             assert_never(event)
+
+
+def _session_started(state: AgentState, event: SessionStarted) -> AgentState:
+    opened = {
+        "session_id": event.session_id,
+        "workspace": event.workspace,
+        "model": event.model,
+        "mode": event.mode,
+        "allowed": (),
+    }
+    return state.model_copy(update=opened)
+
+
+def _replied(state: AgentState, event: Reply) -> AgentState:
+    short = cut(" ".join(event.text.split()), SUMMARY)
+    return state.model_copy(update={"last_reply": short, "reply": head_and_tail(event.text, REPLY_KEPT)})
 
 
 def _transition(state: AgentState, event: Transition) -> AgentState:
@@ -121,9 +170,12 @@ def _transition(state: AgentState, event: Transition) -> AgentState:
 def _user_message(state: AgentState, event: UserMessage) -> AgentState:
     request = state.request
     if request is None or request.request_id != event.request_id:
-        request = Request(request_id=event.request_id, text=event.text)
+        objective = TaskObjective(request=event.text)
+        request = Request(request_id=event.request_id, text=event.text, objective=objective)
     else:
-        request = request.model_copy(update={"loops": 0, "outcome": None, "profile": None})
+        objective = renew(request.objective, event.text) if request.objective else None
+        fresh = {"loops": 0, "outcome": None, "profile": None, "replanned": False, "objective": objective}
+        request = request.model_copy(update=fresh)
     # What the background asked stays open: this message does not answer it.
     approval = state.approval if state.approval and state.approval.task_id else None
     fresh = state.model_copy(
@@ -134,6 +186,8 @@ def _user_message(state: AgentState, event: UserMessage) -> AgentState:
             "running": None,
             "approval": approval,
             "approved": None,
+            "refused": (),
+            "unseen": (),
             "consultation": None,
             "items": state.items.model_copy(update={"pending_gate": approval is not None}),
             "next_step": "continue",
@@ -149,7 +203,9 @@ def _decision(state: AgentState, event: DecisionMade) -> AgentState:
     request = state.request
     if request is not None:
         profile = decision.task_profile or request.profile
-        request = request.model_copy(update={"loops": event.loop, "profile": profile})
+        objective = note_list(request.objective, decision.actions) if request.objective else None
+        made = {"loops": event.loop, "profile": profile, "objective": objective, "sure": _sure(decision)}
+        request = request.model_copy(update=made)
     change = set_items(state.items, decision.state_delta)
     decided = state.model_copy(
         update={
@@ -158,6 +214,7 @@ def _decision(state: AgentState, event: DecisionMade) -> AgentState:
             "queue": decision.actions,
             "next_step": decision.next_step,
             "objection": decision.objection,
+            "list_granted": False,
             "pattern": decision.prompt_pattern or state.pattern,
             "items": check_items(change.items, decision),
         }
@@ -170,21 +227,36 @@ def _decision(state: AgentState, event: DecisionMade) -> AgentState:
     return tell(remember(decided, *said), *notes)
 
 
+def _sure(decision: Decision) -> bool:
+    return decision.confidence is None or decision.confidence >= SURE_FROM
+
+
 def _asks_too_much(decision: Decision) -> bool:
     return decision.next_step == "pending_user" and count_questions(decision.reply) > 1
 
 
 def _action_started(state: AgentState, event: ActionStarted) -> AgentState:
-    running = Running(action_id=event.action_id, action=event.action, task_id=event.task_id)
+    running = Running(
+        action_id=event.action_id, action=event.action, task_id=event.task_id, effect=event.effect
+    )
     if event.task_id is not None:
-        return begin_task(state.model_copy(update={"task_running": running}), event.task_id)
+        begun = state.model_copy(update={"task_running": running, "task_answer": None})
+        return begin_task(begun, event.task_id)
     return state.model_copy(update={"running": running, "queue": state.queue[1:], "approved": None})
 
 
 def _action_finished(state: AgentState, event: ActionFinished) -> AgentState:
-    request = _progress(state.request, event) if state.request else None
-    finished = state.model_copy(
-        update={"request": request, "evidence_count": state.evidence_count + 1, **_after(state, event)}
+    request = (
+        note_action(_progress(state.request, event), event, _command(state, event)) if state.request else None
+    )
+    noted = note_changes(state, event, state.running if event.task_id is None else state.task_running)
+    finished = noted.model_copy(
+        update={
+            "request": request,
+            "evidence_count": state.evidence_count + 1,
+            "unseen": count_unseen(state, event),
+            **_after(state, event),
+        }
     )
     shown = (event.path,) if event.path and event.digest else ()
     current, outdated = outdate(finished, *event.changed, *shown)
@@ -204,6 +276,12 @@ def _action_finished(state: AgentState, event: ActionFinished) -> AgentState:
     return remember(current, entry)
 
 
+def _command(state: AgentState, event: ActionFinished) -> str:
+    """The command that ran, where one did."""
+    running = state.running if event.task_id is None else state.task_running
+    return str(running.action.args.get("command", "")) if running else ""
+
+
 def _progress(request: Request, event: ActionFinished) -> Request:
     """The request with what an action changed, and what it failed on or made good."""
     known = tuple(path for path in request.changed if path not in event.changed)
@@ -214,6 +292,7 @@ def _progress(request: Request, event: ActionFinished) -> Request:
     return request.model_copy(
         update={
             "changed": known + event.changed,
+            "removed": (*(one for one in request.removed if one not in event.changed), *event.removed),
             "failing": failing,
             "recoveries": request.recoveries if failing else 0,
         }
@@ -226,30 +305,18 @@ def _after(state: AgentState, event: ActionFinished) -> dict[str, object]:
         return {"task_running": None}
     if event.outcome == "ok":
         return {"running": None, "status": Status.SUCCESS, "queue": event.then + state.queue}
+    if event.then:
+        return {"running": None, "queue": event.then + state.queue}
     return {"running": None, "status": Status.ERROR, "queue": (), "next_step": "continue"}
 
 
-def _approval_answered(state: AgentState, event: ApprovalAnswered) -> AgentState:
-    if state.approval is None or state.approval.approval_id != event.approval_id:
-        return state
-    items = state.items.model_copy(update={"pending_gate": False})
-    digest = state.approval.digest
-    answered: dict[str, object] = {"approval": None, "items": items}
-    if state.approval.task_id is None:
-        answered["approved"] = digest if event.yes else None
-    else:
-        answered["task_answer"] = TaskAnswer(digest=digest, yes=event.yes, reason=event.reason)
-    return state.model_copy(update=answered)
-
-
-def _consultation_answered(state: AgentState, event: ConsultationAnswered) -> AgentState:
-    consultation = state.consultation
-    if consultation is None or consultation.consultation_id != event.consultation_id:
-        return state
+def _consultation_requested(state: AgentState, event: ConsultationRequested) -> AgentState:
     request = state.request
-    if request is not None:
-        request = request.model_copy(update={"recoveries": 0, "loops": 0, "outcome": None})
-    return state.model_copy(update={"consultation": None, "request": request, "status": Status.IN_PROGRESS})
+    again = state.consultation is not None
+    if request is not None and not again:
+        request = request.model_copy(update={"asked": (*request.asked, event.kind)[-ASKED_KEPT:]})
+    asked = {"consultation": event.consultation, "status": Status.REQUIRES_USER_INPUT, "request": request}
+    return state.model_copy(update=asked)
 
 
 def _usage(state: AgentState, event: UsageReported) -> AgentState:
@@ -258,22 +325,31 @@ def _usage(state: AgentState, event: UsageReported) -> AgentState:
     if event.cost_usd is not None:
         cost = (cost or 0.0) + event.cost_usd
     after = TierUsage(calls=before.calls + 1, tokens=before.tokens + event.tokens, cost_usd=cost)
-    return state.model_copy(update={"usage": {**state.usage, event.tier: after}})
+    request = state.request
+    if request is not None:
+        used = event.tokens.input_tokens + event.tokens.output_tokens
+        spent: dict[str, object] = {"tokens": request.tokens + used}
+        if event.cost_usd is not None:
+            spent["cost_usd"] = (request.cost_usd or 0.0) + event.cost_usd
+        request = request.model_copy(update=spent)
+    return state.model_copy(update={"usage": {**state.usage, event.tier: after}, "request": request})
 
 
 def _request_finished(state: AgentState, event: RequestFinished) -> AgentState:
     request = state.request
     if request is None or request.request_id != event.request_id:
         return state
-    if event.outcome == "done":
+    if event.outcome in ("done", "stopped"):
         line = cut(f"{cut(request.text, SUMMARY // 2)} → {state.last_reply}", SUMMARY)
         ended = {
             "request": None,
+            "finished": request.model_copy(update={"outcome": event.outcome, "history": ()}),
+            "praised": False,
             "queue": (),
             "running": None,
             "approved": None,
             "summaries": (*state.summaries, line)[-SUMMARIES:],
         }
-        return state.model_copy(update={**ended, "status": STATUS_AFTER["done"]})
+        return state.model_copy(update={**ended, "status": STATUS_AFTER[event.outcome]})
     open_still = request.model_copy(update={"outcome": event.outcome})
     return state.model_copy(update={"request": open_still, "status": STATUS_AFTER[event.outcome]})

@@ -3,12 +3,17 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from duckflow.domain.consultation import Consultation
+from duckflow.domain.approval import Approval, Kind
+from duckflow.domain.changes import ChangeSet, ToolEffect
+from duckflow.domain.consultation import Consultation, ConsultationKind
 from duckflow.domain.decision import Action, NextStep, PromptPattern, TaskProfile
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import TierName, Usage
+from duckflow.domain.objective import TaskObjective
+from duckflow.domain.pace import LoopLimit, LoopTrace
 from duckflow.domain.plan import Plan, TaskList
 from duckflow.domain.transitions import Status, Step
+from duckflow.domain.vitals import Vitals
 
 Mode = Literal["plan", "ask", "edits", "auto"]
 RequestOutcome = Literal[
@@ -17,7 +22,8 @@ RequestOutcome = Literal[
     "deferred",
     "awaiting_approval",
     "consultation",
-    "limit",
+    "not_satisfied",
+    "stopped",
     "provider_error",
     "interrupted",
 ]
@@ -53,6 +59,15 @@ class Entry(Frozen):
     """Whether it is the user's own message, not what the program tells."""
 
 
+class CommandRun(Frozen):
+    """A command that ran, how it ended, and how often files had changed by then."""
+
+    command: str
+    exit_code: int
+    evidence_id: str
+    revision: int = 0
+
+
 class Request(Frozen):
     """What the user asked, until it ends."""
 
@@ -69,6 +84,31 @@ class Request(Frozen):
     """How the work on it last ended; None while it goes on."""
     changed: tuple[str, ...] = ()
     """Files this request wrote, moved or deleted, oldest first."""
+    removed: tuple[str, ...] = ()
+    """Those of them that are not there any more."""
+    ran: bool = False
+    """Whether a command was run for it."""
+    commands: tuple[CommandRun, ...] = ()
+    """Commands that were run last, oldest first."""
+    limit: LoopLimit | None = None
+    """How many loops it may take, and why."""
+    extended_from: int | None = None
+    """What the limit was before it was last extended."""
+    history: tuple[LoopTrace, ...] = ()
+    """What its loops did, oldest first."""
+    sure: bool = True
+    """Whether the model was sure of itself in the last loop, or said nothing of it."""
+    replanned: bool = False
+    """Whether there was a replan since the user last spoke."""
+    grants: int = 1
+    """How often the whole budget was given: once more with each answer of the user's."""
+    tokens: int = 0
+    cost_usd: float | None = None
+    """What models used for it."""
+    asked: tuple[ConsultationKind, ...] = ()
+    """What the user was consulted about."""
+    objective: TaskObjective | None = None
+    """What it is for, in parts, and how far they are met."""
 
 
 class Running(Frozen):
@@ -77,29 +117,17 @@ class Running(Frozen):
     action_id: str
     action: Action
     task_id: str | None = None
-
-
-class Approval(Frozen):
-    """A change the user is asked about. `digest` binds the answer to what was shown."""
-
-    approval_id: str
-    action: Action
-    intent: str
-    rationale: str
-    because: Literal["mode", "protected", "objection", "consent"] = "mode"
-    """Why it is asked: the mode, a protected path, the model's own doubt, or a yes only the user has."""
-    difference: str
-    digest: str
-    task_id: str | None = None
-    """The background task that waits for the answer, if it is not the chat."""
+    effect: ToolEffect | None = None
 
 
 class TaskAnswer(Frozen):
-    """The user's answer to what a background task wanted to do."""
+    """The user's answer to what a background task wanted to do; used once."""
 
     digest: str
     yes: bool
     reason: str = ""
+    edited: Action | None = None
+    """What the user made of it."""
 
 
 class TierUsage(Frozen):
@@ -120,11 +148,24 @@ class AgentState(Frozen):
     seq: int = 0
     step: Step = Step.PLANNING
     status: Status = Status.SUCCESS
+    vitals: Vitals = Vitals()
+    vitals_over_time: tuple[Vitals, ...] = ()
+    """The last of them, oldest first, for the chart."""
+    confident: bool = True
+    """Whether mood was well since the user was last asked about it."""
+    praised: bool = False
+    """Whether the user rated the last request well."""
+    prompt_tokens: int = 0
+    """How much of the model's window the last prompt took."""
+    verify: str | None = None
+    """The command whose success requests need; empty where the user wants none, None where nobody knows."""
     items: Items = Items()
     pattern: PromptPattern = "base_main"
     """The prompt pattern the model chose for its next call."""
     last_reply: str = ""
     """The beginning of what the user last read."""
+    reply: str = ""
+    """All of it, but for the middle of a very long one."""
     summaries: tuple[str, ...] = ()
     """The last requests in a line each, oldest first."""
     plans: tuple[Plan, ...] = ()
@@ -138,6 +179,8 @@ class AgentState(Frozen):
     """What the model was last told of the files there are."""
     evidence_count: int = 0
     request: Request | None = None
+    finished: Request | None = None
+    """The request before, as it was when it ended."""
     queue: tuple[Action, ...] = ()
     """Actions of the last decision that have not run yet, in order."""
     next_step: NextStep = "continue"
@@ -151,6 +194,16 @@ class AgentState(Frozen):
     approval: Approval | None = None
     approved: str | None = None
     """Digest of the one action the user said yes to; used once."""
+    allowed: tuple[Kind, ...] = ()
+    """What the user said "always" to; forgotten when the session is opened again."""
+    refused: tuple[str, ...] = ()
+    """Calls the user said no to since their last message."""
+    unseen: tuple[str, ...] = ()
+    """Files changed since the user last said something."""
+    list_granted: bool = False
+    """Whether the user said yes to an action of the list in hand, and saw how many files it touches."""
+    change_sets: tuple[ChangeSet, ...] = ()
+    """What was done to files, oldest first, and what of it was taken back."""
     task_answer: TaskAnswer | None = None
     """The last answer to a question of the background's."""
     usage: Mapping[TierName, TierUsage] = {}

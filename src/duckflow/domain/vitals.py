@@ -23,6 +23,13 @@ FocusEvent = Literal[
 
 _BARS = "▁▂▃▄▅▆▇█"
 
+_FACES: dict[VitalName, tuple[tuple[float, str], ...]] = {
+    "mood": ((0.8, "😎"), (0.7, "🙂"), (0.0, "😔")),
+    "focus": ((0.8, "🧘"), (0.5, "🤔"), (0.0, "😵")),
+    "stamina": ((0.7, "💪"), (0.5, "😓"), (0.1, "🤕"), (0.0, "💀")),
+}
+"""From which value on a vital looks how."""
+
 
 class Vitals(Frozen):
     """Mood is confidence in the plan, focus consistency of thought, stamina what is left of strength."""
@@ -30,6 +37,11 @@ class Vitals(Frozen):
     mood: Share = 1.0
     focus: Share = 1.0
     stamina: Share = 1.0
+
+
+def face_of(name: VitalName, value: float) -> str:
+    """How the duck looks with this value of a vital."""
+    return next((face for least, face in _FACES[name] if value >= least), _FACES[name][-1][1])
 
 
 def sparkline(values: Sequence[float], width: int) -> str:

@@ -1,6 +1,7 @@
 """What the pacemaker writes into the log: at the start, while it runs, at the end (SPEC I8).
 
-The log is for those who look into how a request went, so it is English and has numbers; users read `reasons`.
+The log is for those who look into how a request went, so it is English and has numbers; users read
+`domain.reasons`.
 """
 
 from collections import Counter
@@ -8,10 +9,9 @@ from collections.abc import Iterable, Sequence
 
 from duckflow.domain.consultation import ConsultationKind
 from duckflow.domain.pace import LoopLimit
+from duckflow.domain.reasons import complexity_word
 from duckflow.domain.state import RequestOutcome
 from duckflow.domain.vitals import VitalName, Vitals
-from duckflow.pacemaker.reasons import complexity_word
-from duckflow.pacemaker.repetition import Sign
 from duckflow.pacemaker.rules import Consult, Extend, Go, Halt, Move, Replan
 
 
@@ -28,7 +28,7 @@ def log_start(limit: LoopLimit) -> tuple[str, ...]:
     )
 
 
-def log_loop(loop: int, signs: Sequence[Sign], before: Vitals, after: Vitals, move: Move) -> tuple[str, ...]:
+def log_loop(loop: int, signs: Sequence[str], before: Vitals, after: Vitals, move: Move) -> tuple[str, ...]:
     """What was detected in a loop, which vital changed, and what was decided."""
     detected = (f"loop {loop}: {', '.join(signs)}",) if signs else ()
     decided = () if isinstance(move, Go) else (f"loop {loop}: {_told(move)}",)

@@ -68,6 +68,8 @@ class Situation(Frozen):
     """Whether there was a replan since the user last spoke."""
     confident: bool = True
     """Whether mood was well since the user was last asked about it."""
+    sure: bool = False
+    """Whether the model itself is sure: then only failures can have brought mood down."""
     budget: BudgetLevel = BudgetLevel()
 
 
@@ -111,8 +113,10 @@ def _extension(situation: Situation, table: PacemakerSettings) -> Move | None:
 
 
 def _oracle(situation: Situation, table: PacemakerSettings) -> Move | None:
-    several = len(low_vitals(situation.vitals, table.thresholds)) > 1
-    return Consult(kind="oracle", cause="vitals") if several else None
+    low = set(low_vitals(situation.vitals, table.thresholds))
+    if situation.repeated and situation.sure and "focus" in low:
+        low.discard("mood")  # the same failures brought both down: that is one finding, and it has a name
+    return Consult(kind="oracle", cause="vitals") if len(low) > 1 else None
 
 
 def _limit(situation: Situation, _table: PacemakerSettings) -> Move | None:

@@ -75,6 +75,14 @@ def failure_request(
     return _request("FailureAnalysis", traits, "failure", about, evidence)
 
 
+def opinion_request(
+    traits: ModelTraits, request: str, troubles: Iterable[str], evidence: Sequence[Evidence]
+) -> ModelRequest:
+    """Ask a model that did not do the work how it sees it."""
+    about = [_asked(request), *_listed("What did not work or is missing, oldest first", troubles)]
+    return _request("FailureAnalysis", traits, "second_opinion", about, evidence)
+
+
 def execution_plan_request(
     traits: ModelTraits, request: str, known: str, evidence: Sequence[Evidence]
 ) -> ModelRequest:

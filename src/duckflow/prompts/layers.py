@@ -9,6 +9,7 @@ from duckflow.domain.plan import TaskList, progress
 from duckflow.domain.state import AgentState, Items, Mode
 from duckflow.domain.text import cut
 from duckflow.domain.transitions import Step
+from duckflow.domain.vitals import Vitals
 from duckflow.prompts.templates import fill, template
 
 Droppable = Literal["summaries", "open_questions", "plan_brief"]
@@ -35,6 +36,9 @@ _LABELS = {
 }
 _TASK = 120
 
+LOW_FOCUS_BELOW = 0.5
+LOW_FOCUS = "Your focus is low: make a simpler, more direct plan, and take its first step.\n"
+
 
 def session_text(state: AgentState) -> str:
     """The facts of the session."""
@@ -53,6 +57,7 @@ def main_text(state: AgentState, dropped: Collection[Droppable] = ()) -> str:
         "main",
         step=state.step,
         status=state.status,
+        vitals=_vitals(state.vitals),
         task=f"Task: {_one_line(state.request.text)}\n" if state.request else "",
         items=items_text(state.items, dropped),
         plan=f"Plan: {progress(plan)}\n" if plan else "",
@@ -81,6 +86,12 @@ def _background(tasks: TaskList) -> str:
     running = next((f", now: {task.operation}" for task in tasks.tasks if task.status == "in_progress"), "")
     failures = f", {failed} failed" if failed else ""
     return f"In the background: {done} of {len(tasks.tasks)} tasks complete{failures}{running}\n"
+
+
+def _vitals(vitals: Vitals) -> str:
+    """How the work is going, and what follows from it for the next plan (SPEC F7)."""
+    line = f"Vitals: mood {vitals.mood:.2f}, focus {vitals.focus:.2f}, stamina {vitals.stamina:.2f}\n"
+    return line + LOW_FOCUS if vitals.focus < LOW_FOCUS_BELOW else line
 
 
 def _one_line(text: str) -> str:

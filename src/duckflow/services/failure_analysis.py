@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.model import Usage
+from duckflow.domain.model import ModelRequest, Usage
 from duckflow.domain.objective import Evidence
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
@@ -27,9 +27,12 @@ async def analyze_execution_failure(
     client: ModelClient, request: str, failures: Sequence[str], evidence: Sequence[Evidence]
 ) -> tuple[FailureAnalysis, Usage]:
     """Why these things failed, and what it took to find out. Raises ProviderError."""
-    asked = failure_request(client.traits, request, failures, evidence).model_copy(
-        update={"answer_schema": schema_of(FailureAnalysis)}
-    )
+    return await ask_analysis(client, failure_request(client.traits, request, failures, evidence))
+
+
+async def ask_analysis(client: ModelClient, request: ModelRequest) -> tuple[FailureAnalysis, Usage]:
+    """The analysis a prompt asks for, kept short."""
+    asked = request.model_copy(update={"answer_schema": schema_of(FailureAnalysis)})
     answer = await ask(client, asked, FailureAnalysis, lambda _: None, _problem)
     fixes = [cut(" ".join(fix.split()), _FIX) for fix in answer.value.fixes if fix.strip()]
     found = FailureAnalysis(

@@ -1,0 +1,55 @@
+"""An approval: the question before a change, with all that a yes would cover (SPEC G1, G5)."""
+
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from duckflow.domain.decision import Action
+from duckflow.domain.frozen import Frozen
+
+Risk = Literal["low", "medium", "high", "forbidden"]
+
+Because = Literal["mode", "protected", "objection", "consent", "risk", "outside", "no_sandbox"]
+"""Why it is asked: the mode, a protected path, the model's own doubt, a yes only the user has, the risk,
+a path outside the workspace, or a command that no sandbox would hold."""
+
+
+class Line(Frozen):
+    """Something the user reads: a catalogue key and what fills its slots."""
+
+    key: str
+    values: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class Kind(Frozen):
+    """What "always" covers: edits of files in one folder, or commands that begin with the same words."""
+
+    what: Literal["edits", "command"]
+    scope: str
+
+
+class Approval(Frozen):
+    """A change the user is asked about. `digest` binds the answer to what was shown."""
+
+    approval_id: str
+    action: Action
+    intent: str
+    rationale: str
+    because: Because = "mode"
+    risk: Risk = "medium"
+    reasons: tuple[str, ...] = ()
+    """What makes the risk, by the names the catalogue has for it."""
+    impact: tuple[Line, ...] = ()
+    alternatives: tuple[Line, ...] = ()
+    difference: str
+    digest: str
+    kind: Kind | None = None
+    """What "always" would cover; None where it must be asked every time."""
+    editable: bool = False
+    """Whether the user may change what will be written or run."""
+    before: dict[str, str | None] = Field(default_factory=dict)
+    """SHA-256 of each file it touches as it was when shown; None where there was none."""
+    outside: str | None = None
+    """The real path of a file outside the workspace that would be read."""
+    task_id: str | None = None
+    """The background task that waits for the answer, if it is not the chat."""

@@ -1,0 +1,106 @@
+"""What was done to files, as it can be taken back, and compared with the disk after a crash (G8, C5)."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from duckflow.domain.frozen import Frozen
+
+MOST_CHANGE_SETS = 300
+"""How many actions back the state remembers what they did to files."""
+
+ToolEffect = Literal["read", "write", "delete", "execute", "consent"]
+"""What an operation does; "consent" says yes in the user's name, which only the user can do."""
+
+
+class FileChange(Frozen):
+    """A file before and after: SHA-256 of its content, its permission bits; None where there is none."""
+
+    path: str
+    before: str | None
+    after: str | None
+    mode_before: int | None = None
+    mode_after: int | None = None
+    folders: tuple[str, ...] = ()
+    """Folders that were made for it, outermost first."""
+
+    def reverted(self) -> "FileChange":
+        """The change that takes this one back."""
+        return FileChange(
+            path=self.path,
+            before=self.after,
+            after=self.before,
+            mode_before=self.mode_after,
+            mode_after=self.mode_before,
+        )
+
+
+class ChangeSet(Frozen):
+    """What one action, or one undo, did to files. A command whose changes nobody saw has none."""
+
+    action_id: str
+    request_id: str
+    operation: str
+    changes: tuple[FileChange, ...] = ()
+    command: str = ""
+    """The command line, where one was run."""
+    takes_back: tuple[str, ...] = ()
+    """Of an undo: the ids of what it took back."""
+    undone: bool = False
+
+    @property
+    def by_undo(self) -> bool:
+        """Whether an undo made it, and no action."""
+        return self.operation in ("undo", "redo")
+
+
+LeftReason = Literal["changed", "not_kept", "failed"]
+
+
+class LeftFile(Frozen):
+    """A file an undo did not touch: someone changed it since, its old content is gone, or it failed."""
+
+    path: str
+    reason: LeftReason
+    detail: str = ""
+
+
+class UndoReport(Frozen):
+    """What an undo did. `commands` ran in what was taken back, and what else they did stays as it is."""
+
+    kind: Literal["undo", "redo"] = "undo"
+    actions: int = 0
+    restored: tuple[FileChange, ...] = ()
+    """What the undo itself did to files."""
+    left: tuple[LeftFile, ...] = ()
+    commands: tuple[str, ...] = ()
+    covered: tuple[str, ...] = ()
+    """Files a command had changed that went back too."""
+
+
+def removed_paths(changes: Iterable[FileChange]) -> tuple[str, ...]:
+    """The files that are not there any more because of these changes."""
+    there: dict[str, bool] = {change.path: change.after is not None for change in changes}
+    return tuple(path for path, exists in there.items() if not exists)
+
+
+def net_changes(changes: Iterable[FileChange]) -> tuple[FileChange, ...]:
+    """Several changes of a file as one, from its first state to its last; what came to nothing is out."""
+    merged: dict[str, FileChange] = {}
+    for change in changes:
+        first = merged.get(change.path)
+        merged[change.path] = change if first is None else _join(first, change)
+    return tuple(one for one in merged.values() if one.before != one.after or _mode_differs(one))
+
+
+def _mode_differs(change: FileChange) -> bool:
+    return change.mode_before != change.mode_after
+
+
+def _join(first: FileChange, last: FileChange) -> FileChange:
+    return first.model_copy(
+        update={
+            "after": last.after,
+            "mode_after": last.mode_after,
+            "folders": tuple(dict.fromkeys((*first.folders, *last.folders))),
+        }
+    )

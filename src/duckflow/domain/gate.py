@@ -1,0 +1,63 @@
+"""What questions at the gate, and the answers to them, do to the state (SPEC G1, G5)."""
+
+import json
+
+from duckflow.domain.attempts import digest_of
+from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested
+from duckflow.domain.state import AgentState, TaskAnswer
+from duckflow.domain.text import head_and_tail
+from duckflow.domain.transcript import tell
+from duckflow.domain.transitions import Status
+
+MOST_REFUSED, MOST_UNSEEN = 50, 1000
+_TOLD = 4000
+
+
+def ask_approval(state: AgentState, event: ApprovalRequested) -> AgentState:
+    """The state with a question open."""
+    items = state.items.model_copy(update={"pending_gate": True})
+    return state.model_copy(
+        update={"approval": event.approval, "items": items, "status": Status.REQUIRES_USER_INPUT}
+    )
+
+
+def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
+    """The state after the answer: what was said yes to may run once, what was said no to is remembered."""
+    approval = state.approval
+    if approval is None or approval.approval_id != event.approval_id:
+        return state
+    digest = approval.digest if event.digest is None else event.digest
+    answered: dict[str, object] = {
+        "approval": None,
+        "items": state.items.model_copy(update={"pending_gate": False}),
+    }
+    if approval.task_id is not None:
+        answered["task_answer"] = TaskAnswer(
+            digest=digest, yes=event.yes, reason=event.reason, edited=event.edited
+        )
+    else:
+        answered["approved"] = digest if event.yes else None
+        if event.edited is not None:
+            answered["queue"] = (event.edited, *state.queue[1:])
+            answered["refused"] = tuple(one for one in state.refused if one != digest_of((event.edited,)))
+    if event.yes:
+        kinds = (event.allowed,) if event.allowed and event.allowed not in state.allowed else ()
+        answered |= {"allowed": (*state.allowed, *kinds), "unseen": (), "list_granted": True}
+    else:
+        answered["refused"] = (*state.refused, digest_of((approval.action,)))[-MOST_REFUSED:]
+    return _tell_edit(state.model_copy(update=answered), event)
+
+
+def count_unseen(state: AgentState, event: ActionFinished) -> tuple[str, ...]:
+    """Files changed since somebody last looked, those of this action included."""
+    if state.list_granted or event.outcome != "ok":
+        return state.unseen
+    return tuple(dict.fromkeys((*state.unseen, *event.changed)))[-MOST_UNSEEN:]
+
+
+def _tell_edit(state: AgentState, event: ApprovalAnswered) -> AgentState:
+    if event.edited is None:
+        return state
+    call = json.dumps(event.edited.args, ensure_ascii=False)
+    told = f"The user changed your action before allowing it. It is now {event.edited.operation} with {call}"
+    return tell(state, head_and_tail(told, _TOLD))

@@ -1,0 +1,110 @@
+"""What undo and recovery do to the state: the changes there were, those taken back, what a crash left."""
+
+from duckflow.domain.changes import MOST_CHANGE_SETS, ChangeSet
+from duckflow.domain.events import ActionFinished, Recovered, Undone
+from duckflow.domain.state import AgentState, Request, Running
+from duckflow.domain.text import cut
+from duckflow.domain.transcript import outdate, tell
+from duckflow.domain.transitions import Status
+
+_COMMAND = 500
+
+
+def note_changes(state: AgentState, event: ActionFinished, running: Running | None) -> AgentState:
+    """The state with what an action did to files; `running` is that action as it was started."""
+    command = _command(running)
+    if not event.changes and not command:
+        return state
+    made = ChangeSet(
+        action_id=event.action_id,
+        request_id=_request_id(state),
+        operation=event.operation,
+        changes=event.changes,
+        command=command,
+    )
+    return state.model_copy(update={"change_sets": (*state.change_sets, made)[-MOST_CHANGE_SETS:]})
+
+
+def take_back(state: AgentState, event: Undone) -> AgentState:
+    """The state with an undo written down; the model is told that the files went back."""
+    earlier = _marked(state.change_sets, event)
+    made = ChangeSet(
+        action_id=event.undo_id,
+        request_id=_request_id(state),
+        operation="redo" if event.redo else "undo",
+        changes=event.changes,
+        takes_back=event.takes_back,
+        undone=event.redo,
+    )
+    paths = tuple(dict.fromkeys(change.path for change in event.changes))
+    marked = state.model_copy(
+        update={
+            "change_sets": (*earlier, made)[-MOST_CHANGE_SETS:],
+            "request": _without(state.request, event),
+        }
+    )
+    current, outdated = outdate(marked, *paths)
+    return tell(current, _told(event, paths, outdated))
+
+
+def note_recovery(state: AgentState, event: Recovered) -> AgentState:
+    """The state after a crash was looked into: nothing of the chat's list goes on by itself."""
+    lines = ["The program was stopped in the middle of the work and has been started again."]
+    parts = (
+        ("Done before that", event.finished),
+        ("Not done", (*event.not_done, *event.not_run)),
+        ("Unknown, so look before you go on", event.unknown),
+    )
+    lines += [f"{title}: {', '.join(named)}." for title, named in parts if named]
+    asked = state.approval is not None and state.approval.task_id is None
+    outcome = "awaiting_approval" if asked else "consultation" if state.consultation else "interrupted"
+    update: dict[str, object] = {"status": Status.REQUIRES_USER_INPUT}
+    if state.request is not None:
+        update["request"] = state.request.model_copy(update={"outcome": outcome})
+    if not asked:
+        update |= {"queue": (), "next_step": "continue", "approved": None}
+    return tell(state.model_copy(update=update), "\n".join(lines))
+
+
+def _marked(sets: tuple[ChangeSet, ...], event: Undone) -> tuple[ChangeSet, ...]:
+    """An undo marks what it took back; a redo marks the undo, and what that took back counts again."""
+    gone = set(event.takes_back)
+    back = {one for undo in sets if event.redo and undo.action_id in gone for one in undo.takes_back}
+    marks = {**dict.fromkeys(gone, True), **dict.fromkeys(back, False)}
+    return tuple(
+        one.model_copy(update={"undone": marks[one.action_id]}) if one.action_id in marks else one
+        for one in sets
+    )
+
+
+def _without(request: Request | None, event: Undone) -> Request | None:
+    """The open request, which has not changed any more what was taken back; a redo brings it back."""
+    if request is None:
+        return None
+    paths = tuple(dict.fromkeys(change.path for change in event.changes))
+    kept = tuple(path for path in request.changed if path not in paths)
+    removed = tuple(path for path in request.removed if path not in paths)
+    gone = tuple(change.path for change in event.changes if change.after is None) if event.redo else ()
+    return request.model_copy(
+        update={"changed": kept + (paths if event.redo else ()), "removed": removed + gone}
+    )
+
+
+def _told(event: Undone, paths: tuple[str, ...], outdated: tuple[str, ...]) -> str:
+    what = "again as they were before the user's undo" if event.redo else "back to what they were before"
+    lines = [f"The user took changes back: these files are {what}: {', '.join(paths) or 'none'}."]
+    if event.left:
+        lines.append(f"Left as they are: {', '.join(left.path for left in event.left)}.")
+    if outdated:
+        lines.append(f"Older now, do not rely on it: {', '.join(outdated)}")
+    return "\n".join(lines)
+
+
+def _command(running: Running | None) -> str:
+    if running is None or running.effect != "execute":
+        return ""
+    return cut(str(running.action.args.get("command") or running.action.operation), _COMMAND)
+
+
+def _request_id(state: AgentState) -> str:
+    return state.request.request_id if state.request else ""

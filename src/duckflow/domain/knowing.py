@@ -1,0 +1,198 @@
+"""What self-knowledge does to the state: limits, vitals, requirements, verdicts, and the user's answers."""
+
+from duckflow.domain.attempts import (
+    begin_attempt,
+    end_attempt,
+    give_up_attempt,
+    learn,
+    note_result,
+    put_first,
+    renew,
+    set_requirements,
+)
+from duckflow.domain.consultation import Effect, effect_of
+from duckflow.domain.events import (
+    ActionFinished,
+    AttemptPlanned,
+    ConsultationAnswered,
+    Evaluated,
+    LimitSet,
+    RequestRated,
+    RequirementsFound,
+    VerifySet,
+    VitalsChanged,
+)
+from duckflow.domain.objective import TaskObjective
+from duckflow.domain.pace import TRACES_KEPT
+from duckflow.domain.state import AgentState, CommandRun, Entry, Request
+from duckflow.domain.transcript import remember, tell
+from duckflow.domain.transitions import Status
+
+VITALS_KEPT = 60
+"""Vitals kept in state for the chart; the event log keeps all."""
+
+COMMANDS_KEPT = 20
+
+NO_END = -1
+"""Stands for the exit code of a command that did not come to its end."""
+
+REPLAN = (
+    "You are going in circles or losing the thread. Plan anew: a simpler, more direct way to the goal, "
+    "with another first step than those so far."
+)
+"""What the model is told when the program sends it back to planning (SPEC H5)."""
+
+
+PRAISE_FROM = 8
+"""From this rating on, of 10, the user liked it."""
+
+Knowing = LimitSet | VitalsChanged | RequirementsFound | Evaluated | AttemptPlanned | VerifySet | RequestRated
+"""What the duck learns of itself and its work."""
+
+
+def know(state: AgentState, event: Knowing) -> AgentState:
+    """The state after one of these."""
+    match event:
+        case LimitSet():
+            return set_limit(state, event)
+        case VitalsChanged():
+            return change_vitals(state, event)
+        case RequirementsFound():
+            return find_requirements(state, event)
+        case Evaluated():
+            return take_verdict(state, event)
+        case AttemptPlanned():
+            return plan_attempt(state, event)
+        case VerifySet():
+            return state.model_copy(update={"verify": event.command})
+        case RequestRated():
+            return state.model_copy(update={"praised": event.rating >= PRAISE_FROM})
+
+
+def set_limit(state: AgentState, event: LimitSet) -> AgentState:
+    """The state with how many loops the request may take."""
+    return _with_request(state, limit=event.limit, extended_from=event.extended_from)
+
+
+def change_vitals(state: AgentState, event: VitalsChanged) -> AgentState:
+    """The state with how the duck is doing; a loop leaves its trace."""
+    history = state.request.history if state.request else ()
+    if event.trace is not None:
+        history = (*history, event.trace)[-TRACES_KEPT:]
+    replanned = event.cause == "replan"
+    known = _with_request(state, history=history, **({"replanned": True} if replanned else {}))
+    changed = known.model_copy(
+        update={
+            "vitals": event.vitals,
+            "vitals_over_time": (*state.vitals_over_time, event.vitals)[-VITALS_KEPT:],
+            "confident": event.confident,
+            "prompt_tokens": event.prompt_tokens,
+        }
+    )
+    return tell(changed, REPLAN) if replanned else changed
+
+
+def find_requirements(state: AgentState, event: RequirementsFound) -> AgentState:
+    """The state with what the request wants, in parts."""
+    objective = state.request.objective if state.request else None
+    if objective is None:
+        return state
+    return _with_request(state, objective=set_requirements(objective, event.requirements))
+
+
+def take_verdict(state: AgentState, event: Evaluated) -> AgentState:
+    """The state after an evaluation; what the program looked at for it has evidence ids of its own."""
+    seen = state.model_copy(update={"evidence_count": state.evidence_count + len(event.checks)})
+    objective = state.request.objective if state.request else None
+    if objective is None:
+        return seen
+    return _with_request(seen, objective=end_attempt(objective, event.evaluation))
+
+
+def plan_attempt(state: AgentState, event: AttemptPlanned) -> AgentState:
+    """The state with the next attempt's plan, told to the model; the work goes on."""
+    objective = state.request.objective if state.request else None
+    if objective is None:
+        return state
+    planned = begin_attempt(learn(objective, event.learned), event.plan)
+    return tell(_with_request(state, objective=planned, outcome=None), event.told)
+
+
+def note_action(request: Request, event: ActionFinished, command: str) -> Request:
+    """The request with what an action brought for its objective, and with a command that ran."""
+    update: dict[str, object] = {}
+    if request.objective is not None:
+        update["objective"] = note_result(
+            request.objective,
+            f"{event.evidence_id} {event.operation} {event.path or command}: {event.text}",
+            event.outcome,
+            changed=bool(event.changed),
+            background=event.task_id is not None,
+        )
+    if command and event.outcome != "refused":
+        update["ran"] = True
+        ran = CommandRun(
+            command=command,
+            exit_code=NO_END if event.exit_code is None else event.exit_code,
+            evidence_id=event.evidence_id,
+            revision=revision_of(request),
+        )
+        update["commands"] = (*request.commands, ran)[-COMMANDS_KEPT:]
+    return request.model_copy(update=update)
+
+
+def revision_of(request: Request) -> int:
+    """How often files have changed for a request."""
+    return request.objective.revision if request.objective else 0
+
+
+def answer_consultation(state: AgentState, event: ConsultationAnswered) -> AgentState:
+    """The state after the user has said how to go on: counts begin anew, and the choice does what it says."""
+    consultation, request = state.consultation, state.request
+    if consultation is None or consultation.consultation_id != event.consultation_id:
+        return state
+    effect = effect_of(event.answer.choice)
+    answered = state.model_copy(
+        update={"consultation": None, "status": Status.IN_PROGRESS, "queue": (), "next_step": "continue"}
+    )
+    if effect.clears:
+        answered = _without_approach(answered)
+    if event.told:
+        answered = remember(answered, Entry(role="user", text=event.told, said=True))
+    if request is None:
+        return answered
+    objective = _redirected(request.objective, effect, event.answer.text) if request.objective else None
+    return _with_request(
+        answered,
+        recoveries=0,
+        loops=0,
+        outcome=None,
+        profile=None if effect.restarts else request.profile,
+        replanned=False,
+        grants=request.grants + 1,
+        objective=objective,
+    )
+
+
+def _redirected(objective: TaskObjective, effect: Effect, said: str) -> TaskObjective:
+    """The objective after an answer: what was tried, what is wanted, and in which parts."""
+    if effect.forbids or effect.clears:
+        objective = give_up_attempt(objective, forbidden=effect.forbids)
+    renewed = renew(objective, said if effect.restarts else "")
+    if effect.leads and said.strip() and renewed.requirements:
+        return put_first(renewed, said)
+    return set_requirements(renewed, ()) if effect.restarts or effect.redraws else renewed
+
+
+def _without_approach(state: AgentState) -> AgentState:
+    """The state without how the work was gone about; what it is for and what was seen stay."""
+    items = state.items.model_copy(update={"plan_brief": (), "open_questions": (), "last_delta": ""})
+    return state.model_copy(
+        update={"items": items, "active_plan_id": None, "pattern": "base_main", "queue": ()}
+    )
+
+
+def _with_request(state: AgentState, **changes: object) -> AgentState:
+    if state.request is None:
+        return state
+    return state.model_copy(update={"request": state.request.model_copy(update=changes)})

@@ -1,0 +1,37 @@
+"""How requests ended, in numbers: for all, by kind of task, by model, and what is aimed at (SPEC J7)."""
+
+from typing import Literal
+
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.state import RequestOutcome
+
+PAUSES: tuple[RequestOutcome, ...] = (
+    "pending_user",
+    "consultation",
+    "not_satisfied",
+    "provider_error",
+    "interrupted",
+)
+"""Outcomes after which the user had to say more. A permission is no more than a yes."""
+
+
+class Figures(Frozen):
+    """What became of a group of requests; None where nothing is known."""
+
+    by: Literal["all", "profile", "model", "target"] = "all"
+    name: str = ""
+    requests: int = 0
+    done: float | None = None
+    """The share that ended done."""
+    done_at_once: float | None = None
+    """The share that ended done without a further word of the user's."""
+    attempts: float | None = None
+    """Attempts a request took, of those that were judged."""
+    satisfaction: float | None = None
+    """How far they were met at the last look."""
+    rating: float | None = None
+    """How users liked them, of 10."""
+
+
+TARGETS = Figures(by="target", done_at_once=0.95, attempts=1.6, rating=8.5)
+"""What is aimed at."""

@@ -1,0 +1,39 @@
+"""Simple work goes to the fast tier, as long as it goes well (SPEC K5)."""
+
+import pytest
+
+from duckflow.domain.objective import AttemptResult, TaskObjective
+from duckflow.domain.pace import LoopLimit
+from duckflow.domain.state import Request
+from duckflow.pacemaker.profiles import PROFILES
+from duckflow.pacemaker.tier_choice import SIMPLE, choose_tier
+
+
+def request(**fields) -> Request:
+    limit = LoopLimit(limit=8, complexity=fields.pop("complexity", 0.1))
+    return Request(**{"request_id": "r", "text": "x", "profile": "file_operation", "limit": limit, **fields})
+
+
+@pytest.mark.parametrize("profile", sorted(filter(None, PROFILES)))
+def test_K5_the_profile_decides(profile):
+    assert choose_tier(request(profile=profile)) == ("fast" if profile in SIMPLE else "creative")
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        {"profile": None},
+        {"limit": None},
+        {"complexity": 0.3},
+        {"failing": ("a.py",)},
+        {"sure": False},
+        {"replanned": True},
+        {"objective": TaskObjective(request="x", attempts=(AttemptResult(number=1),))},
+    ],
+)
+def test_K5_what_is_unknown_complex_or_in_trouble_goes_to_the_creative_tier(trouble):
+    assert choose_tier(request(**trouble)) == "creative"
+
+
+def test_K5_before_there_is_a_request_the_creative_tier_decides():
+    assert choose_tier(None) == "creative"
