@@ -3,8 +3,8 @@
 import os
 import secrets
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import duckflow
@@ -15,31 +15,56 @@ from duckflow.domain.events import ErrorReported, SessionStarted
 from duckflow.domain.model import Usage
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
+from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.llm.choice import Choice, choose_model
 from duckflow.llm.pricing import cost_usd
 from duckflow.llm.providers import open_client
 from duckflow.llm.relay import Relay
 from duckflow.llm.tiers import Tiers, tier_names
+from duckflow.loops.advice import Advice
+from duckflow.loops.answering import Answering
 from duckflow.loops.chat import ChatLoop
+from duckflow.loops.counsel import Counsel
 from duckflow.loops.dispatcher import Dispatcher
-from duckflow.loops.evidence import changed_files
+from duckflow.loops.first_look import FirstLook
+from duckflow.loops.judging import Judging
 from duckflow.loops.model_use import ModelInUse, operations_of
+from duckflow.loops.pacing import Pacing
+from duckflow.loops.permission import Gate
 from duckflow.loops.planning import Planning
 from duckflow.loops.rails import WorkspaceLook
+from duckflow.loops.recovery import Recovery
 from duckflow.loops.rules import read_rules
 from duckflow.loops.session import Session
+from duckflow.loops.snapshots import SnapshotLimits, Snapshots
 from duckflow.loops.spending import Spending
+from duckflow.loops.steps import Steps
 from duckflow.loops.task_loop import TaskLoop
-from duckflow.loops.turn import Limits, Turn
+from duckflow.loops.titling import Titling
+from duckflow.loops.turn import Turn
+from duckflow.loops.undoing import Undoing
+from duckflow.loops.verifying import Verifying
+from duckflow.loops.watching import Watch
 from duckflow.prompts.budget import PromptFrame
+from duckflow.safety.ledger import Ledger
+from duckflow.safety.lock import WorkspaceLock
+from duckflow.safety.redaction import Redactor
+from duckflow.safety.redaction_model import redacted
+from duckflow.safety.redaction_values import known_secrets
+from duckflow.safety.sandbox.shell import Shell
 from duckflow.safety.workspace import Workspace
 from duckflow.store.event_log import SqliteEventLog
+from duckflow.store.kept_files import KeptFiles
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.files import file_tools
 from duckflow.tools.plans import plan_tools
+from duckflow.tools.ripgrep import find_ripgrep
+from duckflow.tools.shell import shell_tools
 from duckflow.tools.task_lists import task_tools
 
 DATABASE = "duckflow.db"
+KEPT_FILES = "undo.db"
+LOCKS = "locks"
 
 
 @dataclass(frozen=True)
@@ -48,27 +73,42 @@ class App:
 
     session: Session
     chat: ChatLoop
+    judging: Judging
     tasks: TaskLoop
+    dispatcher: Dispatcher
+    titling: Titling
     model: ModelInUse
     tiers: Tiers
     log: SqliteEventLog
     workspace: Workspace
+    undoing: Undoing
+    recovery: Recovery
+    snapshots: Snapshots
+    ledger: Ledger
+    lock: WorkspaceLock
+    shell: Shell
     started: SessionStarted
     problems: tuple[ErrorReported, ...]
     """What the user should know before anything else."""
 
     def begin(self) -> None:
         """Write down that the session is open, and what a crash left behind. Subscribe before this."""
+        session_id = self.session.state.session_id
+        self.lock.take(session_id, str(self.workspace.root))
         self.session.record(self.started, *self.problems)
-        self.session.recover()
-        self.tasks.recover()
+        self.tasks.recover(self.recovery.recover(lambda: self.log.load(session_id)))
 
     async def aclose(self) -> None:
         """Give everything back."""
+        await self.judging.aclose()
         await self.tasks.aclose()
+        await self.shell.aclose()
         await self.tiers.aclose()
+        self.snapshots.close()
+        self.ledger.kept.close()
         self.log.close()
         self.workspace.close()
+        self.lock.release()
 
 
 async def choose(settings: Settings, env: Mapping[str, str]) -> Choice:
@@ -84,6 +124,21 @@ def open_log() -> SqliteEventLog:
     return SqliteEventLog(state_dir() / DATABASE)
 
 
+def open_ledger(settings: Settings) -> Ledger:
+    """Where it is kept what files were, in the user's state directory."""
+    return Ledger(KeptFiles(state_dir() / KEPT_FILES, settings.undo.max_mb * 1_000_000))
+
+
+def forget_files(session_id: str) -> None:
+    """Drop what was kept for undo in a session."""
+    with closing(KeptFiles(state_dir() / KEPT_FILES, 0)) as kept:
+        kept.forget(session_id)
+
+
+def _snapshot_limits(settings: Settings) -> SnapshotLimits:
+    return SnapshotLimits(files=settings.undo.command_files, size=settings.undo.command_mb * 1_000_000)
+
+
 def build(
     settings: Settings,
     choice: Choice,
@@ -92,42 +147,68 @@ def build(
     env: Mapping[str, str],
     relay: Relay | None = None,
 ) -> App:
-    """A session in a folder, new or taken up again, with all that it needs."""
+    """A session in a folder, new or taken up again, with all that it needs.
+
+    Where there is a `relay`, somebody is there, who can be asked about the project's own tests, too.
+    """
     log = open_log()
-    workspace = Workspace(folder, denied=(state_dir(), config_dir(), cache_dir()))
-    session = _open_session(log, workspace, session_id)
+    closed = (state_dir(), config_dir(), cache_dir())
+    ledger = open_ledger(settings)
+    workspace = Workspace(folder, denied=closed, keep=ledger.keep)
+    redactor = Redactor(known_secrets(env))
+    session = _open_session(log, workspace, session_id, redactor)
 
     async def opened(name: str) -> ModelClient:
-        return await open_client(name, settings.llm, env, relay)
+        return redacted(await open_client(name, settings.llm, env, relay), redactor)
 
     async def price(name: str, usage: Usage) -> float | None:
         return await cost_usd(name, usage, env)
 
-    tiers = Tiers(tier_names(settings.llm, choice.name), opened)
+    tiers = Tiers(tier_names(settings.llm, choice.name), opened, by_task=settings.llm.by_task)
     spending = Spending(session, tiers, price)
     rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
     look = WorkspaceLook(workspace)
-    background = Catalogue(file_tools(workspace))
+    snapshots = Snapshots(workspace, ledger.kept, find_ripgrep(workspace.root), _snapshot_limits(settings))
+    watch = Watch(workspace, ledger, snapshots)
+    shell = Shell(workspace.root, settings.shell, closed=closed, env=env)
+    background = Catalogue((*file_tools(workspace), *shell_tools(shell, session.show)))
+
+    async def sandboxed() -> bool:
+        return (await shell.sandbox()).level != "none"
+
+    gate = Gate(workspace, sandboxed, settings.gate, network_open=settings.shell.network)
     planning = Planning(session, tiers, spending, operations_of(background))
-    tasks = TaskLoop(session, Dispatcher(session, background, workspace), planning.report)
+    tasks = TaskLoop(session, Dispatcher(session, background, workspace, watch, gate), planning.report)
     plans = plan_tools(session.current, planning.plan)
     lists = task_tools(session.current, planning.tasks, tasks.start, tasks.cancel, background)
     catalogue = Catalogue((*background.tools, *plans, *lists))
     frame = PromptFrame(rules=rules.text, budgets=settings.prompt)
     model = ModelInUse(session, tiers, catalogue, look, frame, spending)
-    dispatcher = Dispatcher(session, catalogue, workspace)
-    limits = Limits(
-        max_loops=settings.duck_pacemaker.dynamic_limits.max_loops, transitions=settings.transitions
-    )
-    turn = Turn(session, model, dispatcher, partial(changed_files, workspace=workspace), limits)
+    dispatcher = Dispatcher(session, catalogue, workspace, watch, gate)
+    pacing = Pacing(session, settings.duck_pacemaker, model.traits)
+    counsel = Counsel(tiers, spending)
+    verifying = Verifying(session, dispatcher, ProjectTests(workspace) if relay else None)
+    judging = Judging(session, counsel, workspace, verifying, settings.evaluation)
+    steps = Steps(session, settings.transitions)
+    turn = Turn(session, model, dispatcher, pacing, judging, steps)
+    answering = Answering(session, dispatcher, Advice(session, counsel), steps.accept, pacing.answered)
     return App(
         session=session,
-        chat=ChatLoop(session, turn, dispatcher, look, model, tasks),
+        judging=judging,
+        chat=ChatLoop(session, turn, answering, FirstLook(look, dispatcher, model), model, tasks),
         tasks=tasks,
+        dispatcher=dispatcher,
+        titling=Titling(session, tiers, spending),
         model=model,
         tiers=tiers,
         log=log,
         workspace=workspace,
+        undoing=Undoing(session, workspace, ledger),
+        recovery=Recovery(session, workspace, ledger),
+        snapshots=snapshots,
+        ledger=ledger,
+        lock=WorkspaceLock(state_dir() / LOCKS, workspace.identity),
+        shell=shell,
         problems=(*log.database.notices, *rules.problems),
         started=SessionStarted(
             session_id=session.state.session_id,
@@ -142,10 +223,12 @@ def build(
     )
 
 
-def _open_session(log: SqliteEventLog, workspace: Workspace, session_id: str | None) -> Session:
+def _open_session(
+    log: SqliteEventLog, workspace: Workspace, session_id: str | None, redactor: Redactor
+) -> Session:
     if session_id is None:
-        return Session(log, AgentState(session_id=secrets.token_hex(4)))
-    session = Session.load(log, session_id)
+        return Session(log, AgentState(session_id=secrets.token_hex(4)), redactor)
+    session = Session.load(log, session_id, redactor)
     _check_same_folder(session.state, workspace)
     return session
 

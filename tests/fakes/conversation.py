@@ -15,6 +15,8 @@ def conversation(
     language: str = "en",
     args: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
+    columns: int = 80,
+    rows: int = 24,
 ) -> Terminal:
     """`with conversation(folder, decision("hi")) as terminal: ...`."""
     script = write_script(folder.parent / "script.jsonl", answers)
@@ -22,4 +24,16 @@ def conversation(
     return Terminal(
         [sys.executable, "-m", "duckflow", *where, "--model", f"scripted:{script}"],
         env={"DUCKFLOW_LANGUAGE": language, **(env or {})},
+        columns=columns,
+        rows=rows,
     )
+
+
+def ready(terminal: Terminal) -> None:
+    """Wait until the engine is there and nothing is being done."""
+
+    def idle() -> bool:
+        shown = "\n".join(terminal.shown)
+        return "\n>\n[ " in shown and "🦆 " not in shown.rpartition("\n>\n")[0].rpartition("\n")[2]
+
+    terminal.wait_until(idle)

@@ -24,9 +24,22 @@ def action(operation: str, **args: Any) -> dict[str, Any]:
     return {"operation": f"file_ops.{operation}", "args": args}
 
 
+CONTENT: dict[str, Any] = {
+    "RequirementList": {"requirements": [{"requirement": "what was asked for is there"}]},
+    "SatisfactionEvaluation": {
+        "requirement_scores": [{"requirement": "1", "score": 1.0, "evidence": ["e1"]}],
+        "completion_recommendation": True,
+    },
+}
+"""What a model that is content with everything answers, where a script says nothing of it."""
+
+
 def write_script(path: Path, answers: Sequence[str | dict[str, Any]]) -> Path:
     """A scripted model's file; a plain text serves a Decision."""
     lines = [{"for": "Decision", "text": one} if isinstance(one, str) else one for one in answers]
+    named = {line["for"] for line in lines}
+    for output, answer in CONTENT.items():
+        lines += [{"for": output, "text": json.dumps(answer)}] * (0 if output in named else 20)
     path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
     return path
 
@@ -67,14 +80,17 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
     script = write_script(folder.parent / f"{folder.name}.jsonl", answers)
     name = "openai:any" if server else f"scripted:{script}"
     llm = LlmSettings(model=name, max_retries=0, small=options.pop("small", "auto"))
-    limits = {"dynamic_limits": {"max_loops": options.pop("max_loops", 20)}}
+    limits = {
+        "dynamic_limits": {"max_loops": options.pop("max_loops", 20)},
+        "budget": options.pop("budget", {}),
+    }
     settings = Settings.model_validate({"mode": mode, "llm": llm, "duck_pacemaker": limits})
     choice = Choice(name=name, reason_key="llm.chosen_by_setting")
     app = build(settings, choice, folder, options.pop("session", None), env)
     watched = Watched(app)
     app.session.subscribe(watched)
-    app.begin()
     try:
+        app.begin()
         yield watched
     finally:
         await app.aclose()

@@ -1,6 +1,7 @@
 """Any event that can happen, for property tests. Follows the models, so a new event or field is covered."""
 
 from enum import Enum
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -51,9 +52,13 @@ def _of(annotation: Any) -> st.SearchStrategy[Any]:
     return values_of(annotation)
 
 
+@cache
 def values_of(model: type[BaseModel]) -> st.SearchStrategy[Any]:
     """Values of a model, every field of it set."""
-    fields = {name: _of(field.annotation) for name, field in model.model_fields.items()}
+    fields = {
+        name: st.floats(0, 1) if field.annotation is float and field.metadata else _of(field.annotation)
+        for name, field in model.model_fields.items()
+    }
     if model is Action:
         fields["operation"] = texts.filter(bool)
     if model is Decision:
@@ -61,4 +66,5 @@ def values_of(model: type[BaseModel]) -> st.SearchStrategy[Any]:
     return st.deferred(lambda: st.builds(model, **fields))
 
 
-events = st.one_of([values_of(kind) for kind in EVENT_TYPES])
+# Drawn in two steps: a description of all of them at once would be too long to print.
+events = st.sampled_from(EVENT_TYPES).flatmap(values_of)

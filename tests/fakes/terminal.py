@@ -1,5 +1,6 @@
 """A real terminal for a program: a pty with a screen behind it that can be read and typed into."""
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -8,7 +9,7 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Self
 
 import pyte
@@ -57,6 +58,32 @@ class Terminal:
         """All that is and was on the screen, a line each, without the space at the ends."""
         gone = [self._line(line) for line in self.screen.history.top]
         return "\n".join([*gone, *(line.rstrip() for line in self.screen.display)])
+
+    @property
+    def shown(self) -> list[str]:
+        """What is on the screen now, without the empty lines at its end."""
+        lines = [line.rstrip() for line in self.screen.display]
+        while lines and not lines[-1]:
+            lines.pop()
+        return lines
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Make the window larger or smaller."""
+        self.screen.resize(rows, columns)
+        fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def wait_until(self, met: Callable[[], bool], seconds: float = 30.0) -> None:
+        """Read until this is so."""
+        self._read_until(met, "what was expected", seconds)
+
+    def settle(self, seconds: float = 0.3) -> None:
+        """Read until nothing more comes for a while."""
+        quiet_since, seen = time.monotonic(), len(self.raw)
+        while time.monotonic() - quiet_since < seconds:
+            with contextlib.suppress(AssertionError):
+                self._read_until(lambda: False, "nothing", 0.05)
+            if len(self.raw) != seen:
+                quiet_since, seen = time.monotonic(), len(self.raw)
 
     def _line(self, line) -> str:
         return "".join(line[column].data for column in range(self.screen.columns)).rstrip()

@@ -13,7 +13,8 @@ from duckflow.domain.events import (
 from duckflow.domain.transitions import Step
 from duckflow.loops.session import Session
 from fakes.engine import action, decision, engine
-from fakes.model_server import Answer, ModelServer
+from fakes.model_server import ModelServer
+from fakes.plays import asked_for, play
 
 
 def write(path: str, content: str, **fields: object) -> str:
@@ -50,7 +51,7 @@ async def test_forty_decisions_walk_through_all_steps_with_error_refusal_and_a_n
     """A1, A4, D2-D5, G1, K2: on the wire, and told by the log."""
     answers = story()
     assert len(answers) >= 39
-    with ModelServer([Answer(text) for text in answers]) as server:
+    with ModelServer(play(*answers)) as server:
         async with engine(tmp_path, server=server, mode="edits", max_loops=30) as duck:
             chat = duck.app.chat
             assert await chat.say("Make ten parts") == "done"
@@ -84,5 +85,6 @@ async def test_forty_decisions_walk_through_all_steps_with_error_refusal_and_a_n
             assert len(duck.state.summaries) == 3
             told = Session.load(duck.app.log, duck.state.session_id)
             assert told.state == duck.state
-    assert len(server.requests) == len(answers)
+    asked = [asked_for(request.body) for request in server.requests]
+    assert (asked.count("Decision"), asked.count("SatisfactionEvaluation")) == (len(answers), 3)
     assert (tmp_path / "old.py").exists()

@@ -9,6 +9,7 @@ from duckflow.domain.events import (
     ActionFinished,
     ActionStarted,
     ApprovalRequested,
+    ConsultationRequested,
     DecisionMade,
     ErrorReported,
     Reply,
@@ -29,9 +30,9 @@ async def test_a_request_is_worked_on_until_the_model_says_done(folder: Path):
         assert (folder / "hello.py").read_text() == "print('hello')\n"
         assert [reply.text for reply in duck.of(Reply)] == ["I write it.", "It is there."]
         assert [made.loop for made in duck.of(DecisionMade)] == [1, 2]
-        assert duck.events[-1] == RequestFinished(
-            request_id=duck.events[-1].request_id, outcome="done", exit_code=0
-        )
+        ended = duck.events[-1]
+        assert (ended.type, ended.outcome, ended.exit_code) == ("request_finished", "done", 0)
+        assert (ended.loops, ended.attempts, ended.satisfaction) == (2, 1, 1.0)
         assert duck.state.request is None
 
 
@@ -187,12 +188,13 @@ async def test_a_question_to_the_user_keeps_the_request_open(folder: Path):
         assert duck.of(RequestFinished)[-1].request_id == request.request_id
 
 
-async def test_the_loop_limit_ends_the_work_and_says_so(folder: Path):
+async def test_I7_at_the_maximum_the_user_is_asked(folder: Path):
     again = [decision("", action("write_file", path="a", content=f"{n}\n")) for n in range(5)]
     async with engine(folder, *again, max_loops=3) as duck:
-        assert await duck.app.chat.say("go") == "limit"
+        assert await duck.app.chat.say("go") == "consultation"
         assert len(duck.of(DecisionMade)) == 3
-        assert duck.of(RequestFinished)[-1].exit_code == 1
+        assert duck.of(ConsultationRequested)[-1].kind == "over_exertion"
+        assert duck.of(RequestFinished)[-1].exit_code == 3
 
 
 async def test_a_provider_that_fails_ends_the_request_and_not_the_session(folder: Path):
@@ -205,7 +207,7 @@ async def test_cancelling_while_the_model_thinks_writes_down_an_interruption(fol
     slow = {"for": "Decision", "text": decision("late"), "delay_s": 30}
     async with engine(folder, slow, decision("Hello again.")) as duck:
         work = asyncio.ensure_future(duck.app.chat.say("go"))
-        while not duck.events or duck.events[-1].type != "user_message":
+        while not any(event.type == "user_message" for event in duck.events):
             await asyncio.sleep(0.01)
         await asyncio.sleep(0.05)
         work.cancel()
@@ -279,7 +281,9 @@ async def test_plan_mode_changes_nothing(folder: Path):
 
 async def test_a_write_that_changes_nothing_does_not_ask(folder: Path):
     (folder / "a.txt").write_text("same\n")
-    write = decision("", action("write_file", path="a.txt", content="same\n"), next_step="done")
+    write = decision(
+        "It is so already.", action("write_file", path="a.txt", content="same\n"), next_step="done"
+    )
     async with engine(folder, write, mode="ask") as duck:
         assert await duck.app.chat.say("go") == "done"
         assert duck.of(ApprovalRequested) == []

@@ -13,9 +13,8 @@ from duckflow.config.peek import USER_FILE
 from duckflow.config.places import config_dir
 from duckflow.config.project import tighten
 from duckflow.config.settings import Settings
+from duckflow.config.trust import PROJECT_FILE, digest_of_text
 from duckflow.domain.frozen import Frozen
-
-PROJECT_FILE = "duckflow.toml"
 
 
 class Source(Frozen):
@@ -57,15 +56,19 @@ def load(
     workspace: Path,
     *,
     trusted: bool = False,
+    digest: str | None = None,
     flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Loaded:
-    """The settings for work in this folder. `flags` are by dotted key; those that are None were not given."""
+    """The settings for work in this folder. `flags` are by dotted key; those that are None were not given.
+
+    `digest` is that of the project's file as it was trusted: another one does not count.
+    """
     layers = [_from_file("user", user_file())]
     notices: list[Notice] = []
     project = workspace / PROJECT_FILE
-    if trusted:
-        layer, looser = tighten(_from_file("project", project), _merge(layers), user_file())
+    if trusted and (own := _project_layer(project, digest)) is not None:
+        layer, looser = tighten(own, _merge(layers), user_file())
         layers.append(layer)
         notices += [Notice(key="config.project_looser", values=values) for values in looser]
     elif os.path.lexists(project):
@@ -83,8 +86,19 @@ def rows(loaded: Loaded) -> tuple[Row, ...]:
     )
 
 
-def _from_file(kind: Kind, path: Path) -> Layer:
+def _project_layer(path: Path, digest: str | None) -> Layer | None:
+    """The project's own file; None where it is not the one that was trusted."""
     text = read_text(path)
+    if digest is not None and text is not None and digest_of_text(text) != digest:
+        return None
+    return _from_text("project", path, text)
+
+
+def _from_file(kind: Kind, path: Path) -> Layer:
+    return _from_text(kind, path, read_text(path))
+
+
+def _from_text(kind: Kind, path: Path, text: str | None) -> Layer:
     if text is None:
         return Layer(kind, {}, {})
     return from_tables(kind, parse(text, path), str(path), text)

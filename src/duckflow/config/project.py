@@ -15,6 +15,15 @@ PROJECT_MAY_SET: Mapping[str, Direction] = {
     "mode": "stricter",
     "duck_pacemaker.dynamic_limits.max_loops": "lower",
     "rules.files": "free",
+    "gate.many_files": "lower",
+    "gate.large_bytes": "lower",
+    "shell.network": "lower",
+    "shell.timeout_s": "lower",
+    "shell.max_timeout_s": "lower",
+    "shell.max_output_bytes": "lower",
+    "shell.max_processes": "lower",
+    "shell.memory_mb": "lower",
+    "shell.file_mb": "lower",
 }
 """All that a project may set, and in which direction. Everything else is the user's alone."""
 

@@ -7,8 +7,12 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
+from duckflow.config.commands import ShellSettings
+from duckflow.config.gate import GateSettings
 from duckflow.config.pacing import PacemakerSettings
+from duckflow.config.undo import UndoSettings
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.objective import EvaluationRules
 from duckflow.domain.state import Mode
 from duckflow.domain.transitions import Transitions
 
@@ -52,6 +56,9 @@ class LlmSettings(Frozen):
 
     evaluator: Name | None = None
     """The model that judges results, if it is to be another than `model`."""
+
+    by_task: bool = True
+    """Whether simple work goes to the `fast` model, where that is another one."""
 
     small: bool | Literal["auto"] = "auto"
     """Whether to lead the model in small, narrow steps; `auto` does so for small models."""
@@ -106,6 +113,16 @@ class PromptSettings(Frozen):
     """The share of the window that file contents and results may take."""
 
 
+class UiSettings(Frozen):
+    """The conversation on a terminal."""
+
+    notify: Literal["off", "bell", "desktop"] = "off"
+    """How you are called when it needs you or is done: a bell, or a notice of the desktop (OSC 9)."""
+
+    titles: bool = True
+    """Let the fast model give each session a title, for `/resume` and `duckflow sessions list`."""
+
+
 class Settings(Frozen):
     """Everything that can be set."""
 
@@ -124,8 +141,23 @@ class Settings(Frozen):
     duck_pacemaker: PacemakerSettings = PacemakerSettings()
     """Pace."""
 
+    evaluation: EvaluationRules = EvaluationRules()
+    """When a request is done."""
+
     rules: RulesSettings = RulesSettings()
     """Rules files."""
 
     prompt: PromptSettings = PromptSettings()
     """Prompts."""
+
+    ui: UiSettings = UiSettings()
+    """The conversation."""
+
+    undo: UndoSettings = UndoSettings()
+    """Undo."""
+
+    shell: ShellSettings = ShellSettings()
+    """Shell commands."""
+
+    gate: GateSettings = GateSettings()
+    """Questions."""

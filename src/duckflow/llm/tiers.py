@@ -1,5 +1,6 @@
 """The three tiers: which model serves which kind of thinking. One model serves all where only one is set."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from duckflow.config.settings import LlmSettings
@@ -22,10 +23,13 @@ def tier_names(settings: LlmSettings, default: str) -> dict[TierName, str]:
 class Tiers:
     """Clients by tier, opened when first needed, shared where tiers name the same model."""
 
-    def __init__(self, names: dict[TierName, str], open_client: Open) -> None:
+    def __init__(self, names: dict[TierName, str], open_client: Open, *, by_task: bool = True) -> None:
         self._names = names
         self._open = open_client
         self._clients: dict[str, ModelClient] = {}
+        self._opening = asyncio.Lock()
+        self.by_task = by_task
+        """Whether simple work goes to the fast tier."""
 
     def name(self, tier: TierName) -> str:
         """The name of the model that serves a tier."""
@@ -33,10 +37,18 @@ class Tiers:
 
     async def client(self, tier: TierName) -> ModelClient:
         """The client that serves a tier."""
-        name = self._names[tier]
-        if name not in self._clients:
-            self._clients[name] = await self._open(name)
-        return self._clients[name]
+        return await self._opened(self._names[tier])
+
+    async def use(self, name: str) -> None:
+        """Let this model serve every tier from now on. Raises UserError where it can't be opened."""
+        await self._opened(name)
+        self._names = dict.fromkeys(self._names, name)
+
+    async def _opened(self, name: str) -> ModelClient:
+        async with self._opening:  # two that need a model at the same time share one
+            if name not in self._clients:
+                self._clients[name] = await self._open(name)
+            return self._clients[name]
 
     async def aclose(self) -> None:
         """Close what was opened."""

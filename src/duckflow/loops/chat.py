@@ -12,19 +12,19 @@ from duckflow.domain.events import (
     ActionFinished,
     ApprovalAnswered,
     ApprovalRequested,
-    ConsultationAnswered,
     ConsultationRequested,
     ErrorReported,
     RequestFinished,
+    RequestRated,
     Transition,
     UserMessage,
 )
 from duckflow.domain.state import Request, RequestOutcome
 from duckflow.domain.transitions import Step
-from duckflow.loops.consulting import wish
-from duckflow.loops.dispatcher import Dispatcher
+from duckflow.loops.answering import Answering
+from duckflow.loops.first_look import FirstLook
 from duckflow.loops.model_use import ModelInUse
-from duckflow.loops.rails import WorkspaceLook, files_note, reads_of_named
+from duckflow.loops.rails import files_note
 from duckflow.loops.session import Session
 from duckflow.loops.task_loop import TaskLoop
 from duckflow.loops.turn import Turn
@@ -32,7 +32,8 @@ from duckflow.services.decide import Call
 
 EXIT_CODES: dict[RequestOutcome, int] = {
     "done": 0,
-    "limit": 1,
+    "not_satisfied": 1,
+    "stopped": 1,
     "pending_user": 3,
     "deferred": 3,
     "awaiting_approval": 3,
@@ -40,7 +41,7 @@ EXIT_CODES: dict[RequestOutcome, int] = {
     "provider_error": 4,
     "interrupted": 130,
 }
-_GOES_ON = ("pending_user", "deferred", "awaiting_approval", "consultation")
+_GOES_ON = ("pending_user", "deferred", "awaiting_approval", "consultation", "not_satisfied")
 """Outcomes after which the next message belongs to the same request."""
 
 
@@ -51,14 +52,14 @@ class ChatLoop:
         self,
         session: Session,
         turn: Turn,
-        dispatcher: Dispatcher,
-        look: WorkspaceLook,
+        answering: Answering,
+        look: FirstLook,
         model: ModelInUse,
         tasks: TaskLoop,
     ) -> None:
         self._session = session
         self._turn = turn
-        self._dispatcher = dispatcher
+        self._answering = answering
         self._look = look
         self._model = model
         self._tasks = tasks
@@ -74,39 +75,55 @@ class ChatLoop:
         note = files_note(files)
         told = "" if note == state.files_note else note
         self._session.record(UserMessage(request_id=request_id, text=text, note=told))
+        if fresh:
+            self._turn.begin()
         return await self._settle(self._first_look(text, files))
 
-    async def answer(self, *, yes: bool, reason: str = "") -> RequestOutcome:
+    async def answer(
+        self, *, yes: bool, reason: str = "", always: bool = False, edited: str | None = None
+    ) -> RequestOutcome:
         """The user's answer to the open approval; the work goes on from there."""
         approval = self._session.state.approval
         if approval is None:
             return await self.go_on()
-        answered = ApprovalAnswered(approval_id=approval.approval_id, yes=yes, reason=reason)
+        if edited is not None:
+            answered = await self._answering.edit(approval, edited)
+        else:
+            kind = approval.kind if yes and always else None
+            answered = ApprovalAnswered(
+                approval_id=approval.approval_id, yes=yes, reason=reason, allowed=kind
+            )
         if approval.task_id is not None:
             self._session.record(answered)
             self._tasks.go_on()
             return "deferred" if not self._session.state.queue else await self.go_on()
-        refused = () if yes else (self._refusal(reason),)
+        refused = () if answered.yes else (self._refusal(reason),)
         self._session.record(answered, *refused)
-        self._move(Step.EXECUTION if yes else Step.PLANNING, "approved" if yes else "not approved")
+        self._move(*((Step.EXECUTION, "approved") if answered.yes else (Step.PLANNING, "not approved")))
         return await self.go_on()
+
+    async def proposal(self) -> str:
+        """What the open question would write or run, for the user to change."""
+        approval = self._session.state.approval
+        return await self._answering.proposal(approval) if approval and approval.editable else ""
 
     async def choose(self, answer: ChooseWay) -> RequestOutcome:
         """The user's answer to the open consultation; what it says is done."""
-        state = self._session.state
-        consultation, request = state.consultation, state.request
-        if consultation is None or request is None:
+        if self._session.state.consultation is None or self._session.state.request is None:
             return await self.go_on()
-        told = wish(state, answer)
-        self._session.record(
-            ConsultationAnswered(consultation_id=consultation.consultation_id, answer=answer)
-        )
-        if answer.choice == "accept":
-            self._turn.accept()
-            self._finish("done")
-            return "done"
-        self._session.record(UserMessage(request_id=request.request_id, text=told))
-        return await self.go_on()
+        return await self._settle(self._take(answer))
+
+    async def _take(self, answer: ChooseWay) -> RequestOutcome:
+        outcome = await self._answering.take(answer)
+        return outcome if outcome is not None else await self._turn.work()
+
+    def rate(self, rating: int) -> bool:
+        """How the user liked the last request, from 1 to 10; False where there was none (SPEC J7)."""
+        last = self._session.state.finished or self._session.state.request
+        if last is None:
+            return False
+        self._session.record(RequestRated(request_id=last.request_id, rating=rating))
+        return True
 
     def remind(self) -> RequestOutcome:
         """Nothing was answered: the question stays open, and is shown again."""
@@ -114,10 +131,11 @@ class ChatLoop:
         if state.approval is not None:
             self._session.record(ApprovalRequested(approval=state.approval))
             return self._finish("awaiting_approval")
-        if state.consultation is not None:
-            asked = state.consultation
+        asked = state.consultation
+        if asked is not None:
             self._session.record(ConsultationRequested(kind=asked.kind, consultation=asked))
-        return self._finish("consultation")
+        escalated = asked is not None and asked.kind == "escalation"
+        return self._finish("not_satisfied" if escalated else "consultation")
 
     def _move(self, end: Step, reason: str) -> None:
         start = self._session.state.step
@@ -139,9 +157,7 @@ class ChatLoop:
         return await self._settle(self._turn.work())
 
     async def _first_look(self, text: str, files: Sequence[str]) -> RequestOutcome:
-        """A small model does not have to ask for the files the user named."""
-        if (await self._model.traits()).small:
-            await self._dispatcher.run_now(reads_of_named(text, files))
+        await self._look.read_named(text, files)
         return await self._turn.work()
 
     async def _settle(self, work: Coroutine[None, None, RequestOutcome]) -> RequestOutcome:
@@ -166,11 +182,25 @@ class ChatLoop:
     def _finish(self, outcome: RequestOutcome) -> RequestOutcome:
         request = self._session.state.request
         if request is not None:
-            code = EXIT_CODES[outcome]
-            self._session.record(
-                RequestFinished(request_id=request.request_id, outcome=outcome, exit_code=code)
-            )
+            self._turn.end(outcome)
+            self._session.record(_finished(request, outcome))
         return outcome
+
+
+def _finished(request: Request, outcome: RequestOutcome) -> RequestFinished:
+    """How a request ended, with what is worth knowing of it later."""
+    objective = request.objective
+    judged = objective is not None and objective.evaluation is not None
+    return RequestFinished(
+        request_id=request.request_id,
+        outcome=outcome,
+        exit_code=EXIT_CODES[outcome],
+        profile=request.profile,
+        loops=request.loops,
+        limit=request.limit.limit if request.limit else None,
+        attempts=len(objective.attempts) if objective else 0,
+        satisfaction=objective.satisfaction if objective and judged else None,
+    )
 
 
 def _request_id(request: Request | None) -> str:

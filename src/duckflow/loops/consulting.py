@@ -1,40 +1,165 @@
-"""Consultations: when the program asks the user how to go on, and what each answer does."""
+"""Consultations: what the user is asked and why, and what the model is told of the answer."""
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import JsonValue
 
 from duckflow.domain.commands import ChooseWay
-from duckflow.domain.consultation import CHOICES, Consultation
+from duckflow.domain.consultation import CHOICES, Choice, Consultation, ConsultationKind, effect_of
 from duckflow.domain.events import ConsultationRequested
-from duckflow.domain.state import AgentState
+from duckflow.domain.health import examine, remark_on
+from duckflow.domain.objective import EvaluationRules
+from duckflow.domain.pace import LoopTrace, ReasonLine
+from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import cut
+from duckflow.evaluation.situation import situation_of
 
-_WISHES = {
+CAUSES = ("limit", "errors", "stamina")
+"""Causes that are told beside the situation; the others speak from what was observed."""
+
+SPENT = ("limit", "budget")
+"""Causes that make an over-exertion another situation: all is used, though the work may have got on."""
+
+PARTS = ("request", "attempts", "score", "missing", "collected", "quality")
+"""The situation report, in the order shown (SPEC J5)."""
+
+WISHES: dict[Choice, str] = {
+    "more_information": "The user adds what you did not know:",
+    "go_on": "The user wants you to carry on as you were.",
+    "another_approach": (
+        "The user wants another approach, different in kind. Do not repeat: {tried}. Keep what is met."
+    ),
+    "detail": "The user says more exactly what is wanted:",
+    "divide": (
+        "The user wants the work divided. Follow the plan step by step; where there is none, do the smallest "
+        "part first."
+    ),
+    "other_source": "The user had someone else look at it. Weigh what they say against the evidence.",
+    "most_important": "Only one requirement matters now, everything else can wait:",
+    "reset": (
+        "The user wants a fresh start. Forget the plan so far; goal, constraints and what was found hold on."
+    ),
+    "sort_out": "The user had what there is put in order. Go on from there, with what is missing first.",
+    "another_angle": (
+        "The user wants it seen from another side. Question what you took for granted, and begin with "
+        "something else than: {tried}."
+    ),
     "analyse": (
-        "The user wants to look for the cause together. Explain from the evidence what failed and why, "
-        "and ask the one question that would settle it."
+        "The user looks for the cause together with you and was told what follows. Change nothing until they "
+        "say how to go on."
     ),
     "simplify": (
         "The user wants it simpler. Do the smallest part of the request that works, and say what is left out."
     ),
     "different_way": "The user wants an entirely different way. Do not repeat what failed: {failed}.",
+    "instruct": "The user tells you what to do:",
+    "second_opinion": "The user had another model look at it. Weigh its word against the evidence.",
+    "rest": "The user let you rest here. The work goes on when they say so.",
+    "more_detail": "The user says in more detail what is wanted:",
+    "technical_help": (
+        "The user wants to know what is in the way and was told what follows. Change nothing until they say "
+        "how to go on."
+    ),
 }
+"""What the model is told of a choice with which the request stays open."""
+
+_LISTED, _NAMES = 200, 5
 
 
-def over_exertion(state: AgentState) -> ConsultationRequested:
-    """Too many errors that were not made good."""
+def consult(
+    state: AgentState, kind: ConsultationKind, cause: str = "", **values: JsonValue
+) -> ConsultationRequested:
+    """The question for this situation: in words, without numbers, and with the reasons that are known."""
     failing = state.request.failing if state.request else ()
+    known: dict[str, JsonValue] = {"failing": cut(", ".join(failing), _LISTED)}
+    if kind == "escalation" and state.request and state.request.objective:
+        known |= situation_of(state.request.objective, EvaluationRules())
+    known |= values
     return ConsultationRequested(
-        kind="over_exertion",
+        kind=kind,
         consultation=Consultation(
             consultation_id=f"c{state.seq + 1}",
-            kind="over_exertion",
-            situation="consultation.over_exertion",
-            values={"failing": cut(", ".join(failing), 200)},
-            choices=CHOICES["over_exertion"],
+            kind=kind,
+            situation=f"consultation.{_situation(kind, cause)}",
+            values=known,
+            findings=tuple(_findings(state, kind, cause, known)),
+            choices=CHOICES[kind],
         ),
     )
 
 
-def wish(state: AgentState, answer: ChooseWay) -> str:
-    """What the model is told of the answer."""
-    failing = ", ".join(state.request.failing) if state.request else ""
-    told = _WISHES.get(answer.choice, "").replace("{failed}", failing or "what was tried")
-    return f"{told} {answer.text}".strip()
+def wish(state: AgentState, answer: ChooseWay, found: str = "") -> str:
+    """What the model is told of the answer: the wish, the user's words, and what was found out for it."""
+    slots = {"{tried}": _tried(state), "{failed}": _failed(state)}
+    wishes: dict[str, str] = {**WISHES}
+    told = wishes.get(answer.choice, "")
+    for slot, value in slots.items():
+        told = told.replace(slot, value)
+    words = answer.text.strip()
+    if not words and effect_of(answer.choice).needs_words:
+        told = told.rstrip(":") + "; they say it in their next message."
+    return "\n\n".join(part for part in (f"{told} {words}".strip(), found) if part)
+
+
+def _situation(kind: ConsultationKind, cause: str) -> str:
+    return f"{kind}_{cause}" if kind == "over_exertion" and cause in SPENT else kind
+
+
+def _findings(
+    state: AgentState, kind: ConsultationKind, cause: str, values: dict[str, JsonValue]
+) -> Iterator[ReasonLine]:
+    if kind == "oracle":
+        yield from examine(state)
+        yield remark_on(state)
+    elif kind == "escalation":
+        yield from _report(values)
+    elif state.request is not None:
+        yield from _reasons(state, state.request, kind, cause)
+
+
+def _report(values: dict[str, JsonValue]) -> Iterator[ReasonLine]:
+    """The parts there is something to say about."""
+    for part in PARTS:
+        if values.get(part):
+            yield ReasonLine(key=f"consultation.report.{part}", values=values)
+
+
+def _reasons(state: AgentState, request: Request, kind: ConsultationKind, cause: str) -> Iterator[ReasonLine]:
+    if cause in CAUSES and _situation(kind, cause) == kind:
+        yield ReasonLine(key=f"consultation.because.{cause}")
+    repeated = _repeated(request.history)
+    if repeated and kind in ("stagnation", "confusion"):
+        yield _known("repeated", repeated)
+    if request.history and request.history[-1].idle and kind == "stagnation":
+        yield ReasonLine(key="consultation.known.idle")
+    if request.failing:
+        yield _known("failing", request.failing)
+    if state.items.open_questions and kind in ("lost_confidence", "confusion"):
+        yield _known("questions", state.items.open_questions)
+    evaluation = request.objective.evaluation if request.objective else None
+    if evaluation and evaluation.missing_aspects:
+        yield _known("missing", evaluation.missing_aspects)
+
+
+def _known(name: str, what: Sequence[str]) -> ReasonLine:
+    listed = cut(", ".join(" ".join(one.split()) for one in what[:_NAMES]), _LISTED)
+    return ReasonLine(key=f"consultation.known.{name}", values={"what": listed})
+
+
+def _repeated(history: Sequence[LoopTrace]) -> tuple[str, ...]:
+    """What the last loop did that loops before it had done too."""
+    if not history:
+        return ()
+    before = {act.call for trace in history[:-1] for act in trace.acts}
+    return tuple(dict.fromkeys(act.target for act in history[-1].acts if act.call in before))
+
+
+def _tried(state: AgentState) -> str:
+    objective = state.request.objective if state.request else None
+    strategies = objective.strategies if objective else ()
+    return cut("; ".join(strategies), _LISTED) or "what was tried before"
+
+
+def _failed(state: AgentState) -> str:
+    failing = state.request.failing if state.request else ()
+    return cut(", ".join(failing), _LISTED) or "what was tried"

@@ -2,6 +2,7 @@
 
 from duckflow.domain.decision import Decision, Operation
 from duckflow.domain.errors import ProviderError, ToolError
+from duckflow.domain.events import ModelChanged
 from duckflow.domain.model import ModelTraits, TierName
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
@@ -9,6 +10,7 @@ from duckflow.llm.tiers import Tiers
 from duckflow.loops.rails import WorkspaceLook
 from duckflow.loops.session import Session
 from duckflow.loops.spending import Spending
+from duckflow.pacemaker.tier_choice import choose_tier
 from duckflow.prompts.budget import PromptFrame, check_rules
 from duckflow.prompts.sections import Prompt
 from duckflow.prompts.tokens import TokenCounter
@@ -18,9 +20,10 @@ from duckflow.tools.catalogue import Catalogue
 
 
 class ModelInUse:
-    """Decides with one tier of a session's models."""
+    """Decides with the creative tier of a session's models, and leaves simple work to the fast one."""
 
     tier: TierName = "creative"
+    """The tier that decides, or did last."""
 
     def __init__(
         self,
@@ -37,11 +40,17 @@ class ModelInUse:
         self._look = look
         self._frame = frame
         self._spending = spending
-        self._decider: Decider | None = None
+        self._deciders: dict[str, Decider] = {}
 
     async def traits(self) -> ModelTraits:
         """What the model is; opens it."""
         return (await self._client()).traits
+
+    async def change(self, name: str) -> None:
+        """Think with another model from now on. Raises UserError where it can't be had."""
+        await self._tiers.use(name)
+        self._deciders.clear()
+        self._session.record(ModelChanged(model=name))
 
     async def warm(self) -> None:
         """Open the model, and let one that reads slowly read what never changes, before it is needed."""
@@ -54,6 +63,7 @@ class ModelInUse:
 
     async def decide(self, state: AgentState) -> Decided:
         """The next decision, its cost reported."""
+        self.tier = await self._tier_for(state)
         decided = await (await self._open_decider()).decide(state, self._session.show)
         await self.spent(*decided.calls)
         return decided
@@ -70,11 +80,20 @@ class ModelInUse:
         return await self._tiers.client(self.tier)
 
     async def _open_decider(self) -> Decider:
-        if self._decider is None:
+        name = self._tiers.name(self.tier)
+        if name not in self._deciders:
             client = await self._client()
             await check_rules(self._frame.rules, client.traits, TokenCounter(client))
-            self._decider = self._decider_for(client)
-        return self._decider
+            self._deciders[name] = self._decider_for(client)
+        return self._deciders[name]
+
+    async def _tier_for(self, state: AgentState) -> TierName:
+        """The fast tier where it is another model, the work is simple, and it is asked in the same form."""
+        same = self._tiers.name("fast") == self._tiers.name("creative")
+        if same or not self._tiers.by_task or choose_tier(state.request) == "creative":
+            return "creative"
+        creative, fast = await self._tiers.client("creative"), await self._tiers.client("fast")
+        return "fast" if creative.traits.small == fast.traits.small else "creative"
 
     def _decider_for(self, client: ModelClient) -> Decider:
         if client.traits.small:

@@ -3,35 +3,36 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from duckflow.domain.events import ActionFinished, Event, Glimpse, Recorded
+from duckflow.domain.events import ErrorReported, Event, Glimpse, Recorded
 from duckflow.domain.ports import EventLog
 from duckflow.domain.reduce import apply
 from duckflow.domain.state import AgentState
+from duckflow.safety.redaction import Redactor
+from duckflow.safety.redaction_events import GlimpseRedaction, redact_event, said_by_user
 
 Subscriber = Callable[[Recorded | Glimpse], None]
-
-_UNKNOWN = (
-    "The program was stopped while this ran, so it may or may not have happened. "
-    "Look at the files before you go on."
-)
 
 
 class Session:
     """Holds the newest state. Recording blocks for one durable write and can't be cancelled half-way.
 
     Both loops read `state` here and write through `record`, so what one changes the other sees at once.
+    Secrets end here: what is stored, becomes state, or is shown has markers in their place.
     """
 
-    def __init__(self, log: EventLog, state: AgentState) -> None:
+    def __init__(self, log: EventLog, state: AgentState, redactor: Redactor | None = None) -> None:
         self._log = log
+        self.redactor = redactor or Redactor()
+        self._glimpses = GlimpseRedaction(self.redactor)
+        self._told_of_secret = False
         self._subscribers: list[Subscriber] = []
         self._changed = asyncio.Event()
         self.state = state
 
     @classmethod
-    def load(cls, log: EventLog, session_id: str) -> "Session":
+    def load(cls, log: EventLog, session_id: str, redactor: Redactor | None = None) -> "Session":
         """The session as its events tell it."""
-        session = cls(log, AgentState(session_id=session_id))
+        session = cls(log, AgentState(session_id=session_id), redactor)
         session._take(log.load(session_id))
         return session
 
@@ -44,16 +45,17 @@ class Session:
         self._subscribers.append(subscriber)
 
     def record(self, *events: Event) -> None:
-        """Store the events, make them the state, show them."""
-        recorded = self._log.append(self.state.session_id, events)
+        """Store the events without their secrets, make them the state, show them."""
+        recorded = self._log.append(self.state.session_id, self._redacted(events))
         self._take(recorded)
         for one in recorded:
             self.show(one)
 
     def show(self, what: Recorded | Glimpse) -> None:
-        """Let all subscribers see it."""
-        for subscriber in self._subscribers:
-            subscriber(what)
+        """Let all subscribers see it; of a text in pieces, what can't be part of a secret."""
+        for shown in self._glimpses.take(what):
+            for subscriber in self._subscribers:
+                subscriber(shown)
 
     async def wait_until(self, met: Callable[[AgentState], bool]) -> None:
         """Come back when the state is so."""
@@ -65,23 +67,14 @@ class Session:
         """The id of the next thing found."""
         return f"e{self.state.evidence_count + 1}"
 
-    def recover(self) -> None:
-        """After a crash: what was running is told as unknown, and nothing of the chat's list goes on."""
-        for running in (self.state.running, self.state.task_running):
-            if running is None:
-                continue
-            left = self.state.queue if running.task_id is None else ()
-            self.record(
-                ActionFinished(
-                    action_id=running.action_id,
-                    operation=running.action.operation,
-                    outcome="unknown",
-                    text=_UNKNOWN,
-                    evidence_id=self.next_evidence_id(),
-                    not_run=tuple(action.operation for action in left),
-                    task_id=running.task_id,
-                )
-            )
+    def _redacted(self, events: Sequence[Event]) -> Sequence[Event]:
+        """The events without secrets; once a session, the user is told when their own words had one."""
+        clean = [redact_event(self.redactor, event) for event in events]
+        hidden = any(said_by_user(one) and one != shown for one, shown in zip(events, clean, strict=True))
+        if hidden and not self._told_of_secret:
+            self._told_of_secret = True
+            clean.append(ErrorReported(key="redaction.hidden"))
+        return clean
 
     def _take(self, recorded: Sequence[Recorded]) -> None:
         for one in recorded:

@@ -1,9 +1,15 @@
 """The task loop: a list of tasks runs in the background while the chat goes on."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
-from duckflow.domain.events import ApprovalAnswered, TaskFinished, TaskListStarted, TaskReported
+from duckflow.domain.events import (
+    ActionFinished,
+    ApprovalAnswered,
+    TaskFinished,
+    TaskListStarted,
+    TaskReported,
+)
 from duckflow.domain.plan import Task, TaskList, new_id
 from duckflow.domain.state import AgentState
 from duckflow.loops.dispatcher import Dispatcher
@@ -34,13 +40,19 @@ class TaskLoop:
         self._work = asyncio.create_task(self._run())
         return task_list.list_id
 
-    def recover(self) -> None:
-        """After a restart: a list that waits for the user waits on, any other has ended (SPEC C5)."""
+    def recover(self, ended: Sequence[ActionFinished] = ()) -> None:
+        """After a restart: a list that waits for the user waits on, any other has ended (SPEC C5).
+
+        `ended` is what was found out about actions that were running.
+        """
         if not self._state.background_runs or self._asks():
             return
+        found = {one.task_id: one for one in ended}
         for task in self._state.task_list.tasks if self._state.task_list else ():
             if task.status == "in_progress":
-                self._finish(task, "unknown: the program was stopped while it ran", completed=False)
+                one = found.get(task.task_id)
+                text = one.text if one else "unknown: the program was stopped while it ran"
+                self._finish(task, text, completed=one is not None and one.outcome == "ok")
         if self._state.task_list is not None:
             self._session.record(plain_report(self._state.task_list, cancelled=True))
 

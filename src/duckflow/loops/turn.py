@@ -1,49 +1,50 @@
 """READ FIRST. One request, loop by loop, until it ends or needs the user.
 
-    Check      may another loop run?
+    Check      may another loop run, or is it time to plan anew, to ask, to stop?
     Think      look again at what changed, and ask the model for a Decision
-    Judge      may its step follow the present one?
+    Judge      may its step follow the present one? was this very list tried before, and failed?
     Act        the dispatcher takes each Action through policy to its tool
-    Conclude   go on, recover from an error, consult the user, or end
+    Observe    how is the duck doing, by what was seen?
+    Conclude   go on, recover from an error, or see whether "done" satisfies
 
 Nothing here holds state: it is read from the session, and changed only by recording events.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-
-from duckflow.domain.decision import Action, Decision
-from duckflow.domain.events import DecisionMade, Reply, Transition, TransitionRefused
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.consultation import ConsultationKind
+from duckflow.domain.decision import Decision
+from duckflow.domain.events import DecisionMade, Reply
 from duckflow.domain.state import AgentState, RequestOutcome
-from duckflow.domain.transitions import Status, Step, Transitions
-from duckflow.loops.consulting import over_exertion
+from duckflow.domain.transitions import Status
+from duckflow.loops.consulting import consult
 from duckflow.loops.dispatcher import Dispatcher
+from duckflow.loops.judging import Judging
 from duckflow.loops.model_use import ModelInUse
+from duckflow.loops.pacing import Pacing
 from duckflow.loops.session import Session
+from duckflow.loops.steps import Steps
+from duckflow.pacemaker.rules import Consult, Extend, Go, Halt, Replan
 
-Look = Callable[[AgentState], Awaitable[Sequence[Action]]]
-"""What the program wants to see again before the model decides."""
-
-
-class Limits(Frozen):
-    """How far a request may go before the user is asked."""
-
-    max_loops: int
-    recoveries: int = 3
-    transitions: Transitions = Transitions()
+TRIED_BEFORE = "This very list was tried before and did not help. Go about it in another way."
 
 
 class Turn:
     """Works on the open request of a session."""
 
     def __init__(
-        self, session: Session, model: ModelInUse, dispatcher: Dispatcher, look: Look, limits: Limits
+        self,
+        session: Session,
+        model: ModelInUse,
+        dispatcher: Dispatcher,
+        pacing: Pacing,
+        judging: Judging,
+        steps: Steps,
     ) -> None:
         self._session = session
         self._model = model
         self._dispatcher = dispatcher
-        self._look = look
-        self._limits = limits
+        self._pacing = pacing
+        self._judging = judging
+        self._steps = steps
 
     @property
     def _state(self) -> AgentState:
@@ -56,47 +57,66 @@ class Turn:
             outcome = await self._loop()
         return outcome
 
-    async def _loop(self) -> RequestOutcome | None:
-        if self._loops_used() >= self._limits.max_loops:
-            return "limit"
-        decision = await self._think()
-        self._judge(decision)
-        return await self._act()
+    def begin(self) -> None:
+        """A new request has come in."""
+        self._pacing.begin()
 
-    def _loops_used(self) -> int:
-        return self._state.request.loops if self._state.request else 0
+    def end(self, outcome: RequestOutcome) -> None:
+        """The work has ended, for good or until the user answers."""
+        if outcome in ("done", "stopped", "interrupted"):
+            self._judging.stop()
+        self._pacing.end(outcome)
+
+    async def _loop(self) -> RequestOutcome | None:
+        asked = await self._check()
+        if asked is not None:
+            return asked
+        decision = await self._think()
+        refused = self._judge(decision)
+        return await self._act(refused=refused)
+
+    async def _check(self) -> RequestOutcome | None:
+        """What the pacemaker says before another loop (SPEC H5)."""
+        move = self._pacing.next_move()
+        match move:
+            case Go() | Extend():
+                return None
+            case Replan():
+                self._steps.back_to_planning("the work went in circles")
+                await self._judging.plan_afresh()
+                return None
+            case Consult() | Halt():
+                return self._ask(move.kind, move.cause)
 
     async def _think(self) -> Decision:
-        await self._dispatcher.run_now(await self._look(self._state))
+        await self._dispatcher.look_again()
         decided = await self._model.decide(self._state)
         decision = decided.decision
-        made = DecisionMade(loop=self._loops_used() + 1, decision=decision, exchange=decided.exchange)
+        loops = self._state.request.loops if self._state.request else 0
+        made = DecisionMade(loop=loops + 1, decision=decision, exchange=decided.exchange)
         said = (Reply(text=decision.reply),) if decision.reply.strip() else ()
         self._session.record(made, *said)
+        self._pacing.set_limit(decision)
+        self._judging.begin(decision)
         return decision
 
-    def _judge(self, decision: Decision) -> None:
-        start, end = self._state.step, decision.step
-        if end is None or end == start:
-            return
-        if end == Step.DONE:
-            self._refuse(end, "only the program ends a request; say next_step done")
-        elif not self._limits.transitions.permit(start, end):
-            self._refuse(end, f"{end} may not follow {start}")
-        else:
-            self._session.record(Transition(start=start, end=end, by="model", reason=decision.rationale))
+    def _judge(self, decision: Decision) -> bool:
+        """Take or refuse the step; True where the actions are refused, too (SPEC D3, D4, J4)."""
+        self._steps.take(decision)
+        refused = self._judging.refuses(decision.actions)
+        if refused:
+            self._dispatcher.refuse_queue(TRIED_BEFORE)
+        return refused
 
-    def _refuse(self, end: Step, reason: str) -> None:
-        self._session.record(TransitionRefused(start=self._state.step, end=end, reason=reason))
-
-    async def _act(self) -> RequestOutcome | None:
+    async def _act(self, *, refused: bool = False) -> RequestOutcome | None:
         if not await self._dispatcher.run_queue():
             return "awaiting_approval"
-        return self._conclude()
+        await self._pacing.observe(refused=refused)
+        return await self._conclude()
 
-    def _conclude(self) -> RequestOutcome | None:
+    async def _conclude(self) -> RequestOutcome | None:
         if self._state.status == Status.ERROR:
-            return self._recover()
+            return await self._recover()
         match self._state.next_step:
             case "continue":
                 return None
@@ -107,33 +127,29 @@ class Turn:
             case "done" if self._state.background_runs:
                 return "deferred"
             case "done":
-                self.accept()
-                return "done"
+                return await self._see_whether_done()
 
-    def _recover(self) -> RequestOutcome | None:
+    async def _recover(self) -> RequestOutcome | None:
         """After an error, plan again; after too many that were not made good, ask the user (SPEC D5)."""
-        request = self._state.request
-        if request is not None and request.recoveries >= self._limits.recoveries:
-            self._session.record(over_exertion(self._state))
-            return "consultation"
-        if self._limits.transitions.permit(self._state.step, Step.PLANNING, on_error=True):
-            self._move(Step.PLANNING, "an action failed", recovery=True)
-        return None
+        if self._steps.recover():
+            return None
+        return await self._check() or self._ask("over_exertion", "errors")
 
-    def _move(self, end: Step, reason: str, *, recovery: bool = False) -> None:
-        self._session.record(
-            Transition(start=self._state.step, end=end, by="program", reason=reason, recovery=recovery)
-        )
+    async def _see_whether_done(self) -> RequestOutcome | None:
+        """Done means satisfied: the evidence decides, not the claim (SPEC J2)."""
+        self._steps.review()
+        if await self._judging.prepare():
+            return await self._act()
+        match await self._judging.judge():
+            case "satisfied":
+                self._steps.accept()
+                return "done"
+            case "again":
+                self._steps.back_to_planning("not satisfied yet")
+                return None
+            case "exhausted":
+                return self._ask("escalation")
 
-    def accept(self) -> None:
-        """What is there counts as done: walk to the end, past the review where something was changed."""
-        for end in _steps_to_done(self._state):
-            self._move(end, "the request is done")
-
-
-def _steps_to_done(state: AgentState) -> Sequence[Step]:
-    """What was changed is reviewed first; a question answered is simply done."""
-    nothing_changed = state.request is None or not state.request.changed
-    if state.step == Step.REVIEW or (state.step == Step.PLANNING and nothing_changed):
-        return (Step.DONE,)
-    return (Step.REVIEW, Step.DONE)
+    def _ask(self, kind: ConsultationKind, cause: str = "") -> RequestOutcome:
+        self._session.record(consult(self._state, kind, cause))
+        return "not_satisfied" if kind == "escalation" else "consultation"

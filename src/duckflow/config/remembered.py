@@ -1,0 +1,46 @@
+"""Small answers of the user's that outlive a session, as a JSON file in the user's state directory."""
+
+import json
+import os
+import tempfile
+from contextlib import suppress
+from typing import cast
+
+from duckflow.config.places import state_dir
+from duckflow.domain.errors import UserError
+
+
+class Remembered:
+    """Texts by name in one file. A file that can't be read has nothing in it, so that everything is asked."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def load(self) -> dict[str, str]:
+        """All there is."""
+        try:
+            found = json.loads((state_dir() / self._name).read_text("utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return {}
+        if not isinstance(found, dict):
+            return {}
+        pairs = cast("dict[object, object]", found).items()
+        return {name: value for name, value in pairs if isinstance(name, str) and isinstance(value, str)}
+
+    def save(self, known: dict[str, str]) -> None:
+        """Write all of it down, durably."""
+        place = state_dir() / self._name
+        try:
+            descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{self._name}-")
+            try:
+                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                    json.dump(known, file, ensure_ascii=False, indent=1, sort_keys=True)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(temporary, place)  # noqa: PTH105 - both are plain names here
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(temporary)  # noqa: PTH108 - as above
+                raise
+        except OSError as exc:
+            raise UserError("places.cannot_create", path=place, reason=exc.strerror or exc) from exc

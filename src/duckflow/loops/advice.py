@@ -1,0 +1,66 @@
+"""Advice for the user: why the work fails, how another model sees it; plain facts where none can tell."""
+
+from duckflow.domain.state import AgentState, Request
+from duckflow.domain.text import cut
+from duckflow.i18n.catalogue import text
+from duckflow.loops.counsel import Counsel
+from duckflow.loops.session import Session
+from duckflow.loops.stock import stock_text
+from duckflow.prompts.evidence import evidence_in
+from duckflow.services.failure_analysis import FailureAnalysis
+
+_LINES, _LINE = 6, 200
+
+
+class Advice:
+    """Seeks advice on the open request of a session."""
+
+    def __init__(self, session: Session, counsel: Counsel) -> None:
+        self._session = session
+        self._counsel = counsel
+
+    async def find_cause(self, said: str = "") -> str:
+        """Why the work fails, for the user and the model."""
+        state = self._session.state
+        failures = _failures(state)
+        found = await self._counsel.failure(_request(state, said), failures, evidence_in(state))
+        if found is not None:
+            return _shown("advice.cause", found)
+        listed = "\n".join(f"  • {line}" for line in failures) or f"  • {text('advice.no_failures')}"
+        return text("advice.plain_cause", failures=listed)
+
+    async def second_opinion(self, said: str = "") -> str:
+        """How another model sees it."""
+        state = self._session.state
+        found = await self._counsel.opinion(_request(state, said), _failures(state), evidence_in(state))
+        if found is not None:
+            return _shown("advice.opinion", found)
+        return f"{text('advice.no_opinion')}\n{stock_text(state)}"
+
+
+def _shown(key: str, found: FailureAnalysis) -> str:
+    fixes = [f"  {number}. {fix}" for number, fix in enumerate(found.fixes, start=1)]
+    return "\n".join([text(key, said=found.cause), *fixes])
+
+
+def _request(state: AgentState, said: str) -> str:
+    request = state.request
+    if request is None:
+        return said
+    whole = request.objective.request if request.objective else request.text
+    return f"{whole}\n\n{said}".strip()
+
+
+def _failures(state: AgentState) -> tuple[str, ...]:
+    """What failed, or is failing still, and what is missing; oldest first."""
+    lines = _noted(state.request) if state.request else []
+    return tuple(dict.fromkeys(cut(" ".join(line.split()), _LINE) for line in lines if line.strip()))
+
+
+def _noted(request: Request) -> list[str]:
+    objective = request.objective
+    if objective is None:
+        return list(request.failing)
+    errors = [line for one in (*objective.attempts, objective.current) for line in one.errors]
+    missing = objective.evaluation.missing_aspects if objective.evaluation else ()
+    return [*(errors[-_LINES:] or request.failing), *missing[:_LINES]]

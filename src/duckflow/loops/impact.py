@@ -1,0 +1,99 @@
+"""What a change would do, and what else could be done, told as catalogue keys and values (SPEC G1)."""
+
+from collections.abc import Iterator
+
+from duckflow.domain.approval import Line
+from duckflow.domain.changes import ToolEffect
+from duckflow.domain.frozen import Frozen
+from duckflow.safety.risk import changed_lines
+
+FIRST_SHOWN = 20
+"""Files named one by one; the rest are counted."""
+
+
+class Outline(Frozen):
+    """What is known of the change."""
+
+    effect: ToolEffect
+    before: dict[str, str | None]
+    """The files it touches, and what they hold."""
+    difference: str = ""
+    outside: str | None = None
+    reasons: tuple[str, ...] = ()
+    network: bool = False
+    sandboxed: bool = False
+    files_in_all: int = 0
+    """How many files change before somebody looks again."""
+    editable: bool = False
+
+
+def impact_of(outline: Outline) -> tuple[Line, ...]:
+    """Which files, how many lines, inside or outside, and whether it can be taken back."""
+    return tuple(_impact(outline))
+
+
+def alternatives_to(outline: Outline) -> tuple[Line, ...]:
+    """What the user can do instead of saying yes."""
+    return tuple(Line(key=key) for key in _alternatives(outline))
+
+
+def _impact(outline: Outline) -> Iterator[Line]:
+    match outline.effect:
+        case "read":
+            yield Line(key="approval.impact.reads", values={"path": outline.outside or _listed(outline)})
+            yield Line(key="approval.impact.to_model")
+        case "consent":
+            yield Line(key="approval.impact.plan")
+        case "execute":
+            yield from _of_command(outline)
+        case _:
+            yield from _of_files(outline)
+            yield Line(key="approval.impact.undo")
+
+
+def _of_files(outline: Outline) -> Iterator[Line]:
+    lines = changed_lines(outline.difference)
+    added = sum(line.startswith("+") for line in lines)
+    removed = len(lines) - added
+    missing = [path for path, digest in outline.before.items() if digest is None]
+    if outline.effect == "delete":
+        yield Line(key="approval.impact.deletes", values={"path": _listed(outline), "lines": removed})
+    elif len(outline.before) > 1:
+        yield Line(key="approval.impact.moves", values={"path": _listed(outline)})
+    elif missing:
+        yield Line(key="approval.impact.creates", values={"path": missing[0], "lines": added})
+    else:
+        values = {"path": _listed(outline), "added": added, "removed": removed}
+        yield Line(key="approval.impact.changes", values={**values})
+    if "many_files" in outline.reasons:
+        yield Line(key="approval.impact.in_all", values={"count": outline.files_in_all})
+
+
+def _of_command(outline: Outline) -> Iterator[Line]:
+    held = "approval.impact.in_sandbox" if outline.sandboxed else "approval.impact.no_sandbox"
+    yield Line(key=held)
+    yield Line(key="approval.impact.with_network" if outline.network else "approval.impact.no_network")
+    yield Line(key="approval.impact.no_undo")
+
+
+def _listed(outline: Outline) -> str:
+    paths = list(outline.before)
+    more = f" … +{len(paths) - FIRST_SHOWN}" if len(paths) > FIRST_SHOWN else ""
+    return ", ".join(paths[:FIRST_SHOWN]) + more
+
+
+def _alternatives(outline: Outline) -> Iterator[str]:
+    if outline.effect == "consent":
+        yield "approval.instead.revise"
+        return
+    yield "approval.instead.refuse"
+    if outline.editable:
+        yield "approval.instead.edit"
+    if outline.effect == "read":
+        yield "approval.instead.copy"
+    if outline.effect == "execute":
+        yield "approval.instead.yourself"
+    if {"large", "many_files"} & set(outline.reasons):
+        yield "approval.instead.smaller"
+    if outline.effect != "read":
+        yield "approval.instead.plan_mode"

@@ -1,0 +1,209 @@
+"""Done means satisfied: requirements are found while work goes on, and a verdict is made from evidence."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Literal
+
+from duckflow.domain.decision import Action, Decision
+from duckflow.domain.errors import ProviderError
+from duckflow.domain.events import AttemptPlanned, ErrorReported, Evaluated, RequirementsFound
+from duckflow.domain.objective import (
+    EvaluationCase,
+    EvaluationRules,
+    Evidence,
+    SatisfactionEvaluation,
+    TaskObjective,
+)
+from duckflow.domain.state import AgentState, Request
+from duckflow.evaluation.case import Observed, build_case
+from duckflow.evaluation.continuation import build_continuation, equal_to_failed
+from duckflow.evaluation.facts import Fact, as_evidence, check_files
+from duckflow.evaluation.occasion import TALK, needs_evaluation
+from duckflow.evaluation.program_verdict import judge_by_facts
+from duckflow.evaluation.verdict import compute_verdict
+from duckflow.loops.counsel import Counsel
+from duckflow.loops.session import Session
+from duckflow.loops.verifying import Verifying
+from duckflow.prompts.continuation import continuation_text, plan_text
+from duckflow.prompts.evidence import evidence_in
+from duckflow.prompts.plans import summary_of
+from duckflow.safety.workspace import Workspace
+from duckflow.services.requirements import plain_requirements
+
+Finding = Literal["satisfied", "again", "exhausted"]
+"""What follows from a look at the work: it is done, there is another attempt, or the user must be asked."""
+
+
+class Judging:
+    """Judges the open request of a session. All it holds is the search for requirements that runs."""
+
+    def __init__(
+        self,
+        session: Session,
+        counsel: Counsel,
+        workspace: Workspace,
+        verifying: Verifying,
+        rules: EvaluationRules,
+    ) -> None:
+        self._session = session
+        self._counsel = counsel
+        self._workspace = workspace
+        self._verifying = verifying
+        self._rules = rules
+        self._search: asyncio.Task[None] | None = None
+
+    @property
+    def _state(self) -> AgentState:
+        return self._session.state
+
+    def begin(self, decision: Decision) -> None:
+        """Look for requirements while the first actions run; talk needs none (SPEC J1)."""
+        request = self._state.request
+        if request is None or request.objective is None or request.objective.requirements:
+            return
+        running = self._search is not None and not self._search.done()
+        if decision.actions and decision.task_profile not in (None, *TALK) and not running:
+            self._search = asyncio.create_task(self._find_requirements(request))
+
+    def refuses(self, actions: Sequence[Action]) -> bool:
+        """Whether this very list was part of an attempt that failed (SPEC J4)."""
+        objective = self._objective()
+        if objective is None or not actions:
+            return False
+        return equal_to_failed(actions, objective.failed_attempts, objective.revision)
+
+    async def plan_afresh(self) -> None:
+        """A plan from someone who has not gone in circles, where a model can make one (SPEC H5)."""
+        state, objective = self._state, self._objective()
+        if objective is None:
+            return
+        plan = await self._counsel.first_plan(objective.request, summary_of(state), evidence_in(state))
+        if plan is not None:
+            number = objective.current.number
+            self._session.record(AttemptPlanned(number=number, plan=plan, told=plan_text(plan)))
+
+    async def prepare(self) -> bool:
+        """Whether something has to run first, through the gate, before there can be a verdict."""
+        return await self._verifying.prepare()
+
+    async def judge(self) -> Finding:
+        """Look at what is there, by the evidence; where it is not enough, the next attempt is planned."""
+        request = self._state.request
+        if request is None or not _must_be_judged(request):
+            self.stop()
+            return "satisfied"
+        await self._requirements(request)
+        passed = await self._verifying.run()
+        facts = await asyncio.to_thread(check_files, self._workspace, request.changed, request.removed)
+        checks = as_evidence(facts, self._state.evidence_count + 1)
+        case = self._case(request, facts, checks, passed=passed)
+        evaluation = await self._evaluate(case, facts)
+        if evaluation is None:
+            return "satisfied"
+        evaluation = _with_failures(evaluation, self._verifying.failures())
+        iteration = (self._objective() or TaskObjective(request="")).iterations + 1
+        self._session.record(Evaluated(iteration=iteration, evaluation=evaluation, checks=checks))
+        if evaluation.done:
+            return "satisfied"
+        if iteration >= self._rules.max_iterations:
+            return "exhausted"
+        await self._plan_next(case, evaluation)
+        return "again"
+
+    def stop(self) -> None:
+        """Give up the search for requirements."""
+        if self._search is not None:
+            self._search.cancel()
+            self._search = None
+
+    async def aclose(self) -> None:
+        """The program ends."""
+        search = self._search
+        self.stop()
+        if search is not None:
+            await asyncio.gather(search, return_exceptions=True)
+
+    def _objective(self) -> TaskObjective | None:
+        return self._state.request.objective if self._state.request else None
+
+    async def _requirements(self, request: Request) -> None:
+        """Come back when it is known what the request wants."""
+        if self._search is not None:
+            await asyncio.gather(self._search, return_exceptions=True)
+            self._search = None
+        objective = self._objective()
+        if objective is not None and not objective.requirements:
+            await self._find_requirements(request)
+
+    async def _find_requirements(self, request: Request) -> None:
+        objective = request.objective or TaskObjective(request=request.text)
+        found = await self._counsel.requirements(objective.request, summary_of(self._state))
+        now = self._state.request
+        if now is not None and now.request_id == request.request_id:
+            by = "program" if found == plain_requirements(objective.request) else "model"
+            self._session.record(RequirementsFound(requirements=found, by=by))
+
+    def _case(
+        self, request: Request, facts: Sequence[Fact], checks: Sequence[Evidence], *, passed: bool | None
+    ) -> EvaluationCase:
+        now = self._state.request or request
+        observed = Observed(
+            reply=self._state.reply,
+            changed=bool(now.changed),
+            ran=now.ran,
+            failing=now.failing,
+            command_passed=passed,
+        )
+        objective = now.objective or TaskObjective(request=now.text)
+        return build_case(objective, (*evidence_in(self._state), *checks), facts, observed)
+
+    async def _evaluate(self, case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionEvaluation | None:
+        """The verdict; None where only an evaluator could tell, there is none, and nothing was changed."""
+        by_facts = judge_by_facts(case, facts, self._rules)
+        try:
+            if by_facts is not None and await self._counsel.small("evaluator"):
+                return by_facts
+            return compute_verdict(case, await self._counsel.verdict(case), self._rules)
+        except ProviderError as error:
+            if by_facts is None and not case.information:
+                raise
+            values = {name: str(value) for name, value in error.values.items()}
+            self._session.record(
+                ErrorReported(key=error.key, values={**values}), ErrorReported(key="evaluation.unavailable")
+            )
+            return by_facts
+
+    async def _plan_next(self, case: EvaluationCase, evaluation: SatisfactionEvaluation) -> None:
+        """Analyse what is missing, and plan the next attempt another way (SPEC J4)."""
+        objective = self._objective()
+        if objective is None:
+            return
+        missing = await self._counsel.missing(case, evaluation)
+        failure = await self._counsel.failure(case.request, _failures(case, objective), case.evidence)
+        context = build_continuation(objective, missing, failure, self._rules)
+        plan = await self._counsel.next_plan(case.request, context, case.evidence)
+        told = f"{continuation_text(context)}\n\n{plan_text(plan)}"
+        number = objective.current.number
+        self._session.record(AttemptPlanned(number=number, plan=plan, learned=missing.constraints, told=told))
+
+
+def _with_failures(evaluation: SatisfactionEvaluation, failures: tuple[str, ...]) -> SatisfactionEvaluation:
+    """The verdict, with what the verifying command found before all else that is missing."""
+    missing = dict.fromkeys((*failures, *evaluation.missing_aspects))
+    return evaluation.model_copy(update={"missing_aspects": tuple(missing)})
+
+
+def _must_be_judged(request: Request) -> bool:
+    return needs_evaluation(
+        request.profile,
+        changed_anything=bool(request.changed),
+        ran_anything=request.ran,
+        looked_at_anything=bool(request.objective and request.objective.results),
+    )
+
+
+def _failures(case: EvaluationCase, objective: TaskObjective) -> tuple[str, ...]:
+    """What went wrong in the last attempt, where something did."""
+    last = objective.attempts[-1] if objective.attempts else None
+    errors = last.errors if last else ()
+    return (*errors, "the verifying command failed") if case.verification == "failed" else errors

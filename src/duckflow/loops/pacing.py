@@ -1,0 +1,291 @@
+"""The pacemaker at work: watches the loops of a request, and says what the next move is.
+
+What is decided is decided by pure functions in `pacemaker/`; here their results become events.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Literal
+
+from duckflow.config.pacing import PacemakerSettings
+from duckflow.domain.decision import Decision
+from duckflow.domain.events import (
+    ConsultationAnswered,
+    DecisionMade,
+    ErrorReported,
+    Evaluated,
+    Event,
+    Glimpse,
+    LimitSet,
+    Recorded,
+    UsageReported,
+    UserMessage,
+    VitalsChanged,
+)
+from duckflow.domain.model import ModelTraits
+from duckflow.domain.pace import LoopTrace
+from duckflow.domain.state import AgentState, Request, RequestOutcome
+from duckflow.domain.vitals import FocusEvent, Vitals
+from duckflow.loops.session import Session
+from duckflow.pacemaker.budget import BudgetLevel, Spent, judge
+from duckflow.pacemaker.complexity import Counted, measure
+from duckflow.pacemaker.journal import log_end, log_loop, log_start
+from duckflow.pacemaker.limit import compute_limit
+from duckflow.pacemaker.reasons import explain_budget
+from duckflow.pacemaker.repetition import find_signs
+from duckflow.pacemaker.rules import Extend, Go, Move, Replan, Situation, next_move, stays_confident
+from duckflow.pacemaker.trace import progressed_lately, remember, trace_loop
+from duckflow.pacemaker.vitals import (
+    Observed,
+    begin,
+    crosses_window,
+    focus_after,
+    last_outcomes,
+    stamina_of,
+    turns_away,
+    update,
+)
+
+_log = logging.getLogger("duckflow.pacemaker")
+
+
+class Pacing:
+    """Holds nothing but what happened since it last looked; everything else is in the state."""
+
+    def __init__(
+        self, session: Session, table: PacemakerSettings, traits: Callable[[], Awaitable[ModelTraits]]
+    ) -> None:
+        self._session = session
+        self._table = table
+        self._traits = traits
+        self._since: list[Event] = []
+        self._goal = ""
+        self._warned: tuple[str, int] | None = None
+        session.subscribe(self._hear)
+
+    @property
+    def _state(self) -> AgentState:
+        return self._session.state
+
+    def begin(self) -> None:
+        """A new request has come in: strength is back, and what was liked lifts the mood (SPEC H2 to H4)."""
+        state = self._state
+        self._change("request", begin(state.vitals, state.praised, self._table.vitals), "new_request")
+
+    def answered(self) -> None:
+        """The user has said how to go on."""
+        self._change("answer", self._moved("consultation_answered"), "consultation_answered")
+
+    def set_limit(self, decision: Decision) -> None:
+        """The limit, at the first decision of a request and where its kind of task changes (SPEC I2)."""
+        request = self._state.request
+        if request is None:
+            return
+        if request.limit and decision.task_profile in (None, request.limit.profile):
+            return
+        complexity = measure(_counted(self._state, request), self._table.complexity)
+        used = request.loops if request.limit else 0
+        limit = compute_limit(request.profile, self._state.vitals, complexity, self._table, used)
+        self._session.record(LimitSet(limit=limit))
+        _write(*log_start(limit))
+
+    async def observe(self, *, refused: bool = False) -> None:
+        """Take the vitals after a loop; `refused` where its list was one that had failed before (SPEC J4)."""
+        traits = await self._traits()
+        state, request = self._state, self._state.request
+        events, self._since = self._since, []
+        if request is None:
+            return
+        trace = trace_loop(request.history, events, rose=_rose(events, request))
+        signs = (*find_signs(request.history, trace), *(("failed_before",) if refused else ()))
+        tokens = _prompt_tokens(events) or state.prompt_tokens
+        moved: tuple[FocusEvent, ...] = (
+            *(("direction_changed",) if _turned(events, self._goal) else ()),
+            *(
+                ("window_crossed",)
+                if crosses_window(state.prompt_tokens, tokens, traits.window, self._table.vitals)
+                else ()
+            ),
+            *trace.gains,
+            *(("repetition",) if signs else ()),
+        )
+        observed = Observed(
+            confidence=_confidence(events),
+            small=traits.small,
+            outcomes=last_outcomes(remember(request.history, trace)),
+            praised=state.praised,
+            focus_events=moved,
+            loops=request.loops,
+            limit=_limit(request, self._table),
+            unresolved=len(request.failing),
+        )
+        vitals = update(state.vitals, observed, self._table.vitals)
+        self._record_loop(request, vitals, trace, signs, moved, tokens)
+        _write(*log_loop(request.loops, signs, state.vitals, vitals, Go()))
+
+    def next_move(self) -> Move:
+        """What to do before another loop (SPEC H5); what it means for limit and vitals is written down."""
+        request = self._state.request
+        if request is None or request.limit is None or request.loops == 0:
+            return Go()
+        while True:
+            situation = self._situation(request)
+            move = next_move(situation, self._table)
+            if not isinstance(move, Go):
+                _write(*log_loop(request.loops, (), self._state.vitals, self._state.vitals, move))
+            if not isinstance(move, Extend):
+                break
+            self._extend(request, move.limit)
+            request = self._state.request or request
+        self._warn(request, situation.budget)
+        confident = stays_confident(situation, move, self._table.thresholds)
+        if isinstance(move, Replan):
+            self._change("replan", self._moved("replanned"), "replanned", confident=confident)
+        elif confident != self._state.confident:
+            self._change("loop", self._state.vitals, confident=confident)
+        return move
+
+    def end(self, outcome: RequestOutcome) -> None:
+        """Write into the log how the request went."""
+        request = self._state.request
+        if request is not None:
+            _write(*log_end(request.loops, _limit(request, self._table), request.asked, outcome))
+
+    def _hear(self, what: Recorded | Glimpse) -> None:
+        if not isinstance(what, Recorded):
+            return
+        self._since.append(what.event)
+        if isinstance(what.event, UserMessage):
+            request = self._state.request
+            self._goal = self._state.items.goal if request and request.history else ""
+
+    def _record_loop(
+        self,
+        request: Request,
+        vitals: Vitals,
+        trace: LoopTrace,
+        signs: tuple[str, ...],
+        moved: tuple[FocusEvent, ...],
+        tokens: int,
+    ) -> None:
+        self._session.record(
+            VitalsChanged(
+                vitals=vitals,
+                cause="loop",
+                loop=request.loops,
+                signs=signs,
+                moved_by=moved,
+                confident=self._state.confident,
+                prompt_tokens=tokens,
+                trace=trace.model_copy(update={"repeated": bool(signs)}),
+            )
+        )
+
+    def _situation(self, request: Request) -> Situation:
+        spent = Spent(tokens=request.tokens, cost_usd=request.cost_usd, grants=request.grants)
+        return Situation(
+            vitals=self._state.vitals,
+            next_step=self._state.next_step,
+            loops=request.loops,
+            limit=_limit(request, self._table),
+            progressed=progressed_lately(request.history),
+            repeated=bool(request.history) and request.history[-1].repeated,
+            replanned=request.replanned,
+            confident=self._state.confident,
+            sure=request.sure,
+            budget=judge(spent, self._table.budget),
+        )
+
+    def _extend(self, request: Request, limit: int) -> None:
+        """The work gets on: more loops, and strength counted by them (SPEC I7)."""
+        if request.limit is None:
+            return
+        longer = request.limit.model_copy(update={"limit": limit})
+        self._session.record(LimitSet(limit=longer, extended_from=request.limit.limit))
+        self._change("extension", self._moved())
+
+    def _moved(self, *events: FocusEvent) -> Vitals:
+        """The vitals after these events, with stamina as the counts have it now."""
+        vitals, request = self._state.vitals, self._state.request
+        loops, limit = (request.loops, _limit(request, self._table)) if request else (0, 1)
+        unresolved = len(request.failing) if request else 0
+        return vitals.model_copy(
+            update={
+                "focus": focus_after(vitals.focus, events, self._table.vitals),
+                "stamina": stamina_of(loops, limit, unresolved, self._table.vitals),
+            }
+        )
+
+    def _change(
+        self,
+        cause: Literal["request", "loop", "extension", "replan", "answer"],
+        vitals: Vitals,
+        *moved_by: FocusEvent,
+        confident: bool | None = None,
+    ) -> None:
+        state = self._state
+        self._session.record(
+            VitalsChanged(
+                vitals=vitals,
+                cause=cause,
+                moved_by=moved_by,
+                confident=state.confident if confident is None else confident,
+                prompt_tokens=state.prompt_tokens,
+            )
+        )
+
+    def _warn(self, request: Request, level: BudgetLevel) -> None:
+        """Say once that most of the budget is gone (SPEC I9)."""
+        given = (request.request_id, request.grants)
+        line = explain_budget(level) if level.level == "near" and given != self._warned else None
+        if line is not None:
+            self._warned = given
+            self._session.record(ErrorReported(key=line.key, values=line.values))
+
+
+def _limit(request: Request, table: PacemakerSettings) -> int:
+    return request.limit.limit if request.limit else table.dynamic_limits.max_loops
+
+
+def _turned(events: Sequence[Event], goal_before: str) -> bool:
+    """Whether the user's message in the middle of a request gave it another goal."""
+    told = any(isinstance(event, ConsultationAnswered) for event in events)
+    spoke = any(isinstance(event, UserMessage) for event in events)
+    goals = (event.decision.state_delta.goal for event in events if isinstance(event, DecisionMade))
+    return spoke and not told and any(turns_away(goal_before, goal) for goal in goals)
+
+
+def _counted(state: AgentState, request: Request) -> Counted:
+    """What can be counted of the work in hand (SPEC I3)."""
+    files = {entry.path for entry in state.transcript if entry.path}
+    acts = [act for trace in request.history for act in trace.acts]
+    return Counted(
+        files=len(files),
+        messages=sum(1 for entry in state.transcript if entry.said),
+        errors=sum(1 for act in acts if act.failed),
+        actions=len(acts),
+    )
+
+
+def _confidence(events: Iterable[Event]) -> float | None:
+    said = [event.decision.confidence for event in events if isinstance(event, DecisionMade)]
+    return said[-1] if said else None
+
+
+def _prompt_tokens(events: Iterable[Event]) -> int:
+    """How long the longest prompt for a decision was."""
+    calls = (event for event in events if isinstance(event, UsageReported) and event.output == "Decision")
+    return max((call.tokens.input_tokens for call in calls), default=0)
+
+
+def _rose(events: Iterable[Event], request: Request) -> bool:
+    """Whether an evaluation found more of the request met than the one before (SPEC I7)."""
+    scores = [event.evaluation.overall_score for event in events if isinstance(event, Evaluated)]
+    attempts = request.objective.attempts if request.objective else ()
+    before = [one.score for one in attempts[: -len(scores)]] if scores else []
+    return bool(scores) and max(scores) > max(before, default=0.0)
+
+
+def _write(*lines: str) -> None:
+    for line in lines:
+        _log.info("%s", line)

@@ -1,0 +1,148 @@
+"""After a crash: what was written down is compared with the disk, and said. Nothing is run again (C5)."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from duckflow.domain.changes import FileChange, net_changes, removed_paths
+from duckflow.domain.decision import Action
+from duckflow.domain.errors import UserError
+from duckflow.domain.events import (
+    ActionFinished,
+    ActionOutcome,
+    ActionStarted,
+    Recorded,
+    Recovered,
+    UserMessage,
+)
+from duckflow.domain.state import AgentState, Running
+from duckflow.domain.text import cut
+from duckflow.loops.session import Session
+from duckflow.safety.ledger import Finding, Ledger, find
+from duckflow.safety.workspace import Workspace
+
+_LABEL = 120
+_OUTCOMES: dict[Finding, ActionOutcome] = {"done": "ok", "not_done": "failed", "unknown": "unknown"}
+_TEXTS: dict[Finding, str] = {
+    "done": "The program was stopped right after this; the files show that it was done.",
+    "not_done": "The program was stopped before this took effect: nothing was changed or tried again.",
+    "unknown": (
+        "The program was stopped while this ran, so it may or may not have happened. "
+        "Look at the files before you go on."
+    ),
+}
+
+
+class Found(NamedTuple):
+    """What became of an action that was running."""
+
+    finding: Finding
+    changes: tuple[FileChange, ...] = ()
+
+
+class Recovery:
+    """Looks once, when a session is opened again."""
+
+    def __init__(self, session: Session, workspace: Workspace, ledger: Ledger) -> None:
+        self._session = session
+        self._workspace = workspace
+        self._ledger = ledger
+
+    @property
+    def _state(self) -> AgentState:
+        return self._session.state
+
+    def recover(self, earlier: Callable[[], Sequence[Recorded]]) -> tuple[ActionFinished, ...]:
+        """Write down how what was running ended, and what was found; `earlier` gives the session so far."""
+        if not _was_interrupted(self._state):
+            return ()
+        waiting = self._state.approval is not None and self._state.approval.task_id is None
+        not_run = () if waiting else tuple(_label(action) for action in self._state.queue)
+        found: dict[Finding, list[str]] = {"done": _finished(earlier()), "not_done": [], "unknown": []}
+        ended: list[ActionFinished] = []
+        for running in (self._state.running, self._state.task_running):
+            if running is not None:
+                result = self._look(running)
+                found[result.finding].append(_label(running.action))
+                ended.append(self._end(running, result))
+        self._session.record(
+            Recovered(
+                finished=tuple(found["done"]),
+                not_done=tuple(found["not_done"]),
+                unknown=tuple(found["unknown"]),
+                not_run=not_run,
+            ),
+            *self._ledger.kept.take_notices(),
+        )
+        return tuple(ended)
+
+    def _look(self, running: Running) -> Found:
+        if running.effect in ("read", "consent"):
+            return Found("not_done")  # what they do is recorded with their result, or not at all
+        if running.effect not in ("write", "delete"):
+            return Found("unknown")
+        for name in ("path", "to"):
+            path = running.action.args.get(name)
+            if isinstance(path, str):
+                self._workspace.sweep(path)
+        try:
+            intended = net_changes(self._ledger.kept.changes(self._state.session_id, running.action_id))
+            if not intended:
+                return Found("unknown" if self._ledger.kept.doubtful else "not_done")
+        except UserError:
+            return Found("unknown")
+        findings: list[Finding] = [find(self._workspace, change) for change in intended]
+        done = tuple(one for one, finding in zip(intended, findings, strict=True) if finding == "done")
+        same = len(set(findings)) == 1
+        return Found(findings[0] if same else "unknown", done)
+
+    def _end(self, running: Running, found: Found) -> ActionFinished:
+        left = self._state.queue if running.task_id is None else ()
+        path = running.action.args.get("path")
+        ended = ActionFinished(
+            action_id=running.action_id,
+            operation=running.action.operation,
+            outcome=_OUTCOMES[found.finding],
+            text=_TEXTS[found.finding],
+            path=path if isinstance(path, str) else None,
+            changed=tuple(dict.fromkeys(change.path for change in found.changes)),
+            removed=removed_paths(found.changes),
+            changes=found.changes,
+            evidence_id=self._session.next_evidence_id(),
+            not_run=tuple(action.operation for action in left),
+            task_id=running.task_id,
+        )
+        self._session.record(ended)
+        return ended
+
+
+def _was_interrupted(state: AgentState) -> bool:
+    """Whether the program ended in the middle of work: an orderly end always says how the request stands."""
+    if state.running is not None or state.task_running is not None:
+        return True
+    if state.approval is not None or state.consultation is not None:
+        return False
+    working = state.request is not None and state.request.outcome is None
+    return working or state.background_runs
+
+
+def _finished(earlier: Sequence[Recorded]) -> list[str]:
+    """The actions that ended well since the user last spoke."""
+    started: dict[str, Action] = {}
+    done: list[str] = []
+    for recorded in earlier:
+        match recorded.event:
+            case UserMessage():
+                started, done = {}, []
+            case ActionStarted() as event:
+                started[event.action_id] = event.action
+            case ActionFinished(outcome="ok") as event if event.action_id in started:
+                done.append(_label(started[event.action_id]))
+            case _:
+                pass
+    return done
+
+
+def _label(action: Action) -> str:
+    """An action in a few words."""
+    target = action.args.get("path") or action.args.get("command") or ""
+    return cut(" ".join(f"{action.operation} {target}".split()), _LABEL)

@@ -1,0 +1,170 @@
+"""Before a command runs, the files it may change are copied, so that undo covers those too.
+
+Cheap in most projects: ignored and protected files are left out, a file is read again only where its times
+say that it changed, and where there is too much to copy, nothing is copied and undo says so.
+"""
+
+import time
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from duckflow.domain.changes import FileChange
+from duckflow.domain.errors import ToolError, UserError
+from duckflow.domain.frozen import Frozen
+from duckflow.safety.protected import protection_of
+from duckflow.safety.workspace import Workspace
+from duckflow.store.kept_files import KeptFiles, Mark
+from duckflow.tools.listing import list_all
+from duckflow.tools.threads import finish
+
+_SETTLED_NS = 50_000_000  # a file written a moment ago may be written again within the same tick
+_IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
+
+Seen = Mapping[str, tuple[str, int]]
+"""Path to digest and permission bits."""
+
+
+class SnapshotLimits(Frozen):
+    """How much is copied at most; 0 files: nothing."""
+
+    files: int = 5000
+    size: int = 32_000_000
+
+
+class _Known(NamedTuple):
+    stamp: tuple[int, ...]
+    digest: str
+    mode: int
+    size: int
+
+
+class Snapshots:
+    """Copies of one workspace's files, kept with the pre-images."""
+
+    def __init__(
+        self, workspace: Workspace, kept: KeptFiles, ripgrep: Path | None, limits: SnapshotLimits
+    ) -> None:
+        self._workspace = workspace
+        self._kept = kept
+        self._ripgrep = ripgrep
+        self._limits = limits
+        self._known: dict[str, _Known] = {}
+        self._session_id: str | None = None
+
+    @asynccontextmanager
+    async def around(self, mark: Mark, made: list[FileChange]) -> AsyncGenerator[None]:
+        """What changes inside the block is added to `made`, as far as there was a copy."""
+        before = await self._take(mark.session_id)
+        try:
+            yield
+        finally:
+            if before is not None:
+                made.extend(await self._changes(mark, before))
+
+    def close(self) -> None:
+        """The copy is of no use once no command can run any more."""
+        if self._session_id is not None:
+            self._kept.drop_snapshot(self._session_id)
+
+    async def _take(self, session_id: str) -> Seen | None:
+        """Copy what is there; None where that is too much or fails: a command does not wait for this."""
+        try:
+            files = await self._listed()
+            return await finish(self._copy, session_id, files) if files is not None else None
+        except (ToolError, UserError):
+            return None
+
+    async def _listed(self) -> list[str] | None:
+        if not self._limits.files or not self._kept.limit:
+            return None
+        inventory = await list_all(self._workspace, self._ripgrep, ".")
+        if not inventory.complete or len(inventory.files) > self._limits.files:
+            return None
+        return [path for path in inventory.files if protection_of(path) == "none"]
+
+    def _copy(self, session_id: str, files: Iterable[str]) -> Seen | None:
+        known = self._scan(files)
+        if known is None:
+            return None
+        self._known = known
+        self._session_id = session_id
+        seen = {path: (one.digest, one.mode) for path, one in known.items()}
+        self._kept.take_snapshot(session_id, seen, self._read)
+        return seen
+
+    def _scan(self, files: Iterable[str]) -> dict[str, _Known] | None:
+        """What the files are now; None where they are too large to copy."""
+        found: dict[str, _Known] = {}
+        size = 0
+        for path in files:
+            one = self._look_if_readable(path)
+            if one is None:
+                continue
+            size += one.size
+            if size > self._limits.size:
+                return None
+            found[path] = one
+        return found
+
+    def _look_if_readable(self, path: str) -> _Known | None:
+        try:
+            return self._look(path)
+        except ToolError:
+            return None
+
+    def _look(self, path: str) -> _Known | None:
+        """What a file is now, None where there is none; ToolError where that can't be said."""
+        status = self._workspace.status(path)
+        if status is None:
+            return None
+        if status.size > self._limits.size:
+            raise ToolError(f"{path}: is too large to copy.")
+        known = self._known.get(path)
+        if known is not None and known.stamp == status.stamp:
+            return known
+        content = self._workspace.look(path)
+        if content is None:
+            return None
+        settled = status.stamp[-1] + _SETTLED_NS < time.time_ns()
+        return _Known(status.stamp if settled else (), content.digest, content.mode, status.size)
+
+    def _read(self, path: str) -> bytes | None:
+        try:
+            content = self._workspace.look(path)
+        except ToolError:
+            return None
+        return content.data if content else None
+
+    async def _changes(self, mark: Mark, before: Seen) -> tuple[FileChange, ...]:
+        try:
+            files = await self._listed()
+            return await finish(self._compare, mark, before, files)
+        except (ToolError, UserError):
+            return ()
+
+    def _compare(self, mark: Mark, before: Seen, files: Iterable[str] | None) -> tuple[FileChange, ...]:
+        """What differs from the copy. New files count only where it is sure that they are new."""
+        paths = dict.fromkeys((*before, *(files or ())))
+        changes = [change for path in paths if (change := self._change(path, before.get(path)))]
+        if any(change.path.rpartition("/")[2] in _IGNORE_FILES for change in changes):
+            changes = [change for change in changes if change.before is not None]
+        self._kept.keep(mark, changes, {})
+        return tuple(changes)
+
+    def _change(self, path: str, before: tuple[str, int] | None) -> FileChange | None:
+        try:
+            now = self._look(path)
+        except ToolError:
+            return None
+        after = (now.digest, now.mode) if now else None
+        if after == before:
+            return None
+        return FileChange(
+            path=path,
+            before=before[0] if before else None,
+            after=after[0] if after else None,
+            mode_before=before[1] if before else None,
+            mode_after=after[1] if after else None,
+        )

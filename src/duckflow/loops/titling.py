@@ -1,0 +1,35 @@
+"""Gives a session its title, behind the conversation. Without one its first request stands for it."""
+
+from duckflow.domain.errors import ProviderError
+from duckflow.domain.events import SessionTitled
+from duckflow.llm.tiers import Tiers
+from duckflow.loops.session import Session
+from duckflow.loops.spending import Spending
+from duckflow.services.decide import Call
+from duckflow.services.titles import write_title
+
+
+class Titling:
+    """Asks the fast tier, once; a small model has better things to do."""
+
+    def __init__(self, session: Session, tiers: Tiers, spending: Spending) -> None:
+        self._session = session
+        self._tiers = tiers
+        self._spending = spending
+        self._tried = False
+
+    async def give(self) -> None:
+        """Title the session after its first request."""
+        request = self._session.state.finished
+        if self._tried or request is None:
+            return
+        self._tried = True
+        try:
+            client = await self._tiers.client("fast")
+            if client.traits.small:
+                return
+            title, tokens = await write_title(client, request.text, self._session.state.reply)
+        except ProviderError:
+            return  # the list shows the first request, which is as good
+        await self._spending.report("fast", Call(output="SessionTitle", tokens=tokens))
+        self._session.record(SessionTitled(title=title))

@@ -1,0 +1,169 @@
+"""Taking changes back, by action or by request, and showing what has changed (SPEC G8)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from duckflow.domain.changes import ChangeSet, FileChange, LeftFile, UndoReport
+from duckflow.domain.errors import ToolError, UserError
+from duckflow.domain.events import Undone
+from duckflow.domain.state import AgentState
+from duckflow.loops.session import Session
+from duckflow.safety.ledger import Ledger, made_of
+from duckflow.safety.workspace import Workspace
+from duckflow.store.kept_files import Mark
+from duckflow.tools.differences import unified
+from duckflow.tools.threads import finish
+
+DiffScope = Literal["request", "session"]
+
+
+class Undoing:
+    """For the user, not for the model. What it does is an event, and can itself be taken back with `redo`."""
+
+    def __init__(self, session: Session, workspace: Workspace, ledger: Ledger) -> None:
+        self._session = session
+        self._workspace = workspace
+        self._ledger = ledger
+
+    @property
+    def _state(self) -> AgentState:
+        return self._session.state
+
+    async def undo(self, count: int = 1) -> UndoReport:
+        """Take back the last `count` actions that changed files and were not taken back yet."""
+        return await self._take_back(self._undoable()[-count:] if count > 0 else ())
+
+    async def undo_request(self) -> UndoReport:
+        """Take back all that the last request did to files, as far as that was not done yet."""
+        open_still = self._undoable()
+        last = open_still[-1].request_id if open_still else ""
+        return await self._take_back([one for one in open_still if one.request_id == last])
+
+    async def redo(self) -> UndoReport:
+        """Take back the last undo."""
+        undos = [one for one in self._state.change_sets if one.by_undo and not one.undone]
+        if not undos:
+            return UndoReport(kind="redo")
+        return await self._change_back(undos[-1:], redo=True)
+
+    async def diff(self, scope: DiffScope = "request") -> str:
+        """What differs between the files before the last request, or the session, and now."""
+        made = [one for one in self._state.change_sets if one.changes and not one.by_undo]
+        if scope == "request" and made:
+            made = [one for one in made if one.request_id == made[-1].request_id]
+        first: dict[str, FileChange] = {}
+        for change in (change for one in made for change in one.changes):
+            first.setdefault(change.path, change)
+        return await finish(self._differences, first.values())
+
+    def _undoable(self) -> Sequence[ChangeSet]:
+        return [one for one in self._state.change_sets if one.changes and not one.undone and not one.by_undo]
+
+    async def _take_back(self, sets: Sequence[ChangeSet]) -> UndoReport:
+        if not sets:
+            return UndoReport(commands=self._commands_since(self._state.change_sets[:1]))
+        report = await self._change_back(sets, redo=False)
+        covered = {change.path for one in sets if one.command for change in one.changes}
+        restored = tuple(dict.fromkeys(change.path for change in report.restored if change.path in covered))
+        return report.model_copy(update={"commands": self._commands_since(sets), "covered": restored})
+
+    def _commands_since(self, sets: Sequence[ChangeSet]) -> tuple[str, ...]:
+        """The commands that ran since the first of these; what they did beyond known files is not undone."""
+        if not sets:
+            return ()
+        known = [one.action_id for one in self._state.change_sets]
+        start = known.index(sets[0].action_id)
+        return tuple(one.command for one in self._state.change_sets[start:] if one.command)
+
+    async def _change_back(self, sets: Sequence[ChangeSet], *, redo: bool) -> UndoReport:
+        if self._state.running or self._state.task_running or self._state.background_runs:
+            raise UserError("undo.busy")
+        undo_id = f"u{self._state.seq + 1}"
+        with self._ledger.recording(Mark(self._state.session_id, undo_id, undo_id)) as made:
+            left = await finish(self._restore_all, sets)
+        self._session.record(*self._ledger.kept.take_notices())
+        changes = await finish(made_of, self._workspace, made)
+        broken = any(one.reason == "failed" for one in left)
+        if changes or not broken:
+            ids = () if broken else tuple(one.action_id for one in sets)
+            self._session.record(
+                Undone(undo_id=undo_id, takes_back=ids, changes=changes, left=left, redo=redo)
+            )
+        return UndoReport(kind="redo" if redo else "undo", actions=len(sets), restored=changes, left=left)
+
+    def _restore_all(self, sets: Sequence[ChangeSet]) -> tuple[LeftFile, ...]:
+        by_path: dict[str, list[FileChange]] = {}
+        for one in reversed(sets):
+            for change in reversed(one.changes):
+                by_path.setdefault(change.path, []).append(change)
+        left = [found for newest_first in by_path.values() for found in self._restore_file(newest_first)]
+        return tuple(left)
+
+    def _restore_file(self, newest_first: Sequence[FileChange]) -> Iterable[LeftFile]:
+        """Put a file back to what it was before the oldest change that no one else's change came after."""
+        whole, *older = newest_first
+        for change in older:
+            if change.after != whole.before:
+                yield LeftFile(path=change.path, reason="changed")
+                break
+            whole = _joined(change, whole)
+        try:
+            left = self._restore(whole)
+        except ToolError as error:
+            left = LeftFile(path=whole.path, reason="failed", detail=str(error))
+        if left is not None:
+            yield left
+
+    def _restore(self, change: FileChange) -> LeftFile | None:
+        now = self._workspace.look(change.path)
+        found = now.digest if now else None
+        if found == change.before and (now is None or change.mode_before in (None, now.mode)):
+            return None  # it is as it was already
+        if found != change.after:
+            return LeftFile(path=change.path, reason="changed")
+        if change.before is None:
+            self._workspace.delete(change.path, expected=change.after)
+            for folder in reversed(change.folders):
+                self._workspace.drop_folder(folder)
+            return None
+        data = self._ledger.kept.content(change.before)
+        if data is None:
+            return LeftFile(path=change.path, reason="not_kept")
+        self._workspace.write_bytes(change.path, data, expected=change.after, mode=change.mode_before)
+        return None
+
+    def _differences(self, first: Iterable[FileChange]) -> str:
+        return "".join(self._difference(change) for change in first)
+
+    def _difference(self, change: FileChange) -> str:
+        path = change.path
+        try:
+            now = self._workspace.look(path)
+        except ToolError as error:
+            return f"{error}\n"
+        if (now.digest if now else None) == change.before:
+            return ""
+        before = self._ledger.kept.content(change.before) if change.before else None
+        if change.before and before is None:
+            return f"--- a/{path}\n+++ b/{path}\n(the content before is not kept any more)\n"
+        texts = _text(before), _text(now.data if now else None)
+        if "\0" in (texts[0] or "") or "\0" in (texts[1] or ""):
+            return f"Binary files a/{path} and b/{path} differ\n"
+        return unified(path, *texts)
+
+
+def _joined(older: FileChange, newer: FileChange) -> FileChange:
+    """Two changes that follow each other as one."""
+    folders = tuple(dict.fromkeys((*older.folders, *newer.folders)))
+    later = {"after": newer.after, "mode_after": newer.mode_after, "folders": folders}
+    return older.model_copy(update=later)
+
+
+def _text(data: bytes | None) -> str | None:
+    """The content as text; what is none becomes one NUL."""
+    if data is None:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return "\0"

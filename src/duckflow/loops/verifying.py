@@ -1,0 +1,90 @@
+"""The command whose success a request needs: the user's own, or the project's tests once the user said so."""
+
+import asyncio
+
+from duckflow.domain.decision import Action
+from duckflow.domain.events import ActionQueued, VerifySet
+from duckflow.domain.knowing import revision_of
+from duckflow.domain.state import AgentState, CommandRun
+from duckflow.evaluation.failures import failing_lines
+from duckflow.evaluation.project_tests import ProjectTests
+from duckflow.loops.dispatcher import Dispatcher
+from duckflow.loops.session import Session
+
+RUN = "shell.run"
+WHY = "These are the project's own tests: they show whether the work is done."
+
+
+class Verifying:
+    """Runs the verifying command of a session; the user's own needs no approval.
+
+    `tests` is None where nobody can be asked about the project's tests.
+    """
+
+    def __init__(self, session: Session, dispatcher: Dispatcher, tests: ProjectTests | None = None) -> None:
+        self._session = session
+        self._dispatcher = dispatcher
+        self._tests = tests
+        self._asked = ""
+
+    async def prepare(self) -> bool:
+        """Have the project's tests run, through the gate, the first time there is something to test.
+
+        True where they were queued: the user is asked as for any other command.
+        """
+        request = self._session.state.request
+        undecided = self._session.state.verify is None and not self._asked
+        if self._tests is None or not undecided or request is None or not request.changed:
+            return False
+        command = await asyncio.to_thread(self._tests.find)
+        wanted = await asyncio.to_thread(self._tests.wanted, command) if command else False
+        if wanted is not None:
+            self._session.record(VerifySet(command=command if wanted else ""))
+            return False
+        self._asked = command
+        queued = Action(operation=RUN, args={"command": command}, reasoning=WHY)
+        self._session.record(ActionQueued(actions=(queued,)))
+        return True
+
+    async def run(self) -> bool | None:
+        """Whether the command succeeds now; None where there is none."""
+        await self._settle()
+        command = self._session.state.verify
+        if not command:
+            return None
+        if (known := _still_holds(self._session.state, command)) is not None:
+            return known.exit_code == 0
+        why = "It shows whether the request is met."
+        await self._dispatcher.run_now([Action(operation=RUN, args={"command": command}, reasoning=why)])
+        ran = _last(self._session.state, command)
+        return ran is not None and ran.exit_code == 0
+
+    def failures(self) -> tuple[str, ...]:
+        """What the command said had failed when it last ran; nothing where it succeeded."""
+        state = self._session.state
+        ran = _last(state, state.verify) if state.verify else None
+        if ran is None or ran.exit_code == 0:
+            return ()
+        shown = (entry.text for entry in reversed(state.transcript) if entry.evidence_id == ran.evidence_id)
+        return (f"`{ran.command}` fails", *failing_lines(next(shown, "")))
+
+    async def _settle(self) -> None:
+        """Keep what the user said of the project's tests: they ran, so they may; or they may not."""
+        if not self._asked or self._tests is None:
+            return
+        command, self._asked = self._asked, ""
+        wanted = _last(self._session.state, command) is not None
+        await asyncio.to_thread(self._tests.remember, command, wanted=wanted)
+        self._session.record(VerifySet(command=command if wanted else ""))
+
+
+def _still_holds(state: AgentState, command: str) -> CommandRun | None:
+    """The last run of the command, where nothing was changed since."""
+    ran = _last(state, command)
+    revision = revision_of(state.request) if state.request else 0
+    return ran if ran is not None and ran.revision == revision else None
+
+
+def _last(state: AgentState, command: str) -> CommandRun | None:
+    runs = state.request.commands if state.request else ()
+    return next((ran for ran in reversed(runs) if ran.command.strip() == command.strip()), None)

@@ -1,0 +1,311 @@
+"""The gate in the conversation: five points, four answers, and a no that counts (SPEC G1, G3, A5, B7)."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from duckflow.domain.approval import Kind
+from duckflow.domain.errors import UsageError
+from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested, ErrorReported
+from duckflow.safety.sandbox.levels import Sandbox
+from duckflow.safety.sandbox.shell import Shell
+from fakes.engine import action, decision, engine
+
+
+def write(path: str, content: str = "new\n", **fields: object) -> str:
+    return decision("", action("write_file", path=path, content=content), **fields)
+
+
+def run(command: str, **args: object) -> dict[str, object]:
+    return {"operation": "shell.run", "args": {"command": command, **args}}
+
+
+def told(duck) -> str:
+    return "\n".join(entry.text for entry in duck.state.transcript)
+
+
+async def test_G1_a_question_has_its_five_points(folder: Path):
+    (folder / "src").mkdir()
+    (folder / "src/a.py").write_text("one\ntwo\n")
+    edit = {
+        **action("edit_file", path="src/a.py", edits=[{"find": "two", "replace": "2\nthree"}]),
+        "reasoning": "numbers",
+    }
+    async with engine(folder, decision("I change it.", edit), decision("Done."), mode="ask") as duck:
+        await duck.app.chat.say("go")
+        asked = duck.state.approval
+        assert asked.intent == "numbers"
+        assert asked.because == "mode"
+        assert [line.key for line in asked.impact] == ["approval.impact.changes", "approval.impact.undo"]
+        assert asked.impact[0].values == {"path": "src/a.py", "added": 2, "removed": 1}
+        assert [line.key for line in asked.alternatives] == [
+            "approval.instead.refuse",
+            "approval.instead.edit",
+            "approval.instead.plan_mode",
+        ]
+        assert "+three" in asked.difference
+        assert (asked.risk, asked.kind) == ("low", Kind(what="edits", scope="src"))
+        assert await duck.app.chat.proposal() == "one\n2\nthree\n"
+
+
+async def test_G1_always_covers_that_kind_and_no_other_and_ends_with_the_session(folder: Path):
+    answers = [write("src/a.py"), write("src/b.py"), write("src/deep/c.py"), decision("Done.")]
+    async with engine(folder, *answers, mode="ask") as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        assert await duck.app.chat.answer(yes=True, always=True) == "awaiting_approval"
+        assert (folder / "src/b.py").exists()
+        assert duck.state.approval.before == {"src/deep/c.py": None}
+        assert duck.state.allowed == (Kind(what="edits", scope="src"),)
+        session = duck.state.session_id
+    async with engine(folder, write("src/d.py"), mode="ask", session=session) as duck:
+        assert duck.state.allowed == ()
+        assert await duck.app.chat.say("and d") == "awaiting_approval"
+    assert not (folder / "src/d.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "content"), [(".env", "A=1\n"), ("run.sh", "ls\n"), ("a.py", "#!/bin/sh\n")]
+)
+async def test_G1_always_is_not_offered_where_it_must_be_asked_every_time(folder: Path, path, content):
+    answers = [write(path, content), write(path, content + "# more\n"), decision("Done.")]
+    async with engine(folder, *answers, mode="edits") as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        assert (duck.state.approval.kind, duck.state.approval.risk) == (None, "high")
+        assert await duck.app.chat.answer(yes=True, always=True) == "awaiting_approval"
+        assert duck.state.allowed == ()
+
+
+async def test_G1_a_delete_is_asked_every_time(folder: Path):
+    (folder / "a.txt").write_text("x\n")
+    async with engine(folder, decision("", action("delete_file", path="a.txt")), mode="edits") as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        assert duck.state.approval.kind is None
+        assert duck.state.approval.impact[0].key == "approval.impact.deletes"
+
+
+async def test_G1_edit_writes_what_the_user_made_of_it_and_the_model_is_told(folder: Path):
+    async with engine(folder, write("a.txt", "model\n"), decision("I see."), mode="ask") as duck:
+        await duck.app.chat.say("go")
+        assert await duck.app.chat.answer(yes=True, edited="mine\n") == "done"
+        (answered,) = duck.of(ApprovalAnswered)
+        assert answered.edited.args == {"path": "a.txt", "content": "mine\n"}
+        assert "The user changed your action" in told(duck)
+        assert "mine" in told(duck)
+        assert len(duck.of(ApprovalRequested)) == 1
+    assert (folder / "a.txt").read_text() == "mine\n"
+
+
+async def test_G1_an_edit_of_edits_is_the_whole_new_content(folder: Path):
+    (folder / "a.txt").write_text("one\r\ntwo\r\n", newline="")
+    edit = action("edit_file", path="a.txt", edits=[{"find": "two", "replace": "three"}])
+    async with engine(folder, decision("", edit), decision("I see."), mode="ask") as duck:
+        await duck.app.chat.say("go")
+        assert await duck.app.chat.proposal() == "one\nthree\n"
+        assert await duck.app.chat.answer(yes=True, edited="one\nfour\n") == "done"
+    assert (folder / "a.txt").read_bytes() == b"one\r\nfour\r\n"
+
+
+async def test_G1_an_edit_of_a_command_is_run_instead(folder: Path):
+    async with engine(folder, decision("", run("echo model > a.txt")), decision("ok"), mode="ask") as duck:
+        await duck.app.chat.say("go")
+        assert await duck.app.chat.proposal() == "echo model > a.txt"
+        assert await duck.app.chat.answer(yes=True, edited="echo mine > sub.txt") == "done"
+        assert not (folder / "a.txt").exists()
+        (ran,) = [one for one in duck.of(ActionFinished) if one.operation == "shell.run"]
+        assert ran.exit_code is not None
+
+
+async def test_G5_an_edit_made_of_a_file_that_changed_meanwhile_is_shown_first(folder: Path):
+    (folder / "a.txt").write_text("old\n")
+    async with engine(folder, write("a.txt", "model\n"), decision("ok"), mode="ask") as duck:
+        await duck.app.chat.say("go")
+        (folder / "a.txt").write_text("somebody else's\n")
+        assert await duck.app.chat.answer(yes=True, edited="mine\n") == "awaiting_approval"
+        assert "-somebody else's" in duck.state.approval.difference
+        assert "+mine" in duck.state.approval.difference
+        assert await duck.app.chat.answer(yes=True) == "done"
+    assert (folder / "a.txt").read_text() == "mine\n"
+
+
+async def test_what_can_not_be_edited_or_done_is_said_and_the_question_stays(folder: Path):
+    (folder / "a.txt").write_text("x\n")
+    delete = decision("", action("delete_file", path="a.txt"))
+    async with engine(folder, delete, mode="ask") as duck:
+        await duck.app.chat.say("go")
+        with pytest.raises(UsageError, match=r"approval\.not_editable"):
+            await duck.app.chat.answer(yes=True, edited="x")
+        assert duck.state.approval is not None
+    async with engine(folder, decision("", run("ls")), mode="ask") as duck:
+        await duck.app.chat.say("go")
+        with pytest.raises(UsageError, match=r"approval\.edit_refused"):
+            await duck.app.chat.answer(yes=True, edited="rm duckflow.toml")
+        assert duck.state.approval is not None
+
+
+async def test_a_no_is_not_asked_again_for_the_same_call_until_the_user_speaks(folder: Path):
+    """G1: the model is told the reason; the same call again is refused without a question."""
+    same = write("a.txt")
+    answers = [same, same, write("b.txt"), decision("I leave it."), same]
+    async with engine(folder, *answers, mode="ask") as duck:
+        await duck.app.chat.say("go")
+        assert await duck.app.chat.answer(yes=False, reason="wrong name") == "awaiting_approval"
+        assert duck.state.approval.before == {"b.txt": None}
+        assert "The user said no: wrong name" in told(duck)
+        assert "said no to exactly this before" in told(duck)
+        assert len(duck.of(ApprovalRequested)) == 2
+        await duck.app.chat.answer(yes=True)
+        assert await duck.app.chat.say("now do it") == "awaiting_approval"
+        assert duck.state.approval.before == {"a.txt": None}
+
+
+async def test_a_policys_no_says_what_would_help(folder: Path):
+    async with engine(folder, write("a.txt"), decision("ok"), mode="plan") as duck:
+        assert await duck.app.chat.say("go") == "done"
+        (refused,) = duck.of(ActionFinished)
+        assert refused.outcome == "refused"
+        assert "/mode" in refused.text
+
+
+async def test_SAFETY_4_reading_a_protected_file_asks_in_every_mode(folder: Path):
+    (folder / ".env").write_text("A=1\n")
+    for mode in ("plan", "ask", "edits", "auto"):
+        read = decision("", action("read_file", path=".env"))
+        async with engine(folder, read, decision("ok"), mode=mode) as duck:
+            assert await duck.app.chat.say("go") == "awaiting_approval", mode
+            assert (duck.state.approval.because, duck.state.approval.kind) == ("protected", None)
+            assert "A=1" not in told(duck)
+            assert await duck.app.chat.answer(yes=True) == "done"
+            assert "A=1" in told(duck)
+
+
+async def test_a_protected_file_that_changed_is_not_read_again_by_itself(folder: Path):
+    (folder / ".env").write_text("A=1\n")
+    read = decision("", action("read_file", path=".env"))
+    async with engine(folder, read, decision("ok"), decision("ok"), mode="edits") as duck:
+        await duck.app.chat.say("go")
+        await duck.app.chat.answer(yes=True)
+        (folder / ".env").write_text("A=2\n")
+        await duck.app.chat.say("and now?")
+        assert "A=2" not in told(duck)
+
+
+async def test_G3_a_file_outside_is_read_after_a_yes_and_only_that_one(folder: Path):
+    (folder.parent / "note.txt").write_text("from outside\n")
+    for mode in ("plan", "edits", "auto"):
+        read = decision("", action("read_file", path="../note.txt"))
+        async with engine(folder, read, decision("ok"), mode=mode) as duck:
+            assert await duck.app.chat.say("go") == "awaiting_approval"
+            asked = duck.state.approval
+            assert (asked.because, asked.risk, asked.kind) == ("outside", "high", None)
+            assert asked.outside == str((folder.parent / "note.txt").resolve())
+            assert await duck.app.chat.answer(yes=True) == "done"
+            assert "from outside" in told(duck)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        action("read_file", path="~/.ssh/id_rsa"),
+        action("read_file", path="/etc/shadow"),
+        action("read_file", path="/proc/self/environ"),
+        action("write_file", path="../x.txt", content="x"),
+        action("write_file", path="/tmp/duckflow-test-x", content="x"),
+        action("delete_file", path="../note.txt"),
+        action("move_file", path="a.txt", to="../a.txt"),
+        action("list_files", path=".."),
+        action("search", pattern="x", path="/etc"),
+        action("write_file", path="duckflow.toml", content="mode = 'auto'\n"),
+        action("read_file", path="duckflow.toml"),
+        run("cat duckflow.toml"),
+    ],
+)
+async def test_what_nobody_may_do_is_refused_without_a_question(folder: Path, wanted):
+    """G2, SAFETY 4, 5."""
+    (folder / "a.txt").write_text("x\n")
+    (folder / "duckflow.toml").write_text("")
+    async with engine(folder, decision("", wanted), decision("ok"), mode="ask") as duck:
+        assert await duck.app.chat.say("go") == "done"
+        assert duck.of(ApprovalRequested) == []
+        assert duck.of(ActionFinished)[0].outcome in ("refused", "failed")
+    assert (folder / "duckflow.toml").read_text() == ""
+
+
+async def test_SAFETY_5_duckflows_own_state_can_not_be_read(folder: Path):
+    async with engine(folder, mode="auto") as duck:
+        state = duck.app.log.database.path if hasattr(duck.app.log.database, "path") else None
+    own = str(state or Path.home() / ".local/state/duckflow/duckflow.db")
+    read = decision("", action("read_file", path=own))
+    async with engine(folder, read, decision("ok"), mode="auto") as duck:
+        assert await duck.app.chat.say("go") == "done"
+        assert duck.of(ActionFinished)[0].outcome == "refused"
+
+
+async def test_A5_a_decision_that_doubts_itself_hands_nothing_to_the_background_unasked(folder: Path):
+    tasks = [{"operation": "file_ops.write_file", "args": {"path": "a.txt", "content": "x\n"}}]
+    hand_over = {"operation": "task_loop.run", "args": {"task_list": tasks}}
+    doubts = decision("", hand_over, constraint_check="no: the user wanted no files", next_step="defer")
+    async with engine(folder, doubts, decision("ok"), mode="edits") as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        assert duck.state.approval.because == "objection"
+        assert json.loads(duck.state.approval.difference)["task_list"] == tasks
+        assert duck.state.approval.kind is None
+        await duck.app.chat.answer(yes=False)
+    assert not (folder / "a.txt").exists()
+
+
+async def test_G2_many_files_in_one_decision_are_asked_about_once(folder: Path):
+    writes = [action("write_file", path=f"f{n}.txt", content="x\n") for n in range(25)]
+    async with engine(folder, decision("", *writes), decision("Done."), mode="edits") as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        asked = duck.state.approval
+        assert asked.reasons == ("many_files",)
+        assert {"key": "approval.impact.in_all", "values": {"count": 25}} in [
+            line.model_dump() for line in asked.impact
+        ]
+        assert not (folder / "f0.txt").exists()
+        assert await duck.app.chat.answer(yes=True) == "done"
+        assert len(duck.of(ApprovalRequested)) == 1
+    assert (folder / "f24.txt").exists()
+
+
+async def test_G2_many_files_one_by_one_are_asked_about_too(folder: Path):
+    answers = [write(f"f{n}.txt") for n in range(22)]
+    async with engine(folder, *answers, mode="edits", max_loops=40) as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        assert duck.state.approval.before == {"f20.txt": None}
+
+
+async def test_G3_auto_without_a_sandbox_says_once_that_it_is_edits(folder: Path, monkeypatch):
+    async def none(_shell):
+        return Sandbox(level="none", reason="sandbox.switched_off")
+
+    monkeypatch.setattr(Shell, "sandbox", none)
+    (folder / "a.txt").write_text("x\n")
+    answers = [write("b.txt"), write("c.txt"), decision("", action("delete_file", path="a.txt"))]
+    async with engine(folder, *answers, mode="auto") as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        assert (folder / "c.txt").exists()
+        assert duck.state.approval.before.keys() == {"a.txt"}
+        (notice,) = duck.of(ErrorReported)
+        assert (notice.key, notice.notice) == ("risk.auto_is_edits", True)
+
+
+@pytest.mark.parametrize("mode", ["plan", "ask", "edits", "auto"])
+async def test_B7_a_plan_is_approved_only_by_the_users_own_answer(folder: Path, mode):
+    draft = {
+        "name": "p",
+        "goal": "g",
+        "risk": "high",
+        "success_criteria": ["c"],
+        "steps": [{"name": str(n), "description": "d"} for n in range(3)],
+    }
+    propose = decision("", {"operation": "plan_tool.propose", "args": {"goal": "g"}})
+    approve = decision("", {"operation": "plan_tool.approve", "args": {}})
+    drafts = {"for": "PlanDraft", "text": json.dumps(draft)}
+    async with engine(folder, propose, drafts, approve, decision("ok"), mode=mode) as duck:
+        assert await duck.app.chat.say("plan it") == "awaiting_approval"
+        assert (duck.state.approval.because, duck.state.approval.kind) == ("consent", None)
+        assert not duck.state.active_plan.approved
+        await duck.app.chat.answer(yes=False, reason="smaller")
+        assert not duck.state.active_plan.approved

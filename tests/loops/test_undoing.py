@@ -1,0 +1,263 @@
+"""G8: every change by a file tool can be taken back, without git, and never over someone else's work."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from duckflow.app import KEPT_FILES
+from duckflow.config.places import state_dir
+from duckflow.domain.decision import Action
+from duckflow.domain.errors import UserError
+from duckflow.domain.events import ActionFinished, ActionStarted, Undone
+from duckflow.i18n.catalogue import set_language
+from duckflow.safety.ledger import Ledger
+from duckflow.store.kept_files import KeptFiles
+from duckflow.ui.undo_lines import undo_text
+from fakes.engine import action, decision, engine
+
+
+def write(path: str, content: str) -> dict:
+    return action("write_file", path=path, content=content)
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {str(one.relative_to(folder)): one.read_text() for one in folder.rglob("*") if one.is_file()}
+
+
+async def do(duck, *said: str) -> None:
+    for text in said:
+        await duck.app.chat.say(text)
+
+
+async def test_G8_undo_takes_back_the_last_action_then_the_one_before(folder: Path):
+    (folder / "a.txt").write_text("zero\n")
+    rounds = decision("", write("a.txt", "one\n"), write("a.txt", "two\n"), write("b.txt", "new\n"))
+    async with engine(folder, rounds, decision("Done.")) as duck:
+        await do(duck, "go")
+        report = await duck.app.undoing.undo()
+        assert files(folder) == {"a.txt": "two\n"}
+        assert [one.path for one in report.restored] == ["b.txt"]
+        await duck.app.undoing.undo()
+        assert files(folder) == {"a.txt": "one\n"}
+        await duck.app.undoing.undo()
+        assert files(folder) == {"a.txt": "zero\n"}
+        nothing = await duck.app.undoing.undo()
+        assert (nothing.restored, nothing.left) == ((), ())
+
+
+async def test_G8_undo_of_a_request_takes_back_all_of_it_and_only_it(folder: Path):
+    first = decision("", write("a.txt", "one\n"), next_step="done")
+    second = decision(
+        "",
+        write("a.txt", "two\n"),
+        write("deep/er/b.txt", "b\n"),
+        write("a.txt", "three\n"),
+        next_step="done",
+    )
+    async with engine(folder, first, second) as duck:
+        await do(duck, "first", "second")
+        report = await duck.app.undoing.undo_request()
+        assert files(folder) == {"a.txt": "one\n"}
+        assert not (folder / "deep").exists(), "folders that were made for a file go with it"
+        assert report.actions == 3
+        await duck.app.undoing.undo_request()
+        assert files(folder) == {}
+
+
+async def test_G8_deleted_and_moved_files_come_back_with_their_mode_and_bytes(folder: Path):
+    script = folder / "run.sh"
+    script.write_bytes(b"\xef\xbb\xbf#!/bin/sh\r\necho hi")
+    script.chmod(0o751)
+    (folder / "gone.bin").write_bytes(bytes(range(256)))
+    steps = decision(
+        "", action("move_file", path="run.sh", to="bin/run"), action("delete_file", path="gone.bin")
+    )
+    async with engine(folder, steps, decision("Done.")) as duck:
+        await do(duck, "go")
+        while duck.state.approval:
+            await duck.app.chat.answer(yes=True)
+        assert sorted(files_of(folder)) == ["bin/run"]
+        await duck.app.undoing.undo(2)
+    assert sorted(files_of(folder)) == ["gone.bin", "run.sh"]
+    assert script.read_bytes() == b"\xef\xbb\xbf#!/bin/sh\r\necho hi"
+    assert stat.S_IMODE(script.stat().st_mode) == 0o751
+    assert (folder / "gone.bin").read_bytes() == bytes(range(256))
+
+
+def files_of(folder: Path) -> list[str]:
+    return [str(one.relative_to(folder)) for one in folder.rglob("*") if one.is_file()]
+
+
+async def test_G8_undo_works_after_a_restart(folder: Path):
+    (folder / "a.txt").write_text("old\n")
+    async with engine(folder, decision("", write("a.txt", "new\n"), next_step="done")) as duck:
+        await do(duck, "go")
+        session_id = duck.state.session_id
+    async with engine(folder, session=session_id) as duck:
+        await duck.app.undoing.undo_request()
+        assert files(folder) == {"a.txt": "old\n"}
+    async with engine(folder, session=session_id) as duck:
+        assert (await duck.app.undoing.undo()).restored == (), "what was taken back stays so after a restart"
+        await duck.app.undoing.redo()
+        assert files(folder) == {"a.txt": "new\n"}
+
+
+async def test_G8_an_undo_can_be_taken_back_and_done_again(folder: Path):
+    step = decision("", write("a.txt", "one\n"), write("b.txt", "two\n"), next_step="done")
+    async with engine(folder, step) as duck:
+        await do(duck, "go")
+        for _ in range(2):
+            await duck.app.undoing.undo_request()
+            assert files(folder) == {}
+            report = await duck.app.undoing.redo()
+            assert (report.kind, files(folder)) == ("redo", {"a.txt": "one\n", "b.txt": "two\n"})
+        assert (await duck.app.undoing.redo()).restored == ()
+        assert len(duck.of(Undone)) == 4
+
+
+async def test_G8_what_someone_else_changed_is_named_and_left(folder: Path):
+    step = decision("", write("a.txt", "mine\n"), write("b.txt", "mine\n"), next_step="done")
+    async with engine(folder, step) as duck:
+        await do(duck, "go")
+        (folder / "a.txt").write_text("theirs\n")
+        report = await duck.app.undoing.undo_request()
+        assert [(one.path, one.reason) for one in report.left] == [("a.txt", "changed")]
+        assert files(folder) == {"a.txt": "theirs\n"}
+        assert "a.txt" in undo_text(report)
+
+
+async def test_G8_a_change_by_someone_else_between_two_of_ours_survives(folder: Path):
+    step = [decision("", write("a.txt", f"{text}\n"), next_step="done") for text in ("one", "two")]
+    async with engine(folder, *step) as duck:
+        await do(duck, "first")
+        (folder / "a.txt").write_text("theirs\n")
+        await do(duck, "second")
+        report = await duck.app.undoing.undo(2)
+        assert files(folder) == {"a.txt": "theirs\n"}
+        assert [(one.path, one.reason) for one in report.left] == [("a.txt", "changed")]
+
+
+async def test_G8_the_model_is_told_and_what_it_saw_is_stale(folder: Path):
+    (folder / "a.txt").write_text("old\n")
+    steps = decision("", write("a.txt", "new\n"), action("read_file", path="a.txt"), next_step="continue")
+    async with engine(folder, steps, decision("Done.")) as duck:
+        await do(duck, "go")
+        await duck.app.undoing.undo()
+        assert "took changes back" in duck.state.transcript[-1].text
+        assert "a.txt" in duck.state.transcript[-1].text
+        shown = [entry for entry in duck.state.transcript if entry.path == "a.txt" and entry.digest]
+        assert shown
+        assert all(entry.stale for entry in shown)
+
+
+async def test_G8_the_difference_is_that_between_before_and_now(folder: Path):
+    (folder / "a.txt").write_text("zero\n")
+    steps = [
+        decision("", write("a.txt", "one\n"), next_step="done"),
+        decision("", write("a.txt", "two\n"), write("b.txt", "b\n"), next_step="done"),
+    ]
+    async with engine(folder, *steps) as duck:
+        assert await duck.app.undoing.diff("session") == ""
+        await do(duck, "first", "second")
+        request = await duck.app.undoing.diff("request")
+        assert "-one\n+two\n" in request
+        assert "+++ b/b.txt" in request
+        assert "-zero\n+two\n" in await duck.app.undoing.diff("session")
+        await duck.app.undoing.undo_request()
+        assert await duck.app.undoing.diff("request") == ""
+
+
+async def test_G8_content_that_went_past_the_limit_is_said_to_be_gone(folder: Path, monkeypatch):
+    monkeypatch.setattr("duckflow.app.open_ledger", small_ledger)
+    (folder / "a.txt").write_bytes(os.urandom(40_000).hex().encode())
+    (folder / "b.txt").write_bytes(os.urandom(40_000).hex().encode())
+    steps = [decision("", write(name, "new\n"), next_step="done") for name in ("a.txt", "b.txt")]
+    async with engine(folder, *steps) as duck:
+        await do(duck, "first", "second")
+        assert (await duck.app.undoing.undo_request()).restored, "the newest is kept"
+        report = await duck.app.undoing.undo_request()
+        assert [(one.path, one.reason) for one in report.left] == [("a.txt", "not_kept")]
+        assert (folder / "a.txt").read_text() == "new\n"
+
+
+def small_ledger(settings):
+    return Ledger(KeptFiles(state_dir() / KEPT_FILES, 60_000))
+
+
+async def test_G8_nothing_is_changed_where_what_was_can_not_be_kept(folder: Path):
+    (folder / "a.txt").write_text("old\n")
+    step = decision("", write("a.txt", "new\n"), next_step="continue")
+    async with engine(folder, step, decision("I see.")) as duck:
+
+        def full(*_):
+            raise UserError("store.disk_full", path="undo.db", reason="full")
+
+        duck.app.ledger.kept.keep = full
+        await do(duck, "go")
+        (ended,) = duck.of(ActionFinished)
+        assert ended.outcome == "failed"
+        assert "nothing was changed" in ended.text
+        assert ended.changes == ()
+    assert files(folder) == {"a.txt": "old\n"}
+    assert [path.name for path in folder.iterdir()] == ["a.txt"]
+
+
+async def test_undo_waits_for_nothing_that_runs(folder: Path):
+    async with engine(folder, decision("", write("a.txt", "x\n"), next_step="done")) as duck:
+        await do(duck, "go")
+        running = Action(operation="shell.run", args={"command": "sleep 9"})
+        duck.app.session.record(ActionStarted(action_id="a99", action=running, effect="execute"))
+        with pytest.raises(UserError) as error:
+            await duck.app.undoing.undo()
+        assert error.value.key == "undo.busy"
+
+
+async def test_an_undo_that_fails_half_way_can_be_tried_again(folder: Path):
+    step = decision("", write("a.txt", "one\n"), write("b.txt", "two\n"), next_step="done")
+    (folder / "a.txt").write_text("old a\n")
+    (folder / "b.txt").write_text("old b\n")
+    async with engine(folder, step) as duck:
+        await do(duck, "go")
+        kept = duck.app.ledger.kept
+        real = kept.keep
+
+        def full(mark, changes, contents):
+            if changes[0].path == "a.txt":
+                raise UserError("store.disk_full", path="undo.db", reason="full")
+            real(mark, changes, contents)
+
+        kept.keep = full
+        report = await duck.app.undoing.undo_request()
+        assert [(one.path, one.reason) for one in report.left] == [("a.txt", "failed")]
+        assert files(folder) == {"a.txt": "one\n", "b.txt": "old b\n"}
+        kept.keep = real
+        await duck.app.undoing.undo_request()
+        assert files(folder) == {"a.txt": "old a\n", "b.txt": "old b\n"}
+
+
+async def test_removed_files_are_told_from_changed_ones(folder: Path):
+    (folder / "a.txt").write_text("a\n")
+    steps = decision(
+        "", write("b.txt", "b\n"), action("move_file", path="a.txt", to="c.txt"), next_step="pending_user"
+    )
+    async with engine(folder, steps) as duck:
+        await do(duck, "go")
+        made, moved = duck.of(ActionFinished)
+        assert (made.changed, made.removed) == (("b.txt",), ())
+        assert (set(moved.changed), moved.removed) == ({"a.txt", "c.txt"}, ("a.txt",))
+        assert duck.state.request.removed == ("a.txt",)
+        await duck.app.undoing.undo()
+        assert (duck.state.request.changed, duck.state.request.removed) == (("b.txt",), ())
+
+
+@pytest.mark.parametrize(("language", "word"), [("en", "restored a.txt"), ("ja", "元に戻しました：a.txt")])
+async def test_M4_an_undo_is_told_in_both_languages(folder: Path, language: str, word: str):
+    (folder / "a.txt").write_text("old\n")
+    async with engine(folder, decision("", write("a.txt", "new\n"), next_step="done")) as duck:
+        await do(duck, "go")
+        set_language(language)
+        assert word in undo_text(await duck.app.undoing.undo())
+        assert undo_text(await duck.app.undoing.undo())
+        assert undo_text(await duck.app.undoing.redo())
