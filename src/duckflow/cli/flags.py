@@ -13,10 +13,21 @@ ModeFlag = Annotated[Mode | None, typer.Option("--mode", help=text("help.option.
 FolderFlag = Annotated[Path, typer.Option("--workspace", metavar="DIR", help=text("help.option.workspace"))]
 TrustFlag = Annotated[bool, typer.Option("--trust", help=text("help.option.trust"))]
 LoopsFlag = Annotated[int | None, typer.Option("--max-loops", min=1, help=text("help.option.max_loops"))]
+CostFlag = Annotated[
+    float | None, typer.Option("--max-cost", min=0.0, metavar="USD", help=text("help.option.max_cost"))
+]
+VerifyFlag = Annotated[str | None, typer.Option("--verify", metavar="CMD", help=text("help.option.verify"))]
 JsonFlag = Annotated[bool, typer.Option("--json", help=text("help.option.json"))]
 HERE = Path()
 
 
-def settings_flags(model: str | None, mode: str | None, max_loops: int | None = None) -> dict[str, object]:
+def settings_flags(
+    model: str | None, mode: str | None, max_loops: int | None = None, max_cost: float | None = None
+) -> dict[str, object]:
     """Flags by the setting they set; None where a flag was not given."""
-    return {"llm.model": model, "mode": mode, "duck_pacemaker.dynamic_limits.max_loops": max_loops}
+    return {
+        "llm.model": model,
+        "mode": mode,
+        "duck_pacemaker.dynamic_limits.max_loops": max_loops,
+        "duck_pacemaker.budget.max_cost_usd": max_cost,
+    }

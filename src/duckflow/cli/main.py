@@ -13,11 +13,15 @@ from duckflow.i18n.catalogue import detect, set_language, text
 
 set_language(detect(configured_language(), os.environ))
 
-from duckflow.cli.configuration import configuration  # noqa: E402 - help texts are in the language set above
+from duckflow.cli.audit import audit  # noqa: E402 - help texts are in the language set above
+from duckflow.cli.configuration import configuration  # noqa: E402
+from duckflow.cli.doctor import doctor  # noqa: E402
 from duckflow.cli.flags import HERE, FolderFlag, ModeFlag, ModelFlag, TrustFlag  # noqa: E402
 from duckflow.cli.models import models  # noqa: E402
 from duckflow.cli.prompt import prompts  # noqa: E402
+from duckflow.cli.redacting import without_secrets  # noqa: E402
 from duckflow.cli.sessions import sessions  # noqa: E402
+from duckflow.cli.stats import stats  # noqa: E402
 from duckflow.cli.tasks import run  # noqa: E402
 
 app = typer.Typer(
@@ -27,9 +31,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run", help=text("help.run"))(run)
+app.command("doctor", help=text("help.doctor"))(doctor)
+app.command("stats", help=text("help.stats"))(stats)
 app.add_typer(models, name="model")
 app.add_typer(configuration, name="config")
 app.add_typer(sessions, name="sessions")
+app.add_typer(audit, name="audit")
 app.add_typer(prompts, name="prompt")
 
 
@@ -79,7 +86,9 @@ def main() -> NoReturn:
     try:
         app()
     except UserError as error:
-        sys.stderr.write(text("error.line", message=text(error.key, **error.values)) + "\n")
+        # An address, or what a provider said, may have a key in it.
+        message = without_secrets(text(error.key, **error.values))
+        sys.stderr.write(text("error.line", message=message) + "\n")
         sys.exit(exit_code(error))
     except KeyboardInterrupt:
         sys.exit(130)

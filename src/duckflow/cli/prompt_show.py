@@ -45,7 +45,8 @@ async def _assemble(settings: Settings, folder: Path, session_id: str | None) ->
         state = app.session.state
         # As it would be once the session is open; nothing is stored.
         opened = apply(state, Recorded(seq=state.seq + 1, at=datetime.now(UTC), event=app.started))
-        return await app.model.preview(opened), await app.model.traits()
+        # A prompt is redacted on its way to the model; what is printed here takes another way.
+        return app.session.redactor.clean_all(await app.model.preview(opened)), await app.model.traits()
     finally:
         await app.aclose()
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Generator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from duckflow.cli.flags import JsonFlag
+from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
 
 if TYPE_CHECKING:
@@ -14,6 +16,12 @@ if TYPE_CHECKING:
     from duckflow.store.sessions import Sessions
 
 sessions = typer.Typer(help=text("help.sessions"), no_args_is_help=True)
+ReplayFlag = Annotated[bool, typer.Option("--replay", help=text("help.option.replay"))]
+SpeedFlag = Annotated[float, typer.Option("--speed", min=0, help=text("help.option.speed"))]
+OutputFlag = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help=text("help.option.output"))
+]
+ExportJsonFlag = Annotated[bool, typer.Option("--json", help=text("help.option.export_json"))]
 SessionArgument = Annotated[str, typer.Argument(metavar="ID", help=text("help.argument.session"))]
 
 
@@ -33,16 +41,40 @@ def list_all(*, json: JsonFlag = False) -> None:
 
 
 @sessions.command("show", help=text("help.sessions_show"))
-def show(session: SessionArgument, *, json: JsonFlag = False) -> None:
+def show(
+    session: SessionArgument, *, json: JsonFlag = False, replayed: ReplayFlag = False, speed: SpeedFlag = 1.0
+) -> None:
     """Everything that happened in one session."""
     from duckflow.ui.headless import JsonLines  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.ui.replay import replay  # noqa: PLC0415 - as above
     from duckflow.ui.story import Story  # noqa: PLC0415 - as above
 
     with _log() as log:
         events = log.load(_sessions(log).find(session))
+    if replayed:
+        replay(events, speed)
+        return
     shown = JsonLines() if json else Story()
     for recorded in events:
         shown(recorded)
+
+
+@sessions.command("export", help=text("help.sessions_export"))
+def export(session: SessionArgument, output: OutputFlag = None, *, json: ExportJsonFlag = False) -> None:
+    """Write one session as a document."""
+    from duckflow.ui.export import as_json, as_markdown  # noqa: PLC0415 - heavy, and not for --help
+
+    with _log() as log:
+        found = _sessions(log).show(session)
+        events = log.load(found.id)
+    document = as_json(found.title, events) if json else as_markdown(found.title, events)
+    if output is None:
+        typer.echo(document, nl=False)
+        return
+    try:
+        output.write_text(document, "utf-8")
+    except OSError as exc:
+        raise UsageError("session.not_written", path=output, reason=exc.strerror or exc) from exc
 
 
 @sessions.command("delete", help=text("help.sessions_delete"))
@@ -50,7 +82,14 @@ def delete(session: SessionArgument) -> None:
     """Delete one session and all that it holds."""
     with _log() as log:
         gone = _sessions(log).delete(session)
+    _forget_files(gone.id)
     typer.echo(text("session.deleted", session=gone.id, title=gone.title))
+
+
+def _forget_files(session_id: str) -> None:
+    from duckflow.app import forget_files  # noqa: PLC0415 - heavy, and not for --help
+
+    forget_files(session_id)
 
 
 def _sessions(log: "SqliteEventLog") -> "Sessions":

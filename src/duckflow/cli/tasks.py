@@ -6,12 +6,14 @@ import typer
 
 from duckflow.cli.flags import (
     HERE,
+    CostFlag,
     FolderFlag,
     JsonFlag,
     LoopsFlag,
     ModeFlag,
     ModelFlag,
     TrustFlag,
+    VerifyFlag,
     settings_flags,
 )
 from duckflow.domain.errors import UsageError
@@ -28,6 +30,8 @@ def run(
     mode: ModeFlag = None,
     workspace: FolderFlag = HERE,
     max_loops: LoopsFlag = None,
+    max_cost: CostFlag = None,
+    verify: VerifyFlag = None,
     resume: ResumeFlag = None,
     answer: AnswerFlag = None,
     *,
@@ -42,6 +46,13 @@ def run(
     from duckflow.cli.work import Task, work  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.config.loading import load  # noqa: PLC0415 - as above
 
-    loaded = load(workspace, trusted=trust, flags=settings_flags(model, mode, max_loops))
-    given = Task(text=(task or "").strip(), folder=workspace, session=resume, answer=answer, json=json)
+    loaded = load(workspace, trusted=trust, flags=settings_flags(model, mode, max_loops, max_cost))
+    given = Task(
+        text=(task or "").strip(),
+        folder=workspace,
+        session=resume,
+        answer=answer,
+        verify=verify,
+        json=json,
+    )
     raise typer.Exit(work(given, loaded))

@@ -11,6 +11,7 @@ from pathlib import Path
 from duckflow.app import App, build, choose, open_log
 from duckflow.config.loading import Loaded
 from duckflow.domain.errors import UsageError
+from duckflow.domain.events import VerifySet
 from duckflow.domain.state import RequestOutcome
 from duckflow.i18n.catalogue import text
 from duckflow.loops.chat import EXIT_CODES
@@ -27,6 +28,7 @@ class Task:
     folder: Path
     session: str | None
     answer: str | None
+    verify: str | None
     json: bool
 
 
@@ -45,6 +47,8 @@ async def _work(task: Task, loaded: Loaded) -> int:
         await app.tiers.client(app.model.tier)
         app.session.subscribe(JsonLines() if task.json else PlainText(app.session.state.session_id))
         app.begin()
+        if task.verify is not None:
+            app.session.record(VerifySet(command=task.verify.strip()))
         return EXIT_CODES[await _until_done(app, task)]
     finally:
         await app.aclose()
@@ -81,7 +85,9 @@ async def _begin(app: App, task: Task) -> RequestOutcome:
         return app.chat.remind()
     if state.approval is not None and task.answer is not None:
         answer = read_answer(task.answer)
-        return await app.chat.answer(yes=answer.yes, reason=answer.reason)
+        return await app.chat.answer(
+            yes=answer.yes, reason=answer.reason, always=answer.always, edited=answer.edited
+        )
     if state.approval is not None and not task.text:
         return app.chat.remind()
     if task.answer is not None and state.request is None:

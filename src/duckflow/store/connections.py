@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from duckflow.store.failures import is_damage
-from duckflow.store.migrations import migrate
+from duckflow.store.migrations import Migrations, migrate
 
 Check = Literal["quick_check", "integrity_check"] | None
 
@@ -16,14 +16,16 @@ class Damaged(Exception):
     """The content of the file is broken."""
 
 
-def connect(path: Path, patience_s: float, *, check: Check = None) -> sqlite3.Connection:
+def connect(
+    path: Path, patience_s: float, *, check: Check = None, steps: Migrations | None = None
+) -> sqlite3.Connection:
     """Open the file and bring its tables up to date; raises Damaged where it turns out broken."""
     connection = sqlite3.connect(path, timeout=patience_s, isolation_level=None, check_same_thread=False)
     try:
         with _damage_told():
             _set_up(connection)
             _check(connection, check)
-            migrate(connection, path)
+            migrate(connection, path, steps)
     except BaseException:
         connection.close()
         raise

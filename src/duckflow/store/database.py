@@ -2,7 +2,7 @@
 
 import sqlite3
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from duckflow.domain.errors import UserError
 from duckflow.domain.events import ErrorReported
 from duckflow.store.connections import Check, Damaged, connect
 from duckflow.store.failures import is_damage, translated
+from duckflow.store.migrations import Migrations
 from duckflow.store.opening import alone, beside, make_private
 from duckflow.store.recovery import recover
 from duckflow.store.transactions import transaction
@@ -24,8 +25,17 @@ PATIENCE_S = 10.0
 class Database:
     """Opened once a process; may be used from any thread. `notices` say what happened at the opening."""
 
-    def __init__(self, path: Path, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        patience_s: float = PATIENCE_S,
+        steps: Migrations | None = None,
+        rescue: Callable[[Path], ErrorReported] = recover,
+    ) -> None:
         self._path = path
+        self._steps = steps
+        self._rescue = rescue
         self._lock = threading.RLock()
         self._doubt = beside(path, "-doubt")
         self.notices: tuple[ErrorReported, ...] = ()
@@ -35,13 +45,18 @@ class Database:
                 self._connection = self._open(patience_s)
                 self._identity = _identity(path)
 
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return self._path
+
     def _open(self, patience_s: float) -> sqlite3.Connection:
         make_private(self._path)
         try:
-            connection = connect(self._path, patience_s, check=self._check_due())
+            connection = connect(self._path, patience_s, check=self._check_due(), steps=self._steps)
         except Damaged:
-            self.notices = (recover(self._path),)
-            connection = connect(self._path, patience_s)
+            self.notices = (self._rescue(self._path),)
+            connection = connect(self._path, patience_s, steps=self._steps)
         self._doubt.unlink(missing_ok=True)
         return connection
 

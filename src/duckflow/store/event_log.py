@@ -7,6 +7,7 @@ from pathlib import Path
 
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import Event, Recorded
+from duckflow.store.audit import Audit
 from duckflow.store.database import Database
 from duckflow.store.event_rows import decode, encode
 from duckflow.store.summaries import note
@@ -26,6 +27,7 @@ class SqliteEventLog:
 
     def __init__(self, path: Path, clock: Callable[[], datetime] = _now) -> None:
         self.database = Database(path)
+        self._audit = Audit(path)
         self._clock = clock
         self._lock = threading.Lock()
         self._last: dict[str, int] = {}
@@ -58,6 +60,9 @@ class SqliteEventLog:
                 raise UserError("store.session_busy", session=session_id)
             note(connection, session_id, times, [one.event for one in recorded])
             connection.executemany(_INSERT, rows)
+            chain = self._audit.begin(connection)
+            chain.add_events(session_id, recorded, bodies)
+        self._audit.settle(chain)
 
     def load(self, session_id: str) -> Sequence[Recorded]:
         """Every event of the session, oldest first; none for a session that does not exist."""
@@ -70,6 +75,7 @@ class SqliteEventLog:
     def close(self) -> None:
         """Give the file back."""
         self.database.close()
+        self._audit.close()
 
 
 def _recorded(session_id: str, seq: int, at: str, kind: str, body: str) -> Recorded:

@@ -1,7 +1,7 @@
 """The tables, as an append-only list of small steps; a file remembers how many it has had."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from duckflow.domain.errors import UserError
@@ -35,20 +35,52 @@ def _sessions_and_events(connection: sqlite3.Connection) -> None:
     )
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_sessions_and_events,)
+def _outcomes(connection: sqlite3.Connection) -> None:
+    connection.execute("ALTER TABLE sessions ADD COLUMN model TEXT NOT NULL DEFAULT ''")
+    connection.execute(
+        """CREATE TABLE outcomes (
+            session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+            request_id TEXT NOT NULL,
+            model TEXT NOT NULL,
+            profile TEXT,
+            outcome TEXT NOT NULL,
+            pauses INTEGER NOT NULL,
+            loops INTEGER NOT NULL,
+            attempts INTEGER NOT NULL,
+            satisfaction REAL,
+            rating INTEGER,
+            PRIMARY KEY (session_id, request_id)
+        )"""
+    )
 
 
-def migrate(connection: sqlite3.Connection, path: Path) -> None:
+def _audit(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        "CREATE TABLE audit (number INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL)"
+    )
+    for change in ("UPDATE", "DELETE"):
+        connection.execute(
+            f"CREATE TRIGGER audit_no_{change.lower()} BEFORE {change} ON audit "
+            "BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END"
+        )
+
+
+Migrations = Sequence[Callable[[sqlite3.Connection], None]]
+MIGRATIONS: Migrations = (_sessions_and_events, _outcomes, _audit)
+
+
+def migrate(connection: sqlite3.Connection, path: Path, steps: Migrations | None = None) -> None:
     """Take the steps this file has not had, all or none. A file of a newer program is left alone."""
+    steps = MIGRATIONS if steps is None else steps
     had = _version(connection)
-    if had > len(MIGRATIONS):
+    if had > len(steps):
         raise UserError("store.newer", path=str(path))
-    if had < len(MIGRATIONS):
+    if had < len(steps):
         with transaction(connection):
             # Read again: another process may have taken the steps while this one waited.
-            for step in MIGRATIONS[_version(connection) :]:
+            for step in steps[_version(connection) :]:
                 step(connection)
-            connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+            connection.execute(f"PRAGMA user_version = {len(steps)}")
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterable
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -23,12 +24,15 @@ _MOST_STEPS = 20_000
 _LAST_ID = 2**32
 
 _IN_RANGE = "SELECT id, session_id, seq, at, type, body FROM events WHERE id BETWEEN ? AND ?"
+_LAST_EVENT = "SELECT max(id) FROM events"
+_ENTRIES = "SELECT number, body, hash FROM audit WHERE number BETWEEN ? AND ?"
+_LAST_ENTRY = "SELECT max(number) FROM audit"
 _OF_SESSION = "SELECT at, body FROM events WHERE session_id = ? ORDER BY seq"
 
 # The second where SQLite's own message quotes broken text.
 _BROKEN = (sqlite3.DatabaseError, UnicodeDecodeError)
 
-_Row = tuple[int, str, int, str, str, str]
+_Row = tuple[Any, ...]
 
 
 def recover(path: Path) -> ErrorReported:
@@ -42,6 +46,16 @@ def recover(path: Path) -> ErrorReported:
     aside = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
     _change_places(path, new, aside)
     return ErrorReported(key="store.recovered", values={"path": str(aside), "events": saved})
+
+
+def set_aside(path: Path) -> Path:
+    """Put a damaged file away, with its log, so that a new one can take its place; where it is now."""
+    aside = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
+    new = beside(path, "-new")
+    new.unlink(missing_ok=True)
+    make_private(new)
+    _change_places(path, new, aside)
+    return aside
 
 
 def _change_places(path: Path, new: Path, aside: Path) -> None:
@@ -67,8 +81,11 @@ def _copy(path: Path, fresh: sqlite3.Connection) -> int:
     """Store every event that can be read, and describe the sessions anew from them."""
     with transaction(fresh), closing(_open_damaged(path)) as damaged:
         fresh.execute("PRAGMA defer_foreign_keys = ON")
-        sound = filter(_sound, _readable(damaged))
+        sound = filter(_sound, _readable(damaged, _IN_RANGE, _LAST_EVENT))
         fresh.executemany("INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?, ?)", sound)
+        # As they are: whether the audit log is whole is for its own check to say.
+        entries = _readable(damaged, _ENTRIES, _LAST_ENTRY)
+        fresh.executemany("INSERT OR IGNORE INTO audit VALUES (?, ?, ?)", entries)
         sessions = fresh.execute("SELECT session_id FROM events GROUP BY session_id ORDER BY max(id)")
         for (session_id,) in sessions.fetchall():
             rows = fresh.execute(_OF_SESSION, (session_id,)).fetchall()
@@ -84,15 +101,15 @@ def _open_damaged(path: Path) -> sqlite3.Connection:
     return damaged
 
 
-def _readable(damaged: sqlite3.Connection) -> Generator[_Row]:
+def _readable(damaged: sqlite3.Connection, in_range: str, last: str) -> Generator[_Row]:
     """Every row that can be read. Where reading fails, the rest is tried in halves, the large ones first."""
-    todo = deque([(0, _last_id(damaged))])
+    todo = deque([(0, _last_id(damaged, last))])
     for _ in range(_MOST_STEPS):
         if not todo:
             return
         low, high = todo.popleft()
         try:
-            for row in damaged.execute(_IN_RANGE, (low, high)):
+            for row in damaged.execute(in_range, (low, high)):
                 low = row[0] + 1
                 yield row
         except _BROKEN:
@@ -101,9 +118,13 @@ def _readable(damaged: sqlite3.Connection) -> Generator[_Row]:
                 todo += [(low, middle), (middle + 1, high)]
 
 
-def _last_id(damaged: sqlite3.Connection) -> int:
+def _last_id(damaged: sqlite3.Connection, query: str) -> int:
     try:
-        return int(damaged.execute("SELECT max(id) FROM events").fetchone()[0] or 0)
+        return int(damaged.execute(query).fetchone()[0] or 0)
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error):
+            return -1  # a file from before that table
+        return _LAST_ID
     except _BROKEN:
         return _LAST_ID
 

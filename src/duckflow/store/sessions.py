@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from duckflow.domain.errors import UsageError
 from duckflow.domain.frozen import Frozen
+from duckflow.store.audit import Audit
 from duckflow.store.database import Database
 
 _SELECT = "SELECT id, workspace, title, created, updated, events, outcome FROM sessions"
@@ -52,10 +53,24 @@ class Sessions:
             return _find(connection, wanted)
 
     def delete(self, wanted: str) -> SessionSummary:
-        """Delete a session and all its events, and overwrite what they said. Returns what it was."""
+        """Delete a session and all its events, and overwrite what they said. Returns what it was.
+
+        The audit log keeps its entries, which hold no content, and says that the session was deleted.
+        """
+        audit = Audit(self._database.path)
         with self._database.write() as connection:
             found = _find(connection, wanted)
             connection.execute("DELETE FROM sessions WHERE id = ?", (found.id,))
+            chain = audit.begin(connection)
+            chain.add(
+                {
+                    "at": datetime.now(UTC).isoformat(),
+                    "session": found.id,
+                    "workspace": found.workspace,
+                    "kind": "session_deleted",
+                }
+            )
+        audit.settle(chain)
         self._database.fold_log()
         return found
 

@@ -1,0 +1,115 @@
+"""What the `duckflow audit` commands print. Entries are read and printed one by one."""
+
+import json as jsons
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import typer
+
+from duckflow.app import open_log
+from duckflow.domain.errors import UserError
+from duckflow.i18n.catalogue import text
+from duckflow.store.audit import read_entries
+from duckflow.store.audit_check import check_audit
+from duckflow.store.audit_entries import Entry
+from duckflow.store.audit_stats import Counts, count_entries
+from duckflow.store.database import Database
+
+_COLUMNS = ("asked", "approved", "refused", "ok", "failed", "blocked")
+
+
+def print_entries(session: str | None, *, json: bool) -> None:
+    """The entries, all of them or those of a session, by the beginning of its id."""
+    with closing(open_log()) as log:
+        for content in _contents(log.database):
+            if session is None or str(content.get("session", "")).startswith(session):
+                typer.echo(jsons.dumps(content) if json else _line(content))
+
+
+def print_check(*, json: bool) -> int:
+    """Say whether the log is whole; the exit code."""
+    with closing(open_log()) as log:
+        checked = check_audit(log.database)
+    finding = checked.finding
+    if json:
+        found = {"fault": finding.fault, "number": finding.number} if finding else {"fault": None}
+        typer.echo(jsons.dumps({"whole": finding is None, "entries": checked.entries, **found}))
+        return int(finding is not None)
+    if finding is not None:
+        raise UserError(f"audit.{finding.fault}", number=finding.number)
+    typer.echo(text("audit.whole", entries=checked.entries))
+    return 0
+
+
+def print_export() -> None:
+    """Every entry as it was hashed, with its hash."""
+    with closing(open_log()) as log:
+        for entry in read_entries(log.database):
+            typer.echo(_exported(entry))
+
+
+def print_stats(*, json: bool) -> None:
+    """What was asked, approved and refused, and how actions ended, by operation and by risk."""
+    with closing(open_log()) as log:
+        stats = count_entries(_contents(log.database))
+    tables = {"operation": stats.operations, "risk": stats.risks}
+    if json:
+        for name, rows in tables.items():
+            for key, counts in sorted(rows.items()):
+                typer.echo(jsons.dumps({name: key, **asdict(counts)}))
+    elif not any(tables.values()):
+        typer.echo(text("audit.nothing_asked"))
+    else:
+        for name, rows in tables.items():
+            typer.echo(_table(text(f"audit.by_{name}"), rows))
+
+
+def _contents(database: Database) -> Iterator[Mapping[str, Any]]:
+    for entry in read_entries(database):
+        yield _content(entry)
+
+
+def _content(entry: Entry) -> Mapping[str, Any]:
+    """What an entry says; of one that was spoilt, only its number. `verify` says more."""
+    try:
+        return dict(jsons.loads(entry.body))
+    except (ValueError, TypeError):
+        return {"n": entry.number, "kind": "?"}
+
+
+def _exported(entry: Entry) -> str:
+    """The very text that was hashed, and the hash."""
+    return f'{{"entry":{entry.body},"hash":{jsons.dumps(entry.hash)}}}'
+
+
+def _line(content: Mapping[str, Any]) -> str:
+    said = [content.get(name) for name in ("kind", "operation", "verdict", "outcome", "risk", "digest")]
+    words = "  ".join(str(one) for one in said if one)
+    return f"{content.get('n', 0):>7}  {_when(content)}  {content.get('session', ''):<8}  {words}"
+
+
+def _when(content: Mapping[str, Any]) -> str:
+    try:
+        return datetime.fromisoformat(str(content.get("at"))).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return str(content.get("at", ""))
+
+
+def _table(title: str, rows: Mapping[str, Counts]) -> str:
+    heads = [text(f"audit.column_{name}") for name in _COLUMNS]
+    wide = max(map(_width, [title, *rows]))
+    lines = [f"{title}{' ' * (wide - _width(title))}  {'  '.join(heads)}"]
+    for key, counts in sorted(rows.items()):
+        numbers = "  ".join(
+            f"{getattr(counts, name):>{_width(head)}}" for name, head in zip(_COLUMNS, heads, strict=True)
+        )
+        lines.append(f"{key:<{wide}}  {numbers}")
+    return "\n".join(lines)
+
+
+def _width(head: str) -> int:
+    """Columns on the screen: Japanese letters take two."""
+    return sum(1 if letter.isascii() else 2 for letter in head)

@@ -1,0 +1,195 @@
+"""What `duckflow doctor` looks at. Nothing is changed, and no model is loaded."""
+
+import asyncio
+import importlib.util
+import os
+import platform
+import shutil
+import sqlite3
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Literal
+
+import duckflow
+from duckflow.app import DATABASE, choose
+from duckflow.config.loading import Loaded, load, user_file
+from duckflow.config.places import state_dir
+from duckflow.config.settings import Settings
+from duckflow.domain.errors import UserError
+from duckflow.domain.frozen import Frozen
+from duckflow.i18n.catalogue import text
+from duckflow.llm.weights.installation import find
+from duckflow.safety.sandbox.shell import Shell
+from duckflow.tools.ripgrep import find_ripgrep
+
+State = Literal["ok", "lacking", "broken"]
+
+SIGNS: dict[State, str] = {"ok": "✓", "lacking": "!", "broken": "✗"}
+
+
+class Finding(Frozen):
+    """One line: what was looked at, how it is, and what to do about it."""
+
+    check: str
+    state: State
+    found: str
+    advice: str = ""
+
+
+def show(finding: Finding) -> str:
+    """The finding as a person reads it."""
+    title = text(f"doctor.{finding.check}")
+    line = text("doctor.line", sign=SIGNS[finding.state], title=title, found=finding.found)
+    return f"{line}\n{text('doctor.advice', advice=finding.advice)}" if finding.advice else line
+
+
+def examine(folder: Path, model: str | None, *, trusted: bool) -> tuple[Finding, ...]:
+    """All findings, in the order they are shown."""
+    return tuple(_examine(folder, model, trusted=trusted))
+
+
+def _examine(folder: Path, model: str | None, *, trusted: bool) -> Iterator[Finding]:
+    yield _version()
+    settings = Settings()
+    try:
+        loaded = load(folder, trusted=trusted, flags={"llm.model": model})
+    except UserError as error:
+        yield _broken("configuration", error)
+    else:
+        settings = loaded.settings
+        yield from _configuration(loaded)
+    yield asyncio.run(_model(settings))
+    yield _embedded(settings)
+    yield asyncio.run(_sandbox(folder, settings))
+    yield from _storage()
+    yield _language()
+    yield _terminal()
+    yield _program("git", shutil.which("git"))
+    yield _program("ripgrep", find_ripgrep(folder.resolve()))
+
+
+def _version() -> Finding:
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    found = text(
+        "doctor.version_is", version=duckflow.__version__, python=platform.python_version(), system=system
+    )
+    return Finding(check="version", state="ok", found=found)
+
+
+def _configuration(loaded: Loaded) -> Iterator[Finding]:
+    path = user_file()
+    key = "doctor.configuration_is" if path.exists() else "doctor.configuration_default"
+    yield Finding(check="configuration", state="ok", found=text(key, path=path))
+    for notice in loaded.notices:
+        yield Finding(check="configuration", state="lacking", found=text(notice.key, **notice.values))
+
+
+async def _model(settings: Settings) -> Finding:
+    try:
+        choice = await choose(settings, os.environ)
+    except UserError as error:
+        return _broken("model", error)
+    reason = text(choice.reason_key, **choice.values)
+    missing = choice.name == "embedded" and not settings.llm.embedded.path and not find(_name(settings))
+    key = "doctor.model_not_installed" if missing else "doctor.model_is"
+    return Finding(
+        check="model",
+        state="lacking" if missing else "ok",
+        found=text(key, model=choice.name, reason=reason),
+        advice=text("doctor.model_advice") if missing else "",
+    )
+
+
+def _embedded(settings: Settings) -> Finding:
+    try:
+        installed = find(_name(settings)) is not None
+    except UserError as error:
+        return _broken("embedded", error)
+    if not installed:
+        return Finding(check="embedded", state="ok", found=text("doctor.embedded_none"))
+    if importlib.util.find_spec("xllamacpp") is None:
+        advice = text("doctor.runtime_advice")
+        return Finding(check="embedded", state="lacking", found=text("doctor.runtime_none"), advice=advice)
+    return Finding(check="embedded", state="ok", found=text("doctor.embedded_is", name=_name(settings)))
+
+
+def _name(settings: Settings) -> str:
+    return settings.llm.embedded.model
+
+
+async def _sandbox(folder: Path, settings: Settings) -> Finding:
+    shell = Shell(folder, settings.shell)
+    try:
+        sandbox = await shell.sandbox()
+    finally:
+        await shell.aclose()
+    return Finding(
+        check="sandbox",
+        state="ok" if sandbox.advice is None else "lacking",
+        found=text(sandbox.reason, **sandbox.values),
+        advice=text(sandbox.advice) if sandbox.advice else "",
+    )
+
+
+def _storage() -> Iterator[Finding]:
+    try:
+        place = state_dir()
+        mode = stat.S_IMODE(place.stat().st_mode)
+    except UserError as error:
+        yield _broken("state", error)
+        return
+    closed = mode & 0o077 == 0
+    yield Finding(
+        check="state",
+        state="ok" if closed else "broken",
+        found=text("doctor.state_is" if closed else "doctor.state_open", path=place, mode=f"{mode:o}"),
+        advice="" if closed else text("doctor.state_advice", path=place),
+    )
+    yield _database(place / DATABASE)
+
+
+def _database(path: Path) -> Finding:
+    if not path.exists():
+        return Finding(check="database", state="ok", found=text("doctor.database_none"))
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+            said = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
+    except sqlite3.Error as exc:
+        said = str(exc)
+    if said == "ok":
+        size = f"{path.stat().st_size / 1e6:.1f}"
+        return Finding(check="database", state="ok", found=text("doctor.database_is", megabytes=size))
+    found = text("doctor.database_damaged", reason=said)
+    return Finding(check="database", state="broken", found=found, advice=text("doctor.database_advice"))
+
+
+def _language() -> Finding:
+    names = ("LC_ALL", "LC_MESSAGES", "LANG")
+    locale = next((os.environ[name] for name in names if os.environ.get(name)), "-")
+    return Finding(check="language", state="ok", found=text("doctor.language_is", locale=locale))
+
+
+def _terminal() -> Finding:
+    encoding = (sys.stdout.encoding or "").lower()
+    name = os.environ.get("TERM") or "-"
+    if encoding.replace("-", "") != "utf8":
+        found = text("doctor.terminal_not_utf8", name=name, encoding=encoding)
+        return Finding(check="terminal", state="lacking", found=found, advice=text("doctor.terminal_advice"))
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return Finding(check="terminal", state="ok", found=text("doctor.terminal_none"))
+    size = shutil.get_terminal_size()
+    values = {"name": name, "columns": size.columns, "lines": size.lines, "encoding": encoding}
+    return Finding(check="terminal", state="ok", found=text("doctor.terminal_is", **values))
+
+
+def _program(name: Literal["git", "ripgrep"], path: object) -> Finding:
+    if path:
+        return Finding(check=name, state="ok", found=text("doctor.found_at", path=path))
+    return Finding(check=name, state="lacking", found=text(f"doctor.{name}_none"))
+
+
+def _broken(check: str, error: UserError) -> Finding:
+    return Finding(check=check, state="broken", found=text(error.key, **error.values))

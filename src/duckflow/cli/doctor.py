@@ -1,0 +1,18 @@
+"""`duckflow doctor`: what is in force here, what is missing, and how to get it."""
+
+import typer
+
+from duckflow.cli.flags import HERE, FolderFlag, JsonFlag, ModelFlag, TrustFlag
+
+
+def doctor(
+    model: ModelFlag = None, workspace: FolderFlag = HERE, *, trust: TrustFlag = False, json: JsonFlag = False
+) -> None:
+    """Look at everything and say a line about each; the exit code is 1 if something is broken."""
+    from duckflow.cli.checkup import examine, show  # noqa: PLC0415 - heavy, and not for --help
+
+    findings = examine(workspace, model, trusted=trust)
+    for finding in findings:
+        typer.echo(finding.model_dump_json() if json else show(finding))
+    if any(finding.state == "broken" for finding in findings):
+        raise typer.Exit(1)

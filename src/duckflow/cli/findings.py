@@ -1,0 +1,40 @@
+"""What there is to find in a folder at the start: rules, tests, a file worth asking about."""
+
+import asyncio
+
+from duckflow.app import App
+from duckflow.domain.errors import ToolError
+from duckflow.store.sessions import Sessions
+from duckflow.ui.start_view import Found
+
+_TESTS = {
+    "pytest.ini": "pytest",
+    "tests": "pytest",
+    "Cargo.toml": "cargo test",
+    "go.mod": "go test ./...",
+    "package.json": "npm test",
+    "pom.xml": "mvn test",
+}
+"""By what lies in the folder; the first that is there counts."""
+_CODE = (".py", ".ts", ".js", ".go", ".rs", ".java", ".c", ".cpp", ".rb")
+_MOST = 200
+_RULES = ("AGENTS.md", "DUCKFLOW.md")
+
+
+async def find_out(app: App) -> Found:
+    """Look once, at names only."""
+    try:
+        listing = await asyncio.to_thread(app.workspace.list, ".", depth=1, limit=_MOST)
+    except ToolError:
+        return Found()
+    names = [entry.path for entry in listing.entries]
+    python = any(name in names for name in ("pyproject.toml", "setup.py")) or any(
+        name.endswith(".py") for name in names
+    )
+    tests = next((run for name, run in _TESTS.items() if name in names and (python or run != "pytest")), "")
+    return Found(
+        first_time=not Sessions(app.log.database).listed(str(app.workspace.root)),
+        rules=tuple(name for name in _RULES if name in names),
+        tests=tests,
+        example=next((name for name in names if name.endswith(_CODE)), ""),
+    )

@@ -1,0 +1,23 @@
+"""`duckflow stats`: what became of requests, against what is aimed at (SPEC J7)."""
+
+from contextlib import closing
+
+import typer
+
+from duckflow.cli.flags import JsonFlag
+
+
+def stats(*, json: JsonFlag = False) -> None:
+    """Print the figures, as a table or a JSON object a line."""
+    from duckflow.app import open_log  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.domain.outcomes import TARGETS  # noqa: PLC0415 - as above
+    from duckflow.store.figures import Outcomes  # noqa: PLC0415 - as above
+    from duckflow.ui.stats_table import stats_text  # noqa: PLC0415 - as above
+
+    with closing(open_log()) as log:
+        figures = Outcomes(log.database).figures()
+    if not json:
+        typer.echo(stats_text(figures))
+        return
+    for one in (*figures, TARGETS):
+        typer.echo(one.model_dump_json())

@@ -1,0 +1,35 @@
+"""Asking once whether a folder is trusted with the configuration it has (SAFETY 6)."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from duckflow.config.trust import Trust, remember_trust, trust_state
+from duckflow.i18n.catalogue import text
+from duckflow.ui.answers import read_answer
+from duckflow.ui.revealing import visible
+
+Ask = Callable[[str], Awaitable[str | None]]
+"""Asks a person who sees the question; None for the end of input."""
+
+Show = Callable[[str], None]
+
+
+async def settle_trust(folder: Path, ask: Ask, show: Show) -> str | None:
+    """The digest of the configuration the user trusts here; None where there is none, or they do not."""
+    trust = trust_state(folder)
+    if trust.status == "nothing":
+        return None
+    if trust.status == "trusted":
+        return trust.digest
+    show(trust_text(trust))
+    if read_answer(await ask(text("trust.question")) or "").yes:
+        remember_trust(trust)
+        show(text("trust.remembered", path=trust.path))
+        return trust.digest
+    show(text("trust.declined", path=trust.path))
+    return None
+
+
+def trust_text(trust: Trust) -> str:
+    """What is asked, and the whole configuration with nothing hidden in it."""
+    return "\n".join([text(f"trust.{trust.status}", path=trust.path), "", visible(trust.content), ""])

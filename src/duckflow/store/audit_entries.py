@@ -1,0 +1,117 @@
+"""The entries of the audit log: what each event says there, and how an entry is written and hashed."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from duckflow.domain.approval import Approval
+from duckflow.domain.events import (
+    ActionFinished,
+    ActionStarted,
+    ApprovalAnswered,
+    ApprovalRequested,
+    ConsultationAnswered,
+    ConsultationRequested,
+    Event,
+    Recorded,
+    RequestFinished,
+    SessionStarted,
+    TaskFinished,
+    TaskReported,
+)
+
+GENESIS = "0" * 64
+"""What the first entry has in place of a hash before it."""
+
+Fields = dict[str, str | int]
+
+
+class Entry(NamedTuple):
+    """One entry as it is stored: its number, the text that is hashed, and the hash."""
+
+    number: int
+    body: str
+    hash: str
+
+
+def write_entry(number: int, previous: str, fields: Mapping[str, str | int]) -> Entry:
+    """The entry that follows one with the hash `previous`."""
+    content = {
+        "n": number,
+        "prev": previous,
+        **{name: value for name, value in fields.items() if value != ""},
+    }
+    body = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return Entry(number, body, hash_of(body))
+
+
+def hash_of(body: str) -> str:
+    """SHA-256 of an entry."""
+    return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def digest_of(content: str) -> str:
+    """What stands in an entry for content: enough to recognise it, not to read it."""
+    return hash_of(content)[:32]
+
+
+def fields_of(recorded: Recorded, body: str, asked: Approval | None) -> Fields:
+    """What an entry says of an event. `asked` is the question that an answer answers."""
+    event = recorded.event
+    common: Fields = {
+        "at": recorded.at.isoformat(),
+        "seq": recorded.seq,
+        "kind": event.type,
+        "digest": digest_of(body),
+    }
+    return {**common, **_details(event, asked)}
+
+
+def _details(event: Event, asked: Approval | None) -> Fields:
+    match event:
+        case SessionStarted():
+            return {"operation": event.model, "verdict": event.mode}
+        case ActionStarted():
+            return {
+                "operation": event.action.operation,
+                "action": event.action_id,
+                "task": event.task_id or "",
+            }
+        case ActionFinished():
+            task = event.task_id or ""
+            ended: Fields = {"operation": event.operation, "outcome": event.outcome}
+            return {**ended, "action": event.action_id, "task": task, "target": digest_of(event.path or "")}
+        case ApprovalRequested():
+            return {**_question(event.approval), "verdict": "asked"}
+        case ApprovalAnswered():
+            return {**(_question(asked) if asked else {}), "verdict": _verdict(event)}
+        case ConsultationRequested():
+            return {"operation": event.kind, "verdict": "asked"}
+        case ConsultationAnswered():
+            return {"verdict": event.answer.choice or "own words"}
+        case TaskFinished():
+            return {"operation": event.operation, "outcome": event.status, "task": event.task_id}
+        case TaskReported():
+            return {"outcome": event.status}
+        case RequestFinished():
+            return {"outcome": event.outcome}
+        case _:
+            return {}
+
+
+def _question(approval: Approval) -> Fields:
+    return {
+        "operation": approval.action.operation,
+        "risk": approval.risk,
+        "approval": approval.digest[:32],
+        "task": approval.task_id or "",
+    }
+
+
+def _verdict(event: ApprovalAnswered) -> str:
+    if not event.yes:
+        return "refused"
+    if event.edited is not None:
+        return "edited"
+    return "always" if event.allowed is not None else "approved"

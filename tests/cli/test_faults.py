@@ -1,0 +1,47 @@
+"""Kills and full disks at chosen system calls of a whole session; `make faults` tries many more of them."""
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from fakes.faults import Fault, all_faults, can_inject, check_after, count_calls
+
+pytestmark = pytest.mark.skipif(not can_inject(), reason="needs strace and the right to trace")
+
+KILLS, ERRORS, SHARES = 30, 8, 4
+
+
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory: pytest.TempPathFactory) -> Counter[str]:
+    return count_calls(tmp_path_factory.mktemp("counted") / "stage")
+
+
+def spread(counts: Counter[str], error: str | None, count: int, seed: int) -> list[Fault]:
+    """Some faults of every kind of call, at places that are the same in every run."""
+    chance = random.Random(seed)
+    by_call: dict[str, list[Fault]] = {}
+    for fault in all_faults(counts, error):
+        by_call.setdefault(fault.call, []).append(fault)
+    for faults in by_call.values():
+        chance.shuffle(faults)
+    chosen: list[Fault] = []
+    while len(chosen) < count and any(by_call.values()):
+        chosen += [faults.pop() for faults in by_call.values() if faults]
+    return chosen[:count]
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+async def test_C5_a_kill_anywhere_costs_nothing_and_is_told_rightly(tmp_path: Path, counts, share: int):
+    """No torn file, nothing shown that is not stored, no process left; the next start knows how it stands."""
+    found = Counter()
+    for number, fault in enumerate(spread(counts, None, KILLS, seed=1)[share::SHARES]):
+        found[await check_after(fault, tmp_path / str(number))] += 1
+    assert found["done"] + found["not done"], "no kill hit an action: the test proves nothing"
+
+
+@pytest.mark.parametrize("error", ["ENOSPC", "EIO"])
+async def test_a_full_or_broken_disk_costs_nothing(tmp_path: Path, counts, error: str):
+    for number, fault in enumerate(spread(counts, error, ERRORS, seed=2)):
+        await check_after(fault, tmp_path / str(number))
