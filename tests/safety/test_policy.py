@@ -1,31 +1,135 @@
-"""Every cell of mode x effect x protection (SPEC G3, SAFETY 1)."""
+"""One function decides: every cell, and no mode passes what a looser one would ask (SPEC G3, SAFETY 1)."""
 
 from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from duckflow.safety.policy import decide
+from duckflow.safety.policy import Case, decide, effective, may_remember
 
+MODES = ("plan", "ask", "edits", "auto")
 EFFECTS = ("read", "write", "delete", "execute", "consent")
-PLAIN = {
+RISKS = ("low", "medium", "high", "forbidden")
+PROTECTIONS = ("none", "asks", "denied")
+SANDBOXED = {
     "plan": ("allow", "deny", "deny", "deny", "ask"),
     "ask": ("allow", "ask", "ask", "ask", "ask"),
     "edits": ("allow", "allow", "ask", "ask", "ask"),
-    "auto": ("allow", "allow", "ask", "ask", "ask"),
+    "auto": ("allow", "allow", "allow", "allow", "ask"),
 }
-CELLS = [
-    (mode, effect, protection)
-    for mode, effect, protection in product(PLAIN, EFFECTS, ("none", "asks", "denied"))
-]
+BARE = {**SANDBOXED, "auto": SANDBOXED["edits"]}
+STRICT = ("allow", "ask", "deny")
+
+all_cases = st.builds(
+    Case,
+    effect=st.sampled_from(EFFECTS),
+    risk=st.sampled_from(RISKS),
+    protection=st.sampled_from(PROTECTIONS),
+    outside=st.booleans(),
+    sandboxed=st.booleans(),
+    remembered=st.booleans(),
+)
 
 
-@pytest.mark.parametrize(("mode", "effect", "protection"), CELLS)
-def test_each_cell_of_the_modes_G3(mode, effect, protection):
-    expected = {
-        "none": PLAIN[mode][EFFECTS.index(effect)],
-        "asks": "deny" if mode == "plan" else "ask",
-        "denied": "deny",
-    }[protection]
-    ruling = decide(mode, effect, protection)
-    assert ruling.verdict == expected
-    assert ruling.reason
+def stricter(*verdicts: str) -> str:
+    return max(verdicts, key=STRICT.index)
+
+
+@pytest.mark.parametrize("sandboxed", [True, False])
+@pytest.mark.parametrize(("mode", "effect"), list(product(MODES, EFFECTS)))
+def test_each_cell_of_the_modes_G3(mode, effect, sandboxed):
+    expected = (SANDBOXED if sandboxed else BARE)[mode][EFFECTS.index(effect)]
+    for risk in ("low", "medium"):
+        ruling = decide(mode, Case(effect=effect, risk=risk, sandboxed=sandboxed))
+        assert ruling.verdict == expected
+        assert ruling.reason
+
+
+@pytest.mark.parametrize(("mode", "effect", "protection"), list(product(MODES, EFFECTS, PROTECTIONS)))
+def test_each_cell_of_protection_G3_SAFETY_4(mode, effect, protection):
+    plain = SANDBOXED[mode][EFFECTS.index(effect)]
+    expected = {"none": plain, "asks": stricter(plain, "ask"), "denied": "deny"}[protection]
+    assert decide(mode, Case(effect=effect, protection=protection, sandboxed=True)).verdict == expected
+
+
+@pytest.mark.parametrize(("mode", "effect", "risk"), list(product(MODES, EFFECTS, RISKS)))
+def test_each_cell_of_risk_G2(mode, effect, risk):
+    plain = SANDBOXED[mode][EFFECTS.index(effect)]
+    expected = {"high": stricter(plain, "ask"), "forbidden": "deny"}.get(risk, plain)
+    assert decide(mode, Case(effect=effect, risk=risk, sandboxed=True)).verdict == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_G3_reading_outside_asks_in_every_mode_and_changing_there_is_denied(mode):
+    ruling = decide(mode, Case(effect="read", risk="high", outside=True, sandboxed=True))
+    assert (ruling.verdict, ruling.because) == ("ask", "outside")
+    for effect in ("write", "delete"):
+        assert decide(mode, Case(effect=effect, outside=True, sandboxed=True)).verdict == "deny"
+
+
+@pytest.mark.parametrize("mode", ["ask", "edits", "auto"])
+def test_SAFETY_9_without_a_sandbox_every_command_asks(mode):
+    for risk, remembered in product(("low", "medium", "high"), (True, False)):
+        case = Case(effect="execute", risk=risk, sandboxed=False, remembered=remembered)
+        assert (decide(mode, case).verdict, decide(mode, case).because) == ("ask", "no_sandbox")
+
+
+def test_G3_auto_without_a_sandbox_is_edits():
+    assert effective("auto", sandboxed=False) == "edits"
+    assert [effective(mode, sandboxed=True) for mode in MODES] == list(MODES)
+
+
+def test_B7_consent_is_asked_in_every_mode_and_never_remembered():
+    for mode, risk, remembered in product(MODES, ("low", "medium", "high"), (True, False)):
+        case = Case(effect="consent", risk=risk, sandboxed=True, remembered=remembered)
+        assert (decide(mode, case).verdict, decide(mode, case).because) == ("ask", "consent")
+
+
+@pytest.mark.parametrize(
+    "asked_always",
+    [
+        {"effect": "delete"},
+        {"effect": "consent"},
+        {"effect": "write", "risk": "high"},
+        {"effect": "write", "protection": "asks"},
+        {"effect": "write", "outside": True},
+        {"effect": "execute", "risk": "high"},
+        {"effect": "execute", "sandboxed": False},
+    ],
+)
+def test_G1_what_can_not_be_remembered(asked_always):
+    case = Case(**{"sandboxed": True, **asked_always})
+    assert not may_remember(case)
+    remembered = case.model_copy(update={"remembered": True})
+    assert decide("ask", remembered) == decide("ask", case)
+
+
+@given(all_cases)
+def test_G3_no_mode_passes_what_a_looser_one_would_ask(case):
+    """plan ⊆ ask ⊆ edits ⊆ auto in what passes unasked, and the other way round in what is denied."""
+    verdicts = [STRICT.index(decide(mode, case).verdict) for mode in MODES]
+    assert verdicts == sorted(verdicts, reverse=True)
+
+
+@given(st.sampled_from(MODES), all_cases)
+def test_SAFETY_1_more_danger_is_never_looser(mode, case):
+    now = STRICT.index(decide(mode, case).verdict)
+    worse = [
+        {"risk": RISKS[min(RISKS.index(case.risk) + 1, 3)]},
+        {"protection": PROTECTIONS[min(PROTECTIONS.index(case.protection) + 1, 2)]},
+        {"outside": True},
+        {"sandboxed": False},
+        {"remembered": False},
+    ]
+    for change in worse:
+        assert STRICT.index(decide(mode, case.model_copy(update=change)).verdict) >= now, change
+
+
+@given(st.sampled_from(MODES), all_cases)
+def test_SAFETY_1_forbidden_is_denied_and_high_is_never_passed(mode, case):
+    verdict = decide(mode, case).verdict
+    if case.risk == "forbidden" or case.protection == "denied":
+        assert verdict == "deny"
+    if case.risk == "high" or case.protection == "asks":
+        assert verdict != "allow"

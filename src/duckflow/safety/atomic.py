@@ -1,11 +1,13 @@
 """Replacing a file so that at every moment there is the old content or the new one, whole."""
 
+import errno
 import hashlib
 import os
 import re
 import secrets
 import stat
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -30,68 +32,139 @@ _KINDS = {
 }
 
 
+class ChangedMeanwhile(ToolError):
+    """A file is not what it was when the change was thought out; nothing was changed."""
+
+
 def is_temporary(name: str) -> bool:
     """Whether a file is one of ours that a killed process may have left."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
 class Place(NamedTuple):
-    """Where a file is or will be: an open folder, the name in it, and the path to speak of."""
+    """Where a file is or will be: an open folder, the name in it, the path to speak of and the real one."""
 
     folder: int
     name: str
     path: str
+    real: str
+    folders: tuple[str, ...] = ()
+    """Folders that were made for it just now."""
 
 
-def replace(place: Place, data: bytes, expected: str | None) -> None:
+class Content(NamedTuple):
+    """What a file holds, and its permission bits."""
+
+    data: bytes
+    mode: int
+
+    @property
+    def digest(self) -> str:
+        """SHA-256."""
+        return hashlib.sha256(self.data).hexdigest()
+
+
+Keep = Callable[[Place, Content | None, Content | None], None]
+"""(place, before, after): told right before the change; keeps durably what will be gone, or raises."""
+
+
+def replace(
+    place: Place, data: bytes, expected: str | None, keep: Keep | None = None, mode: int | None = None
+) -> None:
     """Put `data` there; what is there now must hash to `expected` (None: must be missing)."""
-    folder, name, path = place
+    folder, name, path = place[:3]
     if len(data) > LARGEST:
         raise ToolError(f"{path}: {len(data)} bytes are too many to write; {LARGEST} at most.")
-    before = regular_status(place)
-    check_expected(place, expected)
-    _sweep(folder)
+    like = regular_status(place)
+    before = read_now(place)
+    compare(place, before, expected)
+    sweep(folder, older_than_s=_LEFT_OVER_S)
     temporary = f".duckflow-{secrets.token_hex(8)}.tmp"
     try:
-        _write_new(folder, temporary, data, before)
-        check_expected(place, expected)
-        if expected is None:
+        mode_after = _write_new((folder, temporary), data, like, mode)
+        if keep is not None:
+            keep(place, before, Content(data, mode_after))
+        compare(place, read_now(place), before.digest if before else None)
+        if before is None:
             rename_to_new((folder, temporary), (folder, name))
         else:
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # what failed first is what matters; a left-over is swept later
             os.unlink(temporary, dir_fd=folder)
         raise
     os.fsync(folder)
 
 
-def check_expected(place: Place, expected: str | None) -> None:
-    """ToolError where the content is not what it should be."""
-    if expected == ANY:
-        return
-    found = digest(place)
-    if found == expected:
-        return
-    if found is None:
-        raise ToolError(f"{place.path}: was removed meanwhile; nothing was changed.")
-    if expected is None:
-        raise ToolError(f"{place.path}: was made by someone else meanwhile; read it. Nothing was changed.")
-    raise ToolError(f"{place.path}: was changed by someone else; read it again. Nothing was changed.")
+def remove(place: Place, expected: str | None, keep: Keep | None = None) -> None:
+    """Remove a regular file; FileNotFoundError where there is none."""
+    before = _present(place, expected)
+    if keep is not None:
+        keep(place, before, None)
+        compare(place, read_now(place), before.digest)
+    os.unlink(place.name, dir_fd=place.folder)
+    os.fsync(place.folder)
 
 
-def digest(place: Place) -> str | None:
-    """SHA-256 of a regular file, None where there is none."""
+def move(source: Place, target: Place, expected: str | None, keep: Keep | None = None) -> None:
+    """Rename a regular file; FileExistsError where something is at the target."""
+    before = _present(source, expected)
+    if _taken(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target.path)
+    if keep is not None:
+        keep(target, None, before)
+        keep(source, before, None)
+        compare(source, read_now(source), before.digest)
+    rename_to_new((source.folder, source.name), (target.folder, target.name))
+    os.fsync(source.folder)
+    os.fsync(target.folder)
+
+
+def _present(place: Place, expected: str | None) -> Content:
+    before = read_now(place)
+    if before is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    compare(place, before, expected)
+    return before
+
+
+def _taken(place: Place) -> bool:
+    try:
+        os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def read_now(place: Place) -> Content | None:
+    """A regular file as it is now, None where there is none."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    if regular_status(place) is None:
+        return None
     try:
         opened = os.open(place.name, flags, dir_fd=place.folder)
     except FileNotFoundError:
         return None
     try:
-        check_regular(os.fstat(opened), place.path, LARGEST)
-        return hashlib.sha256(read_all(opened, place.path, LARGEST)).hexdigest()
+        status = os.fstat(opened)
+        check_regular(status, place.path, LARGEST)
+        return Content(read_all(opened, place.path, LARGEST), status.st_mode & _SAFE_BITS)
     finally:
         os.close(opened)
+
+
+def compare(place: Place, found_now: Content | None, expected: str | None) -> None:
+    """ChangedMeanwhile where the content is not what it should be."""
+    if expected == ANY:
+        return
+    found = found_now.digest if found_now else None
+    if found == expected:
+        return
+    if found is None:
+        raise ChangedMeanwhile(f"{place.path}: was removed meanwhile; nothing was changed.")
+    if expected is None:
+        raise ChangedMeanwhile(f"{place.path}: was made by someone else; read it. Nothing was changed.")
+    raise ChangedMeanwhile(f"{place.path}: was changed by someone else; read it again. Nothing was changed.")
 
 
 def read_all(opened: int, path: str, cap: int) -> bytes:
@@ -125,17 +198,21 @@ def regular_status(place: Place) -> os.stat_result | None:
     return status
 
 
-def _write_new(folder: int, name: str, data: bytes, like: os.stat_result | None) -> None:
+def _write_new(at: tuple[int, str], data: bytes, like: os.stat_result | None, mode: int | None = None) -> int:
+    """Make the file, durably; its permission bits: those given, else those of the file it replaces."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    opened = os.open(name, flags, 0o666 if like is None else 0o600, dir_fd=folder)
+    opened = os.open(at[1], flags, 0o666 if like is None and mode is None else 0o600, dir_fd=at[0])
     try:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(opened, rest) :]
         if like is not None:
             _keep_owner(opened, like)
-            os.fchmod(opened, like.st_mode & _SAFE_BITS)
+            mode = like.st_mode if mode is None else mode
+        if mode is not None:
+            os.fchmod(opened, mode & _SAFE_BITS)
         os.fsync(opened)
+        return os.fstat(opened).st_mode & _SAFE_BITS
     finally:
         os.close(opened)
 
@@ -147,11 +224,11 @@ def _keep_owner(opened: int, like: os.stat_result) -> None:
             os.fchown(opened, like.st_uid, like.st_gid)
 
 
-def _sweep(folder: int) -> None:
-    """Remove what killed writes left here long ago."""
+def sweep(folder: int, *, older_than_s: float) -> None:
+    """Remove what killed writes left here."""
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries if is_temporary(entry.name)]
     for name in names:
         with suppress(FileNotFoundError):
-            if time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime > _LEFT_OVER_S:
+            if time.time() - os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime >= older_than_s:
                 os.unlink(name, dir_fd=folder)

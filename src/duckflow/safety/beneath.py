@@ -85,6 +85,12 @@ class Beneath:
         self._opener = opener or (open_resolved if kernel_resolves() else open_walking)
         self._follows = self._opener is open_resolved
 
+    @property
+    def identity(self) -> tuple[int, int]:
+        """What the folder is, whatever its name: its device and its number there."""
+        status = os.fstat(self._root)
+        return status.st_dev, status.st_ino
+
     def open(self, path: str, flags: int) -> int:
         """A descriptor of something that exists."""
         return self._opener(self._root, path, flags)
@@ -92,6 +98,17 @@ class Beneath:
     def open_folder(self, real: str, *, create: bool = False) -> int:
         """A folder by its real path: no link is followed. `create` makes what is missing of it."""
         return _descend(self._root, [] if real == "." else real.split("/"), create=create)
+
+    def missing(self, real: str) -> tuple[str, ...]:
+        """The folders of a real path that are not there yet, outermost first."""
+        names = real.split("/")
+        for count in range(len(names), 0, -1):
+            try:
+                os.close(_descend(self._root, names[:count], create=False))
+            except FileNotFoundError:
+                continue
+            return tuple("/".join(names[: end + 1]) for end in range(count, len(names)))
+        return tuple("/".join(names[: end + 1]) for end in range(len(names)))
 
     def locate(self, opened: int, path: str) -> str:
         """The real relative path of what was opened as `path`."""

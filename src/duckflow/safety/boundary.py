@@ -17,7 +17,7 @@ class Boundary:
     def __init__(self, root: Path, denied: Iterable[Path] = ()) -> None:
         self.root = Path(os.path.realpath(root))
         self._names = _names(root)
-        self._denied = tuple(name for folder in denied for name in _names(folder))
+        self.denied = tuple(name for folder in denied for name in _names(folder))
 
     def relative(self, path: str, *, folder: bool = False) -> str:
         """A path as the model wrote it, relative to the workspace."""
@@ -26,7 +26,7 @@ class Boundary:
     def protection(self, path: str) -> Protection:
         """How a relative path is protected, by its names and by where it is."""
         absolute = f"{self.root}/{path}"
-        if any(within(absolute, folder) for folder in self._denied):
+        if any(within(absolute, folder) for folder in self.denied):
             return "denied"
         found = protection_of(path)
         if path.endswith(_DELETED) and found == "none":

@@ -16,7 +16,7 @@ _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 def relative_path(text: str, roots: Iterable[str], *, folder: bool = False) -> str:
     """`text` as a path below the workspace; `roots` are the absolute names the workspace goes by."""
-    _check_characters(text)
+    check_characters(text)
     inside = _below(text, roots) if text.startswith("/") else text
     if not folder and inside.endswith("/"):
         raise ToolError(f"{text}: ends in a slash; name a file.")
@@ -53,7 +53,8 @@ def printable(name: str) -> str:
     return "".join(shown)
 
 
-def _check_characters(text: str) -> None:
+def check_characters(text: str) -> None:
+    """ToolError for a path that is empty or has characters in it that can't be seen."""
     if not text:
         raise ToolError("The path is empty; name a file relative to the workspace.")
     for letter in text:

@@ -1,53 +1,105 @@
-"""May it? One function answers deny, ask or allow, from tables (SPEC G3)."""
+"""May it? One function answers deny, ask or allow; deny beats ask beats allow (SPEC G3, SAFETY 1)."""
 
+from collections.abc import Iterator
 from typing import Literal
 
+from duckflow.domain.approval import Because, Risk
+from duckflow.domain.changes import ToolEffect
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.state import Mode
 from duckflow.safety.protected import Protection
 
-Effect = Literal["read", "write", "delete", "execute", "consent"]
-"""What an operation does; "consent" says yes in the user's name, which only the user can do."""
-
+Effect = ToolEffect
 Verdict = Literal["allow", "ask", "deny"]
 
-
-class Ruling(Frozen):
-    """The verdict, with its reason in words for the model."""
-
-    verdict: Verdict
-    reason: str
-
-
-_EDITS: dict[Effect, Verdict] = {
-    "read": "allow",
-    "write": "allow",
-    "delete": "ask",
-    "execute": "ask",
-    "consent": "ask",
-}
+STRICTER: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
 
 MODES: dict[Mode, dict[Effect, Verdict]] = {
     "plan": {"read": "allow", "write": "deny", "delete": "deny", "execute": "deny", "consent": "ask"},
     "ask": {"read": "allow", "write": "ask", "delete": "ask", "execute": "ask", "consent": "ask"},
-    "edits": _EDITS,
-    "auto": _EDITS,  # without a sandbox `auto` is `edits`
+    "edits": {"read": "allow", "write": "allow", "delete": "ask", "execute": "ask", "consent": "ask"},
+    "auto": {"read": "allow", "write": "allow", "delete": "allow", "execute": "allow", "consent": "ask"},
 }
+"""What each mode says to each effect, where nothing else speaks against it."""
 
 
-def decide(mode: Mode, effect: Effect, protection: Protection) -> Ruling:
-    """Whether an action with this effect may be taken in this mode, on what is protected so."""
-    if protection == "denied":
-        return Ruling(verdict="deny", reason="this path belongs to Duckflow itself and is closed to tools")
-    if protection == "asks" and mode == "plan":
-        return Ruling(verdict="deny", reason="this path is protected and mode plan asks no questions")
-    if protection == "asks":
-        return Ruling(verdict="ask", reason="this path is protected: the user is asked every time")
-    verdict = MODES[mode][effect]
-    if effect == "consent":
-        return Ruling(verdict=verdict, reason="only the user's own answer counts as consent")
-    return Ruling(verdict=verdict, reason=_REASONS[verdict].format(mode=mode, effect=effect))
+class Case(Frozen):
+    """What the policy judges."""
 
+    effect: Effect
+    risk: Risk = "low"
+    protection: Protection = "none"
+    outside: bool = False
+    """Whether it leaves the workspace."""
+    sandboxed: bool = False
+    """Whether a command would be kept in by a sandbox that was seen to work."""
+    remembered: bool = False
+    """Whether the user said "always" to this kind."""
+
+
+class Ruling(Frozen):
+    """The verdict, why it is asked, and the reason in words for the model."""
+
+    verdict: Verdict
+    reason: str
+    because: Because = "mode"
+
+
+def decide(mode: Mode, case: Case) -> Ruling:
+    """Whether an action may be taken: the strictest of what the rules say."""
+    rulings = (*_rules(mode, case), _by_mode(effective(mode, sandboxed=case.sandboxed), case))
+    return max(rulings, key=lambda ruling: STRICTER[ruling.verdict])
+
+
+def effective(mode: Mode, *, sandboxed: bool) -> Mode:
+    """The mode that counts: without a sandbox `auto` is `edits`."""
+    return "edits" if mode == "auto" and not sandboxed else mode
+
+
+def may_remember(case: Case) -> bool:
+    """Whether "always" may be offered: only for what nothing but the mode asks about."""
+    held = case.effect == "write" or (case.effect == "execute" and case.sandboxed)
+    return held and case.risk in ("low", "medium") and case.protection == "none" and not case.outside
+
+
+def _rules(mode: Mode, case: Case) -> Iterator[Ruling]:
+    """What holds in every mode."""
+    if case.protection == "denied" or case.risk == "forbidden":
+        yield _OWN
+    if case.outside and case.effect not in ("read", "execute"):
+        yield _CHANGES_OUTSIDE
+    if case.protection == "asks":
+        yield _PROTECTED
+    if case.outside:
+        yield _OUTSIDE
+    if case.effect == "execute" and not case.sandboxed and mode != "plan":
+        yield _NO_SANDBOX
+    if case.effect == "consent":
+        yield _CONSENT
+    if case.risk == "high":
+        yield _RISK
+
+
+def _by_mode(mode: Mode, case: Case) -> Ruling:
+    verdict = MODES[mode][case.effect]
+    if verdict == "ask" and case.remembered and may_remember(case):
+        return Ruling(verdict="allow", reason="the user allowed this kind for the session")
+    return Ruling(verdict=verdict, reason=_REASONS[verdict].format(mode=mode, effect=case.effect))
+
+
+_OWN = Ruling(verdict="deny", reason="it is closed to tools: Duckflow's own files, or a place for secrets")
+_CHANGES_OUTSIDE = Ruling(verdict="deny", reason="nothing outside the workspace may be changed")
+_PROTECTED = Ruling(
+    verdict="ask", because="protected", reason="this path is protected: the user is asked every time"
+)
+_OUTSIDE = Ruling(verdict="ask", because="outside", reason="it is outside the workspace: the user is asked")
+_NO_SANDBOX = Ruling(
+    verdict="ask",
+    because="no_sandbox",
+    reason="there is no sandbox here: the user is asked about every command",
+)
+_CONSENT = Ruling(verdict="ask", because="consent", reason="only the user's own answer counts as consent")
+_RISK = Ruling(verdict="ask", because="risk", reason="the risk is high: the user is asked")
 
 _REASONS: dict[Verdict, str] = {
     "allow": "mode {mode} permits to {effect}",

@@ -143,6 +143,14 @@ _ASKING = tuple(pattern for patterns in ASKS.values() for pattern in patterns)
 _ASKING_NAME = _one_name(_ASKING)
 _ASKING_CHAINS = tuple(tuple(pattern.split("/")) for pattern in _ASKING if "/" in pattern)
 _DENIED_NAME = _one_name(DENIED)
+_SECRETS = (
+    *ASKS["keys and secrets"],
+    *("shadow", "gshadow", "sudoers", "sudoers.d", "master.passwd", "ssl/private", "etc/ssh", "keychains"),
+    *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".local/share/keyrings"),
+    *(".password-store", ".config/gh", ".config/op", ".bash_history", ".zsh_history", ".python_history"),
+)
+_SECRET_NAME = _one_name(_SECRETS)
+_SECRET_CHAINS = tuple(tuple(pattern.split("/")) for pattern in _SECRETS if "/" in pattern)
 
 
 def protection_of(path: str) -> Protection:
@@ -152,10 +160,17 @@ def protection_of(path: str) -> Protection:
         return "denied"
     if any(_ASKING_NAME.match(name) for name in names):
         return "asks"
-    asks = any(
-        names[start : start + len(chain)] == chain for chain in _ASKING_CHAINS for start in range(len(names))
-    )
-    return "asks" if asks else "none"
+    return "asks" if _follow_each_other(names, _ASKING_CHAINS) else "none"
+
+
+def keeps_secrets(path: str) -> bool:
+    """Whether a path on this machine leads where keys, passwords and the like are kept."""
+    names = folded(path)
+    return any(_SECRET_NAME.match(name) for name in names) or _follow_each_other(names, _SECRET_CHAINS)
+
+
+def _follow_each_other(names: tuple[str, ...], chains: Iterable[tuple[str, ...]]) -> bool:
+    return any(names[start : start + len(chain)] == chain for chain in chains for start in range(len(names)))
 
 
 def strongest(*protections: Protection) -> Protection:

@@ -5,18 +5,18 @@ import hashlib
 import os
 import stat
 from collections.abc import Collection, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from duckflow.domain.errors import ToolError, UsageError
+from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety import atomic
-from duckflow.safety.atomic import ANY, LARGEST, Place
-from duckflow.safety.beneath import LOOK, Beneath, OpenBeneath, rename_to_new
-from duckflow.safety.boundary import Boundary
+from duckflow.safety.atomic import ANY, LARGEST, Content, Keep, Place
+from duckflow.safety.beneath import LOOK, OpenBeneath
 from duckflow.safety.encoding import decode, encode
 from duckflow.safety.faults import as_tool_errors
-from duckflow.safety.protected import Protection, strongest
+from duckflow.safety.ground import Ground
+from duckflow.safety.permit import approved_content
 from duckflow.safety.tree import Kind, Listing, list_tree
 
 READ_CAP = 2_000_000
@@ -30,37 +30,24 @@ class FileStatus(Frozen):
 
     kind: Kind
     size: int
+    stamp: tuple[int, ...] = ()
+    """What differs as soon as someone writes to the file: number, size, times of change."""
+    executable: bool = False
 
 
-class Workspace:
-    """A folder and what is in it. Blocking; paths are relative to the root, links never lead out of it."""
+class Workspace(Ground):
+    """A folder and what is in it. Blocking. `keep` is told of every change right before it is made."""
 
-    def __init__(self, root: Path, *, denied: Iterable[Path] = (), opener: OpenBeneath | None = None) -> None:
-        self._boundary = Boundary(root, denied)
-        try:
-            self._beneath = Beneath(self._boundary.root, opener)
-        except FileNotFoundError as exc:
-            raise UsageError("workspace.missing", path=str(root)) from exc
-        except NotADirectoryError as exc:
-            raise UsageError("workspace.not_a_folder", path=str(root)) from exc
-        except OSError as exc:
-            raise UsageError("workspace.no_access", path=str(root)) from exc
-
-    @property
-    def root(self) -> Path:
-        """The real absolute path of the root, as it was at the start."""
-        return self._boundary.root
-
-    def relative(self, path: str, *, folder: bool = False) -> str:
-        """A path as the model wrote it, relative to the root; ToolError where it can't be one."""
-        return self._boundary.relative(path, folder=folder)
-
-    def protection(self, path: str) -> Protection:
-        """How a path is protected, as written and as resolved."""
-        written = self.relative(path, folder=True)
-        with as_tool_errors(written):
-            real = self._beneath.resolve(written)
-        return strongest(self._boundary.protection(written), self._boundary.protection(real))
+    def __init__(
+        self,
+        root: Path,
+        *,
+        denied: Iterable[Path] = (),
+        opener: OpenBeneath | None = None,
+        keep: Keep | None = None,
+    ) -> None:
+        super().__init__(root, denied, opener)
+        self._keep = keep
 
     def status(self, path: str) -> FileStatus | None:
         """What is there, None for nothing."""
@@ -76,7 +63,13 @@ class Workspace:
             finally:
                 os.close(opened)
         kinds: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder"}
-        return FileStatus(kind=kinds.get(stat.S_IFMT(found.st_mode), "other"), size=found.st_size)
+        kind = kinds.get(stat.S_IFMT(found.st_mode), "other")
+        return FileStatus(
+            kind=kind,
+            size=found.st_size,
+            stamp=(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns),
+            executable=kind == "file" and bool(found.st_mode & 0o111),
+        )
 
     def read_bytes(self, path: str, *, cap: int = READ_CAP) -> bytes:
         """The content of a regular file of at most `cap` bytes."""
@@ -94,10 +87,13 @@ class Workspace:
         """The content as UTF-8, exactly: line ends and a byte order mark are kept."""
         return decode(self.relative(path), self.read_bytes(path, cap=cap))
 
-    def write_bytes(self, path: str, data: bytes, *, expected: str | None = ANY) -> None:
+    def write_bytes(
+        self, path: str, data: bytes, *, expected: str | None = ANY, mode: int | None = None
+    ) -> None:
         """Replace or make a file, with the folders it needs. `expected`: digest of the content before."""
+        expected = approved_content(self.relative(path), expected)
         with self._place(path, follow=True, create=expected in (ANY, None)) as place:
-            atomic.replace(place, data, expected)
+            atomic.replace(place, data, expected, self._keep, mode)
 
     def write_text(self, path: str, text: str, *, expected: str | None = ANY) -> None:
         """The same for text, as UTF-8."""
@@ -105,21 +101,39 @@ class Workspace:
 
     def delete(self, path: str, *, expected: str | None = ANY) -> None:
         """Remove a regular file."""
+        expected = approved_content(self.relative(path), expected)
         with self._place(path, follow=False) as place:
-            if atomic.regular_status(place) is None:
-                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-            atomic.check_expected(place, expected)
-            os.unlink(place.name, dir_fd=place.folder)
-            os.fsync(place.folder)
+            atomic.remove(place, expected, self._keep)
 
     def move(self, path: str, to: str, *, expected: str | None = ANY) -> None:
         """Rename a regular file; what is at `to` is never overwritten."""
+        expected = approved_content(self.relative(path), expected)
+        approved_content(self.relative(to), None)
         with self._place(path, follow=False) as source:
             if atomic.regular_status(source) is None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-            atomic.check_expected(source, expected)
-            with self._place(to, follow=False, create=True) as target:
-                _rename(source, target)
+            with self._place(to, follow=False, create=True) as target, _move_errors(source, target):
+                atomic.move(source, target, expected, self._keep)
+
+    def look(self, path: str) -> Content | None:
+        """A file's content and permission bits as they are now, None where there is no file."""
+        try:
+            with self._place(path, follow=False) as place:
+                return atomic.read_now(place)
+        except ToolError as exc:
+            if isinstance(exc.__cause__, FileNotFoundError):
+                return None
+            raise
+
+    def sweep(self, path: str) -> None:
+        """Remove what a killed write left beside a file; only for who knows that nobody writes there now."""
+        with suppress(ToolError), self._place(path, follow=False) as place:
+            atomic.sweep(place.folder, older_than_s=0)
+
+    def drop_folder(self, path: str) -> None:
+        """Remove a folder, if it is empty."""
+        with suppress(ToolError), self._place(path, follow=False) as place:
+            os.rmdir(place.name, dir_fd=place.folder)
 
     def list(
         self, path: str = ".", *, depth: int = 1, limit: int = 10_000, skip: Collection[str] = ()
@@ -142,38 +156,14 @@ class Workspace:
                 return None
             raise
 
-    def close(self) -> None:
-        """Give the root back."""
-        self._beneath.close()
 
-    @contextmanager
-    def _place(self, path: str, *, follow: bool, create: bool = False) -> Generator[Place]:
-        """The open folder and the real name behind a path; `follow` a link in its last part."""
-        written = self.relative(path)
-        with as_tool_errors(written):
-            above, _, name = written.rpartition("/")
-            if follow:
-                real = self._beneath.resolve(written)
-            else:
-                folder = self._beneath.resolve(above or ".")
-                real = name if folder == "." else f"{folder}/{name}"
-            self._boundary.admit(written, real)
-            above, _, name = real.rpartition("/")
-            opened = self._beneath.open_folder(above or ".", create=create)
-            try:
-                yield Place(opened, name, written)
-            finally:
-                os.close(opened)
-
-
-def _rename(source: Place, target: Place) -> None:
+@contextmanager
+def _move_errors(source: Place, target: Place) -> Generator[None]:
     try:
-        rename_to_new((source.folder, source.name), (target.folder, target.name))
+        yield
     except FileExistsError as exc:
         raise ToolError(f"{target.path}: exists already; nothing was moved. Choose another name.") from exc
     except OSError as exc:
         if exc.errno != errno.EXDEV:
             raise
         raise ToolError(f"{target.path}: is on another disk than {source.path}; write it anew.") from exc
-    os.fsync(source.folder)
-    os.fsync(target.folder)

@@ -22,6 +22,8 @@ class ToolResult(Frozen):
     changed: tuple[str, ...] = ()
     digest: str | None = None
     """Of the whole file that `path` names, where the text shows what is in it."""
+    exit_code: int | None = None
+    """Of a command, where one ran."""
     events: tuple[Event, ...] = ()
     """What happened besides, to be recorded with the action."""
     then: tuple[Action, ...] = ()
@@ -42,6 +44,8 @@ class Tool:
     """What would change, whole: a difference in the usual format, empty for what only reads."""
     targets: Callable[[Any], tuple[str, ...]]
     """The paths it touches, as the model wrote them."""
+    proposal: Callable[[Any], Awaitable[str]] | None = None
+    """The whole text it would write, where the user may write another one instead."""
 
     @property
     def name(self) -> str:

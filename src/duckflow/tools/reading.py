@@ -6,6 +6,8 @@ from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
+from duckflow.safety.outside import read_outside
+from duckflow.safety.permit import permitted_outside
 from duckflow.safety.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.suggestions import suggesting
@@ -47,6 +49,9 @@ async def no_change(_args: Frozen) -> str:
 
 
 def _read(workspace: Workspace, args: ReadFile) -> ToolResult:
+    outside = permitted_outside()
+    if outside is not None:
+        return ToolResult(text=_excerpt(outside, read_outside(outside), args), path=outside)
     path = workspace.relative(args.path)
     with suggesting(workspace, path):
         text = workspace.read_text(path)

@@ -13,7 +13,7 @@ from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.differences import count_lines, split_lines, unified
 from duckflow.tools.edits import Edit, apply_edits
 from duckflow.tools.suggestions import suggesting
-from duckflow.tools.text_form import MARK, form_of, shape
+from duckflow.tools.text_form import MARK, form_of, plain, shape
 from duckflow.tools.threads import finish
 
 MOST_EDITS = 100
@@ -75,6 +75,7 @@ def write_tool(workspace: Workspace) -> Tool:
         run=_runs(workspace, planned),
         preview=_previews(planned),
         targets=lambda args: (args.path,),
+        proposal=_proposes(planned),
     )
 
 
@@ -100,6 +101,7 @@ def edit_tool(workspace: Workspace) -> Tool:
         run=_runs(workspace, planned),
         preview=_previews(planned),
         targets=lambda args: (args.path,),
+        proposal=_proposes(planned),
     )
 
 
@@ -126,6 +128,14 @@ def _previews(planned: Planned) -> Callable[[Any], Awaitable[str]]:
         return await finish(show, args)
 
     return preview
+
+
+def _proposes(planned: Planned) -> Callable[[Any], Awaitable[str]]:
+    async def proposal(args: Frozen) -> str:
+        change = await finish(planned, args)
+        return plain(change.after)
+
+    return proposal
 
 
 def _report(change: Change) -> ToolResult:

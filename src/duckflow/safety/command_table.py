@@ -1,0 +1,65 @@
+"""What programs do, read from commands.toml once it is asked for."""
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+ANY = "*"
+
+
+class Options(NamedTuple):
+    """Options of a program: single letters (or ANY), and long names."""
+
+    letters: str
+    names: frozenset[str]
+
+
+class CommandTable(NamedTuple):
+    """The table. A reason of "runs" is ordinary work."""
+
+    looks: Mapping[str, Options]
+    git_looks: Mapping[str, Options]
+    work: frozenset[str]
+    asked: Mapping[str, str]
+    interpreters: Mapping[str, Options]
+    modules: Mapping[str, str]
+    subcommands: Mapping[str, Mapping[str, str]]
+    worse: Mapping[str, Mapping[str, str]]
+    variables: frozenset[str]
+    local_tools: tuple[str, ...]
+    whole: frozenset[str]
+
+
+@cache
+def command_table() -> CommandTable:
+    """The table as the package brings it."""
+    raw = tomllib.loads(files("duckflow.safety").joinpath("commands.toml").read_text("utf-8"))
+    words: Mapping[str, str] = raw["words"]
+    return CommandTable(
+        looks=_options(raw["looks"]),
+        git_looks=_options(raw["git_looks"]),
+        work=frozenset(word for listed in raw["work"].values() for word in listed.split()),
+        asked=_by_word(raw["asked"]),
+        interpreters=_options(raw["interpreters"]),
+        modules=_by_word(raw["modules"]),
+        subcommands={program: _by_word(listed) for program, listed in raw["subcommands"].items()},
+        worse={program: _by_word(listed) for program, listed in raw["worse"].items()},
+        variables=frozenset(words["variables"].split()),
+        local_tools=tuple(words["local_tools"].split()),
+        whole=frozenset(words["whole"].split()),
+    )
+
+
+def _options(listed: Mapping[str, list[str]]) -> Mapping[str, Options]:
+    return {
+        program: Options(letters, frozenset(names.split()))
+        for programs, (letters, names) in listed.items()
+        for program in programs.split()
+    }
+
+
+def _by_word(listed: Mapping[str, str]) -> Mapping[str, str]:
+    """From reason to words: for each word its reason."""
+    return {word: reason for reason, words in listed.items() for word in words.split()}

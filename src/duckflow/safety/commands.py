@@ -1,0 +1,185 @@
+"""What a command seems to do, by reading it. A courtesy that saves questions: the sandbox is the boundary."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+from duckflow.domain.frozen import Frozen
+from duckflow.safety.command_table import ANY, Options, command_table
+from duckflow.safety.shell_words import OneCommand, read_command
+
+Place = Literal["inside", "outside", "protected", "own"]
+Places = Callable[[str], Place]
+"""Where a path is, by its name."""
+
+LOOKING, WORKING = "looks", "runs"
+"""What a command does where nothing speaks against it."""
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.-]+@[\w.-]+:", re.IGNORECASE)
+_NOWHERE = ("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty")
+_PLACES: dict[Place, str] = {"outside": "outside", "protected": "protected", "own": "own"}
+_SED_LOOKS = re.compile(r"(\d+|\$)?(,(\d+|\$))?p")
+_AWK_ACTS = re.compile(r"system|getline|[|>]|@include|@load")
+
+
+class CommandReading(Frozen):
+    """Why a command is as risky as it is, and the words by which others like it are known."""
+
+    reasons: tuple[str, ...]
+    first_words: str = ""
+    """Empty where no other command can be said to be like it."""
+
+
+def read_risks(line: str, place_of: Places) -> CommandReading:
+    """What speaks for asking about a command; "looks" or "runs" where nothing does."""
+    read = read_command(line)
+    if not read.clear or not read.commands:
+        return CommandReading(reasons=("unclear",))
+    reasons = dict.fromkeys(reason for one in read.commands for reason in _reasons(one, place_of))
+    if len(reasons) > 1:
+        reasons.pop(LOOKING, None)
+    alone = len(read.commands) == 1 and not read.commands[0].redirects
+    return CommandReading(
+        reasons=tuple(reasons), first_words=_first_words(read.commands[0].words) if alone else ""
+    )
+
+
+def _reasons(command: OneCommand, place_of: Places) -> Iterator[str]:
+    yield from _paths((*command.words, *command.redirects), place_of)
+    words = list(command.words)
+    while words and (assigned := _ASSIGNMENT.match(words[0])):
+        words.pop(0)
+        if assigned[1] not in command_table().variables:
+            yield "environment"
+    if any(target not in _NOWHERE for target in command.redirects):
+        yield WORKING
+    yield _judge(words) if words else WORKING
+
+
+def _paths(words: Iterable[str], place_of: Places) -> Iterator[str]:
+    for word in words:
+        if _ADDRESS.match(word):
+            yield "network"
+        for path in _candidates(word):
+            place = place_of(path) if path not in _NOWHERE else "inside"
+            if place != "inside":
+                yield _PLACES[place]
+
+
+def _candidates(word: str) -> Iterator[str]:
+    """What in a word may be a path: all of it, what follows =, and what follows an option's letter."""
+    name, equals, value = word.partition("=")
+    if not word.startswith("-"):
+        yield word
+    elif "/" in name or "~" in name:
+        yield name[min(at for at in (name.find("/"), name.find("~")) if at >= 0) :]
+    if equals and value:
+        yield value
+
+
+def _judge(words: list[str]) -> str:
+    program, rest = _program(words[0]), words[1:]
+    if program == "timeout" and len(rest) > 1 and re.fullmatch(r"\d+[smh]?", rest[0]):
+        return _judge(rest[1:])
+    table = command_table()
+    worse = table.worse.get(program, {})
+    for word in rest:
+        if reason := worse.get(word.partition("=")[0]):
+            return reason
+    if program in table.asked:
+        return table.asked[program]
+    if program in table.interpreters:
+        return _interpreter(program, rest)
+    if program in table.subcommands:
+        return _subcommand(program, rest)
+    if program in table.looks:
+        return LOOKING if _only(table.looks[program], rest) else WORKING
+    if program in ("sed", "awk", "gawk"):
+        return _script(program, rest)
+    return WORKING if program in table.work else "unknown_program"
+
+
+def _program(word: str) -> str:
+    """The name a program is known by; one given by its path is known only where tools are installed."""
+    for folder in command_table().local_tools:
+        if word.removeprefix("./").startswith(folder):
+            return word.removeprefix("./").removeprefix(folder)
+    return word
+
+
+def _interpreter(program: str, rest: list[str]) -> str:
+    inline = command_table().interpreters[program]
+    if program.startswith(("python", "pypy")) and rest[:1] == ["-m"] and len(rest) > 1:
+        return _module(rest[1:])
+    if rest in (["--version"], ["-V"], ["-v"]):
+        return LOOKING
+    for word in rest:
+        if not word.startswith("-"):
+            return WORKING  # the script; what follows is its own
+        if word == "-" or (not word.startswith("--") and _has_letter(word, inline.letters)):
+            return "inline_code"
+        if word.partition("=")[0] in inline.names or inline.letters == ANY:
+            return "inline_code"
+    return "inline_code"  # it reads what to do from its input
+
+
+def _has_letter(word: str, letters: str) -> bool:
+    return any(letter in word[1:] for letter in letters)
+
+
+def _module(words: list[str]) -> str:
+    module, rest = words[0], words[1:]
+    if module in command_table().subcommands:
+        return _subcommand(module, rest)
+    return command_table().modules.get(module, "unknown_program")
+
+
+def _subcommand(program: str, rest: list[str]) -> str:
+    first = next((word for word in rest if not word.startswith("-")), "")
+    looks = command_table().git_looks.get(first) if program == "git" else None
+    if looks is not None:
+        after = rest[rest.index(first) + 1 :]
+        return LOOKING if rest[0] == first and _only(looks, after) else WORKING
+    if program == "git" and first == "checkout" and "-b" in rest:
+        return WORKING
+    if not first:
+        return LOOKING if rest in (["--version"], ["-V"]) else "unknown_program"
+    return command_table().subcommands[program].get(first, "unknown_program")
+
+
+def _script(program: str, rest: list[str]) -> str:
+    if program == "sed":
+        plain = [word for word in rest if not word.startswith("-")]
+        looks = (
+            rest[:1] == ["-n"] and plain and _SED_LOOKS.fullmatch(plain[0]) and len(plain) == len(rest) - 1
+        )
+        acts = any(re.search(r"(^|[;}/\d])\s*[ewr](\s|$)|/[a-z]*[ew]", word) for word in plain[:1])
+        return LOOKING if looks else "inline_code" if acts else WORKING
+    return "inline_code" if any(_AWK_ACTS.search(word) for word in rest) else WORKING
+
+
+def _only(options: Options, rest: list[str]) -> bool:
+    """Whether every option is one with which the program only looks."""
+    for word in rest:
+        if word.startswith(("*", "?", "[")):
+            return False  # a file whose name begins with a dash would be an option
+        if not word.startswith("-") or word in ("-", "--") or options.letters == ANY:
+            continue
+        if word.partition("=")[0] in options.names:
+            continue
+        letters = re.sub(r"[\d,:.]+$", "", word[1:]) if options.letters else word[1:]
+        if word.startswith("--") or not set(letters) <= set(options.letters):
+            return False
+    return True
+
+
+def _first_words(words: tuple[str, ...]) -> str:
+    """The program and what comes first after it; as much as tells one piece of work from another."""
+    if not words or _ASSIGNMENT.match(words[0]):
+        return ""
+    program = _program(words[0])
+    if program in command_table().whole:
+        return words[0]
+    count = 3 if words[1:2] in (("-m",), ("run",), ("run-script",)) else 2
+    return " ".join(words[:count])

@@ -1,0 +1,59 @@
+"""One session at a time in a workspace. The kernel gives the lock back however its holder ends."""
+
+import fcntl
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from duckflow.domain.errors import UsageError, UserError
+
+
+class WorkspaceLock:
+    """A file in the state folder, locked as long as the session is open; its text says who has it."""
+
+    def __init__(self, folder: Path, identity: tuple[int, int]) -> None:
+        self._path = folder / f"{identity[0]:x}-{identity[1]:x}.lock"
+        self._held: int | None = None
+
+    def take(self, session_id: str, workspace: str) -> None:
+        """Take it; UsageError, with who has it and since when, where another session does."""
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            opened = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as exc:
+            raise UserError("lock.failed", path=str(self._path), reason=exc.strerror or str(exc)) from exc
+        try:
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _write(opened, session_id)
+        except BlockingIOError as exc:
+            holder = _read(opened)
+            os.close(opened)
+            raise UsageError("lock.held", folder=workspace, **holder) from exc
+        except OSError as exc:
+            os.close(opened)
+            raise UserError("lock.failed", path=str(self._path), reason=exc.strerror or str(exc)) from exc
+        self._held = opened
+
+    def release(self) -> None:
+        """Give it back."""
+        held, self._held = self._held, None
+        if held is not None:
+            os.close(held)
+
+
+def _write(opened: int, session_id: str) -> None:
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    text = json.dumps({"pid": os.getpid(), "session": session_id, "since": since})
+    os.ftruncate(opened, 0)
+    os.pwrite(opened, text.encode(), 0)
+
+
+def _read(opened: int) -> dict[str, str]:
+    """Who holds it; question marks where the text is not there (yet)."""
+    try:
+        said = json.loads(os.pread(opened, 1000, 0))
+        since = datetime.fromisoformat(said["since"]).astimezone().strftime("%Y-%m-%d %H:%M")
+        return {"pid": str(said["pid"]), "session": str(said["session"]), "since": since}
+    except (ValueError, KeyError, TypeError):
+        return {"pid": "?", "session": "?", "since": "?"}

@@ -1,0 +1,65 @@
+"""Reading one file outside the workspace, after the user said yes to exactly that file (SPEC G3)."""
+
+import errno
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from duckflow.domain.errors import ToolError
+from duckflow.safety import atomic
+from duckflow.safety.beneath import open_walking
+from duckflow.safety.encoding import decode
+from duckflow.safety.faults import as_tool_errors
+from duckflow.safety.paths import check_characters
+from duckflow.safety.protected import keeps_secrets, within
+
+READ_CAP = 1_000_000
+"""Bytes of such a file."""
+
+MACHINE = ("/proc", "/sys", "/dev", "/run")
+"""What is there are no files, and some of it tells of other processes."""
+
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
+
+
+class OutsideFile(NamedTuple):
+    """Where a path really leads, and whether nobody may go there."""
+
+    real: str
+    closed: bool
+
+
+def find_outside(text: str, root: Path, denied: tuple[str, ...]) -> OutsideFile | None:
+    """Where a path leads, if that is outside the root; None where it is inside."""
+    check_characters(text)
+    home = os.path.expanduser(text)  # noqa: PTH111 - Path's own can raise
+    real = os.path.realpath(root / home)
+    if within(real, str(root)):
+        return None
+    closed = any(within(real, folder) for folder in (*denied, *MACHINE)) or keeps_secrets(real)
+    return OutsideFile(real, closed)
+
+
+def read_outside(real: str) -> str:
+    """The text of a regular file by its real path; no link on the way is followed."""
+    with as_tool_errors(real):
+        top = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            opened = _open(top, real)
+        finally:
+            os.close(top)
+        try:
+            atomic.check_regular(os.fstat(opened), real, READ_CAP)
+            data = atomic.read_all(opened, real, READ_CAP)
+        finally:
+            os.close(opened)
+    return decode(real, data)
+
+
+def _open(top: int, real: str) -> int:
+    try:
+        return open_walking(top, real.strip("/"), _READ)
+    except OSError as exc:
+        if exc.errno != errno.ELOOP:
+            raise
+        raise ToolError(f"{real}: leads elsewhere now; name the file again.") from exc

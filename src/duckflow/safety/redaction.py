@@ -1,0 +1,160 @@
+"""Redaction: secrets are replaced by markers before a model, a screen, a log or the database sees them.
+
+A marker such as `[redacted:github-token:3f2a]` says what it stands for. Its last part is a hash with a key
+that only this process has: the same secret has the same marker, and nobody can try out guesses.
+
+What a model wrote itself and only looks like a secret (a key in a test, say) must reach the file as it was
+written. So for these, and only these, the value behind the marker is kept in memory, and put back into the
+arguments right before a tool runs. What was read from files, commands or the user is never put back anywhere.
+"""
+
+import hashlib
+import re
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
+
+from pydantic import BaseModel
+
+from duckflow.domain.errors import ToolError
+from duckflow.safety.redaction_patterns import PATTERNS, Pattern, kind_of, lower, span_of
+from duckflow.safety.redaction_values import SHORTEST, looks_random
+
+MARKER = re.compile(r"\[redacted:[a-z0-9-]{1,40}:[0-9a-f]{4}\]")
+
+MOST_LEARNED = 500
+"""Secrets remembered because they were met once; they are then found wherever else they turn up."""
+
+MOST_OWN = 2_000
+"""Values of the model's own that can be put back."""
+
+T = TypeVar("T")
+
+
+class Redactor:
+    """Replaces known values and all that fits the patterns. `known` are values with their kinds."""
+
+    def __init__(self, known: Mapping[str, str] | None = None, key: bytes | None = None) -> None:
+        # Long ones first: one secret may be part of another.
+        self._known = dict(sorted((known or {}).items(), key=lambda one: -len(one[0])))
+        self._key = key or secrets.token_bytes(32)
+        self._learned: dict[str, str] = {}
+        self._own: dict[str, str] = {}
+        self._issued: dict[str, bytes] = {}
+
+    @property
+    def spaced(self) -> tuple[str, ...]:
+        """Known values that do not end at a space, for those who see a text piece by piece."""
+        return tuple(value for value in self._known if not value.isascii() or any(map(str.isspace, value)))
+
+    def clean(self, text: str, *, own: bool = False) -> str:
+        """The text with markers for secrets. With `own`, for a model's own words, they can be put back."""
+        if len(text) < SHORTEST:
+            return text
+        text = self._clean_values(text, self._known, own=own)
+        text = self._clean_values(text, self._learned, own=own)
+        found: dict[str, str] = {}
+        for pattern in PATTERNS:
+            text = self._clean_pattern(text, pattern, found, own=own)
+        learned = {value: kind for value, kind in found.items() if own or looks_random(value, 12)}
+        self._learn(learned)
+        return self._clean_values(text, learned, own=own)
+
+    def clean_all(self, value: T, *, own: bool = False) -> T:
+        """The same for every text inside a value. What holds no secret comes back as it is."""
+        return cast("T", rewrite(value, lambda text: self.clean(text, own=own)))
+
+    def restore(self, value: T) -> T:
+        """The value with all that the model itself wrote in the place of its markers."""
+        if not self._own:
+            return value
+
+        def put_back(text: str) -> str:
+            return MARKER.sub(lambda marker: self._own.get(marker[0], marker[0]), text)
+
+        return cast("T", rewrite(value, put_back))
+
+    def _clean_values(self, text: str, values: Mapping[str, str], *, own: bool) -> str:
+        for value, kind in values.items():
+            if value in text:
+                text = text.replace(value, self._mark(value, kind, own=own))
+        return text
+
+    def _clean_pattern(self, text: str, pattern: Pattern, found: dict[str, str], *, own: bool) -> str:
+        """The text without what fits one pattern; that is added to `found`."""
+        pieces: list[str] = []
+        end = 0
+        for match in pattern.find(text, lower(text) if pattern.hint else ""):
+            start, stop = span_of(match)
+            value, kind = text[start:stop], kind_of(pattern, match)
+            pieces += (text[end:start], self._mark(value, kind, own=own))
+            found[value] = kind
+            end = stop
+        return "".join((*pieces, text[end:])) if pieces else text
+
+    def _learn(self, found: Mapping[str, str]) -> None:
+        """Find these from now on in any surroundings."""
+        self._learned |= {value: kind for value, kind in found.items() if len(value) >= SHORTEST}
+        for oldest in tuple(self._learned)[:-MOST_LEARNED]:
+            del self._learned[oldest]
+
+    def _mark(self, value: str, kind: str, *, own: bool) -> str:
+        """The marker of a value; two values never share one."""
+        digest = hashlib.blake2b(value.encode("utf-8", "surrogatepass"), key=self._key).digest()
+        for turn in range(len(digest) - 1):
+            marker = f"[redacted:{kind}:{digest[turn : turn + 2].hex()}]"
+            if self._issued.setdefault(marker, digest) == digest:
+                break
+        else:
+            raise AssertionError("as many secrets as there are markers")
+        if own:
+            self._own[marker] = value
+            if len(self._own) > MOST_OWN:
+                del self._own[next(iter(self._own))]
+        return marker
+
+
+def rewrite(value: object, change: Callable[[str], str]) -> object:
+    """A value with every text in it changed; the very same object where nothing changes."""
+    if type(value) is str:
+        return change(value)
+    if isinstance(value, BaseModel):
+        return _rewrite_model(value, change)
+    if isinstance(value, dict):
+        pairs = cast("dict[Any, Any]", value)
+        changed = {rewrite(name, change): rewrite(one, change) for name, one in pairs.items()}
+        return pairs if changed == pairs else changed
+    if isinstance(value, list | tuple):
+        items = cast("list[Any] | tuple[Any, ...]", value)
+        new = [rewrite(one, change) for one in items]
+        if all(one is other for one, other in zip(new, items, strict=True)):
+            return items
+        return new if isinstance(items, list) else tuple(new)
+    return value
+
+
+def _rewrite_model(model: BaseModel, change: Callable[[str], str]) -> BaseModel:
+    update: dict[str, object] = {}
+    for name, value in model.__dict__.items():
+        new = rewrite(value, change)
+        if new is not value and new != value:
+            update[name] = new
+    return model.model_copy(update=update) if update else model
+
+
+def refuse_markers(args: object) -> None:
+    """Raise where a marker would be written or run in place of the secret it stands for."""
+    met: list[str] = []
+
+    def look(text: str) -> str:
+        met.extend(MARKER.findall(text))
+        return text
+
+    rewrite(args, look)
+    if met:
+        raise ToolError(
+            f"{met[0]} stands for a secret that is hidden from you, so it can't be written or run. "
+            "Nothing was changed. Change only the other parts of the file with file_ops.edit_file, with "
+            "texts that do not contain the marker; or let the program read the secret from its environment; "
+            "or ask the user to put it there."
+        )

@@ -1,0 +1,211 @@
+"""What a secret looks like, as a table. A new kind of secret is a new row.
+
+Every repeat in these expressions is bounded, so each takes time in proportion to the text, whatever it holds.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from duckflow.safety.redaction_values import is_placeholder, looks_like_password, looks_random
+
+NAME_NEEDLES = ("passw", "passphrase", "pwd", "secret", "token", "credential", "key")
+"""What a text must contain, in lower case, before it is searched for names of secrets."""
+
+_NAME = (
+    r"(?P<name>pass(?:word|wd|phrase)|pwd|secret|token|credential"
+    r"|(?:api|access|private|secret|auth|account|encryption|signing|master|service)[_-]?key)s?"
+)
+_NAMED = re.compile(rf"{_NAME}(?=[a-z0-9_-]{{0,30}}+[\"'`\\]{{0,4}}[ \t]{{0,8}}[:=!])")
+"""Where in a text in lower case it is worth looking closer; many times faster than looking everywhere."""
+
+_SUFFIX = r"(?:[_-]?(?:key|base|value|prod|production|dev|staging|live|test|\d{1,3})){0,2}"
+_TYPE = r"(?:[ \t]{0,4}:[ \t]{0,4}(?:str|string|SecretStr)(?:[ \t]?\|[ \t]?None)?(?=[ \t]{0,4}=))?"
+_SIGN = r"\\{0,3}[\"'`]?[ \t]{0,8}(?:[:!]?={1,3}|=>|:)[ \t]{0,8}"
+_QUOTED = r"\\{0,3}(?P<quote>[\"'`])(?P<quoted>[^\"'`\\\s]{8,512}+)(?=\\{0,3}(?P=quote))"
+_CAPITALS = re.compile(
+    r"(?P<name>PASS(?:WORD|WD|PHRASE)|PWD|SECRET|TOKEN|CREDENTIAL"
+    r"|(?:API|ACCESS|PRIVATE|SECRET|AUTH|ACCOUNT|ENCRYPTION|SIGNING|MASTER|SERVICE)_?KEY)S?"
+    r"(?:_?(?:KEY|BASE|VALUE|PROD|PRODUCTION|DEV|STAGING|LIVE|TEST|\d{1,3})){0,2}"
+    r"=(?P<secret>[^\s\"'`\\][^\s\\]{7,511}+)(?=[\s\\]|$)"
+)
+_BARE = r"(?P<bare>[^\s\"'`\\,;(){}\[\]<>&]{8,512}+)(?=[\s\\&\"'`]|$)"
+
+
+class Pattern(NamedTuple):
+    """One kind of secret. One of `needles` must be in a text, or it is not searched at all."""
+
+    kind: str
+    needles: tuple[str, ...]
+    expression: re.Pattern[str]
+    judge: Callable[[re.Match[str]], bool] | None = None
+    """Has the last word on what was found."""
+    hint: re.Pattern[str] | None = None
+    """Where in the text in lower case to look, if not everywhere; then the needles are in lower case too."""
+
+    def find(self, text: str, lowered: str) -> Iterator[re.Match[str]]:
+        """Every secret of this kind, from left to right. `lowered` is as long as `text`."""
+        where = lowered if self.hint else text
+        if any(needle in where for needle in self.needles):
+            found = self._at_hints(text, lowered, self.hint) if self.hint else self.expression.finditer(text)
+            yield from (match for match in found if self.judge is None or self.judge(match))
+
+    def _at_hints(self, text: str, lowered: str, hint: re.Pattern[str]) -> Iterator[re.Match[str]]:
+        end = 0
+        for place in hint.finditer(lowered):
+            match = self.expression.match(text, place.start()) if place.start() >= end else None
+            if match:
+                yield match
+                end = match.end()
+
+
+def lower(text: str) -> str:
+    """The text in lower case, letter by letter: the few letters that would become two stay as they are."""
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else "".join(_lower(letter) for letter in text)
+
+
+def _lower(letter: str) -> str:
+    return letter.lower() if letter.isascii() else letter
+
+
+def span_of(found: re.Match[str]) -> tuple[int, int]:
+    """Where the secret itself is in what was found."""
+    groups = found.groupdict()
+    for name in ("secret", "quoted", "bare"):
+        if groups.get(name) is not None:
+            return found.span(name)
+    return found.span()
+
+
+def kind_of(pattern: Pattern, found: re.Match[str]) -> str:
+    """The kind as the marker tells it; that of an assignment follows from the name."""
+    name = found.groupdict().get("name")
+    return _family(name) if name else pattern.kind
+
+
+def _family(name: str) -> str:
+    folded = name.lower()
+    if folded.startswith(("pass", "pwd")):
+        return "password"
+    return next((word for word in ("token", "secret", "credential") if word == folded), "key")
+
+
+def _key_like(found: re.Match[str]) -> bool:
+    """For a prefix that also begins ordinary names: what follows must have the look of a key."""
+    secret = found[0].replace("-", "").replace("_", "")
+    return sum(letter.isdigit() for letter in secret) >= 4 or looks_random(secret)
+
+
+def _url_password(found: re.Match[str]) -> bool:
+    secret = found["secret"]
+    port = secret.isdigit() and len(secret) <= 5
+    return not port and secret != found["user"] and not is_placeholder(secret)
+
+
+def _credentials(found: re.Match[str]) -> bool:
+    return looks_random(found["secret"], 12)
+
+
+def _assigned(found: re.Match[str]) -> bool:
+    """A value in quotes is a value. One without is as likely a name, so it must look more like a secret."""
+    quoted = found["quoted"]
+    value = quoted or found["bare"]
+    if is_placeholder(value):
+        return False
+    if _family(found["name"]) != "password":
+        return looks_random(value)
+    return looks_like_password(value) if quoted else looks_random(value, 12) or _has_signs(value)
+
+
+def _has_signs(value: str) -> bool:
+    return looks_like_password(value) and any(sign in value for sign in "!@#$%^*?~|")
+
+
+def _in_capitals(found: re.Match[str]) -> bool:
+    """`NAME=value` in capitals is no code: what stands there is the value."""
+    value = found["secret"]
+    if is_placeholder(value):
+        return False
+    if _family(found["name"]) != "password":
+        return looks_random(value)
+    return looks_like_password(value) or (value.isalpha() and len(value) >= 12)
+
+
+def _row(kind: str, expression: str, *needles: str) -> Pattern:
+    """A secret that is known by its beginning, which is no word of anything else."""
+    return Pattern(kind, needles, re.compile(rf"(?<![A-Za-z0-9])(?:{expression})", re.ASCII))
+
+
+PATTERNS: tuple[Pattern, ...] = (
+    Pattern(
+        "private-key",
+        ("PRIVATE KEY",),
+        re.compile(
+            r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+            r"(?:[\s\"'+,]|-(?!-)|\\[nrt\\]){0,24}+"
+            r"(?:[A-Za-z][A-Za-z-]{1,20}: [^\n\\]{1,200}+(?:[\s+-]|\\[nr]){1,8}+){0,4}+"
+            r"[A-Za-z0-9+/=]{16,100}+"
+            r"(?:[A-Za-z0-9+/=\s\"',\\]|-(?!----)){0,20000}+"
+            r"(?:-{5,6}END [A-Z0-9 ]{0,40}-----)?"
+        ),
+    ),
+    _row("aws-key-id", r"A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}(?![A-Za-z0-9])", "AKIA", "ASIA", "ABIA", "ACCA"),
+    _row("github-token", r"gh[pousr]_[A-Za-z0-9]{16,255}+", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    _row("github-token", r"github_pat_\w{20,255}+", "github_pat_"),
+    _row(
+        "gitlab-token",
+        r"gl(?:pat|dt|rt|ptt|cbt)-[\w-]{16,255}+",
+        "glpat-",
+        "gldt-",
+        "glrt-",
+        "glptt-",
+        "glcbt-",
+    ),
+    _row("slack-token", r"xox[abeoprs]-[\w-]{10,255}+", "xox"),
+    _row("slack-token", r"xapp-\d-[\w-]{20,255}+", "xapp-"),
+    _row("slack-webhook", r"hooks\.slack\.com/(?:services|workflows)/[\w/-]{20,255}+", "hooks.slack.com/"),
+    _row("google-key", r"AIza[\w-]{30,60}+", "AIza"),
+    _row("google-token", r"(?:ya29\.|GOCSPX-)[\w-]{20,512}+", "ya29.", "GOCSPX-"),
+    _row("anthropic-key", r"sk-ant-[\w-]{16,255}+", "sk-ant-"),
+    _row("stripe-key", r"[srp]k_(?:live|test)_[A-Za-z0-9]{16,255}+", "k_live_", "k_test_"),
+    _row("stripe-key", r"whsec_[A-Za-z0-9+/=]{16,255}+", "whsec_"),
+    _row("npm-token", r"npm_[A-Za-z0-9]{24,255}+", "npm_"),
+    _row("pypi-token", r"pypi-AgE[\w-]{16,512}+", "pypi-AgE"),
+    _row("huggingface-token", r"hf_[A-Za-z0-9]{24,255}+", "hf_"),
+    _row("groq-key", r"gsk_[A-Za-z0-9]{24,255}+", "gsk_"),
+    _row("sendgrid-key", r"SG\.[\w-]{16,64}+\.[\w-]{16,128}+", "SG."),
+    _row("digitalocean-token", r"do[op]_v1_[a-f0-9]{32,128}+", "dop_v1_", "doo_v1_"),
+    _row("telegram-token", r"\d{8,10}:AA[\w-]{30,40}+", ":AA"),
+    _row("jwt", r"eyJ[\w-]{8,2048}+\.eyJ[\w-]{8,8192}+\.[\w-]{8,2048}+", "eyJ"),
+    Pattern(
+        "openai-key",
+        ("sk-",),
+        re.compile(r"(?<![\w-])sk-(?:proj-|svcacct-|admin-|or-v1-)?[\w-]{20,255}+", re.ASCII),
+        _key_like,
+    ),
+    Pattern(
+        "url-password",
+        ("://",),
+        re.compile(
+            r"(?<=://)(?P<user>[^\s/@:\"'`<>\\]{0,100}+):(?P<secret>[^\s/\"'`<>\\]{3,200})@(?=[A-Za-z0-9\[])"
+        ),
+        _url_password,
+    ),
+    Pattern(
+        "credentials",
+        ("bearer", "basic", "token"),
+        re.compile(r"\b(?:bearer|basic|token)[ \t]{1,4}(?P<secret>[\w+/=.~-]{12,2048}+)", re.I | re.A),
+        _credentials,
+        re.compile(r"(?:bearer|basic|token)(?=[ \t])"),
+    ),
+    Pattern("secret", NAME_NEEDLES, _CAPITALS, _in_capitals, _NAMED),
+    Pattern(
+        "secret",
+        NAME_NEEDLES,
+        re.compile(f"{_NAME}{_SUFFIX}{_TYPE}{_SIGN}(?:{_QUOTED}|{_BARE})", re.I | re.A),
+        _assigned,
+        _NAMED,
+    ),
+)
+"""In this order: what was replaced by one row is not seen by those below it."""

@@ -1,0 +1,114 @@
+"""Whether a value is a secret, judged by itself; and which variables of the environment hold one."""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from urllib.parse import quote, unquote
+
+SHORTEST = 8
+"""Characters below which a known value is not looked for: it would be found by chance."""
+
+_MARKER = "[redacted:"
+_PLACEHOLDERS = frozenset(
+    re.findall(
+        r"\w+",
+        "abc admin bar changeit changeme default demo dummy enter example fake fixme foo guest here hidden "
+        "insert invalid mock mypassword mysecret none null password passwd pass placeholder postgres "
+        "redacted replace root sample secret some string test testing todo undefined user your yourpassword",
+    )
+)
+_FILLED_IN = re.compile(r"^\$[A-Za-z_]|\$[{(]|\{\{|\}\}|^<|>$|^%[sd(]|%\(\w+\)s|\.\.\.|…|\*\*\*|x{4}", re.I)
+_CODE = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)+|[A-Za-z_]+")
+_RUN = re.compile(r"[A-Za-z0-9+/=]{1,600}+")
+_PLAIN_WORDS = re.compile(r"[A-Za-z]+(?:[-_. ][A-Za-z]+)*")
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:[A-Z]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)|PASS|PWD|AUTH|PAT|DSN)S?(?:_|$)"
+)
+_OTHER_NAME = re.compile(
+    r"(?:^|_)(?:PATH|FILE|DIR|URL|URI|NAME|USER|HOST|PORT|TTL|LIMIT|LENGTH|SIZE|COUNT|TYPE|ALGORITHM|REGION|SOCK"
+    r"|PREFIX|EXPIRY|ENDPOINT|MODE|LAYOUT|BINDINGS?)$|^(?:OLD)?PWD$|^GPG_KEY$"
+)
+_URL_PASSWORD = re.compile(r"://[^\s/@:]*:([^\s/]+)@")
+_SHORTEST_WORDS = 20
+"""Plain words without a digit are taken for a secret only from this length on."""
+
+
+def looks_random(value: str, shortest: int = 16) -> bool:
+    """Whether a value is of the kind that machines make: long, letters and digits in no order."""
+    run = max(_RUN.findall(value), key=len, default="")
+    if len(run) < shortest or run.startswith("/"):
+        return False
+    kinds = [_class(letter) for letter in run]
+    switches = sum(one != other for one, other in pairwise(kinds))
+    digits = kinds.count("digit")
+    groups = len(re.findall(r"[0-9]+", run))
+    letters = len(run) - digits
+    return letters >= 2 and ((digits >= 4 and letters >= 4) or groups >= 2 or switches / len(run) >= 0.45)
+
+
+def _class(letter: str) -> str:
+    if letter.isdigit():
+        return "digit"
+    return "upper" if letter.isupper() else "lower" if letter.islower() else "sign"
+
+
+def looks_like_password(value: str) -> bool:
+    """Whether a value has what passwords have: letters, and digits or signs that no name has."""
+    if len(value) < SHORTEST or not any(letter.isalpha() for letter in value):
+        return False
+    return any(letter.isdigit() or letter in "!@#$%^&*?+~|" for letter in value) and not _CODE.fullmatch(
+        value
+    )
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether a value only stands for one: filled in later, an example, a path, an address, code."""
+    if _MARKER in value or _FILLED_IN.search(value) or len(set(value)) <= 3:
+        return True
+    if value.startswith(
+        ("/", "./", "../", "~", "http:", "https:", "file:", "sha256", "sha512", "env:", "vault:")
+    ):
+        return True
+    if _CODE.fullmatch(value) and "." in value:
+        return True
+    words = re.split(r"[^a-z0-9]+", value.lower())
+    simple = {word.rstrip("0123456789") for word in words} | set(words)
+    return bool(simple & _PLACEHOLDERS) and not looks_random(value)
+
+
+def known_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """The secrets among the values of an environment, with the kind to tell of each."""
+    found: dict[str, str] = {}
+    for name, value in environment.items():
+        kind = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40] or "secret"
+        for secret in _secrets_in(name, value.strip()):
+            for form in (secret, quote(secret, safe="")):
+                found.setdefault(form, kind)
+    return found
+
+
+def _secrets_in(name: str, value: str) -> Iterator[str]:
+    password = _URL_PASSWORD.search(value)
+    if password:
+        yield from (form for form in (password[1], unquote(password[1])) if _worth_hiding(form))
+    elif is_secret_name(name) and _worth_hiding(value):
+        yield value
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable of this name holds a secret."""
+    folded = name.upper().replace("-", "_")
+    if folded.endswith("ACCESS_KEY_ID"):
+        return True
+    return bool(_SECRET_NAME.search(folded)) and not _OTHER_NAME.search(folded) and not folded.endswith("_ID")
+
+
+def _worth_hiding(value: str) -> bool:
+    """Whether to hide every place this value turns up in: not a word, a path, a number or a switch."""
+    if len(value) < SHORTEST or len(set(value)) <= 2:
+        return False
+    if value.startswith(("/", "./", "~/")) or "://" in value or "\n" in value.strip():
+        return "-----BEGIN" in value
+    if value.isdigit():
+        return len(value) >= 16
+    return not _PLAIN_WORDS.fullmatch(value) or len(value) >= _SHORTEST_WORDS

@@ -1,0 +1,169 @@
+"""How risky an action is, by rule and not by a model (SPEC G2): all that can be seen of it has its risk."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from duckflow.domain.approval import Risk
+from duckflow.domain.changes import ToolEffect
+from duckflow.domain.frozen import Frozen
+from duckflow.safety.commands import Places, read_risks
+from duckflow.safety.lookalikes import imitating_letters
+from duckflow.safety.paths import fold
+from duckflow.safety.protected import Protection
+from duckflow.safety.redaction_patterns import PATTERNS, lower
+
+HIGHER: dict[Risk, int] = {"low": 0, "medium": 1, "high": 2, "forbidden": 3}
+
+RISKS: dict[str, Risk] = {
+    # what it does
+    "read": "low",
+    "write": "low",
+    "consent": "low",
+    "delete": "medium",
+    "looks": "low",
+    "runs": "medium",
+    # where
+    "own": "forbidden",
+    "secret_place": "forbidden",
+    "outside": "high",
+    "protected": "high",
+    "executable": "high",
+    "lookalike": "high",
+    # what is written, and how much
+    "many_files": "high",
+    "large": "high",
+    "shebang": "high",
+    "pipe_to_shell": "high",
+    "private_key": "high",
+    "secret": "high",
+    # what is run
+    "network": "high",
+    "removes": "high",
+    "discards": "high",
+    "rights": "high",
+    "installs": "high",
+    "inline_code": "high",
+    "secrets": "high",
+    "environment": "high",
+    "unknown_program": "high",
+    "unclear": "high",
+}
+"""All that is looked for. The risk of an action is the highest of what it shows."""
+
+EXECUTABLE = re.compile(
+    r".*\.(sh|bash|zsh|fish|ksh|csh|command|ps1|psm1|bat|cmd|exe|com|msi|scr|vbs|desktop|appimage|run|so|dylib|dll"
+    r"|pyd|jar|app|action|workflow|scpt|reg|hta|wsf)"
+)
+"""Names of files that something runs."""
+
+_SHEBANG = re.compile(r"^#!\s*/", re.MULTILINE)
+_PIPE_TO_SHELL = re.compile(
+    r"\b(curl|wget|fetch|iwr|invoke-webrequest|irm)\b[^\n|;&]{0,500}[|;&]+\s*(sudo\s+)?"
+    r"(\S*/)?(ba|z|da|k|fi)?sh\b|\b(ba|z|da|k)?sh\s+(-c\s+)?[\"']?(<\(|\$\()\s*(curl|wget)|\|\s*iex\b"
+    r"|base64\s+(-d|--decode|-D)[^\n|]{0,200}\|\s*(\S*/)?(ba|z|da|k)?sh\b",
+    re.IGNORECASE,
+)
+
+
+class Assessment(Frozen):
+    """The risk, what makes it so, and for a command the words by which others like it are known."""
+
+    risk: Risk
+    reasons: tuple[str, ...] = ()
+    first_words: str = ""
+
+
+class Facts(Frozen):
+    """What is known of an action before it is taken."""
+
+    effect: ToolEffect
+    paths: tuple[str, ...] = ()
+    protection: Protection = "none"
+    outside: bool = False
+    secret_place: bool = False
+    """Outside, where keys and the like are kept."""
+    executable: bool = False
+    """Whether one of the files may be run now."""
+    written: str = ""
+    """What would be new in files."""
+    many_files: bool = False
+    command: str | None = None
+    network: bool = False
+    network_open: bool = False
+    """Whether the user lets every command use the network."""
+
+
+def assess(facts: Facts, places: Places, large_bytes: int) -> Assessment:
+    """The risk of an action."""
+    read = None
+    seen: list[str] = [*_whereabouts(facts), *_content(facts.written, large_bytes)]
+    if facts.effect == "execute":
+        read = read_risks(facts.command or "", places)
+        seen += read.reasons
+    else:
+        seen.append(facts.effect)
+    if facts.network:
+        seen.append("network")
+    if facts.network_open:
+        seen = [one if one != "network" else "runs" for one in seen]
+    return rate(seen, read.first_words if read else "")
+
+
+def rate(seen: Iterable[str], first_words: str = "") -> Assessment:
+    """The highest risk of all that was seen, and what is worth telling of it. What has no name is high."""
+    reasons = dict.fromkeys(seen)
+    risks: dict[str, Risk] = {reason: RISKS.get(reason, "high") for reason in reasons}
+    risk = highest(*risks.values())
+    telling = tuple(reason for reason in reasons if HIGHER[risks[reason]] > HIGHER["low"])
+    return Assessment(risk=risk, reasons=telling, first_words=first_words)
+
+
+def highest(*risks: Risk) -> Risk:
+    """The highest of several risks."""
+    ordered = sorted(risks, key=lambda risk: HIGHER[risk])
+    return ordered[-1] if ordered else "low"
+
+
+def _whereabouts(facts: Facts) -> Iterator[str]:
+    if facts.protection == "denied":
+        yield "own"
+    if facts.secret_place:
+        yield "secret_place"
+    if facts.outside:
+        yield "outside"
+    if facts.protection == "asks":
+        yield "protected"
+    changes = facts.effect in ("write", "delete")
+    if changes and (facts.executable or any(EXECUTABLE.fullmatch(fold(path)) for path in facts.paths)):
+        yield "executable"
+    if any(imitating_letters(path) for path in facts.paths):
+        yield "lookalike"
+    if facts.many_files:
+        yield "many_files"
+
+
+def _content(written: str, large_bytes: int) -> Iterator[str]:
+    if not written:
+        return
+    if len(written.encode("utf-8", "surrogatepass")) > large_bytes:
+        yield "large"
+    if _SHEBANG.search(written):
+        yield "shebang"
+    if _PIPE_TO_SHELL.search(written):
+        yield "pipe_to_shell"
+    lowered = lower(written)
+    for pattern in PATTERNS:
+        if any(pattern.find(written, lowered)):
+            yield "private_key" if pattern.kind == "private-key" else "secret"
+
+
+def added_text(difference: str) -> str:
+    """The lines a difference adds, without their signs."""
+    return "\n".join(line[1:] for line in changed_lines(difference) if line.startswith("+"))
+
+
+def changed_lines(difference: str) -> list[str]:
+    """The lines of a difference that came or went, with their signs. Before the first @@ files are named."""
+    lines = difference.split("\n")
+    start = next((place for place, line in enumerate(lines) if line.startswith("@@")), len(lines))
+    return [line for line in lines[start:] if line.startswith(("+", "-"))]

@@ -1,0 +1,116 @@
+"""A command as an order for the launcher: what runs, in which sandbox, with which limits."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from duckflow.config.commands import ShellSettings
+from duckflow.domain.frozen import Frozen
+from duckflow.safety.sandbox import bubblewrap, seccomp
+from duckflow.safety.sandbox.environment import command_environment
+from duckflow.safety.sandbox.levels import Level, Sandbox
+from duckflow.safety.sandbox.reach import Reach, uncovered
+
+_SHELLS = ("/bin/bash", "/usr/bin/bash", "/run/current-system/sw/bin/bash", "/bin/sh")
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_CLOSED = ("/dev", "/run", "/var/run", "/tmp", "/var/tmp", "/lost+found")  # noqa: S108 - closed, not used
+_OPEN_ALL_THE_SAME = ("/run/systemd/resolve", "/run/current-system", "/run/opengl-driver")
+_ROOM_FOR_THREADS = 4_000
+
+
+class Limits(Frozen):
+    """What a command may take."""
+
+    seconds: float
+    processes: int
+    memory_mb: int
+    file_mb: int
+    brake: int
+    """Threads of the user at which the kernel itself refuses more, far above `processes`."""
+
+
+class Order(Frozen):
+    """What the launcher is told."""
+
+    kind: Level
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    cwd: str
+    limits: Limits
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    sockets: tuple[int, ...] = ()
+    spared: tuple[int, ...] = ()
+
+
+def limits_of(settings: ShellSettings, seconds: float) -> Limits:
+    """The limits of one command."""
+    return Limits(
+        seconds=seconds,
+        processes=settings.max_processes,
+        memory_mb=settings.memory_mb,
+        file_mb=settings.file_mb,
+        brake=_threads_now() + settings.max_processes + _ROOM_FOR_THREADS,
+    )
+
+
+def confine(
+    command: str, sandbox: Sandbox, reach: Reach, limits: Limits, user: Mapping[str, str], *, network: bool
+) -> Order:
+    """The order to run a command in this sandbox."""
+    shell = [_shell(), "-c", command]
+    order = Order(
+        kind=sandbox.level,
+        argv=tuple(shell),
+        env=command_environment(user, f"{reach.temporary}/own", network=network),
+        cwd=reach.workspace,
+        limits=limits,
+    )
+    match sandbox.level:
+        case "bubblewrap":
+            return order.model_copy(
+                update={
+                    "argv": (
+                        *bubblewrap.arguments(sandbox.program, reach, sandbox.features, network=network),
+                        *shell,
+                    ),
+                    "env": command_environment(user, "/tmp", network=network),  # noqa: S108 - its own
+                    "sockets": seccomp.IN_A_NAMESPACE,
+                }
+            )
+        case "landlock":
+            return order.model_copy(
+                update={
+                    "readable": tuple(_readable(reach)),
+                    "writable": tuple(_writable(reach)),
+                    "sockets": seccomp.ON_THE_NETWORK if network else (),
+                    "spared": (os.getpid(),),
+                }
+            )
+        case "none":
+            return order
+
+
+def _readable(reach: Reach) -> Iterator[str]:
+    yield from uncovered("/", (*reach.hidden, *_CLOSED))
+    yield from _OPEN_ALL_THE_SAME
+    yield from ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+    yield from uncovered(reach.workspace, reach.hidden)
+
+
+def _writable(reach: Reach) -> Iterator[str]:
+    yield from _DEVICES
+    yield f"{reach.temporary}/own"
+    yield from uncovered(reach.workspace, (*reach.hidden, *reach.guarded))
+
+
+def _shell() -> str:
+    return next((shell for shell in _SHELLS if Path(shell).exists()), "/bin/sh")
+
+
+def _threads_now() -> int:
+    """Every thread on this machine, which is more than all of the user's."""
+    try:
+        return int(Path("/proc/loadavg").read_text("ascii").split()[3].partition("/")[2])
+    except (OSError, ValueError, IndexError):
+        return 30_000

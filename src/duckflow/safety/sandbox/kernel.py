@@ -1,0 +1,79 @@
+"""The few calls of Linux that Python has no name for. Standard library only."""
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+
+LINUX = sys.platform.startswith("linux")
+
+_PDEATHSIG, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS, _CAP_AMBIENT = 1, 24, 36, 38, 47
+_AMBIENT_CLEAR_ALL = 4
+_CAPABILITY_VERSION = 0x20080522
+_LAST_CAPABILITY = 63
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_call = _libc.syscall
+_call.argtypes = (ctypes.c_long,) * 5  # plain numbers: two hundred calls before a command should cost little
+_call.restype = ctypes.c_long
+_control = _libc.prctl if LINUX else None
+if _control:
+    _control.argtypes = (ctypes.c_int, *(ctypes.c_ulong,) * 4)
+
+
+class _Header(ctypes.Structure):
+    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
+
+
+def syscall(number: int, *arguments: int) -> int:
+    """A system call by its number, with at most four numbers or addresses; OSError where it fails."""
+    result = _call(number, *(*arguments, 0, 0, 0, 0)[:4])
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
+def prctl(option: int, *values: int) -> int:
+    """Set something for this process; OSError where it fails."""
+    result = _control(option, *(*values, 0, 0, 0, 0)[:4]) if _control else -1
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
+def die_with_parent(parent: int) -> None:
+    """Be killed when `parent` ends, also when it has ended already."""
+    if LINUX:
+        prctl(_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def outlive_parent() -> None:
+    """No longer be killed when the parent ends."""
+    prctl(_PDEATHSIG, 0)
+
+
+def adopt_orphans() -> None:
+    """From now on every descendant that loses its parent becomes a child of this process."""
+    if LINUX:
+        prctl(_SUBREAPER, 1)
+
+
+def drop_privileges() -> None:
+    """No capability, now or through any program: root becomes a user that owns root's files."""
+    prctl(_NO_NEW_PRIVS, 1)
+    for capability in range(_LAST_CAPABILITY + 1):
+        try:
+            prctl(_CAPBSET_DROP, capability)
+        except OSError:
+            break  # the last one there is, or a user who has none to drop
+    with contextlib.suppress(OSError):  # a kernel without ambient capabilities
+        prctl(_CAP_AMBIENT, _AMBIENT_CLEAR_ALL)
+    header = _Header(_CAPABILITY_VERSION, 0)
+    if _libc.capset(ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)())) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))

@@ -1,0 +1,102 @@
+"""The launcher: a small process beside Duckflow that forks a supervisor for each command.
+
+Forking Duckflow itself would copy its threads' locks and all its memory; starting a new Python for each
+command costs more than the command. This one is started once, has one thread, and ends when Duckflow does,
+however that ends. One supervisor is always forked ahead and waits for the next order. At the end the
+temporary folder of the commands is removed. Standard library only.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import sys
+from types import FrameType
+from typing import NoReturn
+
+from duckflow.safety.sandbox import seccomp
+from duckflow.safety.sandbox.descendants import descendants, kill, reap
+from duckflow.safety.sandbox.kernel import adopt_orphans
+from duckflow.safety.sandbox.supervisor import supervise
+
+_NEXT, _END = b"n", b"e"
+_DESCRIPTORS = 2
+
+
+class _Launcher:
+    """Keeps a supervisor waiting until nobody can give orders any more."""
+
+    def __init__(self, orders: socket.socket) -> None:
+        self._orders = orders
+        self._heard, self._told = os.pipe()
+        self._supervisors: set[int] = set()
+        self._waiting = 0
+        signal.signal(signal.SIGCHLD, self._reap)
+
+    def serve(self) -> None:
+        """Fork the next supervisor whenever one has got its order."""
+        self._fork()
+        while os.read(self._heard, 1) == _NEXT:
+            self._fork()
+        with contextlib.suppress(ChildProcessError):
+            while self._supervisors:
+                self._supervisors.discard(os.wait()[0])
+
+    def _fork(self) -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+        process = os.fork()
+        if process == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+            _be_supervisor(self._orders, self._told)
+        self._waiting = process
+        self._supervisors.add(process)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+
+    def _reap(self, _number: int, _frame: FrameType | None) -> None:
+        ended: dict[int, int] = {}
+        reap(ended)
+        killed = [process for process in self._supervisors if ended.get(process)]
+        self._supervisors.difference_update(ended)
+        if killed:
+            self._end_strays()
+        if self._waiting in killed:
+            os.write(self._told, _NEXT)
+
+    def _end_strays(self) -> None:
+        """What a supervisor left that was killed itself has come to us."""
+        kept = self._supervisors.union(*(descendants(process) for process in self._supervisors))
+        for process in descendants(os.getpid()):
+            if process not in kept:
+                kill(process)
+
+
+def _be_supervisor(orders: socket.socket, told: int) -> NoReturn:
+    """Wait for an order, which is two descriptors: the command's own socket, and where its output goes."""
+    status = 1
+    try:
+        adopt_orphans()
+        said, opened, _, _ = socket.recv_fds(orders, 16, _DESCRIPTORS)
+        orders.close()
+        if len(opened) == _DESCRIPTORS:
+            for one in opened:
+                os.set_inheritable(one, False)
+            supervise(socket.socket(fileno=opened[0]), opened[1], lambda: os.write(told, _NEXT))
+        else:
+            os.write(told, _NEXT if said else _END)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def main() -> None:
+    """Serve the socket whose number is the second argument; the third is the folder to remove at the end."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    adopt_orphans()
+    if seccomp.supported():  # ready before the first fork, so that every child has them
+        for sockets in ((), seccomp.ON_THE_NETWORK, seccomp.IN_A_NAMESPACE):
+            seccomp.assemble(sockets)
+    _Launcher(socket.socket(fileno=int(sys.argv[2]))).serve()
+    shutil.rmtree(sys.argv[3], ignore_errors=True)

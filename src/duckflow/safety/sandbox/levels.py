@@ -1,0 +1,23 @@
+"""What keeps commands in on this machine, as the probe found it."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from duckflow.domain.frozen import Frozen
+
+Level = Literal["bubblewrap", "landlock", "none"]
+
+
+class Sandbox(Frozen):
+    """The sandbox in force. `reason` and `advice` are catalogue keys; `values` fill their slots."""
+
+    level: Level
+    reason: str
+    advice: str | None = None
+    """How to get a better one, where there is one."""
+    values: dict[str, str] = Field(default_factory=dict[str, str])
+    program: str = ""
+    """Where bubblewrap is, if that is it."""
+    features: frozenset[str] = frozenset()
+    """Options that this bubblewrap knows and older ones do not."""

@@ -1,0 +1,126 @@
+"""What a command writes: kept in bounds, made readable, shown as it comes."""
+
+import codecs
+import re
+import time
+from collections.abc import Callable
+
+from duckflow.domain.events import OutputPiece
+
+Emit = Callable[[OutputPiece], None]
+
+LINES_KEPT = 1_000
+PIECES_A_SECOND = 20
+LONGEST_PIECE = 4_000
+
+_SEQUENCES = re.compile(
+    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links
+    r"|\x1b[PX^_][^\x1b]*(?:\x1b\\)?"
+    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
+    r"|\x1b[ -/]*[0-Z\\^-~]"
+    r"|\x1b"
+)
+_OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n)(?=[^\n\r])")
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufff9-\ufffb\u202a-\u202e\u2066-\u2069]")
+_BINARY_SHARE = 0.1
+_LOOKED_AT = 4_000
+
+
+class Output:
+    """The beginning and the end of all that was written, and how much lay between."""
+
+    def __init__(self, most_bytes: int, most_lines: int = LINES_KEPT) -> None:
+        self._half = max(most_bytes // 2, 1)
+        self._lines = max(most_lines // 2, 1)
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._size = 0
+        self._newlines = 0
+
+    def take(self, block: bytes) -> None:
+        """Keep what has room. Memory stays bounded however much comes."""
+        self._size += len(block)
+        self._newlines += block.count(b"\n")
+        room = self._half - len(self._head)
+        if room > 0:
+            self._head += block[:room]
+            block = block[room:]
+        self._tail += block[-2 * self._half :]
+        if len(self._tail) > 4 * self._half:
+            del self._tail[: -2 * self._half]
+
+    def text(self) -> str:
+        """All of it as readable text, or its head and tail with a line that says what was left out."""
+        whole = self._size <= 2 * self._half and self._newlines <= 2 * self._lines
+        if _is_binary(bytes(self._head[:_LOOKED_AT])):
+            return f"(binary output, {self._size} bytes, not shown)"
+        if whole:
+            return plain((self._head + self._tail).decode(errors="replace"))
+        rest = self._head + self._tail if self._size <= 2 * self._half else self._tail
+        head = _first_lines(bytes(self._head), self._lines)
+        tail = _last_lines(bytes(rest[-self._half :]), self._lines)
+        lines = self._newlines - head.count(b"\n") - tail.count(b"\n")
+        left_out = f"… {lines} lines ({self._size - len(head) - len(tail)} bytes) left out …"
+        beginning, end = (plain(part.decode(errors="replace")) for part in (head, tail))
+        return f"{beginning.rstrip()}\n{left_out}\n{end}"
+
+
+class Glimpses:
+    """Output as it comes, in few pieces: what comes faster than anyone reads is shown in part."""
+
+    def __init__(self, emit: Emit | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._emit = emit
+        self._clock = clock
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._waiting = ""
+        self._shown_at = -1.0
+
+    def take(self, block: bytes) -> None:
+        """Show it if enough time has passed since the last piece, else with the next."""
+        if self._emit is None:
+            return
+        self._waiting = (self._waiting + self._decoder.decode(block[-4 * LONGEST_PIECE :]))[-LONGEST_PIECE:]
+        if self._clock() - self._shown_at >= 1 / PIECES_A_SECOND:
+            self._show(self._whole_sequences())
+
+    def finish(self) -> None:
+        """Show what is left."""
+        self._show(len(self._waiting))
+
+    def _show(self, end: int) -> None:
+        piece, self._waiting = plain(self._waiting[:end]), self._waiting[end:]
+        if piece and self._emit is not None:
+            self._emit(OutputPiece(text=piece))
+            self._shown_at = self._clock()
+
+    def _whole_sequences(self) -> int:
+        """Where to cut so that no escape sequence is torn: those that reach the end wait."""
+        start = self._waiting.rfind("\x1b", -64)
+        if start < 0:
+            return len(self._waiting)
+        found = _SEQUENCES.match(self._waiting, start)
+        whole = found is not None and start + 1 < found.end() < len(self._waiting)
+        return len(self._waiting) if whole else start
+
+
+def plain(text: str) -> str:
+    """Text without what would act on a terminal; a line that was overwritten is as it was last."""
+    text = _SEQUENCES.sub("", text)
+    text = _OVERWRITTEN.sub("", text.replace("\r\n", "\n"))
+    return _UNSEEN.sub("", text)
+
+
+def _is_binary(beginning: bytes) -> bool:
+    if b"\0" not in beginning:
+        return False
+    text = beginning.decode(errors="replace")
+    odd = sum(letter == "\ufffd" or (letter < " " and letter not in "\n\r\t\x1b") for letter in text)
+    return odd > _BINARY_SHARE * len(text)
+
+
+def _first_lines(data: bytes, most: int) -> bytes:
+    return b"".join(data.splitlines(keepends=True)[:most])
+
+
+def _last_lines(data: bytes, most: int) -> bytes:
+    return b"".join(data.splitlines(keepends=True)[-most:])

@@ -1,0 +1,146 @@
+"""Which sandbox works here, found out by running one (SAFETY 9). Done once, when first needed."""
+
+import asyncio
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from duckflow.config.commands import SandboxChoice, ShellSettings
+from duckflow.domain.errors import ToolError
+from duckflow.safety.sandbox import bubblewrap, landlock, seccomp
+from duckflow.safety.sandbox.confinement import confine, limits_of
+from duckflow.safety.sandbox.kernel import LINUX
+from duckflow.safety.sandbox.levels import Sandbox
+from duckflow.safety.sandbox.process import Launcher
+from duckflow.safety.sandbox.reach import Reach
+
+_SECONDS = 10.0
+_TRIAL = (
+    "(echo out > '{outside}') 2>/dev/null; echo in > inside && cat inside && ! cat '{secret}' 2>/dev/null"
+)
+
+_NEITHER = {
+    "sandbox.no_bubblewrap": "sandbox.no_bubblewrap_nor_landlock",
+    "sandbox.bubblewrap_fails": "sandbox.bubblewrap_fails_no_landlock",
+}
+_ALONE = {
+    "sandbox.no_bubblewrap": "sandbox.no_bubblewrap_alone",
+    "sandbox.bubblewrap_fails": "sandbox.bubblewrap_fails_alone",
+}
+"""What to say instead where nothing is left, and where nothing else was wanted."""
+
+
+class Probe:
+    """Asks once and remembers, for the whole process."""
+
+    def __init__(self) -> None:
+        self._known: dict[SandboxChoice, Sandbox] = {}
+
+    async def find(self, choice: SandboxChoice, launcher: Launcher) -> Sandbox:
+        """The sandbox in force under this setting."""
+        if choice not in self._known:
+            self._known[choice] = await _find(choice, launcher)
+        return self._known[choice]
+
+
+async def _find(choice: SandboxChoice, launcher: Launcher) -> Sandbox:
+    if choice == "none":
+        return Sandbox(level="none", reason="sandbox.switched_off", advice="sandbox.advice_switch_on")
+    if not LINUX:
+        return Sandbox(level="none", reason="sandbox.not_linux", advice="sandbox.advice_not_linux")
+    if not seccomp.supported():
+        return Sandbox(level="none", reason="sandbox.machine", values={"machine": os.uname().machine})
+    if choice == "landlock":
+        return await _landlock(launcher) or Sandbox(level="none", reason="sandbox.landlock_alone")
+    found = await _bubblewrap(launcher)
+    if found.level == "bubblewrap":
+        return found
+    if choice == "bubblewrap":
+        return found.model_copy(update={"reason": _ALONE[found.reason]})
+    if await _landlock(launcher) is None:
+        return found.model_copy(update={"reason": _NEITHER[found.reason]})
+    return found.model_copy(update={"level": "landlock"})
+
+
+async def _bubblewrap(launcher: Launcher) -> Sandbox:
+    program = await asyncio.to_thread(_find_program)
+    if program is None:
+        return Sandbox(level="none", reason="sandbox.no_bubblewrap", advice="sandbox.advice_install")
+    features = await _features(program)
+    sandbox = Sandbox(level="bubblewrap", reason="sandbox.bubblewrap", program=program, features=features)
+    said = await _try(sandbox, launcher)
+    if said and features:
+        sandbox = sandbox.model_copy(update={"features": frozenset[str]()})
+        said = await _try(sandbox, launcher)
+    if not said:
+        return sandbox
+    return Sandbox(
+        level="none",
+        reason="sandbox.bubblewrap_fails",
+        advice="sandbox.advice_namespaces",
+        values={"said": said.rstrip(".")},
+    )
+
+
+async def _landlock(launcher: Launcher) -> Sandbox | None:
+    if landlock.version() < landlock.OLDEST:
+        return None
+    sandbox = Sandbox(level="landlock", reason="sandbox.landlock_chosen")
+    return None if await _try(sandbox, launcher) else sandbox
+
+
+def _new_folder() -> Path:
+    return Path(os.path.realpath(tempfile.mkdtemp(prefix="duckflow-")))
+
+
+def _find_program() -> str | None:
+    """bubblewrap as the system has it: nothing that a project could have put there."""
+    return shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin")
+
+
+async def _features(program: str) -> frozenset[str]:
+    process = await asyncio.create_subprocess_exec(
+        program, "--help", env={}, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+    )
+    try:
+        async with asyncio.timeout(_SECONDS):
+            said, _ = await process.communicate()
+    except TimeoutError:
+        process.kill()
+        said, _ = await process.communicate()
+    return frozenset(feature for feature in bubblewrap.FEATURES if feature.encode() in said)
+
+
+async def _try(sandbox: Sandbox, launcher: Launcher) -> str:
+    """Run a command that writes inside and tries to reach out; what went wrong, empty if nothing did."""
+    folder = await asyncio.to_thread(_new_folder)
+    try:
+        return await _try_in(folder, sandbox, launcher)
+    except ToolError as exc:
+        return str(exc)
+    finally:
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+
+async def _try_in(folder: Path, sandbox: Sandbox, launcher: Launcher) -> str:
+    workspace, closed = folder / "workspace", folder / "closed"
+    workspace.mkdir()
+    closed.mkdir()
+    (closed / "secret").write_text("secret", "ascii")
+    temporary = await launcher.temporary()
+    reach = Reach(workspace=str(workspace), temporary=str(temporary), hidden=(str(closed),), guarded=())
+    trial = _TRIAL.format(outside=folder / "outside", secret=closed / "secret")
+    said = bytearray()
+    order = confine(trial, sandbox, reach, limits_of(ShellSettings(), _SECONDS), os.environ, network=False)
+    ending = await launcher.run(order, said.extend)
+    if (folder / "outside").exists():
+        return "it let a command write outside"
+    if not (workspace / "inside").exists() or ending.error or ending.code != 0:
+        words = said.decode(errors="replace").strip()
+        return " ".join([ending.error or f"exit code {ending.code}", *words.splitlines()[:1]])
+    return ""
+
+
+PROBE = Probe()
+"""One for the process: the machine does not change under it."""

@@ -1,0 +1,159 @@
+"""Talking to the launcher: start it when first needed, hand it an order, take the output, hear the end."""
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import duckflow
+from duckflow.domain.errors import ToolError
+from duckflow.domain.frozen import Frozen
+from duckflow.safety.sandbox.confinement import Order
+
+_BOOT = "import sys; sys.path.append(sys.argv[1]); from duckflow.safety.sandbox.launcher import main; main()"
+_PATIENCE_S = 15.0
+"""How long to wait for the end of something that was killed."""
+
+
+class Ending(Frozen):
+    """How a command ended. `stopped` names the limit it reached, or is "asked"."""
+
+    code: int | None
+    stopped: str | None
+    error: str
+
+
+class Launcher:
+    """The launcher of one session and the temporary folder of its commands."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._orders: socket.socket | None = None
+        self._starting = asyncio.Lock()
+        self._temporary: Path | None = None
+
+    async def temporary(self) -> Path:
+        """The folder that commands have to themselves; the launcher runs from now on."""
+        async with self._starting:
+            if self._temporary is None or self._process is None or self._process.poll() is not None:
+                await asyncio.to_thread(self._start)
+        assert self._temporary is not None
+        return self._temporary
+
+    async def run(self, order: Order, take: Callable[[bytes], None]) -> Ending:
+        """Run it to its end. Cancelling kills all that it started, and comes back when that is done."""
+        await self.temporary()
+        control, output = await self._begin(order)
+        reading = asyncio.ensure_future(_read_all(output, take))
+        hearing = asyncio.ensure_future(_hear(control))
+        try:
+            return await asyncio.shield(hearing)
+        finally:
+            with contextlib.suppress(OSError):
+                control.shutdown(socket.SHUT_WR)
+            try:
+                await _see_out(hearing, reading)
+            finally:
+                control.close()
+
+    async def aclose(self) -> None:
+        """End the launcher; it removes the temporary folder."""
+        if self._orders is not None:
+            self._orders.close()
+        process, self._process, self._orders = self._process, None, None
+        if process is not None:
+            await asyncio.to_thread(process.wait)
+
+    async def _begin(self, order: Order) -> tuple[socket.socket, int]:
+        ours, theirs = socket.socketpair()
+        output, written = os.pipe()
+        try:
+            assert self._orders is not None
+            socket.send_fds(self._orders, [b"."], [theirs.fileno(), written])
+        except OSError as exc:
+            ours.close()
+            os.close(output)
+            raise ToolError("The command could not be started: the launcher has ended.") from exc
+        finally:
+            theirs.close()
+            os.close(written)
+        ours.setblocking(False)
+        data = order.model_dump_json().encode("utf-8", "surrogatepass")
+        with contextlib.suppress(OSError):  # what is wrong is heard at the other end
+            await asyncio.get_running_loop().sock_sendall(ours, len(data).to_bytes(4) + data)
+        return ours, output
+
+    def _start(self) -> None:
+        if self._orders is not None and self._temporary is not None:  # what was there has been killed
+            self._orders.close()
+            shutil.rmtree(self._temporary, ignore_errors=True)
+        temporary = Path(os.path.realpath(tempfile.mkdtemp(prefix="duckflow-")))
+        for name in ("own", "shm"):
+            (temporary / name).mkdir(mode=0o700)
+        ours, theirs = socket.socketpair()
+        source = str(Path(duckflow.__file__).parent.parent)
+        command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT]
+        try:
+            self._process = subprocess.Popen(  # noqa: S603 - our own program, in our own Python
+                [*command, source, str(theirs.fileno()), str(temporary)],
+                pass_fds=(theirs.fileno(),),
+                env={name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as exc:
+            ours.close()
+            raise ToolError(f"The command could not be started: {exc.strerror}.") from exc
+        finally:
+            theirs.close()
+        self._orders, self._temporary = ours, temporary
+
+
+async def _hear(control: socket.socket) -> Ending:
+    """The supervisor's last word; it comes when nothing of the command is left."""
+    loop = asyncio.get_running_loop()
+    said = b""
+    with contextlib.suppress(ConnectionError):
+        while more := await loop.sock_recv(control, 65_536):
+            said += more
+    if not said:
+        return Ending(code=None, stopped=None, error="what watched over it was killed")
+    return Ending.model_validate(json.loads(said))
+
+
+async def _read_all(output: int, take: Callable[[bytes], None]) -> None:
+    stream = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    pipe = os.fdopen(output, "rb", buffering=0)
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stream), pipe)
+    try:
+        while block := await stream.read(1 << 18):
+            take(block)
+    finally:
+        transport.close()
+
+
+async def _see_out(hearing: "asyncio.Future[Ending]", reading: "asyncio.Future[None]") -> None:
+    """Wait until the command has ended and all it wrote is read, also when cancelled meanwhile."""
+    last = asyncio.ensure_future(asyncio.wait([hearing, reading], timeout=_PATIENCE_S))
+    cancelled = False
+    while not last.done():
+        try:
+            await asyncio.shield(last)
+        except asyncio.CancelledError:
+            cancelled = True
+    for task in (hearing, reading):
+        task.cancel()
+    await asyncio.gather(hearing, reading, return_exceptions=True)
+    if cancelled:
+        raise asyncio.CancelledError

@@ -1,0 +1,96 @@
+"""What a command can reach: what it may write, what it only reads, and what is not there for it."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from duckflow.domain.frozen import Frozen
+
+SECRETS = (
+    *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".oci", ".terraform.d", ".password-store"),
+    *(".config/gcloud", ".config/gh", ".config/glab-cli", ".config/hub", ".config/op", ".config/sops"),
+    *(".config/duckflow", ".local/state/duckflow", ".cache/duckflow", ".local/share/duckflow"),
+    *(".local/share/keyrings", ".config/rclone", ".config/doctl", ".config/heroku", ".config/github-copilot"),
+    *(".netrc", "_netrc", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", ".git-credentials", ".pgpass"),
+    *(".config/git/credentials", ".my.cnf", ".mylogin.cnf", ".vault-token", ".boto", ".s3cfg", ".dockercfg"),
+    *(".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml"),
+    *(".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history"),
+    *(
+        ".local/share/fish/fish_history",
+        ".lesshst",
+        ".viminfo",
+        ".claude",
+        ".claude.json",
+        ".codex",
+        ".gemini",
+    ),
+    *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
+    *("Library/Keychains", "Library/Application Support/duckflow"),
+)
+"""Below the user's home: keys, passwords, histories, other agents, browsers, Duckflow itself."""
+
+SYSTEM_SECRETS = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private")
+
+
+class Reach(Frozen):
+    """Real absolute paths."""
+
+    workspace: str
+    temporary: str
+    """Holds two folders of the commands' own: `own` is their /tmp, `shm` their /dev/shm, where possible."""
+    hidden: tuple[str, ...]
+    guarded: tuple[str, ...]
+    """Inside the workspace, and only to be read."""
+
+
+def reach_of(
+    workspace: Path, temporary: Path, home: Path, closed: Iterable[Path], guarded: Iterable[str]
+) -> Reach:
+    """What commands in this workspace can reach; `closed` are Duckflow's own folders."""
+    wanted = (*(str(home / name) for name in SECRETS), *SYSTEM_SECRETS, *map(str, closed))
+    root = os.path.realpath(workspace)
+    real = {os.path.realpath(path) for path in wanted if _exists(path)}
+    hidden = {path for path in real if not _inside(root, path)}
+    return Reach(
+        workspace=root,
+        temporary=os.path.realpath(temporary),
+        hidden=tuple(sorted(path for path in hidden if not any(_inside(path, o) for o in hidden - {path}))),
+        guarded=tuple(guarded),
+    )
+
+
+def uncovered(folder: str, closed: Iterable[str]) -> Iterator[str]:
+    """The largest parts of a folder that hold nothing that is closed; links are left out."""
+    concerned = [path for path in closed if _inside(path, folder)]
+    if folder in concerned:
+        return
+    if not concerned:
+        yield folder
+        return
+    for entry in _entries(folder):
+        if entry.is_symlink():
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from uncovered(entry.path, concerned)
+        elif entry.path not in concerned:
+            yield entry.path
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []  # not ours to read, or gone
+
+
+def _exists(path: str) -> bool:
+    try:
+        os.stat(path)  # noqa: PTH116 - for a hundred names before every command, and pathlib is slow
+    except OSError:
+        return False
+    return True
+
+
+def _inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -1,0 +1,182 @@
+"""A filter of system calls, as the kernel's small machine reads it. Standard library only.
+
+It is a list of what is refused, not of what is permitted: a compiler or a test run may use any ordinary call.
+What keeps files safe is bubblewrap or Landlock; this closes what those leave open.
+"""
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Iterator
+from functools import lru_cache
+
+from duckflow.safety.sandbox.kernel import prctl
+
+_SET_SECCOMP, _MODE_FILTER = 22, 2
+_ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
+_LOAD, _EQUAL, _GREATER_EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
+_X32 = 0x40000000
+"""Numbers from here on are the x32 variant of the same calls."""
+
+ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
+"""The kernel's name for a machine, and the column of the tables below."""
+
+_REFUSED: dict[str, tuple[int | None, int | None]] = {
+    # other processes
+    "ptrace": (101, 117),
+    "process_vm_readv": (310, 270),
+    "process_vm_writev": (311, 271),
+    "kcmp": (312, 272),
+    "pidfd_getfd": (438, 438),
+    "process_madvise": (440, 440),
+    # file systems and namespaces
+    "mount": (165, 40),
+    "umount2": (166, 39),
+    "pivot_root": (155, 41),
+    "chroot": (161, 51),
+    "setns": (308, 268),
+    "unshare": (272, 97),
+    "open_tree": (428, 428),
+    "move_mount": (429, 429),
+    "fsopen": (430, 430),
+    "fsconfig": (431, 431),
+    "fsmount": (432, 432),
+    "fspick": (433, 433),
+    "mount_setattr": (442, 442),
+    "open_tree_attr": (467, 467),
+    "name_to_handle_at": (303, 264),
+    "open_by_handle_at": (304, 265),
+    "quotactl": (179, 60),
+    "quotactl_fd": (443, 443),
+    "fanotify_init": (300, 262),
+    # keys
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    # ways past a filter, and into the kernel
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "init_module": (175, 105),
+    "finit_module": (313, 273),
+    "delete_module": (176, 106),
+    "kexec_load": (246, 104),
+    "kexec_file_load": (320, 294),
+    "iopl": (172, None),
+    "ioperm": (173, None),
+    # the machine
+    "reboot": (169, 142),
+    "swapon": (167, 224),
+    "swapoff": (168, 225),
+    "settimeofday": (164, 170),
+    "clock_settime": (227, 112),
+    "clock_adjtime": (305, 266),
+    "adjtimex": (159, 171),
+    "sethostname": (170, 161),
+    "setdomainname": (171, 162),
+    "acct": (163, 89),
+    "syslog": (103, 116),
+    "vhangup": (153, 58),
+}
+"""Refused whatever their arguments; the numbers on x86_64 and on aarch64."""
+
+_CLONE, _CLONE3, _IOCTL, _SOCKET, _PRLIMIT = (56, 220), (435, 435), (16, 29), (41, 198), (302, 261)
+_SIGNALS = {
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240),
+    "pidfd_open": (434, 434),
+}
+_NEW_NAMESPACES = 0x7E020000
+_TERMINAL_TRICKS = (0x5412, 0x541C)
+"""TIOCSTI types into a terminal, TIOCLINUX pastes into a console."""
+
+UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
+"""Kinds of sockets."""
+
+IN_A_NAMESPACE = (UNIX, INET, INET6, NETLINK)
+ON_THE_NETWORK = (INET, INET6, NETLINK)
+"""Landlock says nothing of sockets in the file system, so there none of the first kind can be made."""
+
+
+def supported() -> bool:
+    """Whether the filter is written for this machine."""
+    return os.uname().machine in ARCHITECTURES and struct.calcsize("P") == 8
+
+
+@lru_cache
+def assemble(sockets: tuple[int, ...], spared: tuple[int, ...] = ()) -> bytes:
+    """The filter. Only these kinds of `sockets` can be made; the processes `spared` get no signals."""
+    architecture, column = ARCHITECTURES[os.uname().machine]
+    lines = [
+        _load(_ARCHITECTURE),
+        *_unless(_EQUAL, architecture, _KILL),
+        _load(_NUMBER),
+        *_if(_GREATER_EQUAL, _X32, _refusal(errno.ENOSYS)),
+    ]
+    for numbers in _REFUSED.values():
+        if (number := numbers[column]) is not None:
+            lines += _if(_EQUAL, number, _refusal(errno.EPERM))
+    # Its flags are in memory, out of a filter's sight; the C library then uses plain clone.
+    lines += _if(_EQUAL, _CLONE3[column], _refusal(errno.ENOSYS))
+    lines += _call(_CLONE[column], [*_if(_ANY_BIT, _NEW_NAMESPACES, _refusal(errno.EPERM))])
+    tricks = [line for trick in _TERMINAL_TRICKS for line in _if(_EQUAL, trick, _refusal(errno.EPERM))]
+    lines += _call(_IOCTL[column], tricks, argument=1)
+    permitted = [line for kind in sockets for line in _if(_EQUAL, kind, _ALLOW)]
+    lines += _call(_SOCKET[column], [*permitted, _answer(_refusal(errno.EPERM))])
+    lines += _call(_PRLIMIT[column], [*_unless(_EQUAL, 0, _refusal(errno.EPERM))])
+    for numbers in _SIGNALS.values() if spared else ():
+        lines += _call(numbers[column], list(_spare(spared)))
+    return b"".join([*lines, _answer(_ALLOW)])
+
+
+def apply(program: bytes) -> None:
+    """Put this process and all it starts under the filter, for ever; needs no_new_privs first."""
+    held = ctypes.create_string_buffer(program, len(program))
+    described = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(held))
+    description = ctypes.create_string_buffer(described, len(described))
+    prctl(_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(description))
+
+
+def _spare(spared: tuple[int, ...]) -> Iterator[bytes]:
+    for process in spared:
+        for target in (process, -process):
+            yield from _if(_EQUAL, target & 0xFFFFFFFF, _refusal(errno.EPERM))
+    yield from _if(_EQUAL, -1 & 0xFFFFFFFF, _refusal(errno.EPERM))
+
+
+def _call(number: int, checks: list[bytes], argument: int = 0) -> list[bytes]:
+    """The checks of one call's argument, by its lower half: the kernel ignores the upper one there, too."""
+    body = [_load(_ARGUMENTS + 8 * argument), *checks, _answer(_ALLOW)]
+    return [_line(_EQUAL, number, 0, len(body)), *body]
+
+
+def _if(test: int, value: int, answer: int) -> tuple[bytes, bytes]:
+    return _line(test, value, 0, 1), _answer(answer)
+
+
+def _unless(test: int, value: int, answer: int) -> tuple[bytes, bytes]:
+    return _line(test, value, 1, 0), _answer(answer)
+
+
+def _refusal(code: int) -> int:
+    return _ERRNO | code
+
+
+def _load(offset: int) -> bytes:
+    return _line(_LOAD, offset, 0, 0)
+
+
+def _answer(value: int) -> bytes:
+    return _line(_RETURN, value, 0, 0)
+
+
+def _line(code: int, value: int, if_true: int, if_false: int) -> bytes:
+    return struct.pack("HBBI", code, if_true, if_false, value)

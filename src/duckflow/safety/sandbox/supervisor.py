@@ -1,0 +1,166 @@
+"""One command: started in its sandbox, watched, and ended with all that it started. Standard library only.
+
+It is told what to do through a socket; when that socket closes, whoever asked is gone, and so is the command.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable
+from typing import Any
+
+from duckflow.safety.sandbox.becoming import Lines, become
+from duckflow.safety.sandbox.descendants import descendants, end_descendants, held_bytes, kill, reap
+from duckflow.safety.sandbox.kernel import LINUX, die_with_parent
+
+_LENGTH = 4
+_TICK_MS = 50
+_OWN_PROCESSES = 3
+"""What the sandbox itself adds to a command's processes."""
+
+_PATIENCE_S = 10.0
+_WARDENS_TIME_S = 2.0
+_MB = 1_000_000
+
+
+class Start:
+    """A command under way. `failure` says why it is not, as soon as that is known."""
+
+    def __init__(self, order: dict[str, Any], output: int) -> None:
+        self._order = order
+        self._failed, failing = os.pipe()
+        self._gate = os.pipe()
+        info = os.pipe()
+        self.init: int | None = None
+        parent = os.getpid()
+        self.process = os.fork()
+        if self.process == 0:
+            die_with_parent(parent)
+            os.close(self._gate[1])  # so that the end of this process is heard at the other side
+            become(order, Lines(output, failing, info[1], self._gate[0]))
+        for opened in (failing, info[1], output):
+            os.close(opened)
+        if order["kind"] == "bubblewrap":
+            self._let_in(info[0])
+        os.close(info[0])
+
+    def failure(self) -> str:
+        """Why the command could not be started; empty if it was."""
+        said = os.read(self._failed, 4000).decode(errors="replace")
+        if not said and self._order["kind"] == "bubblewrap" and self._waits():
+            return "bubblewrap could not set up the sandbox"
+        return said
+
+    def kill(self, ended: dict[int, int]) -> None:
+        """End the command: who can end all of it at once is asked first, the namespace or the warden."""
+        if self._order["kind"] == "landlock" and self.process not in ended:
+            os.write(self._gate[1], b".")
+            with contextlib.suppress(OSError):
+                select.select([os.pidfd_open(self.process)], [], [], _WARDENS_TIME_S)
+        if self.init is not None:
+            with contextlib.suppress(OSError):
+                signal.pidfd_send_signal(self.init, signal.SIGKILL)
+            select.select([self.init], [], [], _PATIENCE_S)
+        if self.process not in ended:
+            kill(self.process)
+
+    def _let_in(self, info: int) -> None:
+        """Wait until the sandbox stands, take hold of its first process, and let the command begin."""
+        said = b""
+        while not said.rstrip().endswith(b"}"):
+            ready, _, _ = select.select([info], [], [], _PATIENCE_S)
+            more = os.read(info, 4000) if ready else b""
+            if not more:
+                break
+            said += more
+        if said:
+            with contextlib.suppress(OSError):  # it has ended already
+                self.init = os.pidfd_open(json.loads(said)["child-pid"])
+        os.write(self._gate[1], b".")
+
+    def _waits(self) -> bool:
+        """Whether nobody took the byte that lets the command begin."""
+        ready, _, _ = select.select([self._gate[0]], [], [], 0)
+        return bool(ready)
+
+
+def supervise(control: socket.socket, output: int, begun: Callable[[], object]) -> None:
+    """Run the command that is asked for, and say how it ended; call `begun` when it runs."""
+    order = _receive(control)
+    if order is None:
+        begun()
+        return
+    ended: dict[int, int] = {}
+    try:
+        start = Start(order, output)
+        begun()
+        stopped = _watch(start, control, order["limits"], ended)
+        start.kill(ended)
+        gone = end_descendants(ended) if LINUX else _end_group(start.process, ended)
+        ending = {"stopped": stopped, "code": _code(ended.get(start.process)), "error": start.failure()}
+        if not gone:
+            ending["error"] = "some of its processes could not be ended"
+    except OSError as exc:
+        end_descendants(ended)
+        ending = {"stopped": None, "code": None, "error": f"it could not be started: {exc}"}
+    with contextlib.suppress(OSError):  # nobody listens any more
+        control.sendall(json.dumps(ending).encode())
+
+
+def _receive(control: socket.socket) -> dict[str, Any] | None:
+    data = b""
+    while len(data) < _LENGTH or len(data) < _LENGTH + int.from_bytes(data[:_LENGTH]):
+        more = control.recv(1 << 16)
+        if not more:
+            return None
+        data += more
+    return json.loads(data[_LENGTH:])
+
+
+def _watch(start: Start, control: socket.socket, limits: dict[str, int], ended: dict[int, int]) -> str | None:
+    """Wait for its end; the name of the limit, or "asked", where it has to be ended."""
+    until = time.monotonic() + limits["seconds"]
+    poll = select.poll()
+    poll.register(control, select.POLLIN)
+    with contextlib.suppress(OSError, AttributeError):  # no such thing on macOS: then it is asked each tick
+        poll.register(os.pidfd_open(start.process), select.POLLIN)
+    while True:
+        if any(opened == control.fileno() for opened, _ in poll.poll(_TICK_MS)):
+            return "asked"
+        reap(ended)
+        if start.process in ended:
+            return None
+        if time.monotonic() > until:
+            return "seconds"
+        if reached := _limit_reached(limits):
+            return reached
+
+
+def _limit_reached(limits: dict[str, int]) -> str | None:
+    most = limits["processes"] + _OWN_PROCESSES
+    below = descendants(os.getpid(), most)
+    if len(below) > most:
+        return "processes"
+    return "memory_mb" if held_bytes(below) > limits["memory_mb"] * _MB else None
+
+
+def _end_group(process: int, ended: dict[int, int]) -> bool:
+    """Where there is no /proc: at least the process group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        if process not in ended:
+            ended[process] = os.waitpid(process, 0)[1]
+    return True
+
+
+def _code(status: int | None) -> int | None:
+    """As a shell says it: 128 and the signal's number for what a signal ended."""
+    if status is None:
+        return None
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code

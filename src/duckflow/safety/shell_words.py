@@ -1,0 +1,173 @@
+"""A command line taken apart as a shell would, as far as that can be told without running it.
+
+What a shell works out only while it runs (variables, substitutions, loops) is not guessed: it is unclear.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+
+LONGEST = 20_000
+"""Characters of a command that is looked into."""
+
+_SEPARATORS = ("&&", "||", "|&", "|", ";", "\n")
+_REDIRECTS = ("&>>", "&>", ">>", ">|", ">&", "<&", "<>", ">", "<")
+_TOO_MUCH = ("<<", "<(", ">(", "(", ")", "&")
+_OPERATORS = (*_TOO_MUCH[:3], *_SEPARATORS[:3], *_REDIRECTS, *_SEPARATORS[3:], *_TOO_MUCH[3:])
+_BLANKS = " \t"
+_ESCAPED_IN_QUOTES = '$`"\\\n'
+_RESERVED = re.compile(
+    r"if|then|else|elif|fi|for|while|until|do|done|case|esac|select|function|coproc|time|[{}!]|\[\[|\]\]"
+)
+_FILE_NUMBER = re.compile(r"[0-9]+")
+
+
+class OneCommand(NamedTuple):
+    """One program with its words, and the files its input and output are led to."""
+
+    words: tuple[str, ...]
+    redirects: tuple[str, ...] = ()
+
+
+class CommandLine(NamedTuple):
+    """The commands of a line; `clear` is False where reading it does not tell what would run."""
+
+    commands: tuple[OneCommand, ...]
+    clear: bool
+
+
+class _Unclear(Exception):
+    """Only a shell could tell."""
+
+
+class _Word(NamedTuple):
+    text: str
+    plain: bool
+    """Whether no part of it was quoted."""
+
+
+class _Operator(NamedTuple):
+    text: str
+    joined: bool
+    """Whether it follows the word before it without a blank."""
+
+
+def read_command(line: str) -> CommandLine:
+    """The line taken apart."""
+    if len(line) > LONGEST or any(map(_hidden, line)):
+        return CommandLine((), clear=False)
+    try:
+        return CommandLine(tuple(_commands(list(_tokens(line)))), clear=True)
+    except _Unclear:
+        return CommandLine((), clear=False)
+
+
+def _hidden(letter: str) -> bool:
+    return letter not in "\n\t" and unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+
+
+def _commands(tokens: list[_Word | _Operator]) -> Iterator[OneCommand]:
+    words: list[str] = []
+    redirects: list[str] = []
+    place = 0
+    while place < len(tokens):
+        token = tokens[place]
+        place += 1
+        if isinstance(token, _Word):
+            if not words and token.plain and _RESERVED.fullmatch(token.text):
+                raise _Unclear
+            words.append(token.text)
+        elif token.text in _SEPARATORS:
+            if words or redirects:
+                yield OneCommand(tuple(words), tuple(redirects))
+            words, redirects = [], []
+        else:
+            target = tokens[place] if place < len(tokens) else None
+            if not isinstance(target, _Word):
+                raise _Unclear
+            place += 1
+            if token.joined and words and _FILE_NUMBER.fullmatch(words[-1]):
+                words.pop()
+            if not (token.text in (">&", "<&") and re.fullmatch(r"[0-9]+|-", target.text)):
+                redirects.append(target.text)
+    if words or redirects:
+        yield OneCommand(tuple(words), tuple(redirects))
+
+
+def _tokens(line: str) -> Iterator[_Word | _Operator]:
+    at = 0
+    joined = False
+    while at < len(line):
+        if line[at] in _BLANKS:
+            at, joined = at + 1, False
+        elif line.startswith("\\\n", at):
+            at += 2
+        elif line[at] == "#":
+            at = _end_of_line(line, at)
+        elif operator := next((one for one in _OPERATORS if line.startswith(one, at)), None):
+            if operator in _TOO_MUCH:
+                raise _Unclear
+            yield _Operator(operator, joined)
+            at, joined = at + len(operator), False
+        else:
+            word, at = _word(line, at)
+            joined = True
+            yield word
+
+
+def _end_of_line(line: str, at: int) -> int:
+    end = line.find("\n", at)
+    return len(line) if end < 0 else end
+
+
+def _word(line: str, at: int) -> tuple[_Word, int]:
+    parts: list[str] = []
+    plain, braces = True, False
+    while at < len(line) and line[at] not in _BLANKS and not line.startswith(_OPERATORS, at):
+        letter = line[at]
+        braces = braces or letter == "{"
+        if letter in "$`" or line[at:] == "\\":
+            raise _Unclear
+        if letter == "'":
+            end = _closing(line, at + 1, "'")
+            parts.append(line[at + 1 : end])
+            plain, at = False, end + 1
+        elif letter == '"':
+            text, at = _double_quoted(line, at + 1)
+            parts.append(text)
+            plain = False
+        elif letter == "\\":
+            parts.append(line[at + 1 : at + 2].removeprefix("\n"))
+            plain, at = False, at + 2
+        else:
+            parts.append(letter)
+            at += 1
+    text = "".join(parts)
+    if braces and ("," in text or ".." in text):
+        raise _Unclear  # a shell makes several words of it
+    return _Word(text, plain), at
+
+
+def _double_quoted(line: str, at: int) -> tuple[str, int]:
+    parts: list[str] = []
+    while at < len(line):
+        letter = line[at]
+        if letter == '"':
+            return "".join(parts), at + 1
+        if letter in "$`":
+            raise _Unclear
+        if letter == "\\" and line[at + 1 : at + 2] and line[at + 1] in _ESCAPED_IN_QUOTES:
+            parts.append(line[at + 1].removeprefix("\n"))
+            at += 2
+        else:
+            parts.append(letter)
+            at += 1
+    raise _Unclear
+
+
+def _closing(line: str, at: int, quote: str) -> int:
+    end = line.find(quote, at)
+    if end < 0:
+        raise _Unclear
+    return end

@@ -1,0 +1,61 @@
+"""Shells in each sandbox that works here; where one does not, the probe's own words say why."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from duckflow.config.commands import ShellSettings
+from duckflow.safety.sandbox import landlock
+from duckflow.safety.sandbox.levels import Level
+from duckflow.safety.sandbox.shell import Shell
+from source_tree import ROOT
+
+NOT_INSTALLED = ROOT / ".venv" / "duckflow-no-bubblewrap"
+"""Written by the set-up where it tried to install bubblewrap and could not: why."""
+
+
+async def require(shell: Shell, level: Level) -> None:
+    """Skip only for a reason that a probe gave; anything else fails (SAFETY 9)."""
+    found = await shell.sandbox()
+    if found.level == level:
+        return
+    if not sys.platform.startswith("linux"):
+        pytest.skip("there is no sandbox but on Linux")
+    if level == "bubblewrap" and found.reason == "sandbox.bubblewrap_fails_alone":
+        pytest.skip(f"this system refuses bubblewrap: {found.values['said']}")
+    if level == "bubblewrap" and NOT_INSTALLED.exists():
+        pytest.skip(NOT_INSTALLED.read_text("utf-8").strip())
+    if level == "landlock" and landlock.version() < landlock.OLDEST:
+        pytest.skip(f"this kernel has Landlock {landlock.version()}, {landlock.OLDEST} is needed")
+    pytest.fail(f"no {level} here, and no probe says why: {found}")
+
+
+@pytest.fixture(params=["bubblewrap", "landlock"])
+def level(request) -> Level:
+    """Each sandbox in turn."""
+    return request.param
+
+
+@pytest.fixture(params=["bubblewrap", "landlock", "none"])
+def any_level(request) -> Level:
+    """What holds with and without a sandbox."""
+    return request.param
+
+
+@pytest.fixture
+async def open_shell():
+    """Opens shells that are closed at the end."""
+    opened: list[Shell] = []
+
+    async def make(workspace: Path, level: Level, **settings) -> Shell:
+        kept = {key: settings.pop(key) for key in ("closed", "env") if key in settings}
+        shell = Shell(workspace, ShellSettings(sandbox=level, **settings), **kept)
+        opened.append(shell)
+        if level != "none":
+            await require(shell, level)
+        return shell
+
+    yield make
+    for shell in opened:
+        await shell.aclose()

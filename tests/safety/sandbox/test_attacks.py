@@ -1,0 +1,42 @@
+"""G7: what a command may try, and that it gets nowhere (SAFETY 9, 10). The cases are in attacks.toml."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from fakes.sandbox_world import SECRET, world
+
+CASES = tomllib.loads(Path(__file__).with_name("attacks.toml").read_text("utf-8"))
+GAPS = [
+    pytest.param(name, level, marks=pytest.mark.xfail(strict=True, reason=reason))
+    for name, case in CASES.items()
+    for level, reason in case.get("gap", {}).items()
+]
+HELD = [
+    (name, level)
+    for name, case in CASES.items()
+    for level in ("bubblewrap", "landlock")
+    if level not in case.get("gap", {})
+]
+
+
+@pytest.mark.parametrize(("name", "level"), [*HELD, *GAPS])
+async def test_G7_an_attack_gets_nowhere(name, level, open_shell):
+    with world() as around:
+        shell = await open_shell(
+            around.workspace,
+            level,
+            closed=(around.state,),
+            env=around.environment(),
+            file_mb=5,
+            memory_mb=150,
+        )
+        await shell.run("true")
+        command = around.fill(CASES[name]["command"], shell._launcher._process.pid)
+        result = await shell.run(command, timeout_s=20)
+        assert not around.damage(), result.output
+        assert SECRET not in result.output
+        assert "GOT IT" not in result.output
+        assert not result.timed_out
+        assert shell._launcher._process.poll() is None

@@ -1,0 +1,107 @@
+"""SAFETY 9: which sandbox is in force, found by running it, and never said to be better than it is."""
+
+import pytest
+
+from duckflow.config.commands import ShellSettings
+from duckflow.i18n.catalogue import set_language, text
+from duckflow.safety.sandbox import landlock, probe, seccomp
+from duckflow.safety.sandbox.probe import Probe
+from duckflow.safety.sandbox.shell import Shell
+
+
+@pytest.fixture
+async def find(folder):
+    """The sandbox a fresh probe finds under a setting."""
+    shells = []
+
+    async def found(choice="auto"):
+        shells.append(Shell(folder, ShellSettings(sandbox=choice), probe=Probe()))
+        sandbox = await shells[-1].sandbox()
+        for language in ("ja", "en"):
+            set_language(language)
+            for key in (sandbox.reason, sandbox.advice):
+                assert key is None or text(key, **sandbox.values) != key
+        return sandbox
+
+    yield found
+    for shell in shells:
+        await shell.aclose()
+
+
+def use_bubblewrap(monkeypatch, path, script):
+    path.write_text(f"#!/bin/bash\n{script}\n")
+    path.chmod(0o755)
+    monkeypatch.setattr(probe, "_find_program", lambda: str(path))
+
+
+async def test_without_bubblewrap_landlock_is_used_and_says_how_to_get_more(find, monkeypatch):
+    if landlock.version() < landlock.OLDEST:
+        pytest.skip("this kernel has no Landlock")
+    monkeypatch.setattr(probe, "_find_program", lambda: None)
+    found = await find()
+    assert (found.level, found.reason, found.advice) == (
+        "landlock",
+        "sandbox.no_bubblewrap",
+        "sandbox.advice_install",
+    )
+
+
+@pytest.mark.parametrize(
+    "script", ["echo 'bwrap: setting up uid map: Permission denied' >&2; exit 1", "exit 0"]
+)
+async def test_a_bubblewrap_that_does_not_work_is_not_used(find, monkeypatch, tmp_path, script):
+    use_bubblewrap(monkeypatch, tmp_path / "bwrap", script)
+    found = await find("bubblewrap")
+    assert (found.level, found.reason) == ("none", "sandbox.bubblewrap_fails_alone")
+
+
+async def test_a_bubblewrap_that_confines_nothing_is_not_used(find, monkeypatch, tmp_path):
+    told = """echo '{"child-pid": '$$'}' >&10; read -n 1 word <&11"""
+    program = 'while [ "$1" != "--" ]; do shift; done; shift; exec "$@"'
+    use_bubblewrap(monkeypatch, tmp_path / "bwrap", f'[ "$1" = --help ] && exit\n{told}\n{program}')
+    found = await find("bubblewrap")
+    assert found.level == "none"
+    assert "outside" in found.values["said"]
+
+
+async def test_with_neither_there_is_none(find, monkeypatch):
+    monkeypatch.setattr(probe, "_find_program", lambda: None)
+    monkeypatch.setattr(landlock, "version", lambda: 2)
+    found = await find()
+    assert (found.level, found.reason) == ("none", "sandbox.no_bubblewrap_nor_landlock")
+
+
+async def test_where_bubblewrap_fails_and_landlock_is_missing_there_is_none(find, monkeypatch, tmp_path):
+    use_bubblewrap(monkeypatch, tmp_path / "bwrap", "exit 1")
+    monkeypatch.setattr(landlock, "version", lambda: 0)
+    found = await find()
+    assert (found.level, found.reason) == ("none", "sandbox.bubblewrap_fails_no_landlock")
+
+
+async def test_landlock_that_was_chosen_and_is_missing_is_said(find, monkeypatch):
+    monkeypatch.setattr(landlock, "version", lambda: 0)
+    assert (await find("landlock")).reason == "sandbox.landlock_alone"
+
+
+async def test_it_can_be_switched_off(find):
+    assert (await find("none")).reason == "sandbox.switched_off"
+
+
+async def test_elsewhere_than_on_linux_there_is_none(find, monkeypatch):
+    monkeypatch.setattr(probe, "LINUX", False)
+    assert (await find()).reason == "sandbox.not_linux"
+
+
+async def test_on_a_machine_the_filter_does_not_know_there_is_none(find, monkeypatch):
+    monkeypatch.setattr(seccomp, "supported", lambda: False)
+    assert (await find()).reason == "sandbox.machine"
+
+
+async def test_it_is_asked_once(folder, monkeypatch):
+    asked = Probe()
+    shells = [Shell(folder, ShellSettings(sandbox="auto"), probe=asked) for _ in range(2)]
+    first = await shells[0].sandbox()
+    monkeypatch.setattr(probe, "_find", None)
+    assert await shells[1].sandbox() is first
+    for shell in shells:
+        await shell.aclose()

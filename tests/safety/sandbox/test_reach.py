@@ -1,0 +1,62 @@
+"""G7: what commands are kept from: hidden, guarded and unlisted paths, and the look at a workspace."""
+
+from duckflow.safety.sandbox.changes import changed_between, look
+from duckflow.safety.sandbox.reach import reach_of, uncovered
+
+
+def files(folder, *paths):
+    for path in paths:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text("x")
+
+
+def test_secrets_are_hidden_where_they_really_are(tmp_path):
+    home, work = tmp_path / "home", tmp_path / "work"
+    files(home, "real/keys/id", ".aws/config", ".config/duckflow/config.toml", ".netrc", "open")
+    (home / ".ssh").symlink_to(home / "real" / "keys")
+    work.mkdir()
+    reach = reach_of(work, tmp_path, home, (tmp_path / "missing",), ())
+    inside = {path for path in reach.hidden if path.startswith(str(tmp_path))}
+    assert inside == {str(home / name) for name in ("real/keys", ".aws", ".config/duckflow", ".netrc")}
+
+
+def test_a_workspace_that_is_the_home_keeps_its_secrets_hidden(tmp_path):
+    files(tmp_path, ".ssh/id")
+    assert str(tmp_path / ".ssh") in reach_of(tmp_path, tmp_path, tmp_path, (), ()).hidden
+
+
+def test_a_workspace_inside_something_secret_can_be_used(tmp_path):
+    files(tmp_path, ".codex/work/file")
+    assert (
+        str(tmp_path / ".codex")
+        not in reach_of(tmp_path / ".codex" / "work", tmp_path, tmp_path, (), ()).hidden
+    )
+
+
+def test_of_a_folder_only_what_holds_nothing_closed_is_listed(tmp_path):
+    files(tmp_path, "a/1", "b/closed/x", "b/open/x", "b/file", "c/deep/er/closed/x", "c/other")
+    (tmp_path / "link").symlink_to(tmp_path / "b" / "closed")
+    closed = [str(tmp_path / "b" / "closed"), str(tmp_path / "c" / "deep" / "er" / "closed")]
+    found = sorted(uncovered(str(tmp_path), closed))
+    assert found == [str(tmp_path / name) for name in ("a", "b/file", "b/open", "c/other")]
+    assert list(uncovered(closed[0], closed)) == []
+
+
+def test_protected_names_are_found_once_and_nearest_first(tmp_path):
+    files(tmp_path, ".git/config", "a/b/c/d/e/.env", "sub/.git/config", ".config/git/ignore", "plain/x")
+    files(tmp_path, "node_modules/x/.env", ".github/.env", "duckflow.toml")
+    found = [path.removeprefix(f"{tmp_path}/") for path in look(str(tmp_path)).guarded]
+    assert sorted(found) == [".config/git", ".git", ".github", "a/b/c/d/e/.env", "duckflow.toml", "sub/.git"]
+    assert found[-1] == "a/b/c/d/e/.env"
+
+
+def test_a_look_that_was_cut_short_invents_no_changes(tmp_path, monkeypatch):
+    files(tmp_path, *(f"{n % 7}/{n}" for n in range(50)))
+    whole = look(str(tmp_path))
+    monkeypatch.setattr("duckflow.safety.sandbox.changes.MOST_FILES", 10)
+    part = look(str(tmp_path))
+    assert whole.complete
+    assert not part.complete
+    assert changed_between(part, whole) == ()
+    (tmp_path / "0" / "0").write_text("other")
+    assert changed_between(part, look(str(tmp_path))) in ((), ("0/0",))

@@ -1,0 +1,259 @@
+"""G7, C4: how a command runs and ends: limits, cancelling, what is left of it, and what is told of it."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from duckflow.domain.errors import ToolError
+from fakes.sandbox_world import PYTHON, processes_with, world
+
+LONG = "3141592653"
+ESCAPING = f"(setsid sh -c 'setsid sleep {LONG} & sleep {LONG}' &); setsid sleep {LONG} & disown; "
+
+
+async def until(met, seconds=10.0):
+    """Come back as soon as it is so; only a hang ends otherwise."""
+    end = time.monotonic() + seconds
+    while not met():
+        assert time.monotonic() < end, "it never came to that"
+        await asyncio.sleep(0.01)
+
+
+async def test_G7_a_command_has_its_exit_code_and_output(folder, any_level, open_shell):
+    shell = await open_shell(folder, any_level)
+    result = await shell.run("echo out; echo err >&2; pwd; exit 3")
+    assert (result.exit_code, result.output) == (3, f"out\nerr\n{folder.resolve()}\n")
+
+
+async def test_G7_what_a_command_made_and_changed_is_told(folder, any_level, open_shell):
+    shell = await open_shell(folder, any_level)
+    for name in ("same", "changed", "removed", "moved"):
+        (folder / name).write_text("x")
+    (folder / "node_modules").mkdir()
+    result = await shell.run(
+        "echo y > changed; rm removed; mkdir a; mv moved a/; touch node_modules/x new; cat same"
+    )
+    assert result.changed == ("a/moved", "changed", "moved", "new", "removed")
+
+
+@pytest.mark.parametrize("command", ["kill -9 $$", "sh -c 'kill -9 $$'; exit 137"])
+async def test_G7_a_signal_is_told_as_a_shell_does(folder, any_level, open_shell, command):
+    shell = await open_shell(folder, any_level)
+    assert (await shell.run(command)).exit_code == 128 + signal.SIGKILL
+
+
+async def test_G7_after_its_time_a_command_and_all_it_started_is_gone(folder, any_level, open_shell):
+    shell = await open_shell(folder, any_level)
+    result = await shell.run(f"{ESCAPING} echo begun; sleep {LONG}", timeout_s=1)
+    assert (result.timed_out, result.exit_code, result.output) == (True, None, "begun\n")
+    assert not processes_with(LONG)
+
+
+async def test_C4_cancelling_leaves_no_process(folder, any_level, open_shell):
+    shell = await open_shell(folder, any_level)
+    running = asyncio.ensure_future(shell.run(f"{ESCAPING} sleep {LONG}"))
+    await until(lambda: len(processes_with(LONG)) >= 4)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert not processes_with(LONG)
+
+
+async def test_G7_what_a_command_leaves_running_ends_with_it(folder, any_level, open_shell):
+    shell = await open_shell(folder, any_level)
+    result = await shell.run(f"{ESCAPING} echo done")
+    assert (result.exit_code, result.output) == (0, "done\n")
+    assert not processes_with(LONG)
+
+
+async def test_C4_when_duckflow_is_killed_nothing_is_left(folder, any_level, open_shell, tmp_path):
+    await open_shell(folder, any_level)
+    program = textwrap.dedent(f"""
+        import asyncio
+        from pathlib import Path
+        from duckflow.config.commands import ShellSettings
+        from duckflow.safety.sandbox.shell import Shell
+
+        async def main():
+            shell = Shell(Path({str(folder)!r}), ShellSettings(sandbox={any_level!r}))
+            print(await shell._launcher.temporary(), flush=True)
+            await shell.run({ESCAPING + "sleep " + LONG!r})
+
+        asyncio.run(main())
+    """)
+    duckflow = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    with duckflow:
+        temporary = Path(duckflow.stdout.readline().strip())
+        await until(lambda: len(processes_with(LONG)) >= 4)
+        duckflow.kill()
+    await until(lambda: not processes_with(LONG))
+    await until(lambda: not temporary.exists())
+    await until(lambda: not processes_with(str(temporary)))
+
+
+async def test_G7_too_many_processes_end_the_command(folder, any_level, open_shell):
+    shell = await open_shell(folder, any_level, max_processes=40)
+    result = await shell.run(f"for n in $(seq 2000); do sleep {LONG} & done; wait", timeout_s=60)
+    assert (result.stopped, result.exit_code) == ("processes", None)
+    assert not processes_with(LONG)
+
+
+async def test_G7_a_fork_bomb_is_ended(folder, level, open_shell):
+    shell = await open_shell(folder, level, max_processes=100)
+    bomb = f"""{PYTHON} -c "
+import os, time
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    if os.fork() == 0: os.setsid()
+    time.sleep(0.01)
+" {LONG}"""
+    result = await shell.run(bomb, timeout_s=60)
+    assert result.stopped == "processes"
+    assert not processes_with(LONG)
+
+
+async def test_G7_too_much_memory_ends_the_command(folder, any_level, open_shell):
+    shell = await open_shell(folder, any_level, memory_mb=100)
+    result = await shell.run(f"{PYTHON} -c 'x = bytearray(300_000_000); import time; time.sleep(60)'")
+    assert (result.stopped, result.exit_code) == ("memory_mb", None)
+
+
+async def test_G7_a_file_can_not_grow_past_the_limit(folder, any_level, open_shell):
+    shell = await open_shell(folder, any_level, file_mb=1)
+    result = await shell.run("head -c 5000000 /dev/zero > big")
+    assert result.exit_code == 128 + signal.SIGXFSZ
+    assert (folder / "big").stat().st_size <= 1_000_000
+
+
+async def test_G7_signals_a_program_relies_on_are_not_ignored(folder, any_level, open_shell):
+    shell = await open_shell(folder, any_level)
+    result = await shell.run(
+        f"yes | head -1; timeout 0.2 sleep {LONG}; echo $?; grep SigIgn /proc/self/status"
+    )
+    assert result.output == "y\n124\nSigIgn:\t0000000000000000\n"
+
+
+async def test_G7_nobody_answers_a_question(folder, any_level, open_shell):
+    shell = await open_shell(folder, any_level)
+    assert (
+        await shell.run('read answer; echo "[$answer] $?"; [ -t 0 ] || echo none')
+    ).output == "[] 1\nnone\n"
+
+
+async def test_G7_commands_share_a_temporary_folder_that_goes_with_the_shell(folder, any_level, open_shell):
+    shell = await open_shell(folder, any_level)
+    await shell.run("echo kept > $TMPDIR/note")
+    assert (await shell.run("cat $TMPDIR/note")).output == "kept\n"
+    temporary = await shell._launcher.temporary()
+    await shell.aclose()
+    assert not temporary.exists()
+
+
+async def test_G7_no_key_of_the_user_is_in_the_environment(folder, any_level, open_shell):
+    env = {
+        "PATH": "/usr/bin:/bin:relative",
+        "OPENAI_API_KEY": "k",
+        "AWS_SECRET_ACCESS_KEY": "s",
+        "LC_TIME": "C",
+    }
+    shell = await open_shell(folder, any_level, env={**env, "HOME": str(folder)})
+    names = set((await shell.run("env | cut -d= -f1")).output.split())
+    assert {"PATH", "HOME", "LC_TIME", "TERM", "TMPDIR"} <= names
+    assert not {"OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY"} & names
+    assert (await shell.run("echo $PATH")).output == "/usr/bin:/bin\n"
+
+
+async def test_G7_a_repository_can_be_read(folder, level, open_shell):
+    for words in (["init", "-q"], ["config", "user.email", "a@b"], ["config", "user.name", "a"]):
+        subprocess.run(["git", *words], cwd=folder, check=True)
+    (folder / "file").write_text("x")
+    subprocess.run(["git", "add", "."], cwd=folder, check=True)
+    subprocess.run(["git", "commit", "-qm", "first"], cwd=folder, check=True)
+    shell = await open_shell(folder, level)
+    result = await shell.run(
+        "echo y >> file; git log --format=%s; git diff --stat | tail -1; git status --short"
+    )
+    assert result.output == "first\n 1 file changed, 1 insertion(+), 1 deletion(-)\n M file\n"
+    assert (await shell.run("git commit -qam second")).exit_code != 0
+
+
+async def test_G7_with_network_a_server_can_be_reached(level, open_shell):
+    with world() as around:
+        shell = await open_shell(around.workspace, level, env=around.environment())
+        port = around.listeners["port"].getsockname()[1]
+        reach = f"{PYTHON} -c 'import socket; socket.create_connection((\"127.0.0.1\", {port}), 5)'"
+        assert (await shell.run(reach)).exit_code == 1
+        assert (await shell.run(reach, network=True)).exit_code == 0
+
+
+async def test_G7_a_command_has_a_loopback_of_its_own_in_bubblewrap(folder, open_shell):
+    shell = await open_shell(folder, "bubblewrap")
+    served = f"""{PYTHON} -c "
+import socket
+server = socket.create_server(('127.0.0.1', 0))
+socket.create_connection(server.getsockname()); print('reached')
+" """
+    assert (await shell.run(served)).output == "reached\n"
+
+
+@pytest.mark.parametrize("command", ["", "  \n", "echo \0", "x" * 200_000])
+async def test_what_can_not_be_a_command_is_refused(folder, any_level, open_shell, command):
+    shell = await open_shell(folder, any_level)
+    with pytest.raises(ToolError):
+        await shell.run(command)
+
+
+async def test_G7_a_sandbox_that_does_not_stand_fails_the_command_and_nothing_runs(folder, level, open_shell):
+    """SAFETY 9: never a downgrade, not even for one command."""
+    shell = await open_shell(folder, level)
+    await shell.run("true")
+    temporary = await shell._launcher.temporary()
+    if level == "bubblewrap":
+        (temporary / "shm").rmdir()
+    else:
+        folder.rename(folder.with_name("gone"))
+    with pytest.raises(ToolError, match="could not be run in its sandbox"):
+        await shell.run("echo ran > ran")
+    assert not (folder / "ran").exists()
+
+
+async def test_a_launcher_that_was_killed_is_started_anew(folder, any_level, open_shell):
+    shell = await open_shell(folder, any_level)
+    await shell.run("true")
+    first = shell._launcher._process
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    assert (await shell.run("echo again")).output == "again\n"
+
+
+async def test_commands_can_run_side_by_side(folder, any_level, open_shell):
+    shell = await open_shell(folder, any_level)
+    results = await asyncio.gather(*(shell.run(f"echo {n}; sleep 0.1; exit {n}") for n in range(8)))
+    assert [(one.exit_code, one.output) for one in results] == [(n, f"{n}\n") for n in range(8)]
+
+
+async def test_two_cancellings_still_leave_nothing(folder, any_level, open_shell):
+    shell = await open_shell(folder, any_level)
+    running = asyncio.ensure_future(shell.run(f"{ESCAPING} sleep {LONG}"))
+    await until(lambda: len(processes_with(LONG)) >= 4)
+    running.cancel()
+    await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert not processes_with(LONG)
+
+
+@pytest.mark.parametrize("blow", ["KILL", "STOP"])
+async def test_G7_a_command_can_not_get_rid_of_what_ends_it(folder, level, open_shell, blow):
+    shell = await open_shell(folder, level)
+    result = await shell.run(f"{ESCAPING} kill -{blow} $PPID; sleep {LONG}", timeout_s=1)
+    assert result.exit_code != 0
+    assert not processes_with(LONG)

@@ -1,0 +1,99 @@
+"""Two sessions on one workspace: one works, the other is told who has it (SAFETY 16)."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from duckflow.domain.errors import UsageError
+from duckflow.safety.lock import WorkspaceLock
+from duckflow.safety.workspace import Workspace
+from fakes.engine import decision, engine
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from duckflow.safety.lock import WorkspaceLock
+lock = WorkspaceLock(Path(sys.argv[1]), (int(sys.argv[2]), int(sys.argv[3])))
+lock.take("5e551011", "/somewhere")
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def lock_of(folder: Path, locks: Path) -> WorkspaceLock:
+    workspace = Workspace(folder)
+    made = WorkspaceLock(locks, workspace.identity)
+    workspace.close()
+    return made
+
+
+def test_the_second_is_told_who_holds_it_and_a_kill_gives_it_back(folder: Path, tmp_path: Path):
+    status = folder.stat()
+    identity = map(str, (status.st_dev, status.st_ino))
+    command = [sys.executable, "-c", HOLDER, str(tmp_path / "locks"), *identity]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        holder.stdout.readline()
+        lock = lock_of(folder, tmp_path / "locks")
+        with pytest.raises(UsageError) as error:
+            lock.take("mine", str(folder))
+        assert error.value.key == "lock.held"
+        assert error.value.values["pid"] == str(holder.pid)
+        assert error.value.values["session"] == "5e551011"
+        assert error.value.values["since"][:2] == "20"
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+    lock.take("mine", str(folder))
+    lock.release()
+
+
+def test_it_is_the_folder_that_is_locked_whatever_its_name(folder: Path, tmp_path: Path):
+    (tmp_path / "link").symlink_to(folder)
+    one, other = lock_of(folder, tmp_path / "locks"), lock_of(tmp_path / "link", tmp_path / "locks")
+    one.take("a", str(folder))
+    with pytest.raises(UsageError):
+        other.take("b", str(folder))
+    one.release()
+    folder.rename(tmp_path / "renamed")
+    again = lock_of(tmp_path / "renamed", tmp_path / "locks")
+    again.take("c", str(folder))
+    with pytest.raises(UsageError):
+        other.take("b", str(folder))
+    again.release()
+
+
+def test_other_folders_are_not_concerned(folder: Path, tmp_path: Path):
+    (tmp_path / "other").mkdir()
+    locks = [lock_of(one, tmp_path / "locks") for one in (folder, tmp_path / "other")]
+    for lock in locks:
+        lock.take("a", "x")
+    for lock in locks:
+        lock.release()
+
+
+def test_a_lock_with_nothing_in_it_is_still_a_lock(folder: Path, tmp_path: Path):
+    lock, other = lock_of(folder, tmp_path / "locks"), lock_of(folder, tmp_path / "locks")
+    lock.take("a", "x")
+    (file,) = (tmp_path / "locks").iterdir()
+    file.write_text("")
+    with pytest.raises(UsageError) as error:
+        other.take("b", "x")
+    assert error.value.values["pid"] == "?"
+    lock.release()
+
+
+async def test_the_second_session_writes_nothing_and_the_first_goes_on(folder: Path):
+    async with engine(folder, decision("Hi.")) as duck:
+        session_id = duck.state.session_id
+        for options in ({}, {"session": session_id}):
+            with pytest.raises(UsageError) as error:
+                async with engine(folder, decision("Hi."), **options):
+                    pass
+            assert error.value.key == "lock.held"
+            assert error.value.values["session"] == session_id
+        assert await duck.app.chat.say("hello") == "done"
+    async with engine(folder, decision("Hi.")) as duck:
+        assert await duck.app.chat.say("hello") == "done"

@@ -1,0 +1,102 @@
+"""Several hundred commands and paths, each with its risk and the verdict of every mode (SPEC G2, G3)."""
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from duckflow.safety.commands import Place, read_risks
+from duckflow.safety.policy import Case, decide
+from duckflow.safety.protected import protection_of, within
+from duckflow.safety.risk import Facts, assess
+
+CORPUS = Path(__file__).parent / "corpus"
+ROOT, STATE = "/home/me/project", "/home/me/.state/duckflow"
+COMMANDS = {
+    "low": {"plan": "deny", "ask": "ask", "edits": "ask", "auto": "allow"},
+    "medium": {"plan": "deny", "ask": "ask", "edits": "ask", "auto": "allow"},
+    "high": {"plan": "deny", "ask": "ask", "edits": "ask", "auto": "ask"},
+    "forbidden": dict.fromkeys(("plan", "ask", "edits", "auto"), "deny"),
+}
+"""In a sandbox. Without one nothing is allowed unasked."""
+WRITES = {
+    "low": {"plan": "deny", "ask": "ask", "edits": "allow", "auto": "allow"},
+    "high": {"plan": "deny", "ask": "ask", "edits": "ask", "auto": "ask"},
+    "forbidden": dict.fromkeys(("plan", "ask", "edits", "auto"), "deny"),
+}
+
+
+def cases(name: str) -> Iterator[Any]:
+    for risk, reasons in tomllib.loads((CORPUS / name).read_text("utf-8")).items():
+        for reason, listed in reasons.items():
+            for one in listed:
+                yield pytest.param(one, risk, reason, id=f"{reason}: {one!r}"[:80])
+
+
+def place_of(path: str) -> Place:
+    """The places of a workspace that needs no disk."""
+    if path.startswith("~") or ".." in path.split("/"):
+        return "outside"
+    if path.startswith("/"):
+        if within(path, STATE):
+            return "own"
+        if not within(path, ROOT):
+            return "outside"
+        path = path[len(ROOT) :]
+    return {"none": "inside", "asks": "protected", "denied": "own"}[protection_of(path)]
+
+
+@pytest.mark.parametrize(("command", "risk", "reason"), list(cases("commands.toml")))
+def test_every_command_has_its_risk_and_verdicts_G2(command: str, risk: str, reason: str):
+    found = assess(Facts(effect="execute", command=command), place_of, 200_000)
+    assert found.risk == risk, found
+    if risk == "low":
+        assert read_risks(command, place_of).reasons == ("looks",)
+    else:
+        assert reason in found.reasons
+    for mode, verdict in COMMANDS[risk].items():
+        case = Case(effect="execute", risk=found.risk, sandboxed=True)
+        assert decide(mode, case).verdict == verdict
+        without = decide(mode, case.model_copy(update={"sandboxed": False})).verdict
+        assert without == ("deny" if verdict == "deny" else "ask")
+
+
+@pytest.mark.parametrize(("path", "risk", "reason"), list(cases("paths.toml")))
+def test_every_path_has_its_risk_and_verdicts_G2(path: str, risk: str, reason: str):
+    protection = protection_of(path)
+    found = assess(Facts(effect="write", paths=(path,), protection=protection, written="x\n"), place_of, 1000)
+    assert found.risk == risk, found
+    assert risk == "low" or reason in found.reasons
+    for mode, verdict in WRITES[risk].items():
+        case = Case(effect="write", risk=found.risk, protection=protection, sandboxed=True)
+        assert decide(mode, case).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("command", "first_words"),
+    [
+        ("pytest -x tests", "pytest"),
+        (".venv/bin/pytest -x", ".venv/bin/pytest"),
+        ("npm run build -- --fast", "npm run build"),
+        ("python -m pytest -q", "python -m pytest"),
+        ("make test", "make test"),
+        ("git commit -m x", "git commit"),
+        ("pytest && make", ""),
+        ("pytest > out.txt", ""),
+        ("CI=1 pytest", ""),
+        ("echo $X", ""),
+    ],
+)
+def test_commands_are_known_by_program_and_first_words(command: str, first_words: str):
+    """G1: what "always" covers; nothing where a command is more than one program."""
+    assert read_risks(command, place_of).first_words == first_words
+
+
+def test_a_command_that_asks_for_the_network_is_high_whatever_it_runs():
+    """G2; unless the user lets every command use it."""
+    facts = Facts(effect="execute", command="pytest", network=True)
+    assert assess(facts, place_of, 1000).risk == "high"
+    open_to_all = facts.model_copy(update={"network_open": True})
+    assert assess(open_to_all, place_of, 1000).risk == "medium"
