@@ -7,7 +7,7 @@ export TASK DIR PYTHON
 
 BIN = .venv/bin
 
-.PHONY: help run test format lint types layers pages pictures pins clean environment-run environment-dev
+.PHONY: help run test format lint types layers faults pages pictures pins clean environment-run environment-dev
 
 help: ## Show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 14
@@ -37,6 +37,9 @@ types: environment-dev ## Types only
 
 layers: environment-dev ## Import layers only
 	@$(BIN)/lint-imports
+
+faults: environment-dev ## Kills, full disks and disk errors at every write of a session (minutes; needs strace)
+	@$(BIN)/python bench/faults.py
 
 pages: environment-dev ## Write the tables in docs/ anew that are made from the program
 	@$(BIN)/python scripts/pages.py

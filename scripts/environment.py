@@ -6,6 +6,7 @@ and whichever Python 3.11+ was found runs it. uv installs where it is there; pip
 
 import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,16 @@ STAMP = VENV / "duckflow-environment"
 INSTALLING = VENV / "duckflow-installing"
 PLACE = VENV / "duckflow-place"
 """Where the environment was made: the scripts in it hold that path, so after a move it is made anew."""
+NO_BUBBLEWRAP = VENV / "duckflow-no-bubblewrap"
+"""Why bubblewrap could not be installed; without this, tests that need it fail instead of being skipped."""
+MANAGERS = (
+    ("apt-get", "install", "--yes", "bubblewrap"),
+    ("dnf", "install", "--assumeyes", "bubblewrap"),
+    ("pacman", "-S", "--noconfirm", "--needed", "bubblewrap"),
+    ("apk", "add", "bubblewrap"),
+    ("zypper", "--non-interactive", "install", "bubblewrap"),
+)
+PATIENCE_S = 300
 INCLUDED_IN = {"run": ("run", "dev"), "dev": ("dev",)}
 """Which environments serve a purpose: all that running needs is in the developer's as well."""
 
@@ -41,6 +52,8 @@ def main(purpose: str) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX)
         if not (is_ready(purpose) and works("-c", NEW_ENOUGH)):
             set_up(purpose)
+        if not is_settled(purpose):
+            install_bubblewrap()
 
 
 def is_ready(purpose: str) -> bool:
@@ -50,6 +63,40 @@ def is_ready(purpose: str) -> bool:
     except OSError:
         return False
     return stamped in [digest(one) for one in INCLUDED_IN[purpose]]
+
+
+def is_settled(purpose: str) -> bool:
+    """Whether the sandbox that the tests try is there, or it is known why not."""
+    needed = purpose == "dev" and sys.platform.startswith("linux")
+    return not needed or shutil.which("bwrap") is not None or NO_BUBBLEWRAP.exists()
+
+
+def install_bubblewrap() -> None:
+    """With the system's package manager, where nobody has to be asked; else write down why not."""
+    say("Installing bubblewrap, in which the tests run commands…")
+    may = [] if os.geteuid() == 0 else ["sudo", "-n"]
+    manager = next((one for one in MANAGERS if shutil.which(one[0])), None)
+    if manager is None or (may and not shutil.which("sudo")):
+        reason = "no package manager that could be used here"
+    elif tries([*may, *manager]) or (
+        manager[0] == "apt-get" and tries([*may, "apt-get", "update"]) and tries([*may, *manager])
+    ):
+        return
+    else:
+        reason = f"{' '.join([*may, *manager])} failed"
+    NO_BUBBLEWRAP.write_text(f"bubblewrap is not installed: {reason}\n", "utf-8")
+    say(f"bubblewrap could not be installed ({reason}); its tests will be skipped.")
+
+
+def tries(command: Sequence[str]) -> bool:
+    """Whether the command succeeds, with nobody to answer it."""
+    try:
+        done = subprocess.run(
+            command, check=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
 
 
 def digest(purpose: str) -> str:
@@ -66,6 +113,7 @@ def set_up(purpose: str) -> None:
     uv = shutil.which("uv")
     interrupted = INSTALLING.exists()
     STAMP.unlink(missing_ok=True)
+    NO_BUBBLEWRAP.unlink(missing_ok=True)
     if not usable(uv):
         create(uv)
     install(uv, purpose)
@@ -142,7 +190,7 @@ def say(sentence: str) -> None:
 
 if __name__ == "__main__":
     if sys.argv[2:] == ["--check"]:
-        sys.exit(not is_ready(sys.argv[1]))
+        sys.exit(not (is_ready(sys.argv[1]) and is_settled(sys.argv[1])))
     try:
         main(sys.argv[1])
     except KeyboardInterrupt:

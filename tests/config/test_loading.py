@@ -96,22 +96,41 @@ def test_M5_a_project_can_lower_the_loops_and_never_raise_them(tmp_path):
     assert len(loaded.notices) == 1
 
 
+@pytest.mark.parametrize("key", sorted(key for key, way in PROJECT_MAY_SET.items() if way == "lower"))
+def test_M5_a_project_can_lower_what_bounds_the_work_and_never_raise_it(tmp_path, key):
+    default = leaves()[key].default
+    lower, higher = (False, True) if isinstance(default, bool) else (default - 1, default + 1)
+    for wanted, loosens in ((lower, False), (higher, True)):
+        write_project(tmp_path, f"{key} = {str(wanted).lower()}")
+        loaded = load(tmp_path, trusted=True, environ={})
+        now = {row.key: row.value for row in rows(loaded)}[key]
+        assert now == str(default if loosens else wanted).lower()
+        assert [notice.key for notice in loaded.notices] == ["config.project_looser"] * loosens
+
+
+def test_every_setting_a_project_may_set_exists():
+    assert set(PROJECT_MAY_SET) <= set(leaves())
+
+
 def test_the_user_can_loosen_by_flag_what_the_project_tightened(tmp_path):
     write_project(tmp_path, 'mode = "plan"')
     assert load(tmp_path, trusted=True, environ={}, flags={"mode": "auto"}).settings.mode == "auto"
 
 
+EXAMPLES = {
+    "llm.embedded.threads": "2",
+    "duck_pacemaker.budget.max_cost_usd": "1.0",
+    "duck_pacemaker.budget.max_tokens": "1000",
+    "transitions.permitted": "{ DONE = [] }",
+    "transitions.on_error": "{ DONE = [] }",
+}
+"""Values for settings that have none of their own and are no text, or one that takes several lines."""
+
+
 @pytest.mark.parametrize("key", sorted(set(leaves()) - set(PROJECT_MAY_SET)))
 def test_M5_everything_else_is_refused_from_a_project_with_the_users_file_named(tmp_path, key):
-    value = {"llm.small": "true", "llm.native_tools": "true", "language": '"ja"'}.get(key)
-    annotation = str(leaves()[key].annotation)
-    if value is None:
-        value = '"x"' if "str" in annotation or "Path" in annotation else "1000"
-    default = leaves()[key].default
-    if isinstance(default, int | float) and not isinstance(default, bool):
-        value = str(default)
-    if key.startswith("transitions."):
-        value = "{ DONE = [] }"
+    now = {row.key: row.value for row in rows(load(tmp_path, environ={}))}
+    value = EXAMPLES.get(key) or (now[key] if leaves()[key].default is not None else '"x"')
     write_project(tmp_path, f"{key} = {value}")
     error = refusal(tmp_path, trusted=True)
     assert error.key == "config.not_for_project"

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fakes.conversation import conversation
+from fakes.conversation import conversation, ready
 from fakes.engine import action, decision
 from fakes.terminal import Terminal
 
@@ -24,7 +24,7 @@ WRITE = action("write_file", path="a.txt", content="neu\n")
 
 def test_C1_the_background_asks_in_the_chat_and_its_report_goes_on(folder: Path):
     with conversation(folder, run_tasks(WRITE), report(), decision("All done.")) as terminal:
-        terminal.wait_for("\n>")
+        ready(terminal)
         terminal.type("write it\r")
         terminal.wait_for("in the background")
         terminal.wait_for("Allow it?")
@@ -38,7 +38,7 @@ def test_C1_the_background_asks_in_the_chat_and_its_report_goes_on(folder: Path)
 def test_C1_a_question_is_answered_and_tasks_are_shown_while_the_background_works(folder: Path):
     answers = [run_tasks(WRITE), report(600), decision("Paris.", next_step="defer")]
     with conversation(folder, *answers, args=("--mode", "edits", "--workspace", str(folder))) as terminal:
-        terminal.wait_for("\n>")
+        ready(terminal)
         terminal.type("write it\r")
         terminal.wait_for("run in the background")
         terminal.type("Capital of France?\r")
@@ -46,6 +46,7 @@ def test_C1_a_question_is_answered_and_tasks_are_shown_while_the_background_work
         terminal.type("/tasks\r")
         terminal.wait_for("1 of 1 tasks done")
         terminal.wait_for("● file_ops.write_file a.txt")
+        assert any(line.startswith("▰▰▰▰▰▰▰▰▰▰ 1/1") for line in terminal.shown), "the bar above the prompt"
         terminal.type("/quit\r")
         assert terminal.wait_for_end() == 0
 
@@ -53,7 +54,7 @@ def test_C1_a_question_is_answered_and_tasks_are_shown_while_the_background_work
 def test_what_was_being_typed_is_still_there_after_the_background_called(folder: Path):
     answers = [run_tasks(WRITE), report(2.0), decision("All done."), decision("You said it whole.")]
     with conversation(folder, *answers, args=("--mode", "edits", "--workspace", str(folder))) as terminal:
-        terminal.wait_for("\n>")
+        ready(terminal)
         terminal.type("write it\r")
         terminal.wait_for("run in the background")
         terminal.wait_for("a.txt")
@@ -68,7 +69,7 @@ def test_what_was_being_typed_is_still_there_after_the_background_called(folder:
 def test_C4_cancel_stops_the_background(folder: Path):
     answers = [run_tasks(WRITE), report(600), decision("I see that it was stopped.")]
     with conversation(folder, *answers, args=("--mode", "edits", "--workspace", str(folder))) as terminal:
-        terminal.wait_for("\n>")
+        ready(terminal)
         terminal.type("/cancel\r")
         terminal.wait_for("No tasks run")
         terminal.type("write it\r")
@@ -84,7 +85,7 @@ def test_quitting_stops_the_background_in_order(folder: Path):
     with conversation(
         folder, run_tasks(WRITE), slow, args=("--mode", "edits", "--workspace", str(folder))
     ) as terminal:
-        terminal.wait_for("\n>")
+        ready(terminal)
         terminal.type("write it\r")
         terminal.wait_for("run in the background")
         terminal.type("/quit\r")

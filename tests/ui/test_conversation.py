@@ -1,28 +1,47 @@
 """The conversation on a real terminal, in both languages."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-from fakes.conversation import conversation
+import pytest
+
+from fakes.conversation import conversation, ready
 from fakes.engine import action, decision, write_script
 from fakes.terminal import Terminal
 
 WRITE = decision("", {**action("write_file", path="a.txt", content="neu\n"), "reasoning": "you asked for it"})
 SLOW = {"for": "Decision", "text": decision("too late"), "delay_s": 600}
+LATE = {"for": "Decision", "text": decision("Here it is."), "delay_s": 1.5}
 
 
 def test_a_message_is_answered_and_the_prompt_comes_back(folder: Path):
     """M1."""
     with conversation(folder, decision("Paris, of course."), decision("Rome.")) as terminal:
-        terminal.wait_for("/help")
+        ready(terminal)
         terminal.type("Capital of France?\r")
         terminal.wait_for("Paris, of course.")
         terminal.type("And Italy?\r")
         terminal.wait_for("Rome.")
+        assert "> Capital of France?\n\nParis, of course." in terminal.text
         terminal.type("/quit\r")
         assert terminal.wait_for_end() == 0
     assert "scripted:" in terminal.text
+    assert "[ Duckflow" not in terminal.text, "the bar does not stay behind"
+
+
+@pytest.mark.parametrize(("language", "expected"), [("en", "Try: “What does"), ("ja", "は何をするファイル")])
+def test_the_first_run_says_what_it_found_and_what_to_try(folder: Path, language: str, expected: str):
+    """M1, M4."""
+    (folder / "AGENTS.md").write_text("be kind\n")
+    (folder / "stats.py").write_text("x = 1\n")
+    with conversation(folder, language=language) as terminal:
+        ready(terminal)
+        assert "AGENTS.md" in terminal.text
+        assert expected in terminal.text
+        assert "stats.py" in terminal.text
+        assert "/undo" in terminal.text
 
 
 def test_the_start_and_the_help_are_japanese_for_japanese(folder: Path):
@@ -32,8 +51,7 @@ def test_the_start_and_the_help_are_japanese_for_japanese(folder: Path):
         terminal.type("こんにちは\r")
         terminal.wait_for("何を作りましょうか")
         terminal.type("/help\r")
-        terminal.wait_for("今の作業だけを止めます")
-        terminal.wait_for("メッセージになります。\n>")
+        terminal.wait_for("入力履歴を検索する")
         terminal.type("\x04")
         assert terminal.wait_for_end() == 0
 
@@ -41,7 +59,7 @@ def test_the_start_and_the_help_are_japanese_for_japanese(folder: Path):
 def test_a_change_shows_its_difference_and_waits_for_yes(folder: Path):
     """G1, M1: the approval is part of the conversation."""
     with conversation(folder, WRITE, decision("Written.")) as terminal:
-        terminal.wait_for("\n>")
+        ready(terminal)
         terminal.type("Write a.txt\r")
         terminal.wait_for("Allow it?")
         assert "+neu" in terminal.text
@@ -54,61 +72,209 @@ def test_a_change_shows_its_difference_and_waits_for_yes(folder: Path):
 
 def test_no_with_a_reason_changes_nothing(folder: Path):
     with conversation(folder, WRITE, decision("Then I leave it.")) as terminal:
-        terminal.wait_for("\n>")
+        ready(terminal)
         terminal.type("Write a.txt\r")
         terminal.wait_for("Allow it?")
         terminal.type("n wrong file\r")
         terminal.wait_for("Then I leave it.")
+        assert "not allowed wrong file" in terminal.text
     assert not (folder / "a.txt").exists()
 
 
 def test_keys_typed_ahead_are_no_answer(folder: Path):
-    """SAFETY 8: an approval is not answered by what was typed before it was shown."""
+    """SAFETY 8: what was typed before the question was shown is a message that waits, not an answer."""
     slow = {"for": "Decision", "text": WRITE, "delay_s": 1.0}
-    with conversation(folder, slow, decision("I leave it.")) as terminal:
-        terminal.wait_for("\n>")
+    answers = [slow, decision("I leave it."), decision("You said y.")]
+    with conversation(folder, *answers) as terminal:
+        ready(terminal)
         terminal.type("Write a.txt\r")
         terminal.wait_for("thinking…")
-        terminal.type("y\ry\r")
+        terminal.type("y\r")
+        terminal.wait_for("waits: y")
         terminal.wait_for("Allow it?")
+        assert not (folder / "a.txt").exists()
         terminal.type("\r")
         terminal.wait_for("I leave it.")
+        terminal.wait_for("You said y.")
     assert not (folder / "a.txt").exists()
 
 
-def test_ctrl_c_stops_the_work_and_not_the_program(folder: Path):
+def test_a_question_does_not_take_the_keyboard_from_someone_who_types(folder: Path):
+    """SAFETY 8: a y in the middle of a word is not a yes."""
+    slow = {"for": "Decision", "text": WRITE, "delay_s": 0.5}
+    with conversation(folder, slow, decision("I leave it.")) as terminal:
+        ready(terminal)
+        terminal.type("Write a.txt\r")
+        terminal.wait_for("thinking…")
+        while "May I write" not in terminal.text:
+            terminal.type("y")
+            terminal.settle(0.05)
+        terminal.type("yy")
+        terminal.wait_for("Allow it?")
+        assert "Allow it? [y yes · n no, and why" in terminal.text
+        assert terminal.shown[-3].endswith("]"), "the answer is empty"
+        terminal.type("\r")
+        terminal.wait_for("I leave it.")
+        terminal.wait_for("> yyy")
+    assert not (folder / "a.txt").exists()
+
+
+def test_messages_typed_while_it_works_wait_their_turn(folder: Path):
+    """M1: the prompt stays open, and what is typed shows there and nowhere else."""
+    with conversation(folder, LATE, decision("Second.")) as terminal:
+        ready(terminal)
+        terminal.type("one\r")
+        terminal.wait_for("thinking…")
+        terminal.type("two\r")
+        terminal.wait_for("⋯ waits: two")
+        terminal.type("dra")
+        terminal.wait_for("Here it is.")
+        terminal.wait_for("> two\n\nSecond.")
+        terminal.wait_for("> dra")
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x1b"])
+def test_ctrl_c_and_esc_stop_the_work_and_not_the_program(folder: Path, key: str):
     """M1."""
     with conversation(folder, SLOW, decision("Still here.")) as terminal:
-        terminal.wait_for("\n>")
+        ready(terminal)
         terminal.type("think\r")
         terminal.wait_for("thinking…")
-        terminal.type("\x03")
+        terminal.type(key)
         terminal.wait_for("Stopped.")
         terminal.type("hello?\r")
         terminal.wait_for("Still here.")
 
 
-def test_ctrl_c_at_the_prompt_clears_the_line(folder: Path):
+def test_what_waited_for_work_that_was_stopped_is_back_on_the_line(folder: Path):
+    with conversation(folder, SLOW, decision("Both.")) as terminal:
+        ready(terminal)
+        terminal.type("think\r")
+        terminal.wait_for("thinking…")
+        terminal.type("then this\r")
+        terminal.wait_for("waits: then this")
+        terminal.type("\x1b")
+        terminal.wait_for("Stopped.")
+        terminal.wait_for("> then this")
+        terminal.type("\r")
+        terminal.wait_for("Both.")
+
+
+def test_ctrl_c_at_the_prompt_clears_the_line_and_twice_leaves(folder: Path):
     with conversation(folder, decision("Yes?")) as terminal:
-        terminal.wait_for("\n>")
+        ready(terminal)
         terminal.type("never mind\x03")
         terminal.type("hello\r")
-        terminal.wait_for("Yes?\n>")
-        terminal.type("\x04")
+        terminal.wait_for("Yes?")
+        ready(terminal)
+        terminal.settle(2.1)
+        terminal.type("\x03")
+        terminal.wait_for("Press Ctrl-C again")
+        terminal.type("\x03")
+        assert terminal.wait_for_end() == 0
+        assert "never mind" not in "\n".join(terminal.shown)
+
+
+def test_ctrl_c_before_the_engine_is_loaded_leaves(folder: Path):
+    with conversation(folder) as terminal:
+        terminal.wait_for(">")
+        terminal.type("\x03\x03")
         assert terminal.wait_for_end() == 0
 
 
-def test_an_unknown_command_is_said_to_be_one(folder: Path):
+def test_ctrl_c_at_an_approval_is_a_no_and_stops(folder: Path):
+    """SAFETY 8, M1."""
+    with conversation(folder, WRITE, SLOW) as terminal:
+        ready(terminal)
+        terminal.type("Write a.txt\r")
+        terminal.wait_for("Allow it?")
+        terminal.type("\x03")
+        terminal.wait_for("Stopped.")
+        assert "The user said no." in terminal.text
+        ready(terminal)
+    assert not (folder / "a.txt").exists()
+
+
+def test_an_unknown_command_gets_the_nearest_one(folder: Path):
+    """M2."""
     with conversation(folder) as terminal:
-        terminal.wait_for("\n>")
+        ready(terminal)
         terminal.type("/hepl\r")
-        terminal.wait_for("There is no command /hepl")
+        terminal.wait_for("There is no command /hepl. Did you mean /help?")
+        terminal.type("/xyzzy\r")
+        terminal.wait_for("There is no command /xyzzy. /help lists the commands.")
+
+
+def test_several_lines_are_one_message(folder: Path):
+    """M1: Alt-Enter, Ctrl-J, a backslash, and a paste."""
+    with conversation(folder, decision("Four lines.")) as terminal:
+        ready(terminal)
+        terminal.type("one\x1b\rtwo\x0athree\\\r\x1b[200~four\r\nfive\x1b[201~")
+        terminal.wait_for("  five")
+        assert "> one\n  two\n  three\n  four\n  five" in terminal.text
+        terminal.type("\r")
+        terminal.wait_for("Four lines.")
+
+
+def test_history_lasts_across_sessions_and_can_be_searched(folder: Path):
+    """M1."""
+    with conversation(folder, decision("Yes."), decision("Yes.")) as terminal:
+        ready(terminal)
+        terminal.type("find the needle\r")
+        terminal.wait_for("Yes.")
+        terminal.type("hay\r")
+        terminal.wait_for("> hay\n\nYes.")
+        terminal.type("\x04")
+        terminal.wait_for_end()
+    with conversation(folder, decision("Found.")) as terminal:
+        ready(terminal)
+        terminal.type("\x12need")
+        terminal.wait_for("search: need")
+        terminal.wait_for("> find the needle")
+        terminal.type("\r")
+        terminal.settle()
+        terminal.type("\r")
+        terminal.wait_for("Found.")
+        terminal.type("\x1b[A")
+        terminal.wait_until(lambda: "> find the needle" in terminal.shown)
+
+
+def test_commands_and_files_are_completed(folder: Path):
+    """M1."""
+    (folder / "src").mkdir()
+    (folder / "src" / "deep_file.py").write_text("")
+    with conversation(folder, decision("I see it.")) as terminal:
+        ready(terminal)
+        terminal.settle()
+        terminal.type("/st")
+        terminal.wait_for("/status")
+        terminal.type("\x7f\x7f\x7flook at @deep")
+        terminal.wait_for("src/deep_file.py")
+        terminal.type("\t")
+        terminal.wait_for("> look at @src/deep_file.py")
+        terminal.type("\r")
+        terminal.settle()
+        terminal.type("\r")
+        terminal.wait_for("I see it.")
+
+
+def test_shift_tab_goes_through_the_modes(folder: Path):
+    """G3, M2: and the mode is kept with the session."""
+    with conversation(folder) as terminal:
+        ready(terminal)
+        terminal.wait_for("\nask · ")
+        terminal.type("\x1b[Z")
+        terminal.wait_for("\nedits · ")
+        terminal.type("/mode plan\r")
+        terminal.wait_for("\nplan · ")
+        terminal.type("/mode nonsense\r")
+        terminal.wait_for("There is no mode nonsense")
 
 
 def test_continue_takes_up_the_last_session_with_its_open_question(folder: Path):
     """L1, M1: an interrupted approval is asked again."""
     with conversation(folder, WRITE) as terminal:
-        terminal.wait_for("\n>")
+        ready(terminal)
         terminal.type("Write a.txt\r")
         terminal.wait_for("Allow it?")
         terminal.process.kill()
@@ -120,30 +286,120 @@ def test_continue_takes_up_the_last_session_with_its_open_question(folder: Path)
     assert (folder / "a.txt").exists()
 
 
+def test_new_and_resume_change_the_session(folder: Path):
+    """L1, M2."""
+    with conversation(folder, decision("It is called Tama."), decision("Tama, still.")) as terminal:
+        ready(terminal)
+        terminal.type("What is the cat called?\r")
+        terminal.wait_for("Tama.")
+        terminal.type("/new\r")
+        terminal.wait_until(lambda: terminal.text.count("Duckflow works with") == 2)
+        ready(terminal)
+        terminal.type("/resume\r")
+        terminal.wait_for("Take one up with /resume")
+        line = next(line for line in terminal.text.split("\n") if "What is the cat called?" in line and "20" in line)
+        terminal.type(f"/resume {line.split()[0]}\r")
+        terminal.wait_for("Back in session")
+        terminal.wait_for("> What is the cat called?\nIt is called Tama.")
+
+
+def test_resizing_draws_the_prompt_anew(folder: Path):
+    """M1."""
+    with conversation(folder, decision("Yes.")) as terminal:
+        ready(terminal)
+        terminal.type("half a message")
+        terminal.wait_for("> half a message")
+        terminal.resize(60, 24)
+        terminal.wait_for("[ 🦆 |")
+        terminal.settle()
+        assert [line for line in terminal.shown if "half a message" in line] == ["> half a message"]
+        terminal.resize(120, 24)
+        terminal.wait_until(lambda: any("Stamina" in line and "ask · " in line for line in terminal.shown))
+        terminal.type("\r")
+        terminal.wait_for("Yes.")
+
+
 def test_lines_through_a_pipe_are_a_conversation_too(folder: Path):
-    script = write_script(folder.parent / "script.jsonl", [decision("One."), decision("Two.")])
+    script = write_script(folder.parent / "script.jsonl", [decision("One."), WRITE, decision("Two.")])
     done = subprocess.run(
         [sys.executable, "-m", "duckflow", "--workspace", str(folder), "--model", f"scripted:{script}"],
-        input="first\nsecond\n",
+        input="first\nsecond\nn not now\n/tasks\n",
         capture_output=True,
         text=True,
         check=True,
         timeout=60,
     )
-    assert "One." in done.stdout
-    assert "Two." in done.stdout
+    places = [done.stdout.index(part) for part in ("One.", "+neu", "not now", "Two.", "No tasks run")]
+    assert places == sorted(places)
     assert "\x1b" not in done.stdout
+
+
+def test_a_dumb_terminal_gets_plain_lines(folder: Path):
+    """M1."""
+    answers = [decision("One."), WRITE, decision("Then not.")]
+    with conversation(folder, *answers, env={"TERM": "dumb"}) as terminal:
+        terminal.wait_for("/help shows")
+        terminal.type("hello\n")
+        terminal.wait_for("One.")
+        terminal.type("Write a.txt\n")
+        terminal.wait_for("Allow it?")
+        terminal.type("no\n")
+        terminal.wait_for("Then not.")
+        assert b"\x1b" not in terminal.raw
+        terminal.type("\x03")
+        terminal.wait_for("Press Ctrl-C again")
+        terminal.type("\x03")
+        assert terminal.wait_for_end() == 0
+
+
+def test_no_color_is_honoured(folder: Path):
+    with conversation(folder, WRITE, env={"NO_COLOR": "1"}) as terminal:
+        ready(terminal)
+        terminal.type("Write a.txt\r")
+        terminal.wait_for("Allow it?")
+        assert b"\x1b[32m" not in terminal.raw
+        assert b"\x1b[36m" not in terminal.raw
+    with conversation(folder, WRITE) as terminal:
+        ready(terminal)
+        terminal.type("Write a.txt\r")
+        terminal.wait_for("Allow it?")
+        assert b"\x1b[32m+neu" in terminal.raw
+
+
+def test_a_bell_rings_for_a_question_only_if_wanted(folder: Path):
+    for way, expected in (("off", False), ("bell", True)):
+        with conversation(folder, WRITE, env={"DUCKFLOW_UI__NOTIFY": way}) as terminal:
+            ready(terminal)
+            terminal.type("Write a.txt\r")
+            terminal.wait_for("Allow it?")
+            assert (b"\x07" in terminal.raw) is expected
+
+
+def test_e_opens_the_editor_and_what_was_made_of_it_is_written(folder: Path):
+    """G1: the answer edit."""
+    editor = folder.parent / "editor.sh"
+    editor.write_text('#!/bin/sh\necho "mine" > "$1"\n')
+    editor.chmod(0o755)
+    env = {"EDITOR": str(editor), "PATH": os.environ["PATH"]}
+    with conversation(folder, WRITE, decision("As you like."), env=env) as terminal:
+        ready(terminal)
+        terminal.type("Write a.txt\r")
+        terminal.wait_for("e edit")
+        terminal.type("e\r")
+        terminal.wait_for("as you changed it")
+        terminal.wait_for("As you like.")
+    assert (folder / "a.txt").read_text() == "mine\n"
 
 
 def test_K2_a_person_can_be_the_messenger_of_a_model(folder: Path):
     """The relay: the prompt is shown, the answer is pasted, the work is done."""
     command = [sys.executable, "-m", "duckflow", "--workspace", str(folder), "--model", "relay"]
     with Terminal(command, rows=60) as terminal:
-        terminal.wait_for("\n>")
+        ready(terminal)
         terminal.type("Capital of France?\r")
         terminal.wait_for("Its answer:")
         assert "Output: Decision" in terminal.text
         terminal.type('{"next_step": "done", "reply": "It is Paris."}\r')
-        terminal.wait_for("\nIt is Paris.\n>")
+        terminal.wait_for("\nIt is Paris.\n")
         terminal.type("/quit\r")
         assert terminal.wait_for_end() == 0

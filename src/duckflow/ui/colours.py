@@ -27,13 +27,15 @@ def paint(shown: str, colour: Colour) -> str:
     return f"\x1b[{_CODES[colour]}m{shown}\x1b[0m"
 
 
+def difference_colour(line: str) -> Colour | None:
+    """The usual colour of a line of a difference."""
+    return next((colour for beginning, colour in _DIFFERENCE.items() if line.startswith(beginning)), None)
+
+
 def paint_difference(difference: str) -> str:
     """A difference with its lines in the usual colours."""
-    return "\n".join(_painted(line) for line in difference.split("\n"))
+    return "\n".join(_painted(line, difference_colour(line)) for line in difference.split("\n"))
 
 
-def _painted(line: str) -> str:
-    for beginning, colour in _DIFFERENCE.items():
-        if line.startswith(beginning):
-            return paint(line, colour)
-    return line
+def _painted(line: str, colour: Colour | None) -> str:
+    return paint(line, colour) if colour else line

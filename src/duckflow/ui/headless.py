@@ -4,22 +4,28 @@ import json
 import sys
 from typing import TextIO
 
+from duckflow.domain.errors import UserError
 from duckflow.domain.events import (
     ActionFinished,
     ApprovalRequested,
+    AttemptPlanned,
     ConsultationRequested,
     ErrorReported,
+    Evaluated,
     Glimpse,
     PlanChanged,
     Recorded,
+    Recovered,
     Reply,
     RequestFinished,
+    RequirementsFound,
     SessionStarted,
     TaskListStarted,
     TaskReported,
     Waiting,
 )
 from duckflow.i18n.catalogue import text
+from duckflow.ui.goal import satisfaction_text
 from duckflow.ui.lines import (
     action_line,
     approval_text,
@@ -31,6 +37,7 @@ from duckflow.ui.lines import (
     start_line,
     tasks_line,
 )
+from duckflow.ui.undo_lines import recovered_text
 
 _NAMED = "llm.chosen_by_setting"
 """Whoever named the model need not be told which it is."""
@@ -48,9 +55,10 @@ class JsonLines:
             body = what.event.model_dump(mode="json", exclude={"exchange"})
             if isinstance(what.event, ErrorReported):
                 body["message"] = text(what.event.key, **what.event.values)
+            elif isinstance(what.event, ConsultationRequested):
+                body["message"] = consultation_text(what.event.consultation)
             line = {"seq": what.seq, "at": what.at.isoformat(), **body}
-            self._out.write(json.dumps(line, ensure_ascii=False) + "\n")
-            self._out.flush()
+            _put(self._out, json.dumps(line, ensure_ascii=False))
 
 
 class PlainText:
@@ -73,20 +81,23 @@ class PlainText:
             case SessionStarted(model_reason=reason) as started if reason != _NAMED:
                 self._note(start_line(started))
             case Reply() as reply:
-                self._out.write(reply.text.rstrip() + "\n")
-                self._out.flush()
+                _put(self._out, reply.text.rstrip())
             case ActionFinished() as finished:
                 self._note(action_line(finished))
             case ApprovalRequested() as asked:
                 self._note(approval_text(asked.approval))
             case ConsultationRequested() as asked:
                 self._note(consultation_text(asked.consultation))
+            case RequirementsFound() | AttemptPlanned() | Evaluated() as told:
+                self._note(satisfaction_text(told))
             case PlanChanged() as changed:
                 self._note(plan_text(changed))
             case TaskListStarted() as started:
                 self._note(tasks_line(started))
             case TaskReported() as report:
                 self._note(report_text(report))
+            case Recovered() as found:
+                self._note(recovered_text(found))
             case ErrorReported() as error:
                 self._note(error_line(error))
             case RequestFinished() as ended:
@@ -96,5 +107,15 @@ class PlainText:
 
     def _note(self, line: str | None) -> None:
         if line:
-            self._log.write(line + "\n")
-            self._log.flush()
+            _put(self._log, line)
+
+
+def _put(out: TextIO, line: str) -> None:
+    """Write a line at once; a disk that is full under a redirected output is the user's to mend."""
+    try:
+        out.write(line + "\n")
+        out.flush()
+    except BrokenPipeError:
+        raise  # whoever read has gone: a usual end, not a fault
+    except OSError as exc:
+        raise UserError("run.output_failed", reason=exc.strerror or str(exc)) from exc

@@ -1,125 +1,115 @@
-"""Where a person types: a line editor on a terminal, plain lines where input comes through a pipe."""
+"""Where a person types: the prompt of a terminal, or plain lines where there is no such terminal."""
 
 import asyncio
+import os
+import stat
 import sys
-from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from prompt_toolkit import PromptSession
+from duckflow.ui.inbox import Inbox
+from duckflow.ui.listening import Listener, Nobody
 
-_LOCAL_FLAGS = 3
-"""Where tcgetattr keeps whether keys are echoed."""
-
-
-class LineCleared(Exception):
-    """Ctrl-C at a prompt. Not KeyboardInterrupt: that one, raised in a task, ends the event loop."""
+_CHUNK = 65_536
 
 
 class Keyboard(Protocol):
-    """Asks a person. EOFError is a wish to leave, LineCleared an empty message."""
+    """Puts what is typed into its inbox, or lets the listener obey it at once."""
 
-    async def ask(self, prompt: str, typed: str = "") -> str:
-        """A message; `typed` is already on the line."""
+    listener: Listener
+    inbox: Inbox
+
+    async def answer(self, question: str, prefilled: str = "") -> str | None:
+        """The answer to a question just shown; keys pressed before it do not count. None for no answer."""
         ...
 
-    async def ask_plainly(self, prompt: str) -> str:
-        """An answer to a question just shown: keys pressed before it do not count."""
+    def swap_line(self, typed: str) -> str:
+        """Put this on the line, and give back what was being typed there."""
         ...
 
-    def take_back(self) -> str:
-        """End the question for a message, and give back what was typed so far."""
-        ...
-
-    def silent(self) -> AbstractContextManager[None]:
-        """While this is open, keys typed ahead wait for the next question and do not show amid the output."""
+    def refresh(self) -> None:
+        """Draw what stands around the line anew."""
         ...
 
 
-class TerminalKeyboard:
-    """A line editor with history."""
+class PlainKeyboard:
+    """Lines of standard input: a pipe, a file, or a terminal that can only print."""
 
-    def __init__(self, history: Path) -> None:
-        from prompt_toolkit import PromptSession  # noqa: PLC0415 - takes time, and only a terminal needs it
-        from prompt_toolkit.history import FileHistory  # noqa: PLC0415 - as above
+    def __init__(self) -> None:
+        self.left = asyncio.Event()
+        self.listener: Listener = Nobody(self.left)
+        self.inbox = Inbox()
+        self._terminal = sys.stdin.isatty()
+        self._begun = b""
+        self._asked: asyncio.Future[None] | None = None
 
-        self._messages: PromptSession[str] = PromptSession(history=FileHistory(str(history)))
-        self._answers: PromptSession[str] = PromptSession()
+    def start(self) -> None:
+        """Begin to read."""
+        descriptor = sys.stdin.fileno()
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            self._take(sys.stdin.buffer.read())
+            self._end()
+        else:
+            asyncio.get_running_loop().add_reader(descriptor, self._read)
 
-    async def ask(self, prompt: str, typed: str = "") -> str:
-        """A message, with what others print shown above the line."""
-        from prompt_toolkit.patch_stdout import patch_stdout  # noqa: PLC0415 - as above
+    def stop(self) -> None:
+        """Read no more."""
+        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
 
-        with patch_stdout(raw=True):
-            return await _lines_of(self._messages, prompt, typed)
+    def interrupt(self) -> None:
+        """Ctrl-C: an open question gets no answer, else the listener is told."""
+        if self._asked is not None and not self._asked.done():
+            self._asked.set_result(None)
+        else:
+            self.listener.interrupt()
 
-    async def ask_plainly(self, prompt: str) -> str:
-        """An answer; what was typed ahead is thrown away."""
-        import termios  # noqa: PLC0415 - only where there is a terminal
-
-        from prompt_toolkit.input.typeahead import clear_typeahead  # noqa: PLC0415 - as above
-
-        clear_typeahead(self._answers.app.input)
-        termios.tcflush(sys.stdin, termios.TCIFLUSH)
-        return await _lines_of(self._answers, prompt)
-
-    def take_back(self) -> str:
-        """End the line that is being typed."""
-        app = self._messages.app
-        typed = self._messages.default_buffer.text
-        if app.is_running:
-            app.exit(result="")
-        return typed
-
-    @contextmanager
-    def silent(self) -> Generator[None]:
-        """Switch the terminal's echo off for a while."""
-        import termios  # noqa: PLC0415 - as above
-
-        before = termios.tcgetattr(sys.stdin)
-        quiet = [*before]
-        quiet[_LOCAL_FLAGS] &= ~termios.ECHO
-        termios.tcsetattr(sys.stdin, termios.TCSANOW, quiet)
-        try:
-            yield
-        finally:
-            termios.tcsetattr(sys.stdin, termios.TCSANOW, before)
-
-
-async def _lines_of(session: "PromptSession[str]", prompt: str, typed: str = "") -> str:
-    try:
-        return await session.prompt_async(prompt, default=typed)
-    except KeyboardInterrupt as exc:
-        raise LineCleared from exc
-
-
-class PipeKeyboard:
-    """Lines of standard input."""
-
-    async def ask(self, prompt: str, typed: str = "") -> str:
-        """The next line."""
-        sys.stdout.write(prompt + typed)
+    async def answer(self, question: str, prefilled: str = "") -> str | None:
+        """The next line; on a terminal, one that is typed from now on."""
+        del prefilled
+        earlier = self.inbox.take_all() if self._terminal else ()
+        sys.stdout.write(question)
         sys.stdout.flush()
-        line = await asyncio.to_thread(sys.stdin.readline)
-        if not line:
-            raise EOFError
-        return line.rstrip("\n")
+        self._asked = asyncio.get_running_loop().create_future()
+        line = asyncio.ensure_future(self.inbox.get())
+        try:
+            await asyncio.wait({line, self._asked}, return_when=asyncio.FIRST_COMPLETED)
+            return line.result() if line.done() else None
+        except EOFError:
+            return None
+        finally:
+            line.cancel()
+            self._asked = None
+            for message in earlier:
+                self.inbox.put(message)
 
-    async def ask_plainly(self, prompt: str) -> str:
-        """The next line."""
-        return await self.ask(prompt)
-
-    def take_back(self) -> str:
-        """A line that is being read can't be taken back."""
+    def swap_line(self, typed: str) -> str:
+        """There is no line to put it on."""
+        del typed
         return ""
 
-    def silent(self) -> AbstractContextManager[None]:
-        """A pipe echoes nothing."""
-        return nullcontext()
+    def refresh(self) -> None:
+        """Nothing stands around a plain line."""
 
+    def _read(self) -> None:
+        try:
+            got = os.read(sys.stdin.fileno(), _CHUNK)
+        except OSError:
+            got = b""
+        self._take(got)
+        if not got:
+            self.stop()
+            self._end()
 
-def open_keyboard(history: Path) -> Keyboard:
-    """The keyboard there is."""
-    return TerminalKeyboard(history) if sys.stdin.isatty() else PipeKeyboard()
+    def _take(self, got: bytes) -> None:
+        *lines, self._begun = (self._begun + got).split(b"\n")
+        for line in lines:
+            self._hear(line.decode(errors="replace").strip())
+
+    def _end(self) -> None:
+        if self._begun:
+            self._hear(self._begun.decode(errors="replace").strip())
+        self.inbox.close()
+
+    def _hear(self, line: str) -> None:
+        """Someone at a terminal is obeyed at once; lines of a pipe, and answers, have their order."""
+        if self._asked is not None or not (self._terminal and self.listener.hear(line)):
+            self.inbox.put(line)

@@ -1,7 +1,5 @@
 """Events as lines of text, in the user's language."""
 
-from collections.abc import Callable
-
 from duckflow.domain.consultation import Consultation
 from duckflow.domain.events import (
     ActionFinished,
@@ -13,9 +11,11 @@ from duckflow.domain.events import (
     TaskReported,
 )
 from duckflow.domain.plan import WorkStatus
-from duckflow.domain.state import AgentState, Approval
+from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
+from duckflow.ui.approvals import approval_text as approval_text  # noqa: PLC0414 - drawn with the other lines
+from duckflow.ui.revealing import visible
 
 _RESULT = 160
 _DID = {
@@ -26,14 +26,6 @@ _DID = {
     "file_ops.move_file": "did.move_file",
 }
 """Operations whose success is told in words; of the others the first line of their result is shown."""
-_MAY = {
-    "file_ops.read_file": "approval.may.read_file",
-    "file_ops.write_file": "approval.may.write_file",
-    "file_ops.edit_file": "approval.may.edit_file",
-    "file_ops.delete_file": "approval.may.delete_file",
-    "file_ops.move_file": "approval.may.move_file",
-}
-"""Operations that are asked about in words."""
 _MARKS: dict[WorkStatus, str] = {"pending": "○", "in_progress": "◐", "completed": "●", "failed": "✗"}
 
 
@@ -54,8 +46,9 @@ def action_line(event: ActionFinished) -> str:
 
 
 def error_line(event: ErrorReported) -> str:
-    """What went wrong and what to do."""
-    return text("error.line", message=text(event.key, **event.values))
+    """What went wrong and what to do; or only what is good to know."""
+    message = text(event.key, **event.values)
+    return message if event.notice else text("error.line", message=message)
 
 
 def outcome_line(event: RequestFinished, session_id: str | None) -> str | None:
@@ -63,38 +56,18 @@ def outcome_line(event: RequestFinished, session_id: str | None) -> str | None:
     if session_id is not None:
         said_already = event.outcome in ("done", "provider_error")
         return None if said_already else text(f"outcome.{event.outcome}", session=session_id)
-    return text(f"stopped.{event.outcome}") if event.outcome in ("limit", "interrupted") else None
-
-
-def approval_text(approval: Approval, paint: Callable[[str], str] = str) -> str:
-    """What is asked: the intent, the reason, and the whole difference with nothing hidden in it.
-
-    What the model says of it stays on its line, so that it can't draw a question of its own.
-    """
-    lines = ["", _may(approval)]
-    if approval.intent.strip():
-        lines.append(text("approval.intent", intent=_on_one_line(approval.intent)))
-    lines.append(text(f"approval.because.{approval.because}", rationale=_on_one_line(approval.rationale)))
-    return "\n".join([*lines, paint(visible(approval.difference))])
-
-
-def _may(approval: Approval) -> str:
-    operation, target = approval.action.operation, approval.action.args.get("path")
-    key = _MAY.get(operation, "approval.may.other")
-    return text(key, operation=_on_one_line(operation), target=_on_one_line(str(target)))
-
-
-def _on_one_line(said: str) -> str:
-    return visible(" ".join(said.split()))
+    return text(f"stopped.{event.outcome}") if event.outcome in ("stopped", "interrupted") else None
 
 
 def consultation_text(consultation: Consultation) -> str:
-    """The situation, and the ways to go on, numbered."""
+    """The situation, what is known of it, and the ways to go on, numbered."""
+    known = [text(finding.key, **finding.values) for finding in consultation.findings]
     ways = [
         f"  {number}. {text(f'consultation.choice.{choice}')}"
         for number, choice in enumerate(consultation.choices, start=1)
     ]
-    return "\n".join([text(consultation.situation, **consultation.values), *ways])
+    situation = text(consultation.situation, **consultation.values)
+    return visible("\n".join([situation, *known, text("consultation.ways"), *ways]))
 
 
 def plan_text(event: PlanChanged) -> str:
@@ -131,32 +104,3 @@ def report_text(event: TaskReported) -> str:
     )
     said = (f"  {event.summary}",) if event.by == "model" else ()
     return "\n".join([counts, *said, *(f"  ✗ {failure}" for failure in event.failures)])
-
-
-def harmless(shown: str) -> str:
-    """The text with control characters made visible: what a model says must not steer the terminal."""
-    return "".join(_revealed(character) if _controls(character) else character for character in shown)
-
-
-def _controls(character: str) -> bool:
-    return character < " " or "\x7f" <= character <= "\x9f"
-
-
-def visible(shown: str) -> str:
-    """The text with control, bidirectional, zero-width and tag characters made visible (SAFETY 8)."""
-    return "".join(_revealed(character) for character in shown)
-
-
-def _revealed(character: str) -> str:
-    code = ord(character)
-    hidden = (
-        (code < 0x20 and character not in "\n\t")
-        or 0x7F <= code <= 0x9F
-        or code in (0x061C, 0x00AD, 0x180E, 0xFEFF)
-        or 0x200B <= code <= 0x200F
-        or 0x2028 <= code <= 0x202E
-        or 0x2060 <= code <= 0x206F
-        or 0xE0000 <= code <= 0xE007F
-        or 0xD800 <= code <= 0xDFFF
-    )
-    return f"\\u{{{code:x}}}" if hidden else character

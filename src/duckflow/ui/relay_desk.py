@@ -2,9 +2,9 @@
 
 from duckflow.domain.errors import ProviderError
 from duckflow.i18n.catalogue import text
-from duckflow.ui.keyboard import Keyboard, LineCleared
-from duckflow.ui.lines import harmless
+from duckflow.ui.keyboard import Keyboard
 from duckflow.ui.paper import Paper
+from duckflow.ui.revealing import harmless
 
 
 class RelayDesk:
@@ -21,8 +21,7 @@ class RelayDesk:
 
     async def read(self) -> str:
         """What the person pastes, up to Enter."""
-        with self._paper.quiet():
-            try:
-                return await self._keyboard.ask_plainly(text("relay.paste"))
-            except (EOFError, LineCleared) as exc:
-                raise ProviderError("relay.no_answer") from exc
+        said = await self._keyboard.answer(text("relay.paste"))
+        if said is None or not said.strip():
+            raise ProviderError("relay.no_answer")
+        return said

@@ -1,26 +1,34 @@
-"""What happens, printed as it happens: pieces of a reply at once, and the rest in lines."""
+"""What happens, written down as it happens: replies block by block, the rest in lines."""
 
 from duckflow.domain.events import (
     ActionFinished,
     ActionOutcome,
+    AttemptPlanned,
     ErrorReported,
+    Evaluated,
+    Event,
     Glimpse,
+    ModeChanged,
+    ModelChanged,
+    OutputPiece,
     PlanChanged,
     Recorded,
+    Recovered,
     Reply,
     ReplyPiece,
     ReplyVoid,
     RequestFinished,
+    RequirementsFound,
     SessionStarted,
     TaskListStarted,
     TaskReported,
-    UserMessage,
     Waiting,
 )
 from duckflow.i18n.catalogue import text
-from duckflow.ui.colours import Colour
+from duckflow.ui.activity import Activity
+from duckflow.ui.colours import Colour, paint
+from duckflow.ui.goal import satisfaction_text
 from duckflow.ui.lines import (
-    action_line,
     error_line,
     outcome_line,
     plan_text,
@@ -29,6 +37,10 @@ from duckflow.ui.lines import (
     tasks_line,
 )
 from duckflow.ui.paper import Paper
+from duckflow.ui.replies import ReplyStream
+from duckflow.ui.revealing import harmless, visible
+from duckflow.ui.tool_lines import tool_lines
+from duckflow.ui.undo_lines import recovered_text
 
 _OUTCOMES: dict[ActionOutcome, Colour] = {
     "ok": "green",
@@ -39,63 +51,100 @@ _OUTCOMES: dict[ActionOutcome, Colour] = {
 
 
 class Screen:
-    """Prints events for a person at a terminal."""
+    """Writes events and glimpses on the paper."""
 
     def __init__(self, paper: Paper) -> None:
         self._paper = paper
-        self._shown = ""
+        self._replies = ReplyStream(paper)
+        self._shown: list[str] = []
+        self._last: ActionFinished | None = None
+        self.activity = Activity(self._replies.preview)
 
     def __call__(self, what: Recorded | Glimpse) -> None:
         """Show one thing."""
         match what:
             case ReplyPiece():
-                self._paper.run(what.text if self._shown else f"\n{what.text}")
-                self._shown += what.text
+                self._shown.append(what.text)
+                self._replies.feed(what.text)
             case ReplyVoid():
                 self._end_reply()
             case Waiting():
                 self._line(text("llm.waiting", reason=text(what.reason), seconds=round(what.wait_s)), "dim")
+            case OutputPiece():
+                self.activity.hear_output(what.text)
             case Recorded():
-                self._event(what)
+                self._event(what.event)
 
-    def _event(self, recorded: Recorded) -> None:
-        match recorded.event:
-            case SessionStarted() as started:
-                self._line(start_line(started))
-            case UserMessage():
-                self._paper.sign()
-            case Reply() as reply:
-                self._reply(reply.text)
-            case ActionFinished() as finished:
-                self._line(action_line(finished), _OUTCOMES[finished.outcome])
-            case PlanChanged() as changed:
-                self._line(plan_text(changed))
-            case TaskListStarted() as started:
-                self._line(tasks_line(started))
-            case TaskReported() as report:
-                self._line(report_text(report))
-            case ErrorReported() as error:
-                self._line(error_line(error), "red")
-            case RequestFinished() as ended:
+    def expand(self) -> None:
+        """Show the last result whole."""
+        if self._last is None:
+            self._line(text("chat.nothing_to_expand"), "dim")
+            return
+        self._paper.raw(visible(self._last.text))
+
+    def _event(self, event: Event) -> None:
+        match event:
+            case Reply():
+                self._reply(event.text)
+            case ActionFinished():
+                self._acted(event)
+            case RequestFinished():
                 self._end_reply()
-                self._line(outcome_line(ended, None), "yellow")
+                self._line(outcome_line(event, None), "yellow")
+            case Recovered():
+                self._line(recovered_text(event), "yellow")
+            case ErrorReported():
+                self._line(error_line(event), "red")
+            case SessionStarted():
+                self._line(start_line(event))
+            case RequirementsFound() | AttemptPlanned() | Evaluated():
+                self._line(satisfaction_text(event))
+            case ModeChanged():
+                means = text(f"status.means.{event.mode}")
+                self._line(text("mode.now", mode=event.mode, means=means), "dim")
+            case ModelChanged():
+                self._line(text("model.changed", model=event.model), "dim")
+            case PlanChanged():
+                self._line(plan_text(event))
+            case TaskListStarted():
+                self._line(tasks_line(event))
+            case TaskReported():
+                self._line(report_text(event))
             case _:
                 pass
 
+    def said(self, message: str) -> None:
+        """What the user said stands above what came of it."""
+        if not self._paper.formatted:
+            return
+        prompt = text("chat.prompt")
+        lines = harmless(message).expandtabs(4).replace("\n", f"\n{' ' * len(prompt)}")
+        self._paper.raw(f"\n{paint(prompt + lines, 'bold') if self._paper.coloured else prompt + lines}")
+
+    def _acted(self, event: ActionFinished) -> None:
+        self._end_reply()
+        self.activity.forget_output()
+        self._last = event
+        first, *more = tool_lines(event, self._paper.columns)
+        self._paper.line(first, _OUTCOMES[event.outcome])
+        self._paper.raw(*(paint(line, "dim") if self._paper.coloured else line for line in more))
+
     def _reply(self, reply: str) -> None:
         """The rest of a reply that was partly shown already, or all of it."""
-        if self._shown and reply.startswith(self._shown):
-            self._paper.run(reply[len(self._shown) :])
+        shown = "".join(self._shown)
+        if shown and reply.startswith(shown):
+            rest = reply[len(shown) :]
         else:
             self._end_reply()
-            self._paper.run(f"\n{reply}")
-        self._shown = ""
-        self._paper.end()
+            rest = reply
+        self._shown = []
+        self._replies.feed(rest)
+        self._replies.end()
 
     def _end_reply(self) -> None:
         if self._shown:
-            self._paper.end()
-        self._shown = ""
+            self._replies.end()
+        self._shown = []
 
     def _line(self, line: str | None, colour: Colour | None = None) -> None:
         if line:

@@ -8,15 +8,21 @@ from duckflow.domain.events import (
     ActionFinished,
     ApprovalAnswered,
     ApprovalRequested,
+    AttemptPlanned,
+    ConsultationAnswered,
+    ConsultationRequested,
     ErrorReported,
+    Evaluated,
     Recorded,
     Reply,
+    RequirementsFound,
     SessionStarted,
     UserMessage,
 )
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
-from duckflow.ui.lines import action_line, approval_text, error_line, start_line
+from duckflow.ui.goal import satisfaction_text
+from duckflow.ui.lines import action_line, approval_text, consultation_text, error_line, start_line
 
 _RECALLED = 800
 """Characters of a reply that are worth seeing again."""
@@ -57,7 +63,20 @@ def _line(recorded: Recorded) -> str | None:
             return approval_text(asked.approval)
         case ApprovalAnswered() as answered:
             return text("approval.yes" if answered.yes else "approval.no", reason=answered.reason).rstrip()
+        case ConsultationRequested() as asked:
+            return consultation_text(asked.consultation)
+        case ConsultationAnswered() as answered:
+            return _chosen(answered)
+        case RequirementsFound() | AttemptPlanned() | Evaluated() as told:
+            return satisfaction_text(told)
         case ErrorReported() as error:
             return error_line(error)
         case _:
             return None
+
+
+def _chosen(event: ConsultationAnswered) -> str:
+    """Which way the user chose, in the words of the question, and their own."""
+    choice = event.answer.choice
+    way = text(f"consultation.choice.{choice}") if choice else ""
+    return f"→ {way} {event.answer.text}".rstrip()

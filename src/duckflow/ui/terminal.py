@@ -1,64 +1,46 @@
-"""The conversation: a prompt, questions in the flow, Ctrl-C that stops the work and not the program."""
+"""The conversation: messages are worked on one after the other while the prompt stays open for more."""
 
 import asyncio
-import signal
-from collections.abc import Coroutine
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
 
-from duckflow.domain.commands import AnswerApproval, ChooseWay
+from duckflow.domain.approval import Approval
+from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import ApprovalRequested, Glimpse, Recorded, TaskReported
-from duckflow.domain.state import AgentState, Approval, RequestOutcome
 from duckflow.i18n.catalogue import text
-from duckflow.ui.answers import read_answer, read_choice
-from duckflow.ui.colours import paint_difference
-from duckflow.ui.keyboard import Keyboard, LineCleared
-from duckflow.ui.lines import approval_text, consultation_text, tasks_text
-from duckflow.ui.paper import Paper
+from duckflow.ui.attendant import Attendant
+from duckflow.ui.command_actions import Desk
+from duckflow.ui.commands import read_command
+from duckflow.ui.keyboard import Keyboard
+from duckflow.ui.labour import Labour, stopped
+from duckflow.ui.obeying import Exit, obey_in_turn
+from duckflow.ui.questions import Questions
 
-Work = Coroutine[None, None, RequestOutcome]
+_LONG_S = 5.0
+"""Work that lasted longer is worth a call when it is done."""
 
-
-class Engine(Protocol):
-    """What the conversation needs of the engine."""
-
-    @property
-    def state(self) -> AgentState:
-        """The newest state."""
-        ...
-
-    async def say(self, said: str) -> RequestOutcome:
-        """Work on a message."""
-        ...
-
-    async def answer(self, *, yes: bool, reason: str = "") -> RequestOutcome:
-        """Go on after an approval was answered."""
-        ...
-
-    async def choose(self, way: ChooseWay) -> RequestOutcome:
-        """Go on after a consultation was answered."""
-        ...
-
-    async def go_on(self) -> RequestOutcome:
-        """Go on with what waits for a report of the background."""
-        ...
-
-    def cancel_tasks(self) -> bool:
-        """Stop the background; False where nothing runs there."""
-        ...
+Notify = Callable[[str], None]
 
 
 class Conversation:
-    """Asks for a message, lets the engine work on it, and asks again, until the user leaves."""
+    """Takes messages, lets the engine work on them, and asks what is open, until the user leaves."""
 
-    def __init__(self, engine: Engine, keyboard: Keyboard, paper: Paper) -> None:
-        self._engine = engine
+    def __init__(
+        self, desk: Desk, keyboard: Keyboard, questions: Questions, way_out: Exit, notify: Notify
+    ) -> None:
+        self._desk = desk
+        self._engine = desk.engine
         self._keyboard = keyboard
-        self._paper = paper
+        self._questions = questions
+        self._exit = way_out
+        self._notify = notify
         self._called = asyncio.Event()
+        self._labour = Labour(self._show_work)
+        keyboard.listener = self.attendant = Attendant(desk, keyboard, self._labour)
 
     def __call__(self, what: Recorded | Glimpse) -> None:
-        """Hear what the background wants: an answer, or that its report be looked at."""
+        """See what happens; the background may want an answer, or that its report be looked at."""
+        self._keyboard.refresh()
         if not isinstance(what, Recorded):
             return
         event = what.event
@@ -66,68 +48,57 @@ class Conversation:
         if asks or isinstance(event, TaskReported):
             self._called.set()
 
-    async def run(self) -> None:
-        """Talk until the user leaves."""
-        self._paper.line(text("chat.hint"), "dim")
+    async def run(self) -> str | None:
+        """Talk until the user leaves; the session to go on with, if there is one."""
+        talking = asyncio.ensure_future(self._talk())
+        await asyncio.wait({talking, self._exit.taken}, return_when=asyncio.FIRST_COMPLETED)
+        if talking.done():
+            talking.result()
+            return None
+        talking.cancel()
+        with suppress(asyncio.CancelledError):
+            await talking
+        return self._exit.taken.result()
+
+    async def _talk(self) -> None:
         await self._settle_questions()
-        typed = ""
-        while True:
-            said, typed = await self._message(typed)
-            if said is None:
-                return
-            if said:
-                await self._work(self._engine.say(said))
-            await self._settle_background()
+        with suppress(EOFError):
+            while True:
+                await self._take(await self._next())
+                await self._settle_background()
 
-    async def _message(self, typed: str) -> tuple[str | None, str]:
-        """What the user says, None to leave; and what was being typed when the background called."""
+    async def _next(self) -> str | None:
+        """The next message; None where the background called first."""
+        message = asyncio.ensure_future(self._keyboard.inbox.get())
+        called = asyncio.ensure_future(self._called.wait())
         try:
-            said = (await self._ask_or_hear(typed)).strip()
-        except LineCleared:
-            return "", ""
-        except EOFError:
-            return None, ""
-        if self._called.is_set():
-            return "", said
-        return (None if said in ("/quit", "/exit") else self._command(said)), ""
-
-    async def _ask_or_hear(self, typed: str) -> str:
-        asking = asyncio.ensure_future(self._keyboard.ask(text("chat.prompt"), typed))
-        hearing = asyncio.ensure_future(self._called.wait())
-        try:
-            await asyncio.wait({asking, hearing}, return_when=asyncio.FIRST_COMPLETED)
-            if asking.done():
-                return asking.result()
-            typed = self._keyboard.take_back()
-            return typed or await asking
+            await asyncio.wait({message, called}, return_when=asyncio.FIRST_COMPLETED)
+            return message.result() if message.done() else None
         finally:
-            hearing.cancel()
-            with suppress(EOFError, LineCleared):
-                await asking
+            message.cancel()
+            called.cancel()
 
-    def _command(self, said: str) -> str:
-        """The message to work on; empty where a command was all."""
-        if not said.startswith("/") or " " in said or "/" in said[1:]:
-            return said
-        match said:
-            case "/help":
-                self._paper.line(text("chat.help"))
-            case "/tasks":
-                self._paper.line(tasks_text(self._engine.state))
-            case "/cancel":
-                self._paper.line("" if self._engine.cancel_tasks() else text("tasks.none"))
-            case _:
-                self._paper.line(text("chat.unknown_command", command=said))
-        return ""
+    async def _take(self, said: str | None) -> None:
+        """Do what a line says: a command, a shell command, a message."""
+        if not said:
+            return
+        self._desk.screen.said(said)
+        typed = read_command(said)
+        if typed is not None:
+            await obey_in_turn(self._desk, typed)
+        elif said.startswith("!"):
+            await self._run_command(said[1:].strip())
+        else:
+            await self._labour.do(self._engine.say(said))
+            await self._settle_questions()
+            if self._labour.lasted_s > _LONG_S:
+                self._notify(text("notice.done"))
 
-    async def _work(self, work: Work) -> None:
-        await self._watched(work)
-        await self._settle_questions()
-
-    async def _watched(self, work: Work) -> None:
-        with self._keyboard.silent():
-            async with self._paper.waiting():
-                await interruptible(work)
+    async def _run_command(self, command: str) -> None:
+        """A command of the user's own; what it printed is there for the model too."""
+        ran = await self._labour.do(self._engine.run_command(command)) if command else None
+        if ran is False:
+            self._desk.paper.line(text("shell.not_there"), "yellow")
 
     async def _settle_background(self) -> None:
         """Answer what the background asked; and where the chat waits for its report, go on."""
@@ -137,7 +108,8 @@ class Conversation:
         await self._settle_questions()
         request = self._engine.state.request
         if request is not None and request.outcome == "deferred" and not self._engine.state.background_runs:
-            await self._work(self._engine.go_on())
+            await self._labour.do(self._engine.go_on())
+            await self._settle_questions()
 
     async def _settle_questions(self) -> None:
         """Ask what is open until nothing is."""
@@ -147,57 +119,33 @@ class Conversation:
                 if not await self._settle_approval(state.approval):
                     return
             elif state.consultation is not None:
-                self._paper.line(consultation_text(state.consultation))
-                said = await self._plain_answer(text("consultation.question"))
-                if not (said or "").strip():
+                self._notify(text("notice.question"))
+                way = await self._questions.consult(state.consultation)
+                if way is None:
                     return
-                await self._watched(self._engine.choose(read_choice(said or "", state.consultation)))
+                await self._labour.do(self._engine.choose(way))
             else:
                 return
 
     async def _settle_approval(self, approval: Approval) -> bool:
         """Ask; False where the user had enough: then it is a no, and nothing goes on."""
-        self._paper.raw(approval_text(approval, paint_difference if self._paper.coloured else str))
-        said = await self._plain_answer(text("approval.question"))
-        answer = self._answer(read_answer(said or ""))
-        if said is None:
-            await stopped(answer)
+        self._notify(text("notice.question"))
+        answer = await self._questions.approve(approval)
+        if answer is None:
+            await stopped(self._engine.answer(AnswerApproval(yes=False)))
             return False
-        await self._watched(answer)
+        self._desk.paper.line(_told(answer), "dim")
+        await self._labour.do(self._engine.answer(answer))
         return True
 
-    def _answer(self, answer: AnswerApproval) -> Work:
-        return self._engine.answer(yes=answer.yes, reason=answer.reason)
-
-    async def _plain_answer(self, prompt: str) -> str | None:
-        """What the user answers; None for Ctrl-C and the end of input."""
-        try:
-            return await self._keyboard.ask_plainly(prompt)
-        except (EOFError, LineCleared):
-            return None
+    def _show_work(self, busy: bool) -> None:  # noqa: FBT001 - it is called with what is
+        self._desk.screen.activity.busy = busy
+        self._keyboard.refresh()
 
 
-async def stopped(work: Work) -> None:
-    """Let the work write down what it was told, and stop it at the first thing it would wait for."""
-    task = asyncio.ensure_future(work)
-    await asyncio.sleep(0)
-    task.cancel()
-    await asyncio.wait([task])
-    if not task.cancelled():
-        task.result()
-
-
-async def interruptible(work: Work) -> RequestOutcome | None:
-    """Run the work; Ctrl-C stops it and nothing else. None where it was stopped."""
-    task = asyncio.ensure_future(work)
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, task.cancel)
-    try:
-        return await task
-    except asyncio.CancelledError:
-        current = asyncio.current_task()
-        if current is not None and current.cancelling():
-            raise
-        return None
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)
+def _told(answer: AnswerApproval) -> str:
+    if answer.edited is not None:
+        return text("approval.edited")
+    if answer.always:
+        return text("approval.always")
+    return text("approval.yes" if answer.yes else "approval.no", reason=answer.reason).rstrip()

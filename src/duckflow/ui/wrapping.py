@@ -1,22 +1,67 @@
 """Breaking running text into lines between words, as it comes; between any two characters of Japanese."""
 
 import unicodedata
+from functools import lru_cache
 
-_CLOSING = frozenset("、。，．・：；？！」』）】〉》”’ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々…")
+_CLOSING = frozenset("、。，．・：；？！」』）】〉》”’ーぁぃぅぇぉっゃゅょァィゥェォッャュョ々…｡｣､･ｰﾞﾟ")
 """What may not begin a line, and so stays with what is before it."""
-_OPENING = frozenset("「『（【〈《“‘")
+_OPENING = frozenset("「『（【〈《“‘｢")
 """What may not end a line, and so goes with what follows."""
+_MARKS = "\U0010ff00"
+"""From here on characters stand for a change of style: they take no room."""
 
 
 def width_of(text: str) -> int:
     """Columns a text takes on a terminal."""
-    return sum(_width(character) for character in text)
+    return len(text) if text.isascii() else sum(_width(character) for character in text)
 
 
+@lru_cache(maxsize=8192)
 def _width(character: str) -> int:
-    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+    if character >= _MARKS or unicodedata.category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def cut_to_width(text: str, columns: int) -> str:
+    """As much of a line as fits, ending in an ellipsis where something was left out."""
+    if width_of(text) <= columns:
+        return text
+    kept, used = "", 0
+    for character in text:
+        used += _width(character)
+        if used > columns - 1:
+            break
+        kept += character
+    return kept.rstrip("\u200d") + "…" if columns > 0 else ""
+
+
+def wrap(text: str, columns: int) -> str:
+    """A whole text with line breaks."""
+    wrapping = Wrapping()
+    return wrapping.feed(text, columns) + wrapping.end(columns)
+
+
+def wrap_hanging(line: str, columns: int) -> str:
+    """One line with line breaks, what follows as far in as it begins, or as its text does after a dash."""
+    body = line.lstrip(" ")
+    begins = len(line) - len(body) + (2 if body.startswith("- ") else 0)
+    wrapped = wrap(line[begins:], max(columns - begins, 8))
+    return line[:begins] + wrapped.replace("\n", "\n" + " " * begins)
+
+
+def split_at_width(text: str, columns: int) -> list[str]:
+    """A line in pieces that fit, broken anywhere but inside a character; nothing is left out or added."""
+    pieces: list[str] = []
+    current, used = "", 0
+    for character in text:
+        wide = _width(character)
+        if current and used + wide > columns:
+            pieces.append(current)
+            current, used = "", 0
+        current += character
+        used += wide
+    return [*pieces, current]
 
 
 class Wrapping:
@@ -55,6 +100,8 @@ class Wrapping:
         last = self._word[-1:]
         if not last or last in _OPENING or character in _CLOSING or _width(character) == 0:
             return False
+        if last == "\u200d":
+            return False  # a family of emoji stays together
         return _width(last) == 2 or _width(character) == 2
 
     def _place(self, columns: int) -> str:
@@ -63,8 +110,9 @@ class Wrapping:
         if not word:
             return ""
         self._gap = ""
-        broken = self.column > 0 and self.column + len(gap) + width_of(word) > columns
+        wide = width_of(word)
+        broken = self.column > 0 and self.column + len(gap) + wide > columns
         before = "\n" if broken else gap
-        end = (0 if broken else self.column + len(gap)) + width_of(word)
-        self.column = (end - 1) % columns + 1
+        end = (0 if broken else self.column + len(gap)) + wide
+        self.column = (end - 1) % columns + 1 if end else 0
         return before + word

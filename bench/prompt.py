@@ -1,0 +1,135 @@
+"""How quickly the prompt is there, and whether it stays quick under a flood of output.
+
+    .venv/bin/python bench/prompt.py [--rounds N]
+
+The bound for the start is 1.5 times a bare prompt_toolkit prompt with a bottom bar, measured in turns in the same
+run. The flood is 100,000 lines of a command and a reply of 10 MB, while keys are typed: each key's way to the
+screen is timed, and none may be lost. Needs a machine with nothing else to do.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+
+from fakes.terminal import Terminal  # noqa: E402 - after the path is set
+
+BARE = """
+from prompt_toolkit import PromptSession
+PromptSession(bottom_toolbar="bar").prompt("> ")
+"""
+FLOOD = """
+import asyncio, sys
+from pathlib import Path
+from duckflow.domain.events import OutputPiece, Reply
+from duckflow.domain.state import AgentState
+from duckflow.ui.front import open_front
+from duckflow.ui.screen import Screen
+from duckflow.ui.view import View
+
+async def main():
+    front = open_front(lambda: Path(sys.argv[1]) / "history")
+    screen = Screen(front.paper)
+    state = AgentState()
+    screen.activity.busy = True
+    front.prompt.look = lambda columns: View(above=screen.activity.lines(state, (), columns))
+    await asyncio.sleep(0.5)
+    front.paper.line("ready")
+    await front.keyboard.inbox.get()
+    if sys.argv[2] == "output":
+        for start in range(0, 100_000, 50):
+            screen(OutputPiece(text="".join(f"line {n} of the output\\n" for n in range(start, start + 50))))
+            front.prompt.refresh()
+            await asyncio.sleep(0)
+    else:
+        paragraph = "A reply with **bold** words, `code` and 日本語の文章。 " * 20
+        screen._event(Reply(text="\\n\\n".join([paragraph] * (10_000_000 // len(paragraph)))))
+    front.paper.line("flood over")
+    while True:
+        front.paper.line("said " + await front.keyboard.inbox.get())
+
+asyncio.run(main())
+"""
+KEYS = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+def until(terminal: Terminal, mark: str) -> float:
+    """Seconds until this is on the screen."""
+    start = time.perf_counter()
+    terminal.wait_for(mark, 120)
+    return time.perf_counter() - start
+
+
+def start_once(command: list[str], env: dict[str, str], mark: str) -> float:
+    """Seconds from the start of a program to the first prompt."""
+    start = time.perf_counter()
+    with Terminal(command, env=env) as terminal:
+        terminal.wait_for(mark, 60)
+        return time.perf_counter() - start
+
+
+def starts(rounds: int, home: str) -> None:
+    """Measure both in turns, so that what else goes on hits both."""
+    script = Path(home) / "script.jsonl"
+    script.write_text(json.dumps({"for": "Decision", "text": "{}"}) + "\n")
+    env = {"HOME": home, "XDG_STATE_HOME": f"{home}/state", "DUCKFLOW_LANGUAGE": "en"}
+    bare = [sys.executable, "-c", BARE]
+    ours = [sys.executable, "-m", "duckflow", "--workspace", home, "--model", f"scripted:{script}"]
+    marks = {"bare": (bare, ">"), "duckflow": (ours, ">"), "engine": (ours, "[ Duckflow")}
+    took: dict[str, list[float]] = {name: [] for name in marks}
+    for _ in range(rounds + 1):
+        for name, (command, mark) in marks.items():
+            took[name].append(start_once(command, env, mark))
+    medians = {name: statistics.median(times[1:]) for name, times in took.items()}
+    bound = 1.5 * medians["bare"]
+    verdict = "ok" if medians["duckflow"] <= bound else "TOO SLOW"
+    print(f"bare prompt_toolkit prompt   {medians['bare'] * 1000:6.0f} ms")
+    print(f"duckflow, prompt             {medians['duckflow'] * 1000:6.0f} ms   (bound {bound * 1000:.0f} ms) {verdict}")
+    print(f"duckflow, engine behind it   {medians['engine'] * 1000:6.0f} ms")
+
+
+def flood(kind: str, home: str) -> None:
+    """Type while much is written; how long each key takes to show, and whether all arrived."""
+    command = [sys.executable, "-c", FLOOD, home, kind]
+    with Terminal(command, env={"HOME": home}, columns=100) as terminal:
+        terminal.wait_for("ready")
+        terminal.type("go\r")
+        times: list[float] = []
+        typed = ""
+        for key in KEYS:
+            typed += key
+            terminal.type(key)
+            times.append(until(terminal, f"> {typed}"))
+        during = "flood over" not in terminal.text
+        terminal.type("\r")
+        over = until(terminal, "flood over")
+        terminal.wait_for(f"said {typed}", 120)
+    ordered = sorted(times)
+    print(
+        f"{kind:<8} a key shows after {statistics.median(times) * 1000:5.0f} ms, at worst {ordered[-1] * 1000:5.0f} ms; "
+        f"all {len(typed)} keys arrived; the flood {'went on after them' if during else 'was over before'} "
+        f"(+{over:.1f} s)"
+    )
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=7)
+    rounds = parser.parse_args().rounds
+    os.environ.pop("NO_COLOR", None)
+    with tempfile.TemporaryDirectory() as home:
+        starts(rounds, home)
+        flood("output", home)
+        flood("reply", home)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""What the conversation needs of the engine, and nothing else."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from duckflow.domain.changes import UndoReport
+from duckflow.domain.commands import AnswerApproval, ChooseWay
+from duckflow.domain.state import AgentState, Mode, RequestOutcome
+from duckflow.ui.status_bar import Surroundings
+
+
+class Earlier(NamedTuple):
+    """An earlier session, in a line."""
+
+    session_id: str
+    title: str
+    updated: datetime
+
+
+class Talk(Protocol):
+    """The work: all that takes time and can be stopped."""
+
+    @property
+    def state(self) -> AgentState:
+        """The newest state."""
+        ...
+
+    async def say(self, said: str) -> RequestOutcome:
+        """Work on a message."""
+        ...
+
+    async def answer(self, answer: AnswerApproval) -> RequestOutcome:
+        """Go on after an approval was answered."""
+        ...
+
+    async def choose(self, way: ChooseWay) -> RequestOutcome:
+        """Go on after a consultation was answered."""
+        ...
+
+    async def go_on(self) -> RequestOutcome:
+        """Go on with what waits for a report of the background."""
+        ...
+
+    async def run_command(self, command: str) -> bool:
+        """Run a shell command of the user's own; False where commands can't be run."""
+        ...
+
+
+class Engine(Talk, Protocol):
+    """The work, and what the commands of the conversation ask for."""
+
+    @property
+    def around(self) -> Surroundings:
+        """What the status bar tells besides the state."""
+        ...
+
+    def cancel_tasks(self) -> bool:
+        """Stop the background; False where nothing runs there."""
+        ...
+
+    def rate(self, rating: int) -> bool:
+        """Keep how the user liked the last request, from 1 to 10; False where there was none."""
+        ...
+
+    def set_mode(self, mode: Mode) -> None:
+        """Ask more, or less, from now on."""
+        ...
+
+    async def set_model(self, name: str) -> None:
+        """Think with another model from now on; UserError where it can't be had."""
+        ...
+
+    async def undo(self, wanted: str) -> UndoReport:
+        """Take changes back: a number of actions, "all" of the last request, or "redo"."""
+        ...
+
+    async def diff(self, *, session: bool) -> str:
+        """What changed since the last request, or the session, began."""
+        ...
+
+    def files(self) -> Sequence[str]:
+        """The files there are, as last looked at."""
+        ...
+
+    def models(self) -> Sequence[str]:
+        """Names of models worth suggesting."""
+        ...
+
+    def sessions(self) -> Sequence[Earlier]:
+        """Earlier sessions of this folder, the last one first."""
+        ...
+
+    def settings(self) -> Sequence[str]:
+        """Every setting that is not as it comes, in a line."""
+        ...

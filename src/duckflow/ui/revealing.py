@@ -1,0 +1,35 @@
+"""What a model or a file says must neither steer the terminal nor hide anything."""
+
+import re
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_HIDDEN = re.compile(
+    "["
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # control characters
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # direction
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U00013430-\U0001343f"
+    "\U000e0000-\U000e0fff"  # without a width: fillers, joiners, selectors, tags
+    "\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u2028\u2029"  # blanks and line ends of other kinds
+    "\ud800-\udfff\ue000-\uf8ff\U000f0000-\U0010ffff"  # without a meaning of their own
+    "]"
+)
+
+
+def harmless(shown: str) -> str:
+    """The text with control characters made visible: what a model says must not steer the terminal."""
+    return _CONTROLS.sub(_revealed, shown)
+
+
+def visible(shown: str) -> str:
+    """The text with all made visible that draws nothing, or turns what is drawn around (SAFETY 8)."""
+    return _HIDDEN.sub(_revealed, shown)
+
+
+def on_one_line(said: str) -> str:
+    """A text that stays on its line, so that it can't draw a question of its own."""
+    return visible(" ".join(said.split()))
+
+
+def _revealed(found: re.Match[str]) -> str:
+    return f"\\u{{{ord(found[0]):x}}}"

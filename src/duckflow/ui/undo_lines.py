@@ -1,0 +1,55 @@
+"""What an undo did, and what was found after a crash, as text in the user's language."""
+
+from duckflow.domain.changes import FileChange, UndoReport
+from duckflow.domain.events import Recovered
+from duckflow.i18n.catalogue import text
+
+_SHOWN = 20
+
+
+def undo_text(report: UndoReport) -> str:
+    """What went back, what did not and why, and what no undo covers."""
+    if not report.restored and not report.left:
+        lines = [text(f"undo.nothing_to_{report.kind}")]
+    else:
+        key = "undo.undone" if report.kind == "undo" else "undo.redone"
+        lines = [text(key, actions=report.actions, files=len({one.path for one in report.restored}))]
+    lines += _some([_file_line(change) for change in report.restored])
+    lines += _some(
+        [text(f"undo.left_{left.reason}", path=left.path, detail=left.detail) for left in report.left]
+    )
+    if report.covered:
+        lines.append(text("undo.covered", files=", ".join(report.covered)))
+    if report.commands:
+        lines.append(text("undo.commands"))
+        lines += _some([f"  $ {' '.join(command.split())}" for command in report.commands])
+    return "\n".join(lines)
+
+
+def recovered_text(event: Recovered) -> str:
+    """What was done before the crash, what was not, and what is unknown."""
+    parts = (
+        ("recovery.finished", event.finished),
+        ("recovery.not_done", (*event.not_done, *event.not_run)),
+        ("recovery.unknown", event.unknown),
+    )
+    lines = [text("recovery.title")]
+    for key, named in parts:
+        if named:
+            lines += [text(key), *_some([f"    {one}" for one in named])]
+    if not any(named for _, named in parts):
+        lines.append(text("recovery.nothing"))
+    lines.append(text("recovery.next"))
+    return "\n".join(lines)
+
+
+def _file_line(change: FileChange) -> str:
+    if change.after is None:
+        return text("undo.removed", path=change.path)
+    return text("undo.brought_back" if change.before is None else "undo.restored", path=change.path)
+
+
+def _some(lines: list[str]) -> list[str]:
+    """All of them, or the first ones and how many more there are."""
+    more = len(lines) - _SHOWN
+    return lines if more <= 0 else [*lines[:_SHOWN], text("undo.more", count=more)]

@@ -1,0 +1,41 @@
+"""What stands around the line that is being typed: lines above it and the bar below."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+Line = list[tuple[str, str]]
+"""Pieces of a line, each with its style."""
+
+
+class View(NamedTuple):
+    """What is drawn now. Lines are cut to the width by whoever makes them."""
+
+    above: tuple[Line, ...] = ()
+    bar: tuple[Line, ...] = ()
+
+
+Look = Callable[[int], View]
+"""The view for so many columns."""
+
+STYLES = {
+    "prompt": "ansicyan bold",
+    "question": "ansiyellow bold",
+    "activity": "ansicyan",
+    "preview": "",
+    "faint": "ansibrightblack",
+    "bar": "ansibrightblack",
+    "bar.low": "ansired",
+    "bar.middle": "ansiyellow",
+    "bar.mode": "ansicyan",
+    "bar.warning": "ansiyellow",
+    "done": "ansigreen",
+    "failed": "ansired",
+    "completion-menu": "noinherit",
+    "completion-menu.completion": "noinherit",
+    "completion-menu.completion.current": "noinherit reverse",
+    "completion-menu.meta.completion": "noinherit ansibrightblack",
+    "completion-menu.meta.completion.current": "noinherit reverse",
+    "scrollbar.background": "noinherit",
+    "scrollbar.button": "noinherit reverse",
+}
+"""The eight colours every terminal has: they follow the user's own theme."""

@@ -1,0 +1,144 @@
+"""J8, J9: what a request is for and how far it is met, as text in both languages."""
+
+import pytest
+
+from duckflow.domain.attempts import begin_attempt, end_attempt, learn, note_list, set_requirements
+from duckflow.domain.decision import Action
+from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound
+from duckflow.domain.objective import (
+    ExecutionPlan,
+    RequirementItem,
+    RequirementScore,
+    SatisfactionEvaluation,
+    TaskObjective,
+)
+from duckflow.domain.state import AgentState, Request
+from duckflow.i18n.catalogue import set_language
+from duckflow.ui.goal import attempt_text, evaluation_text, goal_text, requirements_line
+from duckflow.ui.wrapping import width_of
+
+VERDICT = SatisfactionEvaluation(
+    overall_score=0.52,
+    done=False,
+    requirement_scores=(
+        RequirementScore(requirement="it prints hello", priority=1, score=0.9, evidence=("e1", "e3")),
+        RequirementScore(requirement="it has a test", priority=2, score=0.4),
+    ),
+    missing_aspects=("no test runs",),
+    quality_assessment="Works,\nbut is untested.",
+)
+
+
+def judged() -> TaskObjective:
+    items = [
+        RequirementItem(requirement="it prints hello", priority=1),
+        RequirementItem(requirement="it has a test", priority=2),
+        RequirementItem(requirement="it is documented", priority=3),
+    ]
+    objective = set_requirements(TaskObjective(request="Make a.py"), items)
+    objective = note_list(objective, [Action(operation="file_ops.read_file", args={})])
+    objective = end_attempt(objective, VERDICT)
+    return learn(begin_attempt(objective, ExecutionPlan(strategy="Write the test first")), ("no network",))
+
+
+def state(objective: TaskObjective | None, **fields) -> AgentState:
+    return AgentState(request=Request(request_id="r", text="Make a.py", objective=objective, **fields))
+
+
+def test_J8_goal_in_english():
+    assert goal_text(state(judged())) == (
+        "🎯 Make a.py\n"
+        "  ● 0.90  it prints hello [must]  (e1, e3)\n"
+        "  ◐ 0.40  it has a test [should]\n"
+        "  ○ 0.00  it is documented [nice to have]\n"
+        "⚖ Last verdict: 0.52, not satisfied yet\n"
+        "  Works, but is untested.\n"
+        "  Missing:\n"
+        "    • no test runs\n"
+        "🔁 Attempt 1 (0.52): straight ahead\n"
+        "🔁 Attempt 2 (under way): Write the test first\n"
+        "📌 Learned: no network"
+    )
+
+
+def test_J8_goal_in_japanese():
+    set_language("ja")
+    assert goal_text(state(judged())).splitlines()[1:5] == [
+        "  ● 0.90  it prints hello［必須］（e1, e3）",
+        "  ◐ 0.40  it has a test［重要］",
+        "  ○ 0.00  it is documented［できれば］",
+        "⚖ 直近の評価: 0.52、まだ足りません",
+    ]
+
+
+def test_J8_while_requirements_are_looked_for_and_before_any_request():
+    assert "still being worked out" in goal_text(state(TaskObjective(request="x")))
+    assert "still being worked out" in goal_text(state(None))
+    assert goal_text(AgentState()) == "There is no request yet. Say what you want done."
+
+
+def test_J8_after_the_request_ended():
+    ended = state(judged()).request.model_copy(update={"outcome": "done"})
+    shown = goal_text(AgentState(finished=ended))
+    assert "it prints hello" in shown
+    assert shown.endswith("✓ Done")
+    talk = Request(request_id="r", text="hi", objective=TaskObjective(request="hi"), outcome="done")
+    assert "not taken apart" in goal_text(AgentState(finished=talk))
+
+
+def test_J8_long_japanese_is_cut_by_the_columns_it_takes():
+    long = TaskObjective(request="あ" * 500, requirements=(RequirementItem(requirement="い" * 500),))
+    assert max(width_of(line) for line in goal_text(state(long)).splitlines()) <= 210
+    many = TaskObjective(
+        request="x", requirements=tuple(RequirementItem(requirement=str(n)) for n in range(50))
+    )
+    assert "… and 30 more" in goal_text(state(many))
+
+
+def test_J8_what_a_model_says_can_not_steer_the_terminal():
+    bad = TaskObjective(request="x\x1b[2J", requirements=(RequirementItem(requirement="a\u202eb\n1. yes"),))
+    shown = goal_text(state(bad))
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "\n1. yes" not in shown
+
+
+@pytest.mark.parametrize(
+    ("language", "lines"),
+    [
+        (
+            "en",
+            [
+                "🎯 Requirements found: 2",
+                "🔁 Attempt 2: Write the test first",
+                "⚖ Not satisfied yet: 0.52 of 1\n  Missing: no test runs",
+                "⚖ Satisfied: 0.91 of 1",
+            ],
+        ),
+        (
+            "ja",
+            [
+                "🎯 見つかった要件: 2 件",
+                "🔁 2 回目の取り組み: Write the test first",
+                "⚖ まだ足りません: 0.52（満点は 1）\n  足りないもの: no test runs",
+                "⚖ 要件を満たしました: 0.91（満点は 1）",
+            ],
+        ),
+    ],
+)
+def test_J9_requirements_attempts_and_verdicts_have_their_lines(language, lines):
+    set_language(language)
+    items = tuple(RequirementItem(requirement=one) for one in "ab")
+    done = SatisfactionEvaluation(overall_score=0.91, done=True)
+    plan = ExecutionPlan(strategy="Write the\ntest first")
+    assert [
+        requirements_line(RequirementsFound(requirements=items)),
+        attempt_text(AttemptPlanned(number=2, plan=plan, told="")),
+        evaluation_text(Evaluated(iteration=1, evaluation=VERDICT)),
+        evaluation_text(Evaluated(iteration=2, evaluation=done)),
+    ] == lines
+
+
+def test_J9_where_no_model_found_requirements_that_is_said():
+    items = (RequirementItem(requirement="a"),)
+    assert "request itself" in requirements_line(RequirementsFound(requirements=items, by="program"))

@@ -1,0 +1,45 @@
+"""J7: a rating in the conversation."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from duckflow.ui.command_actions import ACTIONS
+
+
+class Paper:
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def line(self, shown: str, colour: str | None = None) -> None:
+        self.lines.append(shown)
+
+
+def rate(argument: str, *, there: bool = True) -> tuple[list[int], str]:
+    given: list[int] = []
+
+    def keep(rating: int) -> bool:
+        given.append(rating)
+        return there
+
+    desk = SimpleNamespace(engine=SimpleNamespace(rate=keep), paper=Paper())
+    ACTIONS["rate"](desk, argument)
+    return given, desk.paper.lines[-1]
+
+
+@pytest.mark.parametrize("argument", ["1", "10", "８"])
+def test_J7_a_number_from_1_to_10_is_kept(argument):
+    assert rate(argument) == ([int(argument)], f"Thank you. {int(argument)} of 10.")
+
+
+@pytest.mark.parametrize("argument", ["", "0", "11", "-1", "good", "8.5", "²"])
+def test_J7_anything_else_is_explained(argument):
+    given, said = rate(argument)
+    assert given == []
+    assert "/rate 8" in said
+
+
+def test_J7_without_a_request_there_is_nothing_to_rate():
+    assert rate("8", there=False)[1] == "There is no request to rate yet."
