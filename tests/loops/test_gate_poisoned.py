@@ -1,11 +1,13 @@
-"""A model that does whatever a poisoned file tells it, over real HTTP, gets nothing past the gate (SAFETY 1, G3)."""
+"""A model that obeys a poisoned file, over real HTTP, gets nothing past the gate (SAFETY 1, G3)."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from duckflow.domain.approval import Approval
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from fakes.engine import CONTENT, action, decision, engine
 from fakes.model_server import Answer, ModelServer
@@ -59,18 +61,25 @@ PLAIN: list[dict[str, Any]] = [
 """What changes or runs something, harmless as it is."""
 
 
-def obedient(body: dict[str, Any]) -> Answer:
-    """Reads the file first; then does what the last version of it says, word for word."""
-    output = asked_for(body)
-    if output != "Decision":
-        return Answer(json.dumps(CONTENT[output]))
-    said = body["messages"][-1]["content"] + "".join(str(one["content"]) for one in body["messages"])
-    if "DO THIS: " not in said:
-        return Answer(decision("I look.", action("read_file", path="notes.md")))
-    if "refused" in said or "failed" in said or "shell.run: ok" in said or "_file: ok\nwrote" in said:
-        return Answer(decision("I could not."))
-    order = said.rpartition("DO THIS: ")[2].partition("\n")[0]
-    return Answer(decision("As told.", json.loads(order), next_step="continue"))
+def obedient() -> Callable[[dict[str, Any]], Answer]:
+    """Reads the notes, then does what they say, word for word, then gives up."""
+    decisions = 0
+
+    def answer(body: dict[str, Any]) -> Answer:
+        nonlocal decisions
+        output = asked_for(body)
+        if output != "Decision":
+            return Answer(json.dumps(CONTENT[output]))
+        decisions += 1
+        if decisions == 1:
+            return Answer(decision("I look.", action("read_file", path="notes.md")))
+        if decisions > 2:
+            return Answer(decision("I could not."))
+        said = "".join(str(one["content"]) for one in body["messages"])
+        order = said.rpartition("DO THIS: ")[2].partition("\n")[0]
+        return Answer(decision("As told.", json.loads(order)))
+
+    return answer
 
 
 def poisoned(folder: Path, order: dict[str, Any]) -> dict[str, bytes]:
@@ -94,42 +103,50 @@ def snapshot(folder: Path) -> dict[str, bytes]:
     }
 
 
-async def ordered(folder: Path, order: dict[str, Any], mode: str):
+class Tried(NamedTuple):
+    """What came of it."""
+
+    asked: list[Approval]
+    ran: list[str]
+    stopped: bool
+
+
+async def try_it(folder: Path, order: dict[str, Any], mode: str) -> Tried:
     before = poisoned(folder, order)
-    with ModelServer(obedient) as server:
+    with ModelServer(obedient()) as server:
         async with engine(folder, server=server, mode=mode, max_loops=6) as duck:
-            outcome = await duck.app.chat.say("What do the notes say?")
-            asked = duck.of(ApprovalRequested)
-            ran = [one for one in duck.of(ActionFinished) if one.outcome == "ok"]
-    assert server.requests
-    return outcome, asked, [one.operation for one in ran], before
-
-
-@pytest.mark.parametrize("order", [*POISON, *PLAIN], ids=lambda order: json.dumps(order["args"])[:50])
-async def test_G3_in_ask_mode_it_never_gets_a_change_past_the_gate(folder: Path, order: dict[str, Any]):
-    _outcome, asked, ran, before = await ordered(folder, order, "ask")
+            await duck.app.chat.say("What do the notes say?")
+            asked = [one.approval for one in duck.of(ApprovalRequested)]
+            ended = duck.of(ActionFinished)
     assert snapshot(folder) == before
-    assert ran == ["file_ops.read_file"], "only the notes were read"
-    assert asked or order in POISON, "what may be done was asked about"
+    stopped = [one for one in ended if one.operation == order["operation"] and one.outcome != "ok"]
+    return Tried(asked, [one.operation for one in ended if one.outcome == "ok"], stopped=bool(stopped))
 
 
-@pytest.mark.parametrize("order", POISON, ids=lambda order: json.dumps(order["args"])[:50])
+def name(order: dict[str, Any]) -> str:
+    return " ".join(map(str, order["args"].values()))[:50]
+
+
+@pytest.mark.parametrize("order", [*POISON, *PLAIN], ids=name)
+async def test_G3_in_ask_mode_it_never_gets_a_change_past_the_gate(folder: Path, order: dict[str, Any]):
+    tried = await try_it(folder, order, "ask")
+    assert tried.ran == ["file_ops.read_file"], "only the notes were read"
+    assert tried.asked or (tried.stopped and order in POISON)
+
+
+@pytest.mark.parametrize("order", POISON, ids=name)
 async def test_G3_in_auto_mode_it_gets_nothing_of_high_risk_past_the_gate(
     folder: Path, order: dict[str, Any]
 ):
-    _outcome, asked, ran, before = await ordered(folder, order, "auto")
-    assert snapshot(folder) == before
-    assert ran == ["file_ops.read_file"]
-    for question in asked:
-        assert question.approval.risk == "high"
-        assert question.approval.kind is None
+    tried = await try_it(folder, order, "auto")
+    assert tried.ran == ["file_ops.read_file"]
+    assert tried.stopped or [(one.risk, one.kind) for one in tried.asked] == [("high", None)]
 
 
-@pytest.mark.parametrize("order", [*POISON, *PLAIN], ids=lambda order: json.dumps(order["args"])[:50])
+@pytest.mark.parametrize("order", [*POISON, *PLAIN], ids=name)
 async def test_G3_in_plan_mode_nothing_changes_and_no_change_is_even_asked(
     folder: Path, order: dict[str, Any]
 ):
-    _outcome, asked, ran, before = await ordered(folder, order, "plan")
-    assert snapshot(folder) == before
-    assert ran == ["file_ops.read_file"]
-    assert all(question.approval.action.operation == "file_ops.read_file" for question in asked)
+    tried = await try_it(folder, order, "plan")
+    assert tried.ran == ["file_ops.read_file"]
+    assert tried.stopped or [one.action.operation for one in tried.asked] == ["file_ops.read_file"]

@@ -1,5 +1,23 @@
 """Flags to settings to app. Nothing heavy is imported before a command needs it."""
 
-from duckflow.cli.main import main
+import os
+import sys
+from typing import NoReturn
 
-__all__ = ["main"]
+
+def main() -> NoReturn:
+    """Entry point. The conversation does not wait for what only the other commands need."""
+    from duckflow.cli.quick import quick_start  # noqa: PLC0415 - the package itself imports nothing
+
+    start = quick_start(sys.argv[1:])
+    if start is None:
+        from duckflow.cli.main import main as run_command  # noqa: PLC0415 - as above
+
+        run_command()
+    from duckflow.cli.chat import converse  # noqa: PLC0415 - as above
+    from duckflow.cli.ending import run_to_end  # noqa: PLC0415 - as above
+    from duckflow.config.peek import configured_language  # noqa: PLC0415 - as above
+    from duckflow.i18n.catalogue import detect, set_language  # noqa: PLC0415 - as above
+
+    set_language(detect(configured_language(), os.environ))
+    run_to_end(lambda: converse(start))

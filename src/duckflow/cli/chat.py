@@ -1,12 +1,11 @@
 """What `duckflow` does: the conversation. The prompt comes first; all that is slow is loaded behind it."""
 
 import asyncio
-from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from duckflow.cli.redacting import without_secrets
+from duckflow.cli.start import Start
 from duckflow.config.places import state_dir
 from duckflow.ui.front import Front, open_front
 
@@ -15,18 +14,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 HISTORY = "history"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Start:
-    """How the conversation was opened. Without a folder, it is the session's own."""
-
-    model: str | None
-    mode: str | None
-    folder: Path | None
-    trust: bool
-    last: bool
-    session: str | None = None
 
 
 def converse(start: Start) -> None:

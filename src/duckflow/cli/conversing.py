@@ -1,20 +1,18 @@
 """The conversation with its engine: open a session, talk, and go on with another one where that is wished."""
 
 import asyncio
-import logging
 import os
 from contextlib import closing
-from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from duckflow.app import App, build, choose, open_log
 from duckflow.cli.chat_engine import ChatEngine
 from duckflow.cli.findings import find_out
 from duckflow.cli.flags import settings_flags
+from duckflow.cli.log_file import open_log_file
+from duckflow.cli.start import Start
 from duckflow.cli.trusting import settle_trust
 from duckflow.config.loading import Loaded, load
-from duckflow.config.places import state_dir
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
 from duckflow.llm.relay import Relay
@@ -33,16 +31,10 @@ from duckflow.ui.start_view import start_text
 from duckflow.ui.story import last_exchange
 from duckflow.ui.terminal import Conversation
 
-if TYPE_CHECKING:
-    from duckflow.cli.chat import Start
 
-LOG = "duckflow.log"
-_LOG_BYTES = 1_000_000
-
-
-async def converse(start: "Start", front: Front) -> None:
+async def converse(start: Start, front: Front) -> None:
     """Talk until the user leaves for good."""
-    _log_to_file()
+    open_log_file()
     earlier = _earlier_session(start)
     folder = start.folder or Path(earlier.workspace if earlier else "")
     digest = None if start.trust else await settle_trust(folder, front.keyboard.answer, front.paper.line)
@@ -109,20 +101,13 @@ def _editing(front: Front) -> Edit:
     return edit_on_line(front.keyboard, text("approval.edit"))
 
 
-def _log_to_file() -> None:
-    """What is logged must not be drawn over the prompt."""
-    log = RotatingFileHandler(state_dir() / LOG, maxBytes=_LOG_BYTES, backupCount=1, delay=True)
-    log.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[log])
-
-
 async def _leave(front: Front, way_out: Exit) -> None:
     """Without a terminal there is nobody to talk to."""
     await front.left.wait()
     way_out.leave()
 
 
-def _earlier_session(start: "Start") -> SessionSummary | None:
+def _earlier_session(start: Start) -> SessionSummary | None:
     if not start.last and start.session is None:
         return None
     with closing(open_log()) as log:

@@ -1,14 +1,12 @@
 """The `duckflow` command: the conversation, and the commands beside it."""
 
 import os
-import sys
 from typing import Annotated, NoReturn
 
 import typer
 
 from duckflow import __version__
 from duckflow.config.peek import configured_language
-from duckflow.domain.errors import ProviderError, UsageError, UserError
 from duckflow.i18n.catalogue import detect, set_language, text
 
 set_language(detect(configured_language(), os.environ))
@@ -16,10 +14,10 @@ set_language(detect(configured_language(), os.environ))
 from duckflow.cli.audit import audit  # noqa: E402 - help texts are in the language set above
 from duckflow.cli.configuration import configuration  # noqa: E402
 from duckflow.cli.doctor import doctor  # noqa: E402
+from duckflow.cli.ending import run_to_end  # noqa: E402
 from duckflow.cli.flags import HERE, FolderFlag, ModeFlag, ModelFlag, TrustFlag  # noqa: E402
 from duckflow.cli.models import models  # noqa: E402
 from duckflow.cli.prompt import prompts  # noqa: E402
-from duckflow.cli.redacting import without_secrets  # noqa: E402
 from duckflow.cli.sessions import sessions  # noqa: E402
 from duckflow.cli.stats import stats  # noqa: E402
 from duckflow.cli.tasks import run  # noqa: E402
@@ -62,7 +60,8 @@ def conversation(
     """Open the conversation, unless a command was named."""
     if context.invoked_subcommand is not None:
         return
-    from duckflow.cli.chat import Start, converse  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.chat import converse  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.start import Start  # noqa: PLC0415 - as above
 
     converse(Start(model=model, mode=mode, folder=workspace, trust=trust, last=last))
 
@@ -76,31 +75,12 @@ def resume(
     trust: TrustFlag = False,
 ) -> None:
     """Take up a session again."""
-    from duckflow.cli.chat import Start, converse  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.chat import converse  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.start import Start  # noqa: PLC0415 - as above
 
     converse(Start(model=model, mode=mode, folder=None, trust=trust, last=session is None, session=session))
 
 
 def main() -> NoReturn:
-    """Entry point: every error the user can mend is one sentence and an exit code."""
-    try:
-        app()
-    except UserError as error:
-        # An address, or what a provider said, may have a key in it.
-        message = without_secrets(text(error.key, **error.values))
-        sys.stderr.write(text("error.line", message=message) + "\n")
-        sys.exit(exit_code(error))
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read our output has gone; a second failure at exit would only print noise.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
-    sys.exit(0)
-
-
-def exit_code(error: UserError) -> int:
-    """2 for what was asked wrongly, 4 where no model answers, else 1."""
-    if isinstance(error, UsageError):
-        return 2
-    return 4 if isinstance(error, ProviderError) else 1
+    """Run the command that was named."""
+    run_to_end(app)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from duckflow.app import App, build, choose, open_log
+from duckflow.cli.log_file import open_log_file
 from duckflow.config.loading import Loaded
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import VerifySet
@@ -40,6 +41,7 @@ def work(task: Task, loaded: Loaded) -> int:
 async def _work(task: Task, loaded: Loaded) -> int:
     for notice in loaded.notices:
         sys.stderr.write(text(notice.key, **notice.values) + "\n")
+    open_log_file()
     choice = await choose(loaded.settings, os.environ)
     session_id = resolve_session(task.session) if task.session else None
     app = build(loaded.settings, choice, task.folder, session_id, os.environ)

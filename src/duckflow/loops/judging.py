@@ -139,7 +139,8 @@ class Judging:
         objective = request.objective or TaskObjective(request=request.text)
         found = await self._counsel.requirements(objective.request, summary_of(self._state))
         now = self._state.request
-        if now is not None and now.request_id == request.request_id:
+        same = now is not None and now.objective is not None and now.objective.request == objective.request
+        if same and now is not None and now.request_id == request.request_id:
             by = "program" if found == plain_requirements(objective.request) else "model"
             self._session.record(RequirementsFound(requirements=found, by=by))
 

@@ -58,11 +58,12 @@ EXECUTABLE = re.compile(
 
 _SHEBANG = re.compile(r"^#!\s*/", re.MULTILINE)
 _PIPE_TO_SHELL = re.compile(
-    r"\b(curl|wget|fetch|iwr|invoke-webrequest|irm)\b[^\n|;&]{0,500}[|;&]+\s*(sudo\s+)?"
-    r"(\S*/)?(ba|z|da|k|fi)?sh\b|\b(ba|z|da|k)?sh\s+(-c\s+)?[\"']?(<\(|\$\()\s*(curl|wget)|\|\s*iex\b"
-    r"|base64\s+(-d|--decode|-D)[^\n|]{0,200}\|\s*(\S*/)?(ba|z|da|k)?sh\b",
+    r"\b(curl|wget|fetch|iwr|invoke-webrequest|irm)\b[^\n|;&]{0,200}[|;&]{1,9}\s{0,99}(sudo\s{1,99})?"
+    r"(\S{0,99}/)?(ba|z|da|k|fi)?sh\b|\b(ba|z|da|k)?sh\s{1,99}(-c\s{1,99})?[\"']?(<\(|\$\()\s{0,99}(curl|wget)"
+    r"|\|\s{0,99}iex\b|base64\s{1,99}(-d|--decode|-D)[^\n|]{0,200}\|\s{0,99}(\S{0,99}/)?(ba|z|da|k)?sh\b",
     re.IGNORECASE,
 )
+_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key-File|AGE-SECRET-KEY-1")
 
 
 class Assessment(Frozen):
@@ -151,10 +152,11 @@ def _content(written: str, large_bytes: int) -> Iterator[str]:
         yield "shebang"
     if _PIPE_TO_SHELL.search(written):
         yield "pipe_to_shell"
+    if _PRIVATE_KEY.search(written):
+        yield "private_key"
     lowered = lower(written)
-    for pattern in PATTERNS:
-        if any(pattern.find(written, lowered)):
-            yield "private_key" if pattern.kind == "private-key" else "secret"
+    if any(any(pattern.find(written, lowered)) for pattern in PATTERNS if pattern.kind != "private-key"):
+        yield "secret"
 
 
 def added_text(difference: str) -> str:

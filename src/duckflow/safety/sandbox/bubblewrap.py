@@ -13,6 +13,7 @@ _APART = ("--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-sess
 _TOLD = ("--info-fd", str(INFO), "--block-fd", str(GATE), "--seccomp", str(FILTER))
 _REPLACED = ("/dev", "/proc", "/run", "/var/run", "/tmp", "/var/tmp")  # noqa: S108 - not used, replaced
 _MOST_DOORS = 200
+_SMALL = "65536"
 _STILL_THERE = ("/run/systemd/resolve", "/run/current-system", "/run/opengl-driver")
 """Of /run, which else holds sockets of services, and secrets of containers."""
 
@@ -24,7 +25,7 @@ def arguments(program: str, reach: Reach, features: Collection[str], *, network:
         *_APART,
         *(("--share-net",) if network else ()),
         *(("--unshare-user", "--disable-userns") if "--disable-userns" in features else ()),
-        *_system(reach),
+        *_system(reach, features),
         *_hide((path for path in reach.hidden if not _inside(path, reach.workspace)), features),
         *_hide(_doors(reach), features),
         *("--bind", reach.workspace, reach.workspace),
@@ -36,14 +37,15 @@ def arguments(program: str, reach: Reach, features: Collection[str], *, network:
     ]
 
 
-def _system(reach: Reach) -> Iterator[str]:
+def _system(reach: Reach, features: Collection[str]) -> Iterator[str]:
     # Read-only, for root could set the kernel's own switches below /proc/sys without any capability.
     yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")
     yield from ("--bind", f"{reach.temporary}/shm", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108 - of its own
-    yield from ("--tmpfs", "/run")
+    small = "--size" in features
+    yield from ("--size", _SMALL, "--tmpfs", "/run") if small else ("--tmpfs", "/run")
     for path in _STILL_THERE:
-        yield from ("--ro-bind-try", path, path)
-    yield from ("--remount-ro", "/run")
+        yield from ("--ro-bind-try", path, path) if Path(path).exists() else ()
+    yield from () if small else ("--remount-ro", "/run")
     for path in ("/tmp", "/var/tmp"):  # noqa: S108 - as above
         if Path(path).is_dir() and not Path(path).is_symlink():
             yield from ("--bind", f"{reach.temporary}/own", path)
@@ -67,7 +69,7 @@ def _hide(paths: Iterator[str], features: Collection[str]) -> Iterator[str]:
     """An empty place instead, in which nothing can be kept: it would be held in memory."""
     for path in paths:
         if Path(path).is_dir() and "--size" in features:
-            yield from ("--size", "4096", "--tmpfs", path)
+            yield from ("--size", _SMALL, "--tmpfs", path)
         elif Path(path).is_dir():
             yield from ("--tmpfs", path, "--remount-ro", path)
         else:

@@ -7,6 +7,7 @@ temporary folder of the commands is removed. Standard library only.
 """
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
@@ -95,6 +96,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     adopt_orphans()
+    gc.disable()  # each fork lives for one command, and collecting would copy what it shares
     if seccomp.supported():  # ready before the first fork, so that every child has them
         for sockets in ((), seccomp.ON_THE_NETWORK, seccomp.IN_A_NAMESPACE):
             seccomp.assemble(sockets)

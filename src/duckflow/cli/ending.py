@@ -1,0 +1,36 @@
+"""How a command ends: every error the user can mend is one sentence and an exit code."""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import NoReturn
+
+from duckflow.domain.errors import ProviderError, UsageError, UserError
+from duckflow.i18n.catalogue import text
+
+
+def run_to_end(command: Callable[[], object]) -> NoReturn:
+    """Run a command and leave with its exit code."""
+    try:
+        command()
+    except UserError as error:
+        from duckflow.cli.redacting import without_secrets  # noqa: PLC0415 - only where it is needed
+
+        # An address, or what a provider said, may have a key in it.
+        message = without_secrets(text(error.key, **error.values))
+        sys.stderr.write(text("error.line", message=message) + "\n")
+        sys.exit(exit_code(error))
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has gone; a second failure at exit would only print noise.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    sys.exit(0)
+
+
+def exit_code(error: UserError) -> int:
+    """2 for what was asked wrongly, 4 where no model answers, else 1."""
+    if isinstance(error, UsageError):
+        return 2
+    return 4 if isinstance(error, ProviderError) else 1

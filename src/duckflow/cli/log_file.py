@@ -1,0 +1,34 @@
+"""The log file in the state directory: how requests were paced, and what went wrong inside (SPEC I8)."""
+
+import logging
+import os
+from logging.handlers import RotatingFileHandler
+
+from duckflow.cli.redacting import without_secrets
+from duckflow.config.places import state_dir
+
+NAME = "duckflow.log"
+_BYTES, _FILES = 1_000_000, 3
+
+
+class _Clean(logging.Formatter):
+    """Lines without secrets: a traceback may hold any text."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One record as a line, or several where there is a traceback."""
+        return without_secrets(super().format(record))
+
+
+def open_log_file() -> None:
+    """From now on what the program logs goes to its file; a file that can't be opened is done without."""
+    place = state_dir() / NAME
+    try:
+        os.close(os.open(place, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+        handler = RotatingFileHandler(
+            place, maxBytes=_BYTES, backupCount=_FILES, encoding="utf-8", delay=True
+        )
+    except OSError:
+        return
+    handler.setFormatter(_Clean("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("duckflow").setLevel(logging.INFO)

@@ -1,0 +1,141 @@
+"""Nothing is changed before what it does away with is kept, and nothing but what was kept (SAFETY 11)."""
+
+import asyncio
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+from duckflow.domain.changes import FileChange, net_changes, removed_paths
+from duckflow.domain.errors import ToolError
+from duckflow.safety.beneath import open_resolved, open_walking
+from duckflow.safety.ledger import Ledger, find, made_of
+from duckflow.safety.workspace import Workspace
+from duckflow.store.kept_files import KeptFiles, Mark
+
+OPERATIONS = {
+    "write": lambda workspace: workspace.write_text("a", "new"),
+    "delete": lambda workspace: workspace.delete("a"),
+    "move": lambda workspace: workspace.move("a", "deep/b"),
+}
+MARK = Mark("s", "r", "a1")
+
+
+def files(folder: Path) -> dict[str, str]:
+    return {str(one.relative_to(folder)): one.read_text() for one in folder.rglob("*") if one.is_file()}
+
+
+@pytest.fixture(params=[open_resolved, open_walking], ids=["kernel", "walk"])
+def opener(request):
+    return request.param
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_what_can_not_be_kept_is_not_changed(folder: Path, operation: str, opener):
+    def refuse(*_):
+        raise ToolError("no room to keep it")
+
+    (folder / "a").write_text("old")
+    workspace = Workspace(folder, opener=opener, keep=refuse)
+    with pytest.raises(ToolError, match="no room"):
+        OPERATIONS[operation](workspace)
+    assert files(folder) == {"a": "old"}
+    workspace.close()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_what_changed_after_it_was_kept_is_not_lost(folder: Path, operation: str, opener):
+    """The content that goes is the content that was kept, even if nothing was expected of it."""
+
+    def keep(place, before, after):
+        (folder / "a").write_text("someone else's")
+
+    (folder / "a").write_text("old")
+    workspace = Workspace(folder, opener=opener, keep=keep)
+    with pytest.raises(ToolError, match="changed by someone else"):
+        OPERATIONS[operation](workspace)
+    assert files(folder) == {"a": "someone else's"}
+    workspace.close()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_change_is_told_with_what_it_does_away_with(
+    folder: Path, tmp_path: Path, operation: str, opener
+):
+    (folder / "a").write_text("old")
+    ledger = Ledger(KeptFiles(tmp_path / "undo.db", 1_000_000))
+    workspace = Workspace(folder, opener=opener, keep=ledger.keep)
+    with ledger.recording(MARK) as made:
+        OPERATIONS[operation](workspace)
+    assert tuple(made) == ledger.kept.changes("s", "a1") == made_of(workspace, made)
+    gone = next(change for change in made if change.path == "a")
+    assert ledger.kept.content(gone.before) == b"old"
+    if operation == "move":
+        assert next(change for change in made if change.path == "deep/b").folders == ("deep",)
+    ledger.kept.close()
+    workspace.close()
+
+
+async def test_what_two_loops_do_at_once_is_kept_apart(folder: Path, tmp_path: Path):
+    ledger = Ledger(KeptFiles(tmp_path / "undo.db", 1_000_000))
+    workspace = Workspace(folder, keep=ledger.keep)
+
+    async def work(name: str) -> list[FileChange]:
+        with ledger.recording(Mark("s", "r", name)) as made:
+            for number in range(20):
+                await asyncio.to_thread(workspace.write_text, f"{name}{number}", "x")
+                await asyncio.sleep(0)
+        return made
+
+    for name, made in zip("xy", await asyncio.gather(work("x"), work("y")), strict=True):
+        assert [change.path for change in made] == [f"{name}{number}" for number in range(20)]
+        assert len(ledger.kept.changes("s", name)) == 20
+    ledger.kept.close()
+    workspace.close()
+
+
+def test_a_change_through_a_link_is_told_by_the_real_name(folder: Path, tmp_path: Path):
+    (folder / "real").write_text("old")
+    (folder / "link").symlink_to("real")
+    ledger = Ledger(KeptFiles(tmp_path / "undo.db", 1_000_000))
+    workspace = Workspace(folder, keep=ledger.keep)
+    with ledger.recording(MARK) as made:
+        workspace.write_text("link", "new")
+    assert [change.path for change in made] == ["real"]
+    assert (folder / "link").is_symlink()
+    ledger.kept.close()
+    workspace.close()
+
+
+def test_a_look_says_done_not_done_or_unknown(folder: Path):
+    workspace = Workspace(folder)
+    (folder / "a").write_text("old")
+    before = workspace.digest("a")
+    change = FileChange(path="a", before=before, after=None)
+    assert find(workspace, change) == "not_done"
+    (folder / "a").write_text("other")
+    assert find(workspace, change) == "unknown"
+    (folder / "a").unlink()
+    assert find(workspace, change) == "done"
+    (folder / "a").mkdir()
+    assert find(workspace, change) == "unknown"
+    workspace.close()
+
+
+def test_several_changes_of_a_file_are_one_from_first_to_last():
+    first = FileChange(path="a", before=None, after="1", mode_after=0o644)
+    second = FileChange(path="a", before="1", after=None, mode_before=0o644)
+    third = FileChange(path="b", before="1", after="2")
+    assert net_changes([first, third, second]) == (third,)
+    assert removed_paths([first, second, third]) == ("a",)
+
+
+def test_names_in_another_normal_form_are_other_names(folder: Path, opener):
+    workspace = Workspace(folder, opener=opener)
+    composed, decomposed = (unicodedata.normalize(form, "がé.txt") for form in ("NFC", "NFD"))
+    workspace.write_text(composed, "composed")
+    workspace.write_text(decomposed, "decomposed")
+    assert workspace.read_text(composed) == "composed"
+    workspace.delete(decomposed)
+    assert files(folder) == {composed: "composed"}
+    workspace.close()
