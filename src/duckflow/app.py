@@ -139,6 +139,20 @@ def _snapshot_limits(settings: Settings) -> SnapshotLimits:
     return SnapshotLimits(files=settings.undo.command_files, size=settings.undo.command_mb * 1_000_000)
 
 
+@dataclass(frozen=True)
+class _Ground:
+    """What a session stands on: its log and folder, and what keeps both safe."""
+
+    log: SqliteEventLog
+    ledger: Ledger
+    workspace: Workspace
+    session: Session
+    snapshots: Snapshots
+    watch: Watch
+    shell: Shell
+    gate: Gate
+
+
 def build(
     settings: Settings,
     choice: Choice,
@@ -151,40 +165,20 @@ def build(
 
     Where there is a `relay`, somebody is there, who can be asked about the project's own tests, too.
     """
-    log = open_log()
-    closed = (state_dir(), config_dir(), cache_dir())
-    ledger = open_ledger(settings)
-    workspace = Workspace(folder, denied=closed, keep=ledger.keep)
-    redactor = Redactor(known_secrets(env))
-    session = _open_session(log, workspace, session_id, redactor)
-
-    async def opened(name: str) -> ModelClient:
-        return redacted(await open_client(name, settings.llm, env, relay), redactor)
-
-    async def price(name: str, usage: Usage) -> float | None:
-        return await cost_usd(name, usage, env)
-
-    tiers = Tiers(tier_names(settings.llm, choice.name), opened, by_task=settings.llm.by_task)
-    spending = Spending(session, tiers, price)
+    ground = _open_ground(settings, folder, session_id, env)
+    session, workspace = ground.session, ground.workspace
+    tiers, spending = _open_models(settings, choice, session, env, relay)
     rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
     look = WorkspaceLook(workspace)
-    snapshots = Snapshots(workspace, ledger.kept, find_ripgrep(workspace.root), _snapshot_limits(settings))
-    watch = Watch(workspace, ledger, snapshots)
-    shell = Shell(workspace.root, settings.shell, closed=closed, env=env)
-    background = Catalogue((*file_tools(workspace), *shell_tools(shell, session.show)))
-
-    async def sandboxed() -> bool:
-        return (await shell.sandbox()).level != "none"
-
-    gate = Gate(workspace, sandboxed, settings.gate, network_open=settings.shell.network)
+    background = Catalogue((*file_tools(workspace), *shell_tools(ground.shell, session.show)))
     planning = Planning(session, tiers, spending, operations_of(background))
-    tasks = TaskLoop(session, Dispatcher(session, background, workspace, watch, gate), planning.report)
+    tasks = TaskLoop(session, _dispatcher(ground, background), planning.report)
     plans = plan_tools(session.current, planning.plan)
     lists = task_tools(session.current, planning.tasks, tasks.start, tasks.cancel, background)
     catalogue = Catalogue((*background.tools, *plans, *lists))
     frame = PromptFrame(rules=rules.text, budgets=settings.prompt)
     model = ModelInUse(session, tiers, catalogue, look, frame, spending)
-    dispatcher = Dispatcher(session, catalogue, workspace, watch, gate)
+    dispatcher = _dispatcher(ground, catalogue)
     pacing = Pacing(session, settings.duck_pacemaker, model.traits)
     counsel = Counsel(tiers, spending)
     verifying = Verifying(session, dispatcher, ProjectTests(workspace) if relay else None)
@@ -201,25 +195,72 @@ def build(
         titling=Titling(session, tiers, spending),
         model=model,
         tiers=tiers,
-        log=log,
+        log=ground.log,
         workspace=workspace,
-        undoing=Undoing(session, workspace, ledger),
-        recovery=Recovery(session, workspace, ledger),
-        snapshots=snapshots,
-        ledger=ledger,
+        undoing=Undoing(session, workspace, ground.ledger),
+        recovery=Recovery(session, workspace, ground.ledger),
+        snapshots=ground.snapshots,
+        ledger=ground.ledger,
         lock=WorkspaceLock(state_dir() / LOCKS, workspace.identity),
+        shell=ground.shell,
+        problems=(*ground.log.database.notices, *rules.problems),
+        started=_started(settings, choice, ground, resumed=session_id is not None),
+    )
+
+
+def _open_ground(settings: Settings, folder: Path, session_id: str | None, env: Mapping[str, str]) -> _Ground:
+    log = open_log()
+    closed = (state_dir(), config_dir(), cache_dir())
+    ledger = open_ledger(settings)
+    workspace = Workspace(folder, denied=closed, keep=ledger.keep)
+    session = _open_session(log, workspace, session_id, Redactor(known_secrets(env)))
+    snapshots = Snapshots(workspace, ledger.kept, find_ripgrep(workspace.root), _snapshot_limits(settings))
+    shell = Shell(workspace.root, settings.shell, closed=closed, env=env)
+
+    async def sandboxed() -> bool:
+        return (await shell.sandbox()).level != "none"
+
+    return _Ground(
+        log=log,
+        ledger=ledger,
+        workspace=workspace,
+        session=session,
+        snapshots=snapshots,
+        watch=Watch(workspace, ledger, snapshots),
         shell=shell,
-        problems=(*log.database.notices, *rules.problems),
-        started=SessionStarted(
-            session_id=session.state.session_id,
-            workspace=str(workspace.root),
-            model=choice.name,
-            model_reason=choice.reason_key,
-            model_values=dict(choice.values),
-            mode=settings.mode,
-            version=duckflow.__version__,
-            resumed=session_id is not None,
-        ),
+        gate=Gate(workspace, sandboxed, settings.gate, network_open=settings.shell.network),
+    )
+
+
+def _open_models(
+    settings: Settings, choice: Choice, session: Session, env: Mapping[str, str], relay: Relay | None
+) -> tuple[Tiers, Spending]:
+    """The models of a session, which get to see no secrets, and what they cost."""
+
+    async def opened(name: str) -> ModelClient:
+        return redacted(await open_client(name, settings.llm, env, relay), session.redactor)
+
+    async def price(name: str, usage: Usage) -> float | None:
+        return await cost_usd(name, usage, env)
+
+    tiers = Tiers(tier_names(settings.llm, choice.name), opened, by_task=settings.llm.by_task)
+    return tiers, Spending(session, tiers, price)
+
+
+def _dispatcher(ground: _Ground, catalogue: Catalogue) -> Dispatcher:
+    return Dispatcher(ground.session, catalogue, ground.workspace, ground.watch, ground.gate)
+
+
+def _started(settings: Settings, choice: Choice, ground: _Ground, *, resumed: bool) -> SessionStarted:
+    return SessionStarted(
+        session_id=ground.session.state.session_id,
+        workspace=str(ground.workspace.root),
+        model=choice.name,
+        model_reason=choice.reason_key,
+        model_values=dict(choice.values),
+        mode=settings.mode,
+        version=duckflow.__version__,
+        resumed=resumed,
     )
 
 

@@ -232,7 +232,9 @@ async def _check_stage(stage: Stage, before: dict[str, str], ended: Ended, fault
     log.close()
     kinds = [(one.seq, one.event.type) for one in stored]
     printed = [(line["seq"], line["type"]) for line in ended.printed if "seq" in line]
-    assert kinds[: len(printed)] == printed, f"{fault}: shown and not stored"
+    missing = [line for line in printed if line not in kinds]
+    assert missing == [], f"{fault}: shown and not stored: {missing}"
+    assert fault.error or kinds[: len(printed)] == printed, f"{fault}: not shown in order"
     if not sessions:
         assert visible(digests(stage.folder)) == before
         return "nothing begun"

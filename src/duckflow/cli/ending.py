@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NoReturn
 
 from duckflow.domain.errors import ProviderError, UsageError, UserError
@@ -13,12 +14,17 @@ def run_to_end(command: Callable[[], object]) -> NoReturn:
     """Run a command and leave with its exit code."""
     try:
         command()
+    except SystemExit:
+        _give_up_output()
+        raise
     except UserError as error:
         from duckflow.cli.redacting import without_secrets  # noqa: PLC0415 - only where it is needed
 
         # An address, or what a provider said, may have a key in it.
         message = without_secrets(text(error.key, **error.values))
-        sys.stderr.write(text("error.line", message=message) + "\n")
+        with suppress(OSError):  # where nothing can be written, the exit code still says it
+            sys.stderr.write(text("error.line", message=message) + "\n")
+        _give_up_output()
         sys.exit(exit_code(error))
     except KeyboardInterrupt:
         sys.exit(130)
@@ -27,6 +33,15 @@ def run_to_end(command: Callable[[], object]) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     sys.exit(0)
+
+
+def _give_up_output() -> None:
+    """What can't be written now, a full disk under it, must not change the exit code at the very end."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def exit_code(error: UserError) -> int:

@@ -30,5 +30,6 @@ def open_log_file() -> None:
     except OSError:
         return
     handler.setFormatter(_Clean("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.raiseExceptions = False  # a line that can't be logged, on a full disk, is not worth a traceback
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("duckflow").setLevel(logging.INFO)

@@ -66,7 +66,7 @@ class Verifying:
         if ran is None or ran.exit_code == 0:
             return ()
         shown = (entry.text for entry in reversed(state.transcript) if entry.evidence_id == ran.evidence_id)
-        return (f"`{ran.command}` fails", *failing_lines(next(shown, "")))
+        return (*failing_lines(next(shown, "")), f"`{ran.command}` fails")
 
     async def _settle(self) -> None:
         """Keep what the user said of the project's tests: they ran, so they may; or they may not."""

@@ -1,5 +1,6 @@
 """The same Decision from a small model: one operation under a narrow schema, then each file's content."""
 
+import json
 from typing import Any, Protocol, cast
 
 from pydantic import model_validator
@@ -78,7 +79,7 @@ class CompactDecider:
         choices = await self._look.choices(state)
         request = (await self._prompt.assemble(state, choices)).request
         answer = await ask(self._client, request, CompactDecision, on_glimpse, self._check)
-        said = ChatMessage(role="assistant", text=answer.text)
+        said = ChatMessage(role="assistant", text=_without_promise(answer.text))
         decided = Decided(
             decision=Decision.model_validate(answer.value.model_dump()),
             exchange=(said,),
@@ -149,6 +150,18 @@ def inside_fence(text: str, prompt: ContentPrompt) -> str:
         stripped = stripped.partition("\n")[2]
     body = stripped.partition(prompt.closing)[0] if not stripped.startswith(fence) else ""
     return f"{body.rstrip()}\n" if body.strip() else ""
+
+
+def _without_promise(text: str) -> str:
+    """A write without what was said of it: a small model keeps to its word, even to broken code."""
+    try:
+        flat: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    named = cast("dict[str, object]", flat) if isinstance(flat, dict) else {}
+    if named.get("operation") != _WRITE:
+        return text
+    return json.dumps({**named, "reply": "…"}, ensure_ascii=False, separators=(",", ":"))
 
 
 def _with_argument(decision: Decision, place: int, content: str) -> Decision:

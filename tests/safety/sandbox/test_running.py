@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -14,7 +15,8 @@ import pytest
 from duckflow.domain.errors import ToolError
 from fakes.sandbox_world import PYTHON, processes_with, world
 
-LONG = "3141592653"
+LONG = str(1_000_000_000 + secrets.randbelow(1_000_000_000))
+"""Seconds that only the commands of this run sleep for."""
 ESCAPING = f"(setsid sh -c 'setsid sleep {LONG} & sleep {LONG}' &); setsid sleep {LONG} & disown; "
 
 
