@@ -3,8 +3,8 @@
     .venv/bin/python bench/prompt.py [--rounds N]
 
 The bound for the start is 1.5 times a bare prompt_toolkit prompt with a bottom bar, measured in turns in the
-same run. The flood is 100,000 lines of a command and a reply of 10 MB, while keys are typed: each key's way to
-the screen is timed, and none may be lost. Needs a machine with nothing else to do.
+same run. The flood is 100,000 lines of a command and a reply of 10 MB, while keys are typed: each key's way
+to the screen is timed, and none may be lost. Needs a machine with nothing else to do.
 """
 
 import argparse

@@ -16,7 +16,7 @@ async def main(folder: str) -> None:
     front.prompt.inbox.put("ready")
     while not front.left.is_set():
         said = await front.keyboard.inbox.get()
-        front.paper.raw(f"said {ascii(said)}")
+        front.paper.raw(f"said {said!a}")
 
 
 if __name__ == "__main__":

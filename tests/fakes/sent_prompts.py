@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from fakes.engine import action, decision, engine
-from fakes.model_server import Answer, ModelServer
+from fakes.model_server import ModelServer
+from fakes.plays import asked_for, play
 
 RULES = "# Rules\n\n" + "\n".join(
     f"- Rule {number}: keep functions short and write a test for what you change." for number in range(1, 39)
@@ -42,12 +43,13 @@ def small_looks(count: int) -> list[str]:
 
 
 async def send(folder: Path, said: Sequence[str], answers: Sequence[str]) -> list[str]:
-    """What the model was sent, call by call, while the user said this and it answered that."""
-    with ModelServer([Answer(text) for text in answers]) as server:
+    """What was sent for each decision, while the user said this and the model answered that."""
+    with ModelServer(play(*answers)) as server:
         async with engine(folder, server=server, max_loops=1000) as duck:
             for text in said:
                 await duck.app.chat.say(text)
-        return [written(asked.body) for asked in server.requests]
+        bodies = [asked.body for asked in server.requests]
+        return [written(body) for body in bodies if asked_for(body) == "Decision"]
 
 
 def written(body: dict[str, Any]) -> str:

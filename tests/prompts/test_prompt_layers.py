@@ -16,6 +16,7 @@ from duckflow.domain.decision import (
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.state import AgentState, Mode
 from duckflow.domain.transitions import Step
+from duckflow.domain.vitals import Vitals
 from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.decision import DecisionPrompt
 from duckflow.prompts.layers import MODES, main_text, procedure_text, session_text
@@ -173,3 +174,11 @@ def test_the_format_names_every_field_and_value_of_a_decision():
 
 OTHER_ITEMS = ("context_refs", "decision_log", "last_delta")
 """May be set, but are not asked for: they are not among the five."""
+
+
+def test_F7_low_focus_asks_for_a_simpler_plan():
+    calm = ENGLISH.model_copy(update={"vitals": Vitals(mood=0.9, focus=0.5, stamina=0.8)})
+    lost = ENGLISH.model_copy(update={"vitals": Vitals(mood=0.9, focus=0.49, stamina=0.8)})
+    assert "Vitals: mood 0.90, focus 0.50, stamina 0.80" in main_text(calm)
+    assert "simpler, more direct plan" not in main_text(calm)
+    assert "simpler, more direct plan" in main_text(lost)

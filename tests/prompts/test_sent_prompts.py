@@ -7,7 +7,8 @@ import pytest
 from duckflow.domain.events import DecisionMade, ErrorReported
 from duckflow.prompts.tokens import estimate_tokens
 from fakes.engine import action, decision, engine
-from fakes.model_server import Answer, ModelServer
+from fakes.model_server import ModelServer
+from fakes.plays import asked_for, play
 from fakes.sent_prompts import cost, make_project, median_share, send, small_looks
 
 ASKED = ["Which part returns 7?"]
@@ -57,12 +58,13 @@ async def test_F5_the_first_message_stays_the_same_through_a_session(project: Pa
         decision("Done.", step="REVIEW"),
         decision("Hello."),
     ]
-    with ModelServer([Answer(text) for text in answers]) as server:
+    with ModelServer(play(*answers)) as server:
         async with engine(project, server=server) as duck:
             await duck.app.chat.say("Look and write")
             await duck.app.chat.say("こんにちは")
-        systems = {asked.body["messages"][0]["content"] for asked in server.requests}
-        assert [asked.body["messages"][0]["role"] for asked in server.requests] == ["system"] * 5
+        sent = [asked.body["messages"] for asked in server.requests if asked_for(asked.body) == "Decision"]
+        systems = {messages[0]["content"] for messages in sent}
+        assert [messages[0]["role"] for messages in sent] == ["system"] * 5
     assert len(systems) == 1
     assert "Rule 38" in systems.pop()
 

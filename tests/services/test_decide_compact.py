@@ -92,7 +92,9 @@ async def test_each_content_is_asked_for_by_itself_and_continues_the_same_prompt
     assert action.args == {"path": "hello.py", "content": "print('hello')\n"}
     first, second = model.requests
     assert second.messages[: len(first.messages)] == first.messages
-    assert second.messages[len(first.messages)].text == flat("file_ops.write_file", paths=["hello.py"])
+    said = json.loads(second.messages[len(first.messages)].text)
+    assert said == {**json.loads(flat("file_ops.write_file", paths=["hello.py"])), "reply": "…"}
+    assert decided.decision.reply == "ok"
     assert second.messages[-1].text == "```python\n"
     assert second.stop == ("\n```",)
     assert second.answer_schema is None

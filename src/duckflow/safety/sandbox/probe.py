@@ -90,8 +90,8 @@ async def _landlock(launcher: Launcher) -> Sandbox | None:
     return None if await _try(sandbox, launcher) else sandbox
 
 
-def _new_folder() -> Path:
-    return Path(os.path.realpath(tempfile.mkdtemp(prefix="duckflow-")))
+def _new_folder(above: Path) -> Path:
+    return Path(tempfile.mkdtemp(prefix="trial-", dir=above))
 
 
 def _find_program() -> str | None:
@@ -114,13 +114,12 @@ async def _features(program: str) -> frozenset[str]:
 
 async def _try(sandbox: Sandbox, launcher: Launcher) -> str:
     """Run a command that writes inside and tries to reach out; what went wrong, empty if nothing did."""
-    folder = await asyncio.to_thread(_new_folder)
     try:
+        # The launcher removes it, however this ends.
+        folder = await asyncio.to_thread(_new_folder, await launcher.temporary())
         return await _try_in(folder, sandbox, launcher)
     except ToolError as exc:
         return str(exc)
-    finally:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
 async def _try_in(folder: Path, sandbox: Sandbox, launcher: Launcher) -> str:
