@@ -40,7 +40,7 @@ CASES = {
     "half-width fills the last column": ("あ" * 18 + "ﾊﾝ", ["> " + "あ" * 18 + "ﾊﾝ"], 2),
     "three lines": (FULL * 2 + "う", [f"> {FULL}", f"  {FULL}", "  う"], 4),
     "English that wraps": ("x" * ROOM + "y", ["> " + "x" * ROOM, "  y"], 3),
-    "all at once": ("修正: fix(ui)ﾊﾝｶｸ🦆é", ["> 修正: fix(ui)ﾊﾝｶｸ🦆é"], 23),
+    "all at once": ("修正: fix(ui)ﾊﾝｶｸ🦆é", ["> 修正: fix(ui)ﾊﾝｶｸ🦆é"], 22),
     "digits and kanji": ("2026年11月", ["> 2026年11月"], 12),
 }
 

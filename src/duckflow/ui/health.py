@@ -49,7 +49,7 @@ def status_bar(vitals: Vitals) -> str:
 def status_text(state: AgentState) -> str:
     """All that /status says."""
     lines = [status_bar(state.vitals), text("health.title"), *_told(examine(state))]
-    lines += [*_told((remark_on(state),)), *_chart(state.vitals_over_time), *_pace(state.request)]
+    lines += [*_told((remark_on(state),)), *_chart(state.vitals_over_time), *_pace(state)]
     return "\n".join([*lines, _used(state)])
 
 
@@ -64,12 +64,17 @@ def _chart(history: tuple[Vitals, ...]) -> Iterator[str]:
         yield f"  {title}{' ' * (widest - width_of(title))}  {sparkline(values, CHART)}"
 
 
-def _pace(request: Request | None) -> Iterator[str]:
-    """The request in hand: loops, the limit and why it is what it is, and how often the user was asked."""
-    if request is None:
+def _pace(state: AgentState) -> Iterator[str]:
+    """The request in hand, else the last: loops, the limit and why, and how often the user was asked."""
+    request = state.request or state.finished
+    if state.request is None:
         yield text("health.nothing")
-        return
-    yield text("health.request", request=cut_to_width(on_one_line(request.text), _REQUEST))
+    if request is not None:
+        yield from _course(request, "health.request" if state.request else "health.last_request")
+
+
+def _course(request: Request, title: str) -> Iterator[str]:
+    yield text(title, request=cut_to_width(on_one_line(request.text), _REQUEST))
     if request.limit is None:
         yield text("health.loops_only", used=request.loops)
     else:
@@ -86,7 +91,7 @@ def _pace(request: Request | None) -> Iterator[str]:
 def _used(state: AgentState) -> str:
     tokens = sum(one.tokens.input_tokens + one.tokens.output_tokens for one in state.usage.values())
     prices = [one.cost_usd for one in state.usage.values() if one.cost_usd is not None]
-    request = state.request
+    request = state.request or state.finished
     return text(
         "health.used",
         tokens=f"{tokens:,}",

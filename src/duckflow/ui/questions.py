@@ -21,7 +21,6 @@ from duckflow.ui.lines import consultation_text
 from duckflow.ui.paper import Paper
 
 _NUMBERS = {"1": "y", "2": "n", "3": "a", "4": "e"}
-_ALWAYS = frozenset({"a", "always", "いつも", "常に"})
 _EDIT = frozenset({"e", "edit", "編集"})
 _ALL = frozenset({"all", "全部", "すべて"})
 _EDITABLE = ("content", "command")
@@ -56,10 +55,13 @@ class Questions:
                 if edited is not None:
                     return AnswerApproval(yes=True, edited=edited)
                 continue
-            answer = _answer(said, word, approval)
-            if not (answer.yes and lines):
+            answer = read_answer(word if word in _NUMBERS.values() else said)
+            if not _offered(answer, approval):
+                self._paper.line(text("approval.not_offered"), "yellow")
+            elif answer.yes and lines:
+                self._paper.line(text("approval.unseen", count=len(lines)), "yellow")
+            else:
                 return answer
-            self._paper.line(text("approval.unseen", count=len(lines)), "yellow")
 
     async def consult(self, consultation: Consultation) -> ChooseWay | None:
         """The way the user chooses; None where they had enough."""
@@ -105,7 +107,6 @@ def _word(said: str) -> str:
     return _NUMBERS.get(word, word)
 
 
-def _answer(said: str, word: str, approval: Approval) -> AnswerApproval:
-    if word in _ALWAYS and approval.kind is not None:
-        return AnswerApproval(yes=True, always=True)
-    return read_answer(word if word in _NUMBERS.values() else said)
+def _offered(answer: AnswerApproval, approval: Approval) -> bool:
+    """Whether such an answer can be given here."""
+    return not (answer.always and approval.kind is None) and (answer.edited is None or approval.editable)

@@ -1,0 +1,46 @@
+"""A keyboard with answers laid out in order, and a paper that keeps what is written on it."""
+
+from collections.abc import Iterable
+
+from duckflow.ui.inbox import Inbox
+from duckflow.ui.paper import TerminalPaper
+
+
+class Paper(TerminalPaper):
+    """A terminal of a fixed width without colours."""
+
+    def __init__(self, columns: int = 80) -> None:
+        self.texts: list[str] = []
+        super().__init__(self._keep, lambda: columns)
+        self.coloured = False
+
+    def _keep(self, texts: Iterable[str]) -> None:
+        self.texts += texts
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "\n".join(self.texts)
+
+
+class Keyboard:
+    """Gives the answers in order; after them there is none."""
+
+    def __init__(self, *answers: str | None) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+        self.inbox = Inbox()
+        self.line = ""
+
+    async def answer(self, question: str, prefilled: str = "") -> str | None:
+        """The next answer."""
+        self.asked.append(question)
+        return self.answers.pop(0) if self.answers else None
+
+    def swap_line(self, typed: str) -> str:
+        """Keep what is on the line."""
+        before, self.line = self.line, typed
+        return before
+
+    def refresh(self) -> None:
+        """Nothing is drawn."""

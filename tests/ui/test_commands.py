@@ -1,0 +1,71 @@
+"""M2: the commands as data, with help in both languages, and what they suggest."""
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+
+from duckflow.i18n.catalogue import entries
+from duckflow.ui.command_actions import ACTIONS
+from duckflow.ui.commands import COMMANDS, Typed, find_command, nearest_command, read_command
+from duckflow.ui.completion import Known, Suggestions
+
+SPEC = "help status goal plan tasks diff undo mode model cost memory history resume config quit"
+
+
+def test_M2_every_command_is_there_with_an_action_and_help_in_both_languages():
+    assert set(SPEC.split()) <= set(COMMANDS)
+    assert set(COMMANDS) == set(ACTIONS)
+    for language in ("en", "ja"):
+        assert all(f"commands.{name}" in entries(language) for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("/help", Typed("help")),
+        ("/Mode plan", Typed("mode", "plan")),
+        ("/nonsense", Typed("nonsense")),
+        ("/usr/bin is a path", None),
+        ("/etc hosts", None),
+        ("hello /help", None),
+        ("/help\nand more", None),
+    ],
+)
+def test_a_line_is_a_command_or_a_message(line: str, expected: Typed | None):
+    assert read_command(line) == expected
+
+
+def test_a_command_is_found_by_its_beginning_and_a_mistake_gets_the_nearest():
+    assert find_command("und") is COMMANDS["undo"]
+    assert find_command("exit") is COMMANDS["quit"]
+    assert find_command("mod") is None, "mode or model"
+    assert nearest_command("statsu") == "status"
+    assert nearest_command("xyzzy") is None
+
+
+def suggested(typed: str) -> list[str]:
+    known = Known(
+        files=lambda: ["src/app.py", "src/deep/文書.md", "README.md"],
+        models=lambda: ["embedded", "openai:gpt-6.1"],
+        sessions=lambda: [("3f2a", "a title")],
+    )
+    found = Suggestions(known).get_completions(Document(typed), CompleteEvent())
+    return [completion.text for completion in found]
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("/st", ["/status"]),
+        ("/mode e", ["edits"]),
+        ("/model o", ["openai:gpt-6.1"]),
+        ("/resume ", ["3f2a"]),
+        ("look at @app", ["@src/app.py"]),
+        ("見て@文書", ["@src/deep/文書.md"]),
+        ("@read", ["@README.md"]),
+        ("plain words", []),
+        ("mail me@home.org", []),
+    ],
+)
+def test_suggestions_follow_what_is_typed(typed: str, expected: list[str]):
+    assert suggested(typed) == expected

@@ -1,0 +1,99 @@
+"""M1: a reply is drawn block by block as it comes; how it is cut into pieces makes no difference."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duckflow.domain.events import Recorded, Reply, ReplyPiece, ReplyVoid
+from duckflow.ui.blocks import Block, Blocks
+from duckflow.ui.replies import ReplyStream
+from duckflow.ui.screen import Screen
+from fakes.desk import Paper
+
+SOURCE = "# Title\nfirst line\nsecond\n\n- a\n\n  more of a\n- b\n\nText\n```py\nx = 1\n\ny\n```\nafter `x`\n\nlast"
+
+
+def blocks(*pieces: str) -> list[Block]:
+    splitting = Blocks()
+    found = [block for piece in pieces for block in splitting.feed(piece)]
+    return [*found, *splitting.end()]
+
+
+def test_blocks_are_headings_paragraphs_lists_and_code():
+    assert blocks(SOURCE) == [
+        Block("# Title"),
+        Block("first line\nsecond\n\n- a\n\n  more of a\n- b"),
+        Block("Text"),
+        Block("x = 1\n\ny", "py"),
+        Block("after `x`"),
+        Block("last"),
+    ]
+
+
+@given(st.lists(st.integers(min_value=0, max_value=len(SOURCE)), max_size=8))
+def test_pieces_make_no_difference(cuts: list[int]):
+    places = [0, *sorted(cuts), len(SOURCE)]
+    pieces = [SOURCE[start:end] for start, end in zip(places, places[1:], strict=False)]
+    assert blocks(*pieces) == blocks(SOURCE)
+
+
+@given(st.text(alphabet="ab`#-\n ~|>1.あ", max_size=80))
+def test_nothing_is_lost(source: str):
+    kept = "".join("".join(block.text.split()) for block in blocks(source))
+    fences = "".join(source.split())
+    assert all(kept.count(one) <= fences.count(one) for one in set(kept))
+    assert kept.count("a") + kept.count("b") + kept.count("あ") >= sum(
+        line.count("a") + line.count("b") + line.count("あ")
+        for line in source.split("\n")
+        if not line.strip().startswith(("```", "~~~"))
+    )
+
+
+def test_long_code_comes_in_parts_and_an_endless_line_is_not_waited_for():
+    parts = blocks("```py\n" + "x = 1\n" * 100 + "```\n")
+    assert [part.ends for part in parts] == [False, False, True]
+    assert len(blocks("x" * 10_000)) >= 1
+    splitting = Blocks()
+    assert not list(splitting.feed("x" * 3_000))
+    list(splitting.feed("x" * 3_000))
+    assert len(splitting.rest()) <= 6_001
+
+
+@pytest.mark.parametrize("cut", [1, 7, 1000])
+def test_a_streamed_reply_reads_like_a_whole_one(cut: int):
+    whole, streamed = Paper(), Paper()
+    for paper, step in ((whole, len(SOURCE)), (streamed, cut)):
+        stream = ReplyStream(paper)
+        for start in range(0, len(SOURCE), step):
+            stream.feed(SOURCE[start : start + step])
+        stream.end()
+    assert streamed.text == whole.text
+
+
+def test_what_is_being_written_is_shown_until_it_is_finished():
+    stream = ReplyStream(Paper())
+    stream.feed("日本語の文章が" * 4)
+    assert stream.preview(20, 2) == ["語の文章が日本語の文", "章が"] or len(stream.preview(20, 2)) == 2
+    stream.feed("\n\nnext ")
+    assert stream.preview(20, 6) == ["next"]
+
+
+def test_pieces_that_are_void_are_closed_and_the_reply_is_written_anew():
+    paper = Paper()
+    screen = Screen(paper)
+    screen(ReplyPiece(text="wrong"))
+    screen(ReplyVoid())
+    screen(ReplyPiece(text="right "))
+    screen(Recorded.model_construct(seq=1, at=None, event=Reply(text="right answer")))
+    assert paper.text.count("right") == 1
+    assert "right answer" in paper.text
+
+
+def test_a_very_long_reply_is_written_plainly_and_whole():
+    paper = Paper()
+    stream = ReplyStream(paper)
+    stream.feed("**word**\n\n" * 40_000)
+    stream.end()
+    assert paper.text.count("word") == 40_000
+    assert "**word**" in paper.texts[-1]
+    assert "**" not in paper.texts[1]

@@ -1,0 +1,165 @@
+"""M1, M4: every view in both languages, at 60, 80 and 120 columns: all there, and nothing wider than the screen."""
+
+import itertools
+
+import pyte
+import pytest
+
+from duckflow.domain.events import ActionFinished
+from duckflow.domain.model import Usage
+from duckflow.domain.plan import Plan, PlanStep, Task, TaskList
+from duckflow.domain.state import AgentState, Request, TierUsage
+from duckflow.domain.vitals import Vitals
+from duckflow.i18n.catalogue import set_language
+from duckflow.ui.activity import Activity
+from duckflow.ui.command_actions import Desk, show_help
+from duckflow.ui.costs import cost_text
+from duckflow.ui.differences import difference_lines
+from duckflow.ui.markdown import render_text
+from duckflow.ui.progress import plan_tree, tasks_tree
+from duckflow.ui.start_view import Found, start_text
+from duckflow.ui.status_bar import Surroundings, bar_lines
+from duckflow.ui.tool_lines import tool_lines
+from duckflow.ui.wrapping import width_of
+from fakes.desk import Paper
+
+TASKS = (
+    Task(task_id="t1", operation="file_ops.write_file", args={"path": "src/文書.py"}, status="completed"),
+    Task(task_id="t2", operation="shell.run", args={"command": "pytest -q"}, status="in_progress"),
+)
+PLAN = Plan(
+    plan_id="p1",
+    name="ゲームを作る",
+    goal="g",
+    steps=(
+        PlanStep(step_id="s1", name="盤面", description="盤面を描く処理を書きます", status="completed", task_list=TASKS),
+        PlanStep(step_id="s2", name="rules", description="the rules of the game, written down in code"),
+    ),
+)
+STATE = AgentState(
+    session_id="x",
+    model="openai:gpt-6.1-terra",
+    vitals=Vitals(mood=0.92, focus=0.45, stamina=0.98),
+    plans=(PLAN,),
+    active_plan_id="p1",
+    task_list=TaskList(list_id="l", tasks=TASKS),
+    prompt_tokens=12_000,
+    request=Request(request_id="r", text="t", profile="debugging"),
+    usage={
+        "creative": TierUsage(calls=3, tokens=Usage(input_tokens=12345, output_tokens=678), cost_usd=0.0123),
+        "fast": TierUsage(calls=1, tokens=Usage(input_tokens=99)),
+    },
+)
+AROUND = Surroundings(window=100_000, sandbox="none")
+DIFFERENCE = "--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n 同じ行です\n-古い行\n+新しい行\n last\n"
+SIZES = list(itertools.product(["en", "ja"], [60, 80, 120]))
+
+
+def joined(lines) -> str:
+    return "\n".join("".join(piece for _, piece in line) for line in lines)
+
+
+def drawn(text: str, columns: int) -> list[str]:
+    """What a screen shows of it; a line too wide would come out as two."""
+    screen = pyte.Screen(columns, 60)
+    pyte.Stream(screen).feed(text.replace("\n", "\r\n"))
+    lines = [line.rstrip() for line in screen.display]
+    return lines[: len(text.split("\n"))]
+
+
+@pytest.mark.parametrize(("language", "columns"), SIZES)
+def test_H6_the_bar_keeps_faces_and_numbers_at_every_width(language, columns):
+    set_language(language)
+    lines = bar_lines(STATE, AROUND, columns)
+    shown = joined(lines)
+    assert all(one in shown for one in ("😎(0.92)", "😵(0.45)", "💪(0.98)", "ask"))
+    assert drawn(shown, columns) == shown.split("\n")
+    assert len(lines) == 2
+    assert len(bar_lines(STATE, Surroundings(), columns)) == (1 if columns == 120 else 2)
+    if columns >= 80:
+        assert "[ Duckflow | Mood: 😎(0.92) | Focus: 😵(0.45) | Stamina: 💪(0.98) ]" in shown
+        assert "gpt-6.1-terra" in shown
+        assert "$0.01" in shown
+        assert "12 %" in shown
+        assert ("no sandbox" if language == "en" else "サンドボックスなし") in shown
+
+
+@pytest.mark.parametrize(("language", "columns"), SIZES)
+def test_the_lines_above_the_prompt_show_reply_output_tasks_queue_and_one_plain_line(language, columns):
+    set_language(language)
+    activity = Activity(lambda wide, rows: ["書きかけの返事 " + "x" * (wide - 15)][:rows])
+    activity.busy = True
+    activity.hear_output("".join(f"{number} 行目の出力\n" for number in range(100_000)))
+    shown = joined(activity.lines(STATE, ["次のお願い " * 30], columns))
+    assert drawn(shown, columns) == shown.split("\n")
+    assert "99999 行目の出力" in shown
+    assert "▰▰▰▰▰▱▱▱▱▱ 1/2 shell.run pytest -q" in shown
+    assert "次のお願い" in shown
+    assert ("🦆 looking for the bug…" if language == "en" else "🦆 バグを探しています…") in shown
+
+
+@pytest.mark.parametrize(("language", "columns"), SIZES)
+def test_B5_plan_and_tasks_are_trees(language, columns):
+    set_language(language)
+    paper = Paper(columns)
+    paper.line(plan_tree(STATE))
+    paper.line(tasks_tree(STATE))
+    assert drawn(paper.text, columns) == paper.text.split("\n")
+    assert "├─ ● 盤面" in paper.text
+    assert "│   ◐ shell.run pytest -q" in paper.text
+    assert "└─ ○ rules" in paper.text
+    assert plan_tree(AgentState()) != tasks_tree(AgentState())
+
+
+@pytest.mark.parametrize(("language", "columns"), SIZES)
+def test_help_first_lines_and_costs_fit(language, columns):
+    """M2."""
+    set_language(language)
+    paper = Paper(columns)
+    desk = Desk(None, paper, None, lambda session: None)  # type: ignore[arg-type]
+    show_help(desk, "")
+    found = Found(first_time=True, rules=("AGENTS.md",), tests="pytest", sandbox="bubblewrap", example="a.py")
+    paper.line(start_text(STATE, found))
+    paper.raw(cost_text(STATE))
+    assert all(width_of(line) <= columns for line in paper.text.split("\n"))
+    for expected in ("/status", "/undo", "Ctrl-R", "AGENTS.md", "pytest", "12,345", "$0.0123"):
+        assert expected in paper.text
+
+
+@pytest.mark.parametrize(("language", "columns"), SIZES)
+def test_a_command_shows_its_end_and_how_much_more_there_is(language, columns):
+    set_language(language)
+    output = "exit code 0\n" + "".join(f"{number} 番目の長い行 {'x' * 200}\n" for number in range(50))
+    event = ActionFinished(action_id="a", operation="shell.run", outcome="ok", text=output, evidence_id="e1")
+    lines = tool_lines(event, columns)
+    assert all(width_of(line) <= columns for line in lines[1:])
+    assert len(lines) == 5
+    assert "47" in lines[1]
+    assert "49 番目" in lines[-1]
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_difference_is_side_by_side_where_there_is_room_and_never_cut(columns):
+    lines = difference_lines(DIFFERENCE.replace("古い行", "古い" + "長い" * 80), columns, coloured=False)
+    shown = "".join("".join(lines).split())
+    assert shown.count("長") == 80
+    if columns >= 120:
+        assert any("   2 - 古い" in line and "│    2 + 新しい行" in line for line in lines)
+        assert all(width_of(line) <= columns for line in lines)
+    else:
+        assert "+新しい行" in lines
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_markdown_is_drawn_within_the_width(columns):
+    source = (
+        "# 見出し\n\n**太字** と `code` と[リンク](http://x.y)、長い日本語の文章が続きます。" * 4
+        + "\n\n1. first\n2. second with many words " + "word " * 30 + "\n\n> 引用" + "です" * 50
+        + "\n\n| 名前 | value |\n|---|---|\n| 日本語 | 1 |\n"
+    )
+    shown = render_text(source, columns, coloured=False)
+    assert all(width_of(line) <= columns for line in shown.split("\n"))
+    assert "**" not in shown
+    assert "│ 引用" in shown
+    assert "2. second" in shown
+    assert not [line for line in shown.split("\n") if line.startswith(("。", "、"))]
