@@ -297,7 +297,9 @@ def test_new_and_resume_change_the_session(folder: Path):
         ready(terminal)
         terminal.type("/resume\r")
         terminal.wait_for("Take one up with /resume")
-        line = next(line for line in terminal.text.split("\n") if "What is the cat called?" in line and "20" in line)
+        line = next(
+            line for line in terminal.text.split("\n") if "What is the cat called?" in line and "20" in line
+        )
         terminal.type(f"/resume {line.split()[0]}\r")
         terminal.wait_for("Back in session")
         terminal.wait_for("> What is the cat called?\nIt is called Tama.")

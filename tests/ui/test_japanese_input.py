@@ -35,7 +35,11 @@ CASES = {
     "a mark for the colourful form is left out": ("❤\ufe0f!", ["> ❤!"], 4),
     "exactly up to the edge": (FULL, [f"> {FULL}"], 2),
     "one beyond the edge": (FULL + "い", [f"> {FULL}", "  い"], 4),
-    "a wide character that does not fit any more": ("a" * (ROOM - 1) + "あ", ["> " + "a" * (ROOM - 1), "  あ"], 4),
+    "a wide character that does not fit any more": (
+        "a" * (ROOM - 1) + "あ",
+        ["> " + "a" * (ROOM - 1), "  あ"],
+        4,
+    ),
     "an emoji at the edge": ("a" * (ROOM - 1) + "🦆", ["> " + "a" * (ROOM - 1), "  🦆"], 4),
     "half-width fills the last column": ("あ" * 18 + "ﾊﾝ", ["> " + "あ" * 18 + "ﾊﾝ"], 2),
     "three lines": (FULL * 2 + "う", [f"> {FULL}", f"  {FULL}", "  う"], 4),
@@ -89,7 +93,9 @@ def test_a_tab_inside_a_paste_is_kept(terminal: Terminal):
 
 def last_said(terminal: Terminal) -> str | None:
     """What was sent last, put together from the lines it was broken into."""
-    text = "".join(line.ljust(COLUMNS) if len(line) == COLUMNS else line + "\n" for line in terminal.text.split("\n"))
+    text = "".join(
+        line.ljust(COLUMNS) if len(line) == COLUMNS else line + "\n" for line in terminal.text.split("\n")
+    )
     said = [line for line in text.split("\n") if line.startswith("said ")]
     try:
         return ast.literal_eval(said[-1].removeprefix("said "))

@@ -106,7 +106,10 @@ async def test_a_no_counts_at_once():
 async def test_a_consultation_lists_its_ways_and_takes_a_number(language):
     set_language(language)
     asked = Consultation(
-        consultation_id="c1", kind="stagnation", situation="consultation.stagnation", choices=("stop", "go_on")
+        consultation_id="c1",
+        kind="stagnation",
+        situation="consultation.stagnation",
+        choices=("stop", "go_on"),
     )
     paper = Paper()
     way = await questions(Keyboard("2 quickly"), paper).consult(asked)

@@ -32,7 +32,13 @@ PLAN = Plan(
     name="ゲームを作る",
     goal="g",
     steps=(
-        PlanStep(step_id="s1", name="盤面", description="盤面を描く処理を書きます", status="completed", task_list=TASKS),
+        PlanStep(
+            step_id="s1",
+            name="盤面",
+            description="盤面を描く処理を書きます",
+            status="completed",
+            task_list=TASKS,
+        ),
         PlanStep(step_id="s2", name="rules", description="the rules of the game, written down in code"),
     ),
 )
@@ -154,7 +160,10 @@ def test_a_difference_is_side_by_side_where_there_is_room_and_never_cut(columns)
 def test_markdown_is_drawn_within_the_width(columns):
     source = (
         "# 見出し\n\n**太字** と `code` と[リンク](http://x.y)、長い日本語の文章が続きます。" * 4
-        + "\n\n1. first\n2. second with many words " + "word " * 30 + "\n\n> 引用" + "です" * 50
+        + "\n\n1. first\n2. second with many words "
+        + "word " * 30
+        + "\n\n> 引用"
+        + "です" * 50
         + "\n\n| 名前 | value |\n|---|---|\n| 日本語 | 1 |\n"
     )
     shown = render_text(source, columns, coloured=False)
