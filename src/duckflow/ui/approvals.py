@@ -1,4 +1,4 @@
-"""An approval as the user reads it: five points in their language, and what each answer would mean (SPEC G1)."""
+"""An approval as the user reads it: five points in their language, and what answers would mean (SPEC G1)."""
 
 import unicodedata
 from collections.abc import Callable, Iterable
