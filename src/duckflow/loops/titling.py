@@ -10,7 +10,7 @@ from duckflow.services.titles import write_title
 
 
 class Titling:
-    """Asks the fast tier, once; a small model has better things to do."""
+    """Asks the fast tier, once there is work to name: a question must cost no second call."""
 
     def __init__(self, session: Session, tiers: Tiers, spending: Spending) -> None:
         self._session = session
@@ -19,15 +19,15 @@ class Titling:
         self._tried = False
 
     async def give(self) -> None:
-        """Title the session after its first request."""
+        """Title the session after the first request that changed or ran something."""
         request = self._session.state.finished
-        if self._tried or request is None:
+        if self._tried or request is None or not (request.changed or request.ran):
             return
         self._tried = True
         try:
             client = await self._tiers.client("fast")
             if client.traits.small:
-                return
+                return  # it has better things to do
             title, tokens = await write_title(client, request.text, self._session.state.reply)
         except ProviderError:
             return  # the list shows the first request, which is as good
