@@ -1,5 +1,7 @@
 """M1: a reply is drawn block by block as it comes; how it is cut into pieces makes no difference."""
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,8 @@ from duckflow.ui.replies import ReplyStream
 from duckflow.ui.screen import Screen
 from fakes.desk import Paper
 
-SOURCE = "# Title\nfirst line\nsecond\n\n- a\n\n  more of a\n- b\n\nText\n```py\nx = 1\n\ny\n```\nafter `x`\n\nlast"
+SOURCE = "# Title\nfirst line\nsecond\n\n- a\n\n  more of a\n- b\n\n"
+SOURCE += "Text\n```py\nx = 1\n\ny\n```\nafter `x`\n\nlast"
 
 
 def blocks(*pieces: str) -> list[Block]:
@@ -33,7 +36,7 @@ def test_blocks_are_headings_paragraphs_lists_and_code():
 @given(st.lists(st.integers(min_value=0, max_value=len(SOURCE)), max_size=8))
 def test_pieces_make_no_difference(cuts: list[int]):
     places = [0, *sorted(cuts), len(SOURCE)]
-    pieces = [SOURCE[start:end] for start, end in zip(places, places[1:], strict=False)]
+    pieces = [SOURCE[start:end] for start, end in pairwise(places)]
     assert blocks(*pieces) == blocks(SOURCE)
 
 

@@ -1,4 +1,4 @@
-"""M1, M4: every view in both languages, at 60, 80 and 120 columns: all there, and nothing wider than the screen."""
+"""M1, M4: every view in both languages at 60, 80 and 120 columns: all there, nothing wider than that."""
 
 import itertools
 

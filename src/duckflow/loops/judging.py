@@ -170,7 +170,8 @@ class Judging:
                 raise
             values = {name: str(value) for name, value in error.values.items()}
             self._session.record(
-                ErrorReported(key=error.key, values={**values}), ErrorReported(key="evaluation.unavailable")
+                ErrorReported(key=error.key, values={**values}),
+                ErrorReported(key="evaluation.unavailable", notice=True),
             )
             return by_facts
 

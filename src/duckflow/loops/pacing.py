@@ -240,7 +240,7 @@ class Pacing:
         line = explain_budget(level) if level.level == "near" and given != self._warned else None
         if line is not None:
             self._warned = given
-            self._session.record(ErrorReported(key=line.key, values=line.values))
+            self._session.record(ErrorReported(key=line.key, values=line.values, notice=True))
 
 
 def _limit(request: Request, table: PacemakerSettings) -> int:

@@ -73,7 +73,7 @@ class Session:
         hidden = any(said_by_user(one) and one != shown for one, shown in zip(events, clean, strict=True))
         if hidden and not self._told_of_secret:
             self._told_of_secret = True
-            clean.append(ErrorReported(key="redaction.hidden"))
+            clean.append(ErrorReported(key="redaction.hidden", notice=True))
         return clean
 
     def _take(self, recorded: Sequence[Recorded]) -> None:

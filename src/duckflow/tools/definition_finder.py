@@ -1,0 +1,164 @@
+"""A small program: what a source text defines. JSON in, JSON out.
+
+It runs in a process of its own: a grammar can be busy for long with an odd text, and some texts end the whole
+process. It imports nothing of ours.
+"""
+
+import json
+import re
+import resource
+import sys
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from ast_grep_py import SgNode, SgRoot
+
+SECONDS, MEMORY = 15, 2_000_000_000
+MATCHES = 5000
+"""Definitions looked at; where a line is a million characters long, each look takes a millisecond."""
+
+LETTERS = 400
+"""Characters of a signature."""
+
+_BODIES = frozenset(
+    ("{ accessor_list block block_start body_statement class_body class_declarations compound_statement "
+    "computed_property do_block enum_body enum_class_body enum_variant_list enumerator_list extension_body "
+    "field_declaration_list function_body instance_declarations keyframe_block_list protocol_body").split()
+)  # fmt: skip
+_COMMENTS = ("comment", "line_comment", "block_comment", "multiline_comment")
+_ABOVE = (*_COMMENTS, "annotation", "marker_annotation", "attribute_list", "attribute", "decorator")
+_WORDS = re.compile(r"[\w\s]*")
+_LOOSE_END = re.compile(r"(?:\s*(?:\{|=>|=|:|;|,|\bdo\b|\bwhere\b|\bend\b))+$")
+
+
+class Scope(NamedTuple):
+    """What encloses a definition: where it ends, what it is, how deep that which is in it stands."""
+
+    end: int
+    role: str
+    depth: int
+
+
+class Row(NamedTuple):
+    """One definition: its first and last line, from 1, its depth, its signature."""
+
+    first: int
+    last: int
+    depth: int
+    text: str
+
+
+def find_definitions(text: str, language: str, rules: dict[str, list[Any]]) -> dict[str, Any]:
+    """The rows of a text in order, the first line that could not be parsed, and whether rows are missing."""
+    root = SgRoot(text, language).root()
+    nodes = root.find_all(any=[rule for listed in rules.values() for rule in listed])
+    rows: list[Row] = []
+    above = [Scope(len(text) + 1, "space", 0)]
+    for node in nodes[:MATCHES]:
+        start = node.range().start.index
+        while above[-1].end <= start:
+            above.pop()
+        role = _role(node, rules)
+        if role == "value" and above[-1].role != "space":
+            continue
+        depth = above[-1].depth
+        if role != "hidden":
+            rows.append(_row(node, text, role, depth))
+            depth += 1
+        above.append(Scope(node.range().end.index, role, depth))
+    return {"rows": rows, "complete": len(nodes) <= MATCHES, "damaged": _first_damage(root)}
+
+
+def _role(node: SgNode, rules: dict[str, list[Any]]) -> str:
+    kind = node.kind()
+    fitting = ((role, rule) for role, listed in rules.items() for rule in listed if rule["kind"] == kind)
+    candidates = list(fitting)
+    if len(candidates) > 1:
+        candidates = [(role, rule) for role, rule in candidates if node.matches(**rule)]
+    role = candidates[0][0]
+    return "function" if role == "value" and _valued_body(node) else role
+
+
+def _row(node: SgNode, text: str, role: str, depth: int) -> Row:
+    begin = _begin(node).range().start
+    whole = node.range()
+    last = whole.end.line + (whole.end.column > 0)
+    return Row(begin.line + 1, max(last, begin.line + 1), depth, _signature(node, text, role, begin.index))
+
+
+def _signature(node: SgNode, text: str, role: str, start: int) -> str:
+    """All before the body; of what has none, the first line, or of a function the whole."""
+    whole = node.range()
+    body = None if role == "value" else _body(node)
+    end = _end_before(body) if body else whole.end.index
+    said = text[start : min(end, start + 2 * LETTERS)]
+    if body is None and role != "function":
+        said = said.partition("\n")[0]
+    said = _LOOSE_END.sub("", " ".join((_words_before(text, start) + said).split()))
+    if body and node.kind() == "type_definition":  # in C the name comes last
+        said = f"{said} {{…}} {text[body.range().end.index : whole.end.index].strip(' ;')}"
+    return said[:LETTERS]
+
+
+def _begin(node: SgNode) -> SgNode:
+    """Where the definition itself begins, after the annotations on it."""
+    for child in node.children():
+        inner = child.children() if child.kind() == "modifiers" else [child]
+        own = [part for part in inner if part.kind() not in _ABOVE]
+        if own:
+            return own[0]
+    return node
+
+
+def _words_before(text: str, start: int) -> str:
+    """What stands before it on its line, where that is only words such as `export const`."""
+    line = text.rfind("\n", max(start - 80, 0), start) + 1
+    before = text[line:start] if line or start <= 80 else ""
+    return before if _WORDS.fullmatch(before) else ""
+
+
+def _body(node: SgNode) -> SgNode | None:
+    for holder in (node, node.field("type"), node.field("value")):
+        if holder is None:
+            continue
+        found = holder.field("body") or next((c for c in holder.children() if c.kind() in _BODIES), None)
+        if found:
+            return found
+    return _valued_body(node)
+
+
+def _valued_body(node: SgNode) -> SgNode | None:
+    """The body of the function that is assigned, if one is."""
+    value = node.field("value") or node.field("right")
+    return value.field("body") if value else None
+
+
+def _end_before(body: SgNode) -> int:
+    """Where the text before a body ends, comments aside."""
+    end = start = body.range().start.index
+    for sibling in body.prev_all():
+        end = sibling.range().end.index
+        if sibling.kind() not in _COMMENTS:
+            return min(end, start)
+    return end
+
+
+def _first_damage(root: SgNode) -> int | None:
+    """The first line with an error in it, or with something missing: a token that is there and is empty."""
+    errors = root.find_all(kind="ERROR")[:1]
+    missing = [node for node in root.find_all(regex="^$")[:100] if node.is_leaf() and not node.is_named()]
+    return min((node.range().start.line + 1 for node in (*errors, *missing[:1])), default=None)
+
+
+def _limit() -> None:
+    limits = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, SECONDS), (resource.RLIMIT_AS, MEMORY))
+    for which, most in limits:
+        with suppress(ValueError, OSError):  # not every system has each
+            resource.setrlimit(which, (most, most))
+
+
+if __name__ == "__main__":
+    _limit()
+    given = json.loads(sys.stdin.buffer.read())
+    found = find_definitions(given["text"], given["language"], given["rules"])
+    sys.stdout.buffer.write(json.dumps(found).encode())
