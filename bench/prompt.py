@@ -29,7 +29,8 @@ PromptSession(bottom_toolbar="bar").prompt("> ")
 FLOOD = """
 import asyncio, sys
 from pathlib import Path
-from duckflow.domain.events import OutputPiece, Reply
+from duckflow.domain.events import Reply
+from duckflow.domain.glimpses import OutputPiece
 from duckflow.domain.state import AgentState
 from duckflow.ui.front import open_front
 from duckflow.ui.screen import Screen

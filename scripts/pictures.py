@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import pyte  # noqa: E402 - after the path is set
 from terminal_svg import draw  # noqa: E402
 
+from fakes.conversation import ready  # noqa: E402
 from fakes.terminal import Terminal  # noqa: E402
 
 DUCKFLOW = [sys.executable, "-m", "duckflow"]
@@ -95,7 +96,7 @@ def converse(language: str, model: str) -> str:
             terminal.screen = Coloured(COLUMNS, ROWS)
             terminal._stream.attach(terminal.screen)
             speak(terminal, TALKS[language])
-            return draw(terminal.screen, terminal.screen.cursor.y + 1, "duckflow")
+            return draw(terminal.screen, len(terminal.shown), "duckflow")
 
 
 def speak(terminal: Terminal, talk: Talk) -> None:
@@ -107,13 +108,15 @@ def speak(terminal: Terminal, talk: Talk) -> None:
     terminal.type(f"{talk.wish}\r")
     terminal.wait_for(talk.ask, PATIENCE_S)
     terminal.type("y\r")
-    terminal.wait_for("✓")
+    terminal.wait_for("→ ")
     wait_for_prompt(terminal)
 
 
 def wait_for_prompt(terminal: Terminal) -> None:
-    """Read until an empty prompt is the last thing on the screen."""
-    terminal._read_until(lambda: terminal.text.rstrip().endswith("\n>"), "the prompt", PATIENCE_S)
+    """Read until the prompt is empty, nothing is being done, and nothing more comes."""
+    ready(terminal, PATIENCE_S)
+    terminal.settle()
+    ready(terminal, PATIENCE_S)
 
 
 def environment(home: str, language: str) -> dict[str, str]:
@@ -139,6 +142,12 @@ def named(model: str, language: str, home: Path) -> str:
         },
     ]
     lines = [{"for": "Decision", "text": json.dumps(one, ensure_ascii=False)} for one in decisions]
+    for wanted, evidence in ((talk.question, "reply"), (talk.wish, "e2")):
+        requirement = {"requirement": wanted, "priority": 1}
+        score = {"requirement": wanted, "score": 1.0, "evidence": [evidence]}
+        verdict = {"requirement_scores": [score], "completion_recommendation": True}
+        lines.append({"for": "RequirementList", "text": json.dumps({"requirements": [requirement]})})
+        lines.append({"for": "SatisfactionEvaluation", "text": json.dumps(verdict)})
     script.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
     return f"scripted:~/{script.name}"
 

@@ -29,11 +29,11 @@ def conversation(
     )
 
 
-def ready(terminal: Terminal) -> None:
+def ready(terminal: Terminal, seconds: float = 30.0) -> None:
     """Wait until the engine is there and nothing is being done."""
 
     def idle() -> bool:
         shown = "\n".join(terminal.shown)
         return "\n>\n[ " in shown and "🦆 " not in shown.rpartition("\n>\n")[0].rpartition("\n")[2]
 
-    terminal.wait_until(idle)
+    terminal.wait_until(idle, seconds)

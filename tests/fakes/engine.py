@@ -9,7 +9,8 @@ from typing import Any
 
 from duckflow.app import App, build
 from duckflow.config.settings import LlmSettings, Settings
-from duckflow.domain.events import Event, Glimpse, Recorded
+from duckflow.domain.events import Event, Recorded
+from duckflow.domain.glimpses import Glimpse
 from duckflow.llm.choice import Choice
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from duckflow.domain.decision import Decision
 from duckflow.domain.errors import BadAnswer, Unavailable
-from duckflow.domain.events import ReplyPiece, ReplyVoid, Waiting
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.glimpses import ReplyPiece, ReplyVoid, Waiting
 from duckflow.domain.model import (
     ChatMessage,
     Finished,

@@ -7,15 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.domain.decision import Action, Decision
-from duckflow.domain.events import (
-    ActionFinished,
-    DecisionMade,
-    OutputPiece,
-    Recorded,
-    Reply,
-    ReplyPiece,
-    ReplyVoid,
-)
+from duckflow.domain.events import ActionFinished, DecisionMade, Recorded, Reply
+from duckflow.domain.glimpses import OutputPiece, ReplyPiece, ReplyVoid
 from duckflow.domain.model import ChatMessage
 from duckflow.safety.redaction import MARKER, Redactor
 from duckflow.safety.redaction_events import GlimpseRedaction, PieceRedaction, redact_event

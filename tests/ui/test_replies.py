@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.domain.events import Recorded, Reply, ReplyPiece, ReplyVoid
+from duckflow.domain.events import Recorded, Reply
+from duckflow.domain.glimpses import ReplyPiece, ReplyVoid
 from duckflow.ui.blocks import Block, Blocks
 from duckflow.ui.replies import ReplyStream
 from duckflow.ui.screen import Screen

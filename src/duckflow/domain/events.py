@@ -408,29 +408,3 @@ class Recorded(Frozen):
     seq: int
     at: datetime
     event: Event
-
-
-class ReplyPiece(Frozen):
-    """Characters of a reply while it is being written. Not an event: the reply itself follows as one."""
-
-    text: str
-
-
-class ReplyVoid(Frozen):
-    """The pieces shown so far are void: the model is asked again."""
-
-
-class Waiting(Frozen):
-    """The provider asked for patience: the call is repeated after `wait_s`."""
-
-    reason: str
-    wait_s: float
-
-
-class OutputPiece(Frozen):
-    """Output of a running command as it comes. Not an event: its result follows as one."""
-
-    text: str
-
-
-Glimpse = ReplyPiece | ReplyVoid | Waiting | OutputPiece

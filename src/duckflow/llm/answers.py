@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from duckflow.domain.decision import Decision
 from duckflow.domain.errors import BadAnswer, ProviderError
-from duckflow.domain.events import Glimpse, ReplyVoid
+from duckflow.domain.glimpses import Glimpse, ReplyVoid
 from duckflow.domain.model import ChatMessage, ModelRequest, Usage
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut

@@ -3,8 +3,8 @@
 import re
 from collections.abc import AsyncGenerator, Callable
 
-from duckflow.domain.events import Glimpse, ReplyPiece, ReplyVoid, Waiting
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.glimpses import Glimpse, ReplyPiece, ReplyVoid, Waiting
 from duckflow.domain.model import (
     Finished,
     ModelPiece,

@@ -15,13 +15,13 @@ from duckflow.domain.events import (
     ErrorReported,
     Evaluated,
     Event,
-    Glimpse,
     LimitSet,
     Recorded,
     UsageReported,
     UserMessage,
     VitalsChanged,
 )
+from duckflow.domain.glimpses import Glimpse
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.pace import LoopTrace
 from duckflow.domain.state import AgentState, Request, RequestOutcome

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from duckflow.domain.events import ErrorReported, Event, Glimpse, Recorded
+from duckflow.domain.events import ErrorReported, Event, Recorded
+from duckflow.domain.glimpses import Glimpse
 from duckflow.domain.ports import EventLog
 from duckflow.domain.reduce import apply
 from duckflow.domain.state import AgentState

@@ -9,16 +9,13 @@ from duckflow.domain.events import (
     ConsultationAnswered,
     DecisionMade,
     Event,
-    Glimpse,
-    OutputPiece,
     PlanChanged,
     Recorded,
     Reply,
-    ReplyPiece,
-    ReplyVoid,
     TaskListStarted,
     UserMessage,
 )
+from duckflow.domain.glimpses import Glimpse, OutputPiece, ReplyPiece, ReplyVoid
 from duckflow.safety.redaction import Redactor
 from duckflow.safety.redaction_patterns import NAME_NEEDLES
 

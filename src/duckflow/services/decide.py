@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from duckflow.domain.decision import Decision, Operation
-from duckflow.domain.events import Glimpse
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.glimpses import Glimpse
 from duckflow.domain.model import ChatMessage, Usage
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from duckflow.domain.events import Glimpse
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.glimpses import Glimpse
 from duckflow.domain.model import Usage
 from duckflow.domain.plan import Plan, PlanStep, Risk, find_cycle, new_id
 from duckflow.domain.ports import ModelClient

@@ -20,15 +20,18 @@ MATCHES = 5000
 LETTERS = 400
 """Characters of a signature."""
 
-_BODIES = frozenset(
-    ("{ accessor_list block block_start body_statement class_body class_declarations compound_statement "
-    "computed_property do_block enum_body enum_class_body enum_variant_list enumerator_list extension_body "
-    "field_declaration_list function_body instance_declarations keyframe_block_list protocol_body").split()
-)  # fmt: skip
+_BODIES = (
+    *("{", "accessor_list", "arrow_expression_clause", "block", "block_start", "body_statement"),
+    *("class_body", "class_declarations", "compound_statement", "computed_property", "do_block"),
+    *("enum_body", "enum_class_body", "enum_variant_list", "enumerator_list", "extension_body"),
+    *("field_declaration_list", "function_body", "instance_declarations", "keyframe_block_list"),
+    "protocol_body",
+)
 _COMMENTS = ("comment", "line_comment", "block_comment", "multiline_comment")
 _ABOVE = (*_COMMENTS, "annotation", "marker_annotation", "attribute_list", "attribute", "decorator")
 _WORDS = re.compile(r"[\w\s]*")
 _LOOSE_END = re.compile(r"(?:\s*(?:\{|=>|=|:|;|,|\bdo\b|\bwhere\b|\bend\b))+$")
+_LOOSE_VALUE_END = re.compile(r"(?:[\s;,]|(?<![=\s]):)+$")
 
 
 class Scope(NamedTuple):
@@ -55,8 +58,8 @@ def find_definitions(text: str, language: str, rules: dict[str, list[Any]]) -> d
     rows: list[Row] = []
     above = [Scope(len(text) + 1, "space", 0)]
     for node in nodes[:MATCHES]:
-        start = node.range().start.index
-        while above[-1].end <= start:
+        span = node.range()
+        while above[-1].end <= span.start.index:
             above.pop()
         role = _role(node, rules)
         if role == "value" and above[-1].role != "space":
@@ -65,7 +68,7 @@ def find_definitions(text: str, language: str, rules: dict[str, list[Any]]) -> d
         if role != "hidden":
             rows.append(_row(node, text, role, depth))
             depth += 1
-        above.append(Scope(node.range().end.index, role, depth))
+        above.append(Scope(span.end.index, role, depth))
     return {"rows": rows, "complete": len(nodes) <= MATCHES, "damaged": _first_damage(root)}
 
 
@@ -94,7 +97,8 @@ def _signature(node: SgNode, text: str, role: str, start: int) -> str:
     said = text[start : min(end, start + 2 * LETTERS)]
     if body is None and role != "function":
         said = said.partition("\n")[0]
-    said = _LOOSE_END.sub("", " ".join((_words_before(text, start) + said).split()))
+    loose = _LOOSE_VALUE_END if role == "value" else _LOOSE_END
+    said = loose.sub("", " ".join((_words_before(text, start) + said).split()))
     if body and node.kind() == "type_definition":  # in C the name comes last
         said = f"{said} {{…}} {text[body.range().end.index : whole.end.index].strip(' ;')}"
     return said[:LETTERS]

@@ -3,6 +3,7 @@
 from duckflow.safety.workspace import Workspace
 from duckflow.tools.catalogue import Tool
 from duckflow.tools.listing import list_tool
+from duckflow.tools.outlining import outline_tool
 from duckflow.tools.reading import read_tool
 from duckflow.tools.removing import delete_tool, move_tool
 from duckflow.tools.ripgrep import find_ripgrep
@@ -21,4 +22,5 @@ def file_tools(workspace: Workspace) -> tuple[Tool, ...]:
         move_tool(workspace),
         list_tool(workspace, ripgrep),
         search_tool(workspace, ripgrep),
+        outline_tool(workspace),
     )

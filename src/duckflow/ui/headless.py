@@ -12,7 +12,6 @@ from duckflow.domain.events import (
     ConsultationRequested,
     ErrorReported,
     Evaluated,
-    Glimpse,
     PlanChanged,
     Recorded,
     Recovered,
@@ -22,8 +21,8 @@ from duckflow.domain.events import (
     SessionStarted,
     TaskListStarted,
     TaskReported,
-    Waiting,
 )
+from duckflow.domain.glimpses import Glimpse, Waiting
 from duckflow.i18n.catalogue import text
 from duckflow.ui.goal import satisfaction_text
 from duckflow.ui.lines import (

@@ -7,23 +7,19 @@ from duckflow.domain.events import (
     ErrorReported,
     Evaluated,
     Event,
-    Glimpse,
     ModeChanged,
     ModelChanged,
-    OutputPiece,
     PlanChanged,
     Recorded,
     Recovered,
     Reply,
-    ReplyPiece,
-    ReplyVoid,
     RequestFinished,
     RequirementsFound,
     SessionStarted,
     TaskListStarted,
     TaskReported,
-    Waiting,
 )
+from duckflow.domain.glimpses import Glimpse, OutputPiece, ReplyPiece, ReplyVoid, Waiting
 from duckflow.i18n.catalogue import text
 from duckflow.ui.activity import Activity
 from duckflow.ui.colours import Colour, paint

@@ -6,7 +6,8 @@ from contextlib import suppress
 
 from duckflow.domain.approval import Approval
 from duckflow.domain.commands import AnswerApproval
-from duckflow.domain.events import ApprovalRequested, Glimpse, Recorded, TaskReported
+from duckflow.domain.events import ApprovalRequested, Recorded, TaskReported
+from duckflow.domain.glimpses import Glimpse
 from duckflow.i18n.catalogue import text
 from duckflow.ui.attendant import Attendant
 from duckflow.ui.command_actions import Desk

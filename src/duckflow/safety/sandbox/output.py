@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Callable
 
-from duckflow.domain.events import OutputPiece
+from duckflow.domain.glimpses import OutputPiece
 
 Emit = Callable[[OutputPiece], None]
 

@@ -1,0 +1,29 @@
+"""Glimpses: what is shown before it has happened for good. They are not stored; an event follows."""
+
+from duckflow.domain.frozen import Frozen
+
+
+class ReplyPiece(Frozen):
+    """Characters of a reply while it is being written. Not an event: the reply itself follows as one."""
+
+    text: str
+
+
+class ReplyVoid(Frozen):
+    """The pieces shown so far are void: the model is asked again."""
+
+
+class Waiting(Frozen):
+    """The provider asked for patience: the call is repeated after `wait_s`."""
+
+    reason: str
+    wait_s: float
+
+
+class OutputPiece(Frozen):
+    """Output of a running command as it comes. Not an event: its result follows as one."""
+
+    text: str
+
+
+Glimpse = ReplyPiece | ReplyVoid | Waiting | OutputPiece
