@@ -133,8 +133,8 @@ def named(model: str, language: str, home: Path) -> str:
     read = {"operation": "file_ops.read_file", "args": {"path": "stats.py"}}
     write = {"operation": "file_ops.write_file", "args": {"path": "stats.py", "content": BETTER}}
     decisions = [
-        {"next_step": "continue", "actions": [read]},
-        {"next_step": "done", "reply": talk.answer},
+        {"next_step": "continue", "task_profile": "simple_question", "actions": [read]},
+        {"next_step": "done", "task_profile": "simple_question", "reply": talk.answer},
         {
             "next_step": "done",
             "reply": talk.announcement,
@@ -142,12 +142,11 @@ def named(model: str, language: str, home: Path) -> str:
         },
     ]
     lines = [{"for": "Decision", "text": json.dumps(one, ensure_ascii=False)} for one in decisions]
-    for wanted, evidence in ((talk.question, "reply"), (talk.wish, "e2")):
-        requirement = {"requirement": wanted, "priority": 1}
-        score = {"requirement": wanted, "score": 1.0, "evidence": [evidence]}
-        verdict = {"requirement_scores": [score], "completion_recommendation": True}
-        lines.append({"for": "RequirementList", "text": json.dumps({"requirements": [requirement]})})
-        lines.append({"for": "SatisfactionEvaluation", "text": json.dumps(verdict)})
+    requirement = {"requirement": talk.wish, "priority": 1}
+    score = {"requirement": talk.wish, "score": 1.0, "evidence": ["e2"]}
+    verdict = {"requirement_scores": [score], "completion_recommendation": True}
+    lines += [{"for": "RequirementList", "text": json.dumps({"requirements": [requirement]})}] * 2
+    lines.append({"for": "SatisfactionEvaluation", "text": json.dumps(verdict)})
     script.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
     return f"scripted:~/{script.name}"
 

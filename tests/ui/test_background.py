@@ -43,6 +43,7 @@ def test_C1_a_question_is_answered_and_tasks_are_shown_while_the_background_work
         terminal.wait_for("run in the background")
         terminal.type("Capital of France?\r")
         terminal.wait_for("Paris.")
+        terminal.wait_for("✓ wrote a.txt")
         terminal.type("/tasks\r")
         terminal.wait_for("1 of 1 tasks done")
         terminal.wait_for("● file_ops.write_file a.txt")

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,12 @@ from fakes.terminal import Terminal
 WRITE = decision("", {**action("write_file", path="a.txt", content="neu\n"), "reasoning": "you asked for it"})
 SLOW = {"for": "Decision", "text": decision("too late"), "delay_s": 600}
 LATE = {"for": "Decision", "text": decision("Here it is."), "delay_s": 1.5}
+
+
+def asked(terminal: Terminal) -> None:
+    """Wait until the model has been asked: the sign of life is there before that."""
+    terminal.wait_for("thinking…")
+    time.sleep(0.7)
 
 
 def test_a_message_is_answered_and_the_prompt_comes_back(folder: Path):
@@ -139,7 +146,7 @@ def test_ctrl_c_and_esc_stop_the_work_and_not_the_program(folder: Path, key: str
     with conversation(folder, SLOW, decision("Still here.")) as terminal:
         ready(terminal)
         terminal.type("think\r")
-        terminal.wait_for("thinking…")
+        asked(terminal)
         terminal.type(key)
         terminal.wait_for("Stopped.")
         terminal.type("hello?\r")
@@ -150,7 +157,7 @@ def test_what_waited_for_work_that_was_stopped_is_back_on_the_line(folder: Path)
     with conversation(folder, SLOW, decision("Both.")) as terminal:
         ready(terminal)
         terminal.type("think\r")
-        terminal.wait_for("thinking…")
+        asked(terminal)
         terminal.type("then this\r")
         terminal.wait_for("waits: then this")
         terminal.type("\x1b")

@@ -22,7 +22,7 @@ _RULES = ("AGENTS.md", "DUCKFLOW.md")
 
 
 async def find_out(app: App) -> Found:
-    """Look once, at names only."""
+    """Look once, at names only; the sandbox is tried where the user is told of it."""
     try:
         listing = await asyncio.to_thread(app.workspace.list, ".", depth=1, limit=_MOST)
     except ToolError:
@@ -32,8 +32,10 @@ async def find_out(app: App) -> Found:
         name.endswith(".py") for name in names
     )
     tests = next((run for name, run in _TESTS.items() if name in names and (python or run != "pytest")), "")
+    first_time = not Sessions(app.log.database).listed(str(app.workspace.root))
     return Found(
-        first_time=not Sessions(app.log.database).listed(str(app.workspace.root)),
+        first_time=first_time,
+        sandbox=(await app.shell.sandbox()).level if first_time else None,
         rules=tuple(name for name in _RULES if name in names),
         tests=tests,
         example=next((name for name in names if name.endswith(_CODE)), ""),

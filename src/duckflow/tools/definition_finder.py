@@ -30,6 +30,7 @@ _BODIES = (
 _COMMENTS = ("comment", "line_comment", "block_comment", "multiline_comment")
 _ABOVE = (*_COMMENTS, "annotation", "marker_annotation", "attribute_list", "attribute", "decorator")
 _WORDS = re.compile(r"[\w\s]*")
+_BROKEN_LINE = re.compile(r"(?<=[(\[])\s*\n\s*|,?\s*\n\s*(?=[)\]])")
 _LOOSE_END = re.compile(r"(?:\s*(?:\{|=>|=|:|;|,|\bdo\b|\bwhere\b|\bend\b))+$")
 _LOOSE_VALUE_END = re.compile(r"(?:[\s;,]|(?<![=\s]):)+$")
 
@@ -51,11 +52,12 @@ class Row(NamedTuple):
     text: str
 
 
-def find_definitions(text: str, language: str, rules: dict[str, list[Any]]) -> dict[str, Any]:
-    """The rows of a text in order, the first line that could not be parsed, and whether rows are missing."""
+def find_definitions(text: str, language: str, rules: dict[str, list[Any]], most: int) -> dict[str, Any]:
+    """Rows in order, how many more there are (at least, if not complete), the first line with an error."""
     root = SgRoot(text, language).root()
     nodes = root.find_all(any=[rule for listed in rules.values() for rule in listed])
     rows: list[Row] = []
+    more = 0
     above = [Scope(len(text) + 1, "space", 0)]
     for node in nodes[:MATCHES]:
         span = node.range()
@@ -65,11 +67,13 @@ def find_definitions(text: str, language: str, rules: dict[str, list[Any]]) -> d
         if role == "value" and above[-1].role != "space":
             continue
         depth = above[-1].depth
-        if role != "hidden":
+        if role != "hidden" and len(rows) < most:
             rows.append(_row(node, text, role, depth))
-            depth += 1
+        more += role != "hidden"
+        depth += role != "hidden"
         above.append(Scope(span.end.index, role, depth))
-    return {"rows": rows, "complete": len(nodes) <= MATCHES, "damaged": _first_damage(root)}
+    complete = len(nodes) <= MATCHES
+    return {"rows": rows, "more": more - len(rows), "complete": complete, "damaged": _first_damage(root)}
 
 
 def _role(node: SgNode, rules: dict[str, list[Any]]) -> str:
@@ -91,16 +95,16 @@ def _row(node: SgNode, text: str, role: str, depth: int) -> Row:
 
 def _signature(node: SgNode, text: str, role: str, start: int) -> str:
     """All before the body; of what has none, the first line, or of a function the whole."""
-    whole = node.range()
-    body = None if role == "value" else _body(node)
-    end = _end_before(body) if body else whole.end.index
+    whole = node.range().end.index
+    body, end = (None, whole) if role == "value" else _split(node)
     said = text[start : min(end, start + 2 * LETTERS)]
     if body is None and role != "function":
         said = said.partition("\n")[0]
+    said = _BROKEN_LINE.sub("", _words_before(text, start) + said)
     loose = _LOOSE_VALUE_END if role == "value" else _LOOSE_END
-    said = loose.sub("", " ".join((_words_before(text, start) + said).split()))
+    said = loose.sub("", " ".join(said.split()))
     if body and node.kind() == "type_definition":  # in C the name comes last
-        said = f"{said} {{…}} {text[body.range().end.index : whole.end.index].strip(' ;')}"
+        said = f"{said} {{…}} {text[body.range().end.index : whole].strip(' ;')}"
     return said[:LETTERS]
 
 
@@ -121,30 +125,28 @@ def _words_before(text: str, start: int) -> str:
     return before if _WORDS.fullmatch(before) else ""
 
 
-def _body(node: SgNode) -> SgNode | None:
-    for holder in (node, node.field("type"), node.field("value")):
+def _split(node: SgNode) -> tuple[SgNode | None, int]:
+    """The body of a definition, and where the text before it ends, comments aside."""
+    value = node.field("value") or node.field("right")
+    for holder in (node, node.field("type"), value):
         if holder is None:
             continue
-        found = holder.field("body") or next((c for c in holder.children() if c.kind() in _BODIES), None)
-        if found:
-            return found
-    return _valued_body(node)
+        body = holder.field("body")
+        place = body.range().start.index if body else -1
+        end = holder.range().start.index
+        for child in holder.children():
+            span = child.range()
+            if span.start.index == place or (body is None and child.kind() in _BODIES):
+                return child, end
+            if child.kind() not in _COMMENTS:
+                end = span.end.index
+    return None, node.range().end.index
 
 
 def _valued_body(node: SgNode) -> SgNode | None:
     """The body of the function that is assigned, if one is."""
     value = node.field("value") or node.field("right")
     return value.field("body") if value else None
-
-
-def _end_before(body: SgNode) -> int:
-    """Where the text before a body ends, comments aside."""
-    end = start = body.range().start.index
-    for sibling in body.prev_all():
-        end = sibling.range().end.index
-        if sibling.kind() not in _COMMENTS:
-            return min(end, start)
-    return end
 
 
 def _first_damage(root: SgNode) -> int | None:
@@ -164,5 +166,5 @@ def _limit() -> None:
 if __name__ == "__main__":
     _limit()
     given = json.loads(sys.stdin.buffer.read())
-    found = find_definitions(given["text"], given["language"], given["rules"])
+    found = find_definitions(given["text"], given["language"], given["rules"], given["most"])
     sys.stdout.buffer.write(json.dumps(found).encode())

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -26,7 +26,10 @@ WIDTH = 120
 _DEEPEST = 12
 _FINDER = Path(__file__).with_name("definition_finder.py")
 
-_SECTIONS: dict[str, Callable[[list[str]], Iterator[Section]]] = {
+Finder = Callable[[list[str]], Iterator[Section]]
+"""Finds the sections in the lines of a text."""
+
+_SECTIONS: dict[str, Finder] = {
     ".md": markdown_headings,
     ".markdown": markdown_headings,
     ".mdx": markdown_headings,
@@ -50,9 +53,10 @@ class Row(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What there is in a file; `damaged` is the first line that could not be parsed."""
+    """What there is in a file, and how many more; `damaged` is the first line that could not be parsed."""
 
     rows: list[Row]
+    more: int = 0
     complete: bool = True
     damaged: int | None = None
 
@@ -87,27 +91,29 @@ def _read(workspace: Workspace, path: str) -> str:
 async def _find(path: str, text: str) -> Found:
     suffix = PurePosixPath(path).suffix.lower()
     if sections := _SECTIONS.get(suffix):
-        return Found(_rows(sections(text.split("\n")), _count(text)))
+        return await finish(_sections, sections, text)
     language = languages().get(suffix)
     if language is None:
         raise ToolError(f"{path}: there is no outline of this type of file; use file_ops.read_file.")
-    question = json.dumps({"text": text, "language": language, "rules": rules_of(language)}).encode()
+    asked = {"text": text, "language": language, "rules": rules_of(language), "most": LINES_SHOWN}
     try:
-        output = await run_capped([sys.executable, "-I", str(_FINDER)], given=question)
+        output = await run_capped([sys.executable, "-I", str(_FINDER)], given=json.dumps(asked).encode())
         answer: dict[str, Any] = json.loads(output.data)
     except (ToolError, ValueError) as exc:  # it took too long, or the parser gave up on it
         raise ToolError(f"{path}: can't be parsed; use file_ops.read_file.") from exc
-    return Found([Row(*row) for row in answer["rows"]], answer["complete"], answer["damaged"])
+    answer["rows"] = [Row(*row) for row in answer["rows"]]
+    return Found(**answer)
 
 
-def _rows(sections: Iterable[Section], count: int) -> list[Row]:
+def _sections(find: Finder, text: str) -> Found:
     """Each section with its last line: the one before the next that is not inside it."""
     rows: list[Row] = []
-    begins = [count + 1] * LEVELS
-    for line, depth, text in reversed(list(sections)):
-        rows.append(Row(line, min(begins[: depth + 1]) - 1, depth, text))
+    begins = [_count(text) + 1] * LEVELS
+    for line, depth, said in reversed(list(find(text.split("\n")))):
+        rows.append(Row(line, min(begins[: depth + 1]) - 1, depth, said))
         begins[depth] = line
-    return rows[::-1]
+    rows.reverse()
+    return Found(rows[:LINES_SHOWN], more=len(rows[LINES_SHOWN:]))
 
 
 def _show(path: str, text: str, found: Found) -> str:
@@ -116,10 +122,9 @@ def _show(path: str, text: str, found: Found) -> str:
         notes.append(f"line {found.damaged} can't be parsed, something may be missing")
     if not found.rows:
         notes.append("nothing is defined here")
-    lines = [_line(row) for row in found.rows[:LINES_SHOWN]]
-    more = len(found.rows) - len(lines)
-    if more or not found.complete:
-        lines.append(f"… {more}{'' if found.complete else ' or more'} definitions are left out")
+    lines = [_line(row) for row in found.rows]
+    if found.more or not found.complete:
+        lines.append(f"… {found.more}{'' if found.complete else ' or more'} are left out")
     return "\n".join([f"{path} ({'; '.join(notes)})", *lines])
 
 

@@ -11,7 +11,6 @@ from duckflow.domain.events import (
     TaskReported,
 )
 from duckflow.domain.plan import WorkStatus
-from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 from duckflow.ui.approvals import approval_text as approval_text  # noqa: PLC0414 - drawn with the other lines
@@ -83,18 +82,6 @@ def plan_text(event: PlanChanged) -> str:
 def tasks_line(event: TaskListStarted) -> str:
     """That work began in the background."""
     return text("tasks.started", count=len(event.task_list.tasks))
-
-
-def tasks_text(state: AgentState) -> str:
-    """The tasks of the background, with where each stands."""
-    if state.task_list is None:
-        return text("tasks.none")
-    done = sum(1 for task in state.task_list.tasks if task.status == "completed")
-    lines = [text("tasks.progress", done=done, count=len(state.task_list.tasks))]
-    for task in state.task_list.tasks:
-        target = task.args.get("path") or task.args.get("command") or ""
-        lines.append(f"  {_MARKS[task.status]} {task.operation} {target}".rstrip())
-    return "\n".join(lines)
 
 
 def report_text(event: TaskReported) -> str:
