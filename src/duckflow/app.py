@@ -54,6 +54,7 @@ from duckflow.safety.redaction_values import known_secrets
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.safety.workspace import Workspace
 from duckflow.store.event_log import SqliteEventLog
+from duckflow.store.figures import Outcomes
 from duckflow.store.kept_files import KeptFiles
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.files import file_tools
@@ -179,7 +180,7 @@ def build(
     frame = PromptFrame(rules=rules.text, budgets=settings.prompt)
     model = ModelInUse(session, tiers, catalogue, look, frame, spending)
     dispatcher = _dispatcher(ground, catalogue)
-    pacing = Pacing(session, settings.duck_pacemaker, model.traits)
+    pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(ground.log.database).loops_used)
     counsel = Counsel(tiers, spending)
     verifying = Verifying(session, dispatcher, ProjectTests(workspace) if relay else None)
     judging = Judging(session, counsel, workspace, verifying, settings.evaluation)

@@ -140,6 +140,7 @@ def test_what_the_prompt_says_of_each_operation(catalogue):
             "file_ops.move_file(path, to): move or rename the file at path; to is its new path",
             "file_ops.list_files(path?, pattern?, depth?): the files below path, only those that match pattern, down to depth levels of folders",
             "file_ops.search(pattern, path?, glob?): lines that match pattern, a regular expression, in the files below path that match glob",
+            "file_ops.outline(path): what path defines, by line",
         )
     )
 
@@ -280,6 +281,17 @@ def test_the_schemas_of_the_file_tools(catalogue):
                         "glob": {"description": "only files that match, such as *.py", "type": "string"},
                     },
                     "required": ["pattern"],
+                    "type": "object",
+                },
+            ),
+            "file_ops.outline": (
+                "read",
+                {
+                    "additionalProperties": False,
+                    "properties": {
+                        "path": {"description": "the file, relative to the workspace", "type": "string"}
+                    },
+                    "required": ["path"],
                     "type": "object",
                 },
             ),

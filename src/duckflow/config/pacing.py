@@ -173,6 +173,19 @@ class Budget(Frozen):
     """The share of either from which on you are warned."""
 
 
+class Learning(Frozen):
+    """How far the loops to start from follow what earlier requests really used."""
+
+    enabled: bool = True
+    """Whether they follow at all."""
+
+    least_requests: Annotated[int, Field(ge=1, le=10_000)] = 8
+    """Done requests of a kind that are needed before anything is learned from them."""
+
+    reach: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.25
+    """How far from the table it may go: 0.25 is a quarter less or more."""
+
+
 class PacemakerSettings(Frozen):
     """The pacemaker, which decides how long to work before asking."""
 
@@ -193,6 +206,9 @@ class PacemakerSettings(Frozen):
 
     thresholds: Thresholds = Thresholds()
     """When they are low."""
+
+    learning: Learning = Learning()
+    """What is learned from earlier requests."""
 
     budget: Budget = Budget()
     """Tokens and money."""

@@ -14,6 +14,7 @@ from duckflow.domain.commands import ChooseWay
 from duckflow.domain.consultation import Consultation, ConsultationKind
 from duckflow.domain.decision import Action, Decision, TaskProfile
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.memory import MemoryKind
 from duckflow.domain.model import ChatMessage, TierName, Usage
 from duckflow.domain.objective import Evidence, ExecutionPlan, RequirementItem, SatisfactionEvaluation
 from duckflow.domain.pace import LoopLimit, LoopTrace
@@ -52,6 +53,8 @@ class UserMessage(Frozen):
     request_id: str
     text: str
     note: str = ""
+    recalled: tuple[str, ...] = ()
+    """What long-term memory has on it, where it is a new request."""
 
 
 class DecisionMade(Frozen):
@@ -339,6 +342,16 @@ class SessionTitled(Frozen):
     title: str
 
 
+class MemoryKept(Frozen):
+    """Something is to be known in later sessions: in one folder, or everywhere (SPEC L2)."""
+
+    type: Literal["memory_kept"] = "memory_kept"
+    kind: MemoryKind
+    text: str
+    workspace: str = ""
+    """The folder it counts in; empty for everywhere."""
+
+
 class ErrorReported(Frozen):
     """Something went wrong that the user should know: a catalogue key and its values."""
 
@@ -396,6 +409,7 @@ Event = Annotated[
     | ModeChanged
     | ModelChanged
     | SessionTitled
+    | MemoryKept
     | ErrorReported
     | RequestFinished,
     Field(discriminator="type"),

@@ -31,6 +31,10 @@ class LoopLimit(Frozen):
     limit: int
     profile: TaskProfile | None = None
     base: int = 0
+    table_base: int = 0
+    """What the table says, where earlier requests have taught otherwise; else the same."""
+    learned_from: int = 0
+    """How many earlier requests that was learned from."""
     vitals: Vitals = Vitals()
     vitals_score: float = 1.0
     vitals_factor: float = 1.0

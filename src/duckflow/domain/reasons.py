@@ -42,6 +42,9 @@ def complexity_word(value: float) -> ComplexityWord:
 
 def _lines(limit: LoopLimit) -> Iterator[ReasonLine]:
     yield ReasonLine(key=f"limit.task.{limit.profile or 'unknown'}", values={"base": limit.base})
+    if limit.learned_from:
+        values = {"count": limit.learned_from, "base": limit.base, "table": limit.table_base}
+        yield ReasonLine(key="limit.learned", values={**values})
     yield from _vitals(limit.vitals)
     word = complexity_word(limit.complexity)
     yield ReasonLine(key=f"limit.complexity.{word}", values={"value": f"{limit.complexity:.2f}"})

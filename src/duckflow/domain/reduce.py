@@ -18,6 +18,7 @@ from duckflow.domain.events import (
     Evaluated,
     Event,
     LimitSet,
+    MemoryKept,
     ModeChanged,
     ModelChanged,
     PlanChanged,
@@ -138,7 +139,7 @@ def _apply(state: AgentState, event: Event) -> AgentState:
             return state.model_copy(update={"mode": event.mode})
         case ModelChanged():
             return state.model_copy(update={"model": event.model})
-        case ErrorReported() | SessionTitled():
+        case ErrorReported() | SessionTitled() | MemoryKept():
             return state
         case _:
             assert_never(event)
@@ -168,8 +169,9 @@ def _transition(state: AgentState, event: Transition) -> AgentState:
 
 
 def _user_message(state: AgentState, event: UserMessage) -> AgentState:
-    request = state.request
+    request, recalled = state.request, state.recalled
     if request is None or request.request_id != event.request_id:
+        recalled = event.recalled
         objective = TaskObjective(request=event.text)
         request = Request(request_id=event.request_id, text=event.text, objective=objective)
     else:
@@ -181,6 +183,7 @@ def _user_message(state: AgentState, event: UserMessage) -> AgentState:
     fresh = state.model_copy(
         update={
             "request": request,
+            "recalled": recalled,
             "status": Status.IN_PROGRESS,
             "queue": (),
             "running": None,

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Literal
 
 from duckflow.config.pacing import PacemakerSettings
-from duckflow.domain.decision import Decision
+from duckflow.domain.decision import Decision, TaskProfile
 from duckflow.domain.events import (
     ConsultationAnswered,
     DecisionMade,
@@ -49,15 +49,24 @@ from duckflow.pacemaker.vitals import (
 _log = logging.getLogger("duckflow.pacemaker")
 
 
+Experience = Callable[[TaskProfile | None], Sequence[int]]
+"""The loops that earlier requests of a kind have used."""
+
+
 class Pacing:
     """Holds nothing but what happened since it last looked; everything else is in the state."""
 
     def __init__(
-        self, session: Session, table: PacemakerSettings, traits: Callable[[], Awaitable[ModelTraits]]
+        self,
+        session: Session,
+        table: PacemakerSettings,
+        traits: Callable[[], Awaitable[ModelTraits]],
+        experience: Experience,
     ) -> None:
         self._session = session
         self._table = table
         self._traits = traits
+        self._experience = experience
         self._since: list[Event] = []
         self._goal = ""
         self._warned: tuple[str, int] | None = None
@@ -85,7 +94,8 @@ class Pacing:
             return
         complexity = measure(_counted(self._state, request), self._table.complexity)
         used = request.loops if request.limit else 0
-        limit = compute_limit(request.profile, self._state.vitals, complexity, self._table, used)
+        known = self._experience(request.profile) if self._table.learning.enabled else ()
+        limit = compute_limit(request.profile, self._state.vitals, complexity, self._table, used, known)
         self._session.record(LimitSet(limit=limit))
         _write(*log_start(limit))
 

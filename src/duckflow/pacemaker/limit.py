@@ -1,9 +1,12 @@
 """How many loops a request may take before the user is asked (SPEC I2, I4, I7)."""
 
+from collections.abc import Sequence
+
 from duckflow.config.pacing import LimitFactors, PacemakerSettings
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.pace import Adjustment, LoopLimit
 from duckflow.domain.vitals import Vitals
+from duckflow.pacemaker.learning import learned_base
 from duckflow.pacemaker.profiles import PROFILES, loops_by_profile
 
 LAST_RESORT = 15
@@ -19,13 +22,17 @@ def compute_limit(
     complexity: float,
     table: PacemakerSettings | None,
     used: int = 0,
+    experience: Sequence[int] = (),
 ) -> LoopLimit:
-    """The limit and what led to it. Whatever goes wrong, there is one: the configured maximum, else 15."""
+    """The limit and what led to it. Whatever goes wrong, there is one: the configured maximum, else 15.
+
+    `experience` are the loops that earlier requests of this kind have used.
+    """
     known = profile if profile in PROFILES else None
     try:
         if vitals is None or table is None:
             raise ValueError("there are no vitals" if table else "there is no table")  # noqa: TRY301
-        return _compute(known, vitals, complexity, table, used)
+        return _compute(known, vitals, complexity, table, used, experience)
     except Exception as exc:  # noqa: BLE001 - SPEC I4: no fault in here may leave the work without a limit
         most = table.dynamic_limits.max_loops if table else LAST_RESORT
         return LoopLimit(limit=max(most, used), profile=known, used=used, maximum=most, fallback=repr(exc))
@@ -49,9 +56,15 @@ def score_of(vitals: Vitals, factors: LimitFactors) -> float:
 
 
 def _compute(
-    profile: TaskProfile | None, vitals: Vitals, complexity: float, table: PacemakerSettings, used: int
+    profile: TaskProfile | None,
+    vitals: Vitals,
+    complexity: float,
+    table: PacemakerSettings,
+    used: int,
+    experience: Sequence[int],
 ) -> LoopLimit:
-    base = loops_by_profile(table.base_loops)[profile]
+    table_base = loops_by_profile(table.base_loops)[profile]
+    base = learned_base(table_base, experience, table.learning)
     score = score_of(vitals, table.factors)
     by_vitals = _vitals_factor(score, table.factors)
     by_complexity = round(1.0 + table.factors.complexity_weight * complexity, EXACT)
@@ -61,6 +74,8 @@ def _compute(
         limit=max(min(max(int(product), least), most), used),
         profile=profile,
         base=base,
+        table_base=table_base,
+        learned_from=len(experience) if base != table_base else 0,
         vitals=vitals,
         vitals_score=score,
         vitals_factor=by_vitals,

@@ -10,6 +10,7 @@ from duckflow.domain.events import Event, Recorded
 from duckflow.store.audit import Audit
 from duckflow.store.database import Database
 from duckflow.store.event_rows import decode, encode
+from duckflow.store.memory import keep_memories
 from duckflow.store.summaries import note
 
 _LAST = "SELECT coalesce(max(seq), 0) FROM events WHERE session_id = ?"
@@ -58,7 +59,9 @@ class SqliteEventLog:
             (stored,) = connection.execute(_LAST, (session_id,)).fetchone()
             if stored != recorded[0].seq - 1:
                 raise UserError("store.session_busy", session=session_id)
-            note(connection, session_id, times, [one.event for one in recorded])
+            events = [one.event for one in recorded]
+            note(connection, session_id, times, events)
+            keep_memories(connection, times[-1], events)
             connection.executemany(_INSERT, rows)
             chain = self._audit.begin(connection)
             chain.add_events(session_id, recorded, bodies)

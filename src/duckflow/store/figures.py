@@ -16,6 +16,13 @@ Group = Literal["all", "profile", "model"]
 _NAMES: dict[Group, str] = {"all": "''", "profile": "coalesce(profile, '')", "model": "model"}
 
 
+_LOOPS = """
+SELECT loops FROM outcomes WHERE outcome = 'done' AND profile IS ? AND loops > 0 ORDER BY rowid DESC LIMIT ?
+"""
+RECENT = 50
+"""How many earlier requests are worth learning from."""
+
+
 class Outcomes:
     """The outcomes of a database."""
 
@@ -30,6 +37,11 @@ class Outcomes:
                 rows = connection.execute(_FIGURES.format(name=name)).fetchall()
                 found += [_figures(by, row) for row in rows]
         return found
+
+    def loops_used(self, profile: str | None) -> tuple[int, ...]:
+        """The loops that the last done requests of this kind took, newest first (SPEC I11)."""
+        with self._database.read() as connection:
+            return tuple(loops for (loops,) in connection.execute(_LOOPS, (profile, RECENT)))
 
 
 def _figures(

@@ -65,8 +65,25 @@ def _audit(connection: sqlite3.Connection) -> None:
         )
 
 
+def _memory(connection: sqlite3.Connection) -> None:
+    # AUTOINCREMENT: a number the user has seen never comes to mean another text.
+    connection.execute(
+        """CREATE TABLE memory (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            kind TEXT NOT NULL,
+            text TEXT NOT NULL,
+            folded TEXT NOT NULL,
+            workspace TEXT NOT NULL,
+            kept TEXT NOT NULL,
+            touched TEXT NOT NULL,
+            used TEXT,
+            uses INTEGER NOT NULL DEFAULT 0
+        )"""
+    )
+
+
 Migrations = Sequence[Callable[[sqlite3.Connection], None]]
-MIGRATIONS: Migrations = (_sessions_and_events, _outcomes, _audit)
+MIGRATIONS: Migrations = (_sessions_and_events, _outcomes, _audit, _memory)
 
 
 def migrate(connection: sqlite3.Connection, path: Path, steps: Migrations | None = None) -> None:

@@ -8,11 +8,12 @@ from collections.abc import Generator, Iterable
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import ValidationError
 
 from duckflow.domain.events import ErrorReported, Event
+from duckflow.domain.memory import MemoryKind
 from duckflow.store.connections import connect
 from duckflow.store.event_rows import decode
 from duckflow.store.opening import beside, make_private
@@ -27,6 +28,10 @@ _IN_RANGE = "SELECT id, session_id, seq, at, type, body FROM events WHERE id BET
 _LAST_EVENT = "SELECT max(id) FROM events"
 _ENTRIES = "SELECT number, body, hash FROM audit WHERE number BETWEEN ? AND ?"
 _LAST_ENTRY = "SELECT max(number) FROM audit"
+_MEMORIES = (
+    "SELECT id, kind, text, folded, workspace, kept, touched, used, uses FROM memory WHERE id BETWEEN ? AND ?"
+)
+_LAST_MEMORY = "SELECT max(id) FROM memory"
 _OF_SESSION = "SELECT at, body FROM events WHERE session_id = ? ORDER BY seq"
 
 # The second where SQLite's own message quotes broken text.
@@ -86,6 +91,9 @@ def _copy(path: Path, fresh: sqlite3.Connection) -> int:
         # As they are: whether the audit log is whole is for its own check to say.
         entries = _readable(damaged, _ENTRIES, _LAST_ENTRY)
         fresh.executemany("INSERT OR IGNORE INTO audit VALUES (?, ?, ?)", entries)
+        # Not from the events: what the user deleted since must stay deleted.
+        texts = filter(_sound_memory, _readable(damaged, _MEMORIES, _LAST_MEMORY))
+        fresh.executemany("INSERT OR IGNORE INTO memory VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", texts)
         sessions = fresh.execute("SELECT session_id FROM events GROUP BY session_id ORDER BY max(id)")
         for (session_id,) in sessions.fetchall():
             rows = fresh.execute(_OF_SESSION, (session_id,)).fetchall()
@@ -137,6 +145,15 @@ def _sound(row: tuple[object, ...]) -> bool:
     except ValueError:
         return False
     return isinstance(row[1], str) and isinstance(row[2], int)
+
+
+def _sound_memory(row: tuple[object, ...]) -> bool:
+    try:
+        datetime.fromisoformat(str(row[5]))
+        datetime.fromisoformat(str(row[7] or row[5]))
+    except ValueError:
+        return False
+    return row[1] in get_args(MemoryKind) and isinstance(row[2], str)
 
 
 def _known_events(bodies: Iterable[str]) -> Generator[Event]:

@@ -75,7 +75,7 @@ def outline_tool(workspace: Workspace) -> Tool:
     return Tool(
         operation="file_ops.outline",
         args=Outline,
-        summary="the definitions in the file at path",
+        summary="what path defines, by line",
         effect="read",
         run=run,
         preview=no_change,

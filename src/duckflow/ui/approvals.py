@@ -14,6 +14,7 @@ _MAY = {
     "file_ops.edit_file": "approval.may.edit_file",
     "file_ops.delete_file": "approval.may.delete_file",
     "file_ops.move_file": "approval.may.move_file",
+    "file_ops.outline": "approval.may.read_file",
     "shell.run": "approval.may.run",
     "plan_tool.approve": "approval.may.plan",
 }

@@ -23,6 +23,7 @@ _DID = {
     "file_ops.edit_file": "did.edit_file",
     "file_ops.delete_file": "did.delete_file",
     "file_ops.move_file": "did.move_file",
+    "file_ops.outline": "did.outline",
 }
 """Operations whose success is told in words; of the others the first line of their result is shown."""
 _MARKS: dict[WorkStatus, str] = {"pending": "○", "in_progress": "◐", "completed": "●", "failed": "✗"}

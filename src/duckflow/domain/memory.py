@@ -1,0 +1,33 @@
+"""Long-term memory: short texts that are kept for later sessions (SPEC L2)."""
+
+from datetime import datetime
+from typing import Literal
+
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.text import cut
+
+MemoryKind = Literal["preference", "worked", "failed"]
+"""What the user wants kept, what led to the goal, and what did not."""
+
+LONGEST_MEMORY = 300
+"""Characters of one text."""
+
+
+class Memory(Frozen):
+    """One text, and how it was used so far."""
+
+    id: int
+    kind: MemoryKind
+    text: str
+    workspace: str
+    """The folder it counts in; empty for everywhere."""
+    kept: datetime
+    used: datetime | None = None
+    uses: int = 0
+    """How often it was shown to a model."""
+
+
+def memory_line(text: str) -> str:
+    """A text as it is kept: one line, nothing invisible in it, and not too long."""
+    shown = "".join(letter if letter.isprintable() else " " for letter in text)
+    return cut(" ".join(shown.split()), LONGEST_MEMORY)

@@ -1,0 +1,49 @@
+"""The loops to start from follow what earlier requests used: bounded, explained, switched off at will."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duckflow.config.pacing import Learning, PacemakerSettings
+from duckflow.domain.reasons import explain
+from duckflow.domain.vitals import Vitals
+from duckflow.pacemaker.learning import learned_base
+from duckflow.pacemaker.limit import compute_limit
+
+TABLE = PacemakerSettings()
+
+
+@pytest.mark.parametrize(
+    ("used", "base"),
+    [
+        ([], 8),
+        ([2] * 7, 8),
+        ([2] * 8, 6),
+        ([5] * 8, 8),
+        ([6] * 8, 9),
+        ([20] * 8, 10),
+        ([1, 1, 1, 1, 1, 1, 1, 20], 6),
+        ([4, 4, 5, 5, 6, 6, 7, 20], 9),
+    ],
+)
+def test_I11_the_base_moves_toward_what_was_used_a_quarter_at_most(used, base):
+    assert learned_base(8, used, Learning()) == base
+
+
+@given(st.integers(3, 40), st.lists(st.integers(1, 200), max_size=60))
+def test_I11_it_never_goes_far_from_the_table(base, used):
+    learned = learned_base(base, used, Learning())
+    assert round(base * 0.75) <= learned <= round(base * 1.25)
+
+
+def test_I11_it_can_be_switched_off():
+    assert learned_base(8, [2] * 50, Learning(enabled=False)) == 8
+
+
+def test_I11_what_was_learned_is_explained():
+    limit = compute_limit("file_operation", Vitals(), 0.0, TABLE, 0, [2] * 10)
+    assert (limit.base, limit.table_base, limit.learned_from, limit.limit) == (6, 8, 10, 7)
+    line = next(line for line in explain(limit) if line.key == "limit.learned")
+    assert line.values == {"count": 10, "base": 6, "table": 8}
+    plain = compute_limit("file_operation", Vitals(), 0.0, TABLE)
+    assert all(line.key != "limit.learned" for line in explain(plain))

@@ -1,0 +1,47 @@
+"""L1: a session as a document, shown again, and with a title of its own."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from duckflow.domain.events import SessionTitled
+from duckflow.store.sessions import Sessions
+from duckflow.ui.export import as_json, as_markdown
+from duckflow.ui.replay import replay
+from fakes.engine import action, decision, engine
+
+TITLE = {"for": "SessionTitle", "text": '{"title": "猫の名前"}'}
+
+
+async def test_a_session_is_exported_replayed_and_titled(folder: Path, capsys: pytest.CaptureFixture[str]):
+    write = decision("", action("write_file", path="a.txt", content="```\nneu\n"))
+    async with engine(
+        folder, decision("It is **Tama**.", task_profile="general_chat"), write, decision("Done."), TITLE
+    ) as duck:
+        await duck.app.chat.say("What is the cat called?\nReally?")
+        await duck.app.titling.give()
+        await duck.app.chat.say("write it")
+        events = duck.app.log.load(duck.state.session_id)
+        listed = Sessions(duck.app.log.database).listed()
+        titles = duck.of(SessionTitled)
+    assert [one.title for one in titles] == ["猫の名前"]
+    assert listed[0].title == "猫の名前"
+    page = as_markdown(listed[0].title, events)
+    assert page.startswith("# 猫の名前\n")
+    assert "> What is the cat called?\n> Really?\n\nIt is **Tama**." in page
+    assert "- ✓ wrote a.txt" in page
+    body = json.loads(as_json("t", events))
+    assert [one["seq"] for one in body["events"]] == [one.seq for one in events]
+    replay(events, speed=0)
+    shown = capsys.readouterr().out
+    assert "> What is the cat called?" in shown
+    assert "It is Tama." in shown
+
+
+async def test_without_a_title_from_the_model_the_first_request_stands_for_it(folder: Path):
+    async with engine(folder, decision("Yes.", task_profile="general_chat")) as duck:
+        await duck.app.chat.say("A question")
+        await duck.app.titling.give()
+        assert Sessions(duck.app.log.database).listed()[0].title == "A question"
+        assert not duck.of(SessionTitled)
