@@ -34,6 +34,7 @@ from duckflow.loops.permission import Gate
 from duckflow.loops.planning import Planning
 from duckflow.loops.rails import WorkspaceLook
 from duckflow.loops.recovery import Recovery
+from duckflow.loops.remembering import Remembering
 from duckflow.loops.rules import read_rules
 from duckflow.loops.session import Session
 from duckflow.loops.snapshots import SnapshotLimits, Snapshots
@@ -56,8 +57,10 @@ from duckflow.safety.workspace import Workspace
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.figures import Outcomes
 from duckflow.store.kept_files import KeptFiles
-from duckflow.tools.catalogue import Catalogue
+from duckflow.store.memory import Memories
+from duckflow.tools.catalogue import Catalogue, Tool
 from duckflow.tools.files import file_tools
+from duckflow.tools.memory import memory_tools
 from duckflow.tools.plans import plan_tools
 from duckflow.tools.ripgrep import find_ripgrep
 from duckflow.tools.shell import shell_tools
@@ -176,7 +179,7 @@ def build(
     tasks = TaskLoop(session, _dispatcher(ground, background), planning.report)
     plans = plan_tools(session.current, planning.plan)
     lists = task_tools(session.current, planning.tasks, tasks.start, tasks.cancel, background)
-    catalogue = Catalogue((*background.tools, *plans, *lists))
+    catalogue = Catalogue((*background.tools, *plans, *lists, *_memory_tools(settings, ground)))
     frame = PromptFrame(rules=rules.text, budgets=settings.prompt)
     model = ModelInUse(session, tiers, catalogue, look, frame, spending)
     dispatcher = _dispatcher(ground, catalogue)
@@ -186,11 +189,12 @@ def build(
     judging = Judging(session, counsel, workspace, verifying, settings.evaluation)
     steps = Steps(session, settings.transitions)
     turn = Turn(session, model, dispatcher, pacing, judging, steps)
+    memory = Remembering(session, Memories(ground.log.database), settings.memory)
     answering = Answering(session, dispatcher, Advice(session, counsel), steps.accept, pacing.answered)
     return App(
         session=session,
         judging=judging,
-        chat=ChatLoop(session, turn, answering, FirstLook(look, dispatcher, model), model, tasks),
+        chat=ChatLoop(session, turn, answering, FirstLook(look, dispatcher, model), memory, tasks),
         tasks=tasks,
         dispatcher=dispatcher,
         titling=Titling(session, tiers, spending),
@@ -246,6 +250,12 @@ def _open_models(
 
     tiers = Tiers(tier_names(settings.llm, choice.name), opened, by_task=settings.llm.by_task)
     return tiers, Spending(session, tiers, price)
+
+
+def _memory_tools(settings: Settings, ground: _Ground) -> tuple[Tool, ...]:
+    if not settings.memory.enabled:
+        return ()
+    return memory_tools(str(ground.workspace.root), ground.session.redactor.clean)
 
 
 def _dispatcher(ground: _Ground, catalogue: Catalogue) -> Dispatcher:

@@ -325,8 +325,8 @@ async def test_delete_removes_the_plan_B2():
 def test_what_the_prompt_says_of_plans():
     assert Desk(planned()).catalogue.operations() == snapshot(
         (
-            "plan_tool.propose(goal): draft a plan for work that is too long for a few actions; goal says what it must reach",
-            "plan_tool.get(plan_id?): the plan plan_id, or the one in hand, with its steps and their tasks",
+            "plan_tool.propose(goal): draft a plan for work too long for a few actions; goal says what it must reach",
+            "plan_tool.get(plan_id?): the plan plan_id, or the one in hand, with steps and tasks",
             "plan_tool.list(): all plans, a line each",
             "plan_tool.approve(plan_id?): ask the user to approve the plan plan_id, or the one in hand; one of high risk can't start before",
             "plan_tool.update_step(step_id, status): set the status (pending, in_progress, completed, failed) of a step that has no tasks; step_id names it",

@@ -21,7 +21,9 @@ async def test_a_session_is_exported_replayed_and_titled(folder: Path, capsys: p
     ) as duck:
         await duck.app.chat.say("What is the cat called?\nReally?")
         await duck.app.titling.give()
+        assert not duck.of(SessionTitled), "a question costs no second call"
         await duck.app.chat.say("write it")
+        await duck.app.titling.give()
         events = duck.app.log.load(duck.state.session_id)
         listed = Sessions(duck.app.log.database).listed()
         titles = duck.of(SessionTitled)

@@ -10,8 +10,10 @@ from duckflow.domain.commands import AnswerApproval, ChooseWay
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ProviderError, ToolError, UsageError
 from duckflow.domain.events import ModeChanged
+from duckflow.domain.memory import Memory
 from duckflow.domain.state import AgentState, Mode, RequestOutcome
 from duckflow.i18n.catalogue import text
+from duckflow.store.memory import Memories
 from duckflow.store.sessions import Sessions
 from duckflow.ui.engine import Earlier
 from duckflow.ui.status_bar import Surroundings
@@ -94,6 +96,10 @@ class ChatLists(ChatWork):
         listed = Sessions(self._app.log.database).listed(str(self._app.workspace.root))
         return [Earlier(one.id, one.title, one.updated) for one in listed]
 
+    def memories(self) -> Sequence[Memory]:
+        """What is kept for later sessions that counts in this folder, the newest first."""
+        return Memories(self._app.log.database).listed(str(self._app.workspace.root))
+
     def settings(self) -> Sequence[str]:
         """Every setting that is not as it comes, in a line, and where to set more."""
         changed = [row for row in rows(self._loaded) if row.source.kind != "default"]
@@ -165,6 +171,10 @@ class ChatEngine(ChatLists):
         """Think with another model from now on."""
         await self._app.model.change(name)
         self._around = self._around._replace(window=(await self._app.model.traits()).window)
+
+    def forget(self, wanted: Sequence[int]) -> int:
+        """Delete something that is kept for later sessions, by number."""
+        return len(Memories(self._app.log.database).delete(wanted))
 
     async def undo(self, wanted: str) -> UndoReport:
         """Take changes back: a number of actions, "all" of the last request, or "redo"."""

@@ -16,6 +16,7 @@ from duckflow.cli.configuration import configuration  # noqa: E402
 from duckflow.cli.doctor import doctor  # noqa: E402
 from duckflow.cli.ending import run_to_end  # noqa: E402
 from duckflow.cli.flags import HERE, FolderFlag, ModeFlag, ModelFlag, TrustFlag  # noqa: E402
+from duckflow.cli.memory import memory  # noqa: E402
 from duckflow.cli.models import models  # noqa: E402
 from duckflow.cli.prompt import prompts  # noqa: E402
 from duckflow.cli.sessions import sessions  # noqa: E402
@@ -36,6 +37,7 @@ app.add_typer(configuration, name="config")
 app.add_typer(sessions, name="sessions")
 app.add_typer(audit, name="audit")
 app.add_typer(prompts, name="prompt")
+app.add_typer(memory, name="memory")
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it with the flag

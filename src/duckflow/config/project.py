@@ -17,6 +17,7 @@ PROJECT_MAY_SET: Mapping[str, Direction] = {
     "rules.files": "free",
     "gate.many_files": "lower",
     "gate.large_bytes": "lower",
+    "memory.enabled": "lower",
     "shell.network": "lower",
     "shell.timeout_s": "lower",
     "shell.max_timeout_s": "lower",

@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from duckflow.config.commands import ShellSettings
 from duckflow.config.gate import GateSettings
+from duckflow.config.memory import MemorySettings
 from duckflow.config.pacing import PacemakerSettings
 from duckflow.config.undo import UndoSettings
 from duckflow.domain.frozen import Frozen
@@ -155,6 +156,9 @@ class Settings(Frozen):
 
     undo: UndoSettings = UndoSettings()
     """Undo."""
+
+    memory: MemorySettings = MemorySettings()
+    """Long-term memory."""
 
     shell: ShellSettings = ShellSettings()
     """Shell commands."""

@@ -343,7 +343,7 @@ class SessionTitled(Frozen):
 
 
 class MemoryKept(Frozen):
-    """Something is to be known in later sessions: in one folder, or everywhere (SPEC L2)."""
+    """Something is to be known in later sessions: in one folder, or everywhere."""
 
     type: Literal["memory_kept"] = "memory_kept"
     kind: MemoryKind

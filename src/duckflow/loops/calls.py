@@ -2,11 +2,12 @@
 
 import json
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from duckflow.domain.decision import Action
 from duckflow.domain.frozen import Frozen
 from duckflow.tools.catalogue import Tool
+from duckflow.tools.memory import REMEMBER
 
 HANDS_OVER = "task_loop.run"
 """It changes nothing by itself, but a decision that doubts itself may not start it unasked (SPEC A5)."""
@@ -42,6 +43,13 @@ def hands_over(call: Call) -> bool:
 def handed_over(call: Call) -> str:
     """The tasks themselves, where nothing differs but they would be started."""
     return json.dumps(call.action.args, ensure_ascii=False, indent=2) if hands_over(call) else ""
+
+
+def remembers(call: Call) -> Literal["", "here", "everywhere"]:
+    """Where it would have something known in later sessions."""
+    if call.tool.operation != REMEMBER:
+        return ""
+    return "everywhere" if getattr(call.args, "everywhere", False) else "here"
 
 
 def editable(call: Call) -> bool:

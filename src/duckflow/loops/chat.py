@@ -23,8 +23,8 @@ from duckflow.domain.state import Request, RequestOutcome
 from duckflow.domain.transitions import Step
 from duckflow.loops.answering import Answering
 from duckflow.loops.first_look import FirstLook
-from duckflow.loops.model_use import ModelInUse
 from duckflow.loops.rails import files_note
+from duckflow.loops.remembering import Remembering
 from duckflow.loops.session import Session
 from duckflow.loops.task_loop import TaskLoop
 from duckflow.loops.turn import Turn
@@ -54,14 +54,14 @@ class ChatLoop:
         turn: Turn,
         answering: Answering,
         look: FirstLook,
-        model: ModelInUse,
+        memory: Remembering,
         tasks: TaskLoop,
     ) -> None:
         self._session = session
         self._turn = turn
         self._answering = answering
         self._look = look
-        self._model = model
+        self._memory = memory
         self._tasks = tasks
 
     async def say(self, text: str) -> RequestOutcome:
@@ -74,7 +74,8 @@ class ChatLoop:
         files = await self._look.files()
         note = files_note(files)
         told = "" if note == state.files_note else note
-        self._session.record(UserMessage(request_id=request_id, text=text, note=told))
+        recalled = await self._memory.recall(text) if fresh else ()
+        self._session.record(UserMessage(request_id=request_id, text=text, note=told, recalled=recalled))
         if fresh:
             self._turn.begin()
         return await self._settle(self._first_look(text, files))
@@ -175,7 +176,7 @@ class ChatLoop:
     async def _give_up(self, error: UserError) -> None:
         """Tell what only the user can mend."""
         if isinstance(error, ProviderError) and error.usage is not None:
-            await self._model.spent(Call(output="Decision", tokens=error.usage))
+            await self._turn.spent(Call(output="Decision", tokens=error.usage))
         values: dict[str, JsonValue] = {name: str(value) for name, value in error.values.items()}
         self._session.record(ErrorReported(key=error.key, values=values))
 
@@ -183,7 +184,7 @@ class ChatLoop:
         request = self._session.state.request
         if request is not None:
             self._turn.end(outcome)
-            self._session.record(_finished(request, outcome))
+            self._session.record(*self._memory.learned(request, outcome), _finished(request, outcome))
         return outcome
 
 

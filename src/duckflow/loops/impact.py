@@ -1,6 +1,7 @@
 """What a change would do, and what else could be done, told as catalogue keys and values (SPEC G1)."""
 
 from collections.abc import Iterator
+from typing import Literal
 
 from duckflow.domain.approval import Line
 from duckflow.domain.changes import ToolEffect
@@ -15,6 +16,8 @@ class Outline(Frozen):
     """What is known of the change."""
 
     effect: ToolEffect
+    memory: Literal["", "here", "everywhere"] = ""
+    """Where something would be known in later sessions."""
     before: dict[str, str | None]
     """The files it touches, and what they hold."""
     difference: str = ""
@@ -42,6 +45,9 @@ def _impact(outline: Outline) -> Iterator[Line]:
         case "read":
             yield Line(key="approval.impact.reads", values={"path": outline.outside or _listed(outline)})
             yield Line(key="approval.impact.to_model")
+        case "consent" if outline.memory:
+            yield Line(key=f"approval.impact.memory_{outline.memory}")
+            yield Line(key="approval.impact.memory_undo")
         case "consent":
             yield Line(key="approval.impact.plan")
         case "execute":
@@ -83,7 +89,7 @@ def _listed(outline: Outline) -> str:
 
 
 def _alternatives(outline: Outline) -> Iterator[str]:
-    if outline.effect == "consent":
+    if outline.effect == "consent" and not outline.memory:
         yield "approval.instead.revise"
         return
     yield "approval.instead.refuse"

@@ -20,6 +20,7 @@ from duckflow.loops.calls import (
     handed_over,
     hands_over,
     is_script,
+    remembers,
     uses_network,
 )
 from duckflow.loops.impact import Outline, alternatives_to, impact_of
@@ -203,6 +204,7 @@ class Gate:
 def _outline(call: Call, ground: _Ground, assessed: Assessment, difference: str) -> Outline:
     return Outline(
         effect=call.tool.effect,
+        memory=remembers(call),
         before=ground.before,
         difference=difference or handed_over(call),
         outside=ground.outside.real if ground.outside else None,

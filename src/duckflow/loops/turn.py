@@ -23,6 +23,7 @@ from duckflow.loops.pacing import Pacing
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
 from duckflow.pacemaker.rules import Consult, Extend, Go, Halt, Replan
+from duckflow.services.decide import Call
 
 TRIED_BEFORE = "This very list was tried before and did not help. Go about it in another way."
 
@@ -66,6 +67,10 @@ class Turn:
         if outcome in ("done", "stopped", "interrupted"):
             self._judging.stop()
         self._pacing.end(outcome)
+
+    async def spent(self, call: Call) -> None:
+        """Write down what a call used that came to nothing."""
+        await self._model.spent(call)
 
     async def _loop(self) -> RequestOutcome | None:
         asked = await self._check()

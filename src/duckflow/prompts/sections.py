@@ -14,6 +14,7 @@ SectionName = Literal[
     "conversation",
     "evidence",
     "session",
+    "memory",
     "summaries",
     "main",
     "specialized",

@@ -1,4 +1,4 @@
-"""Long-term memory in SQLite: kept with the event that says so, found again, changed and deleted by the user."""
+"""Long-term memory in SQLite: kept with the event that says so, found again, changed, deleted."""
 
 import sqlite3
 import unicodedata
@@ -58,7 +58,7 @@ class Memories:
             return [_memory(row) for row in connection.execute(query, (workspace,))]
 
     def recall(self, wanted: str, workspace: str, most_kept: int) -> Sequence[Memory]:
-        """What speaks of the same things, then the user's other wishes. What is past `most_kept` goes first."""
+        """What speaks of the same things, then other wishes. Past `most_kept` some are dropped."""
         now = self._clock().astimezone(UTC).isoformat()
         with self._database.write() as connection:
             connection.execute(_TRIM, (most_kept,))

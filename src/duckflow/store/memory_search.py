@@ -1,4 +1,4 @@
-"""Which of the texts in memory speak of the same things as a request; Japanese has no spaces between words."""
+"""Which texts in memory speak of the same things as a request, in languages with and without spaces."""
 
 import math
 import re
@@ -11,17 +11,19 @@ from duckflow.domain.memory import Memory
 # Kanji, katakana and hangul carry the meaning; hiragana is mostly grammar.
 _DENSE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff々\u30a1-\u30fa\u30fcー\uac00-\ud7af]+")
 _WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]{2,}")
-_EMPTY_WORDS = frozenset(
-    "an and are as at be but by can could did do does for from had has have how if in into is it its me my no"
-    " not of on or our out please should so that the their them then there these they this to up us was we"
-    " what when where which who why will with would you your".split()
+_EMPTY = re.compile(
+    "an|and|are|as|at|be|but|by|can|could|did|do|does|for|from|had|has|have|how|if|in|into|is|it|its|me|my|no|not"
+    "|of|on|or|our|out|please|should|so|that|the|their|them|then|there|these|they|this|to|up|us|was|we|what|when"
+    "|where|which|who|why|will|with|would|you|your"
 )
+_ENDING = re.compile(r"(?<=\w{3})(ing|ed|es|e|(?<!s)s)$")
+"""What test, tests, tested and testing differ in; rough, and the same on both sides."""
 
 
 def terms_of(text: str) -> frozenset[str]:
     """What a text speaks of: its words, and pairs of letters where words are not divided."""
     plain = unicodedata.normalize("NFKC", text).casefold()
-    words = {_stem(word) for word in _WORD.findall(plain) if word not in _EMPTY_WORDS}
+    words = {_ENDING.sub("", word) for word in _WORD.findall(plain) if not _EMPTY.fullmatch(word)}
     for run in _DENSE.findall(plain):
         words |= {run[at : at + 2] for at in range(len(run) - 1)} or {run}
     return frozenset(words)
@@ -38,11 +40,3 @@ def ranked(memories: Sequence[Memory], wanted: str) -> list[Memory]:
     ]
     near = [(score, one) for score, one in scored if score > 0]
     return [one for _, one in sorted(near, key=lambda pair: (-pair[0], -pair[1].id))]
-
-
-def _stem(word: str) -> str:
-    """One form for test, tests, tested and testing; rough, and the same on both sides."""
-    for ending in ("ing", "ed", "es", "s"):
-        if word.endswith(ending) and len(word) - len(ending) > 2:  # noqa: PLR2004 - else "is" and "red" suffer
-            return word[: -len(ending)]
-    return word

@@ -56,7 +56,7 @@ def list_tool(workspace: Workspace, ripgrep: Path | None) -> Tool:
     return Tool(
         operation="file_ops.list_files",
         args=ListFiles,
-        summary="the files below path, only those that match pattern, down to depth levels of folders",
+        summary="the files below path that match pattern, down to depth levels of folders",
         effect="read",
         run=run,
         preview=no_change,

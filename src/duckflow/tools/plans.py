@@ -89,7 +89,7 @@ def _propose_tool(state: State, draft: Draft) -> Tool:
         plan = derive(await _drafted(draft, args.goal))
         return _unseen(state(), plan, "proposed")
 
-    summary = "draft a plan for work that is too long for a few actions; goal says what it must reach"
+    summary = "draft a plan for work too long for a few actions; goal says what it must reach"
     return _tool("propose", ProposePlan, summary, run)
 
 
@@ -97,7 +97,7 @@ def _get_tool(state: State) -> Tool:
     async def run(args: AnyPlan) -> ToolResult:
         return ToolResult(text=plan_text(find_plan(state(), args.plan_id)))
 
-    return _tool("get", AnyPlan, "the plan plan_id, or the one in hand, with its steps and their tasks", run)
+    return _tool("get", AnyPlan, "the plan plan_id, or the one in hand, with steps and tasks", run)
 
 
 def _list_tool(state: State) -> Tool:

@@ -35,7 +35,7 @@ def read_tool(workspace: Workspace) -> Tool:
     return Tool(
         operation="file_ops.read_file",
         args=ReadFile,
-        summary="the text of the file at path, or only its lines from start to end",
+        summary="the file at path, or only its lines from start to end",
         effect="read",
         run=run,
         preview=no_change,

@@ -97,7 +97,7 @@ def _generate_tool(state: State, draft: DraftTasks, background: Catalogue) -> To
         )
         return ToolResult(text=text, events=(PlanChanged(plan=after, change="tasks"),))
 
-    summary = "write the tasks of the step step_id of a plan and keep them there; runs nothing"
+    summary = "write the tasks of the step step_id and keep them; runs nothing"
     return _tool("task_tool.generate_list", GenerateList, summary, run)
 
 

@@ -17,6 +17,7 @@ _MAY = {
     "file_ops.outline": "approval.may.read_file",
     "shell.run": "approval.may.run",
     "plan_tool.approve": "approval.may.plan",
+    "memory.remember": "approval.may.remember",
 }
 """Operations that are asked about in words."""
 

@@ -144,9 +144,18 @@ def rate(desk: Desk, argument: str) -> None:
 
 
 def show_memory(desk: Desk, argument: str) -> None:
-    """What is remembered."""
-    del argument
-    desk.paper.line(text("memory.not_yet"))
+    """What is remembered, or less of it."""
+    from duckflow.ui.memory_lines import memory_lines  # noqa: PLC0415 - as above
+
+    word, *wanted = argument.split() or [""]
+    if word == "delete" and wanted and all(one.isdecimal() for one in wanted):
+        gone = desk.engine.forget([int(one) for one in wanted])
+        desk.paper.line(text("memory.deleted", count=gone))
+    elif word:
+        desk.paper.line(text("memory.usage"), "yellow")
+    else:
+        for line in memory_lines(desk.engine.memories(), desk.engine.state.workspace):
+            desk.paper.line(line)
 
 
 def show_history(desk: Desk, argument: str) -> None:

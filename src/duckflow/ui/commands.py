@@ -32,7 +32,7 @@ COMMANDS: Mapping[str, Command] = {
         Command("model", "[NAME]", "models", now=False),
         Command("cost"),
         Command("rate", "1-10", now=False),
-        Command("memory", now=False),
+        Command("memory", "[delete ID]", now=False),
         Command("history"),
         Command("expand"),
         Command("config"),

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 from duckflow.domain.changes import UndoReport
 from duckflow.domain.commands import AnswerApproval, ChooseWay
+from duckflow.domain.memory import Memory
 from duckflow.domain.state import AgentState, Mode, RequestOutcome
 from duckflow.ui.status_bar import Surroundings
 
@@ -89,6 +90,14 @@ class Engine(Talk, Protocol):
 
     def sessions(self) -> Sequence[Earlier]:
         """Earlier sessions of this folder, the last one first."""
+        ...
+
+    def memories(self) -> Sequence[Memory]:
+        """What is kept for later sessions that counts in this folder, the newest first."""
+        ...
+
+    def forget(self, wanted: Sequence[int]) -> int:
+        """Delete some of it, by number, and say how many; UserError where there is no such number."""
         ...
 
     def settings(self) -> Sequence[str]:

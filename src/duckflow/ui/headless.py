@@ -12,6 +12,7 @@ from duckflow.domain.events import (
     ConsultationRequested,
     ErrorReported,
     Evaluated,
+    MemoryKept,
     PlanChanged,
     Recorded,
     Recovered,
@@ -36,6 +37,7 @@ from duckflow.ui.lines import (
     start_line,
     tasks_line,
 )
+from duckflow.ui.memory_lines import learned_line
 from duckflow.ui.undo_lines import recovered_text
 
 _NAMED = "llm.chosen_by_setting"
@@ -95,6 +97,8 @@ class PlainText:
                 self._note(tasks_line(started))
             case TaskReported() as report:
                 self._note(report_text(report))
+            case MemoryKept() as kept:
+                self._note(learned_line(kept))
             case Recovered() as found:
                 self._note(recovered_text(found))
             case ErrorReported() as error:

@@ -7,6 +7,7 @@ from duckflow.domain.events import (
     ErrorReported,
     Evaluated,
     Event,
+    MemoryKept,
     ModeChanged,
     ModelChanged,
     PlanChanged,
@@ -32,6 +33,7 @@ from duckflow.ui.lines import (
     start_line,
     tasks_line,
 )
+from duckflow.ui.memory_lines import learned_line
 from duckflow.ui.paper import Paper
 from duckflow.ui.replies import ReplyStream
 from duckflow.ui.revealing import harmless, visible
@@ -106,6 +108,8 @@ class Screen:
                 self._line(tasks_line(event))
             case TaskReported():
                 self._line(report_text(event))
+            case MemoryKept():
+                self._line(learned_line(event), "dim")
             case _:
                 pass
 

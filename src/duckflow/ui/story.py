@@ -13,6 +13,7 @@ from duckflow.domain.events import (
     ConsultationRequested,
     ErrorReported,
     Evaluated,
+    MemoryKept,
     Recorded,
     Reply,
     RequirementsFound,
@@ -23,6 +24,7 @@ from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 from duckflow.ui.goal import satisfaction_text
 from duckflow.ui.lines import action_line, approval_text, consultation_text, error_line, start_line
+from duckflow.ui.memory_lines import learned_line
 
 _RECALLED = 800
 """Characters of a reply that are worth seeing again."""
@@ -69,6 +71,8 @@ def _line(recorded: Recorded) -> str | None:
             return _chosen(answered)
         case RequirementsFound() | AttemptPlanned() | Evaluated() as told:
             return satisfaction_text(told)
+        case MemoryKept() as kept:
+            return learned_line(kept)
         case ErrorReported() as error:
             return error_line(error)
         case _:

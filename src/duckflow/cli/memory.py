@@ -1,0 +1,62 @@
+"""`duckflow memory`: what is kept for later sessions, to be seen, changed and deleted (SPEC L2)."""
+
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from duckflow.cli.flags import JsonFlag
+from duckflow.domain.errors import UsageError
+from duckflow.i18n.catalogue import text
+
+if TYPE_CHECKING:
+    from duckflow.store.memory import Memories
+
+memory = typer.Typer(help=text("help.memory"), no_args_is_help=True)
+IdArgument = Annotated[int, typer.Argument(metavar="ID", help=text("help.argument.memory"))]
+IdsArgument = Annotated[
+    list[int] | None, typer.Argument(metavar="[ID]...", help=text("help.argument.memory"))
+]
+TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help=text("help.argument.memory_text"))]
+AllFlag = Annotated[bool, typer.Option("--all", help=text("help.option.memory_all"))]
+
+
+@memory.command("list", help=text("help.memory_list"))
+def list_all(*, json: JsonFlag = False) -> None:
+    """All texts, the newest first."""
+    from duckflow.ui.memory_lines import memory_lines  # noqa: PLC0415 - heavy, and not for --help
+
+    with _memories() as memories:
+        found = memories.listed()
+    for line in [one.model_dump_json() for one in found] if json else memory_lines(found):
+        typer.echo(line)
+
+
+@memory.command("edit", help=text("help.memory_edit"))
+def edit(wanted: IdArgument, words: TextArgument) -> None:
+    """Put another text in the place of one."""
+    from duckflow.cli.redacting import without_secrets  # noqa: PLC0415 - heavy, and not for --help
+
+    with _memories() as memories:
+        changed = memories.edit(wanted, without_secrets(words))
+    typer.echo(text("memory.changed", id=changed.id, text=changed.text))
+
+
+@memory.command("delete", help=text("help.memory_delete"))
+def delete(wanted: IdsArgument = None, *, everything: AllFlag = False) -> None:
+    """Delete some texts, or all."""
+    if bool(wanted) == everything:
+        raise UsageError("memory.which")
+    with _memories() as memories:
+        gone = memories.clear() if everything else len(memories.delete(wanted or ()))
+    typer.echo(text("memory.deleted", count=gone))
+
+
+@contextmanager
+def _memories() -> Generator["Memories"]:
+    from duckflow.app import open_log  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.store.memory import Memories  # noqa: PLC0415 - as above
+
+    with closing(open_log()) as log:
+        yield Memories(log.database)

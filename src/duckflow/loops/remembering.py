@@ -1,0 +1,61 @@
+"""Long-term memory at work: what is known when a request begins, what was learned when it ends (SPEC L2).
+
+No model is asked. What is learned by itself counts only in the folder it was learned in.
+"""
+
+import asyncio
+from collections.abc import Iterator
+
+from duckflow.config.memory import MemorySettings
+from duckflow.domain.events import MemoryKept
+from duckflow.domain.memory import LONGEST_MEMORY, MemoryKind
+from duckflow.domain.objective import AttemptResult
+from duckflow.domain.state import Request, RequestOutcome
+from duckflow.domain.text import cut
+from duckflow.loops.session import Session
+from duckflow.store.memory import Memories
+
+_REQUEST, _HOW = 80, 90
+_KINDS: dict[RequestOutcome, MemoryKind] = {"done": "worked", "stopped": "failed"}
+
+
+class Remembering:
+    """Looks up and learns, where the settings let it."""
+
+    def __init__(self, session: Session, memories: Memories, settings: MemorySettings) -> None:
+        self._session = session
+        self._memories = memories
+        self._settings = settings
+
+    async def recall(self, text: str) -> tuple[str, ...]:
+        """What is kept that belongs to a message, the nearest first."""
+        if not self._settings.enabled:
+            return ()
+        workspace, most = self._session.state.workspace, self._settings.max_entries
+        found = await asyncio.to_thread(self._memories.recall, text, workspace, most)
+        return tuple(one.text for one in found)
+
+    def learned(self, request: Request, outcome: RequestOutcome) -> tuple[MemoryKept, ...]:
+        """What the end of a request teaches, if anything."""
+        kind = _KINDS.get(outcome)
+        if kind is None or not self._settings.enabled or (lesson := lesson_of(request)) is None:
+            return ()
+        return (MemoryKept(kind=kind, text=lesson, workspace=self._session.state.workspace),)
+
+
+def lesson_of(request: Request) -> str | None:
+    """A line on what failed and what worked; None where nothing had to be tried again."""
+    attempts = request.objective.attempts if request.objective else ()
+    if not any(not one.done for one in attempts):
+        return None
+    asked = cut(" ".join(request.text.split()), _REQUEST)
+    return cut(f"{asked} → {'; '.join(_told(attempts))}", LONGEST_MEMORY)
+
+
+def _told(attempts: tuple[AttemptResult, ...]) -> Iterator[str]:
+    """The last failure and the success: signs and numbers, which need no language."""
+    failed = [one for one in attempts if not one.done]
+    for one in (*failed[-1:], *(one for one in attempts[-1:] if one.done)):
+        how = one.strategy or "; ".join(one.lessons)
+        mark = "✓" if one.done else "✗"
+        yield cut(f"{mark} {one.score:.2f} {how}".rstrip(), _HOW)

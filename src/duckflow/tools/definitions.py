@@ -1,0 +1,76 @@
+"""What a text defines: found by its sections, or by a grammar in a process of its own."""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from duckflow.domain.errors import ToolError
+from duckflow.tools.grammar_table import languages, rules_of
+from duckflow.tools.ripgrep import run_capped
+from duckflow.tools.sections import LEVELS, Section, markdown_headings, toml_tables
+from duckflow.tools.threads import finish
+
+Finder = Callable[[list[str]], Iterator[Section]]
+"""Finds the sections in the lines of a text."""
+
+_SECTIONS: dict[str, Finder] = {
+    ".md": markdown_headings,
+    ".markdown": markdown_headings,
+    ".mdx": markdown_headings,
+    ".toml": toml_tables,
+}
+_PROGRAM = Path(__file__).with_name("definition_finder.py")
+
+
+class Definition(NamedTuple):
+    """Its first and last line, from 1, how deep it stands, and its signature."""
+
+    first: int
+    last: int
+    depth: int
+    text: str
+
+
+class Found(NamedTuple):
+    """What there is, and how many more; `damaged` is the first line that could not be parsed."""
+
+    rows: list[Definition]
+    more: int = 0
+    complete: bool = True
+    """Whether `more` is all there is."""
+    damaged: int | None = None
+
+
+async def find_definitions(path: str, text: str, most: int) -> Found:
+    """Those of a file, `most` at most. ToolError where its type is unknown or its grammar gives up."""
+    suffix = PurePosixPath(path).suffix.lower()
+    if sections := _SECTIONS.get(suffix):
+        return await finish(_by_sections, sections, text, most)
+    if language := languages().get(suffix):
+        return await _by_grammar(path, text, language, most)
+    raise ToolError(f"{path}: there is no outline of this type of file; use file_ops.read_file.")
+
+
+async def _by_grammar(path: str, text: str, language: str, most: int) -> Found:
+    asked = {"text": text, "language": language, "rules": rules_of(language), "most": most}
+    try:
+        output = await run_capped([sys.executable, "-I", str(_PROGRAM)], given=json.dumps(asked).encode())
+        answer: dict[str, Any] = json.loads(output.data)
+    except (ToolError, ValueError) as exc:  # it took too long, or the parser ended its process
+        raise ToolError(f"{path}: can't be parsed; use file_ops.read_file.") from exc
+    answer["rows"] = [Definition(*row) for row in answer["rows"]]
+    return Found(**answer)
+
+
+def _by_sections(find: Finder, text: str, most: int) -> Found:
+    """Each section with its last line: the one before the next that is not inside it."""
+    rows: list[Definition] = []
+    lines = text.removesuffix("\n").split("\n")
+    begins = [len(lines) + 1] * LEVELS
+    for line, depth, said in reversed(list(find(lines))):
+        rows.append(Definition(line, min(begins[: depth + 1]) - 1, depth, said))
+        begins[depth] = line
+    rows.reverse()
+    return Found(rows[:most], more=len(rows[most:]))

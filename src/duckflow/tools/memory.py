@@ -1,0 +1,57 @@
+"""memory.remember: a text for later sessions, which the user must see and allow every time (SPEC L2)."""
+
+from collections.abc import Callable
+
+from pydantic import Field, field_validator
+
+from duckflow.domain.errors import ToolError
+from duckflow.domain.events import MemoryKept
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.memory import LONGEST_MEMORY, memory_line
+from duckflow.tools.catalogue import Tool, ToolResult
+
+REMEMBER = "memory.remember"
+
+
+class Remember(Frozen):
+    """What remember takes."""
+
+    text: str = Field(description="one sentence that can be understood without this conversation")
+    everywhere: bool = Field(default=False, description="whether it counts in all folders")
+
+    @field_validator("text")
+    @classmethod
+    def _short(cls, value: str) -> str:
+        line = memory_line(value)
+        if not line:
+            raise ValueError("is empty")
+        if len(" ".join(value.split())) > LONGEST_MEMORY:
+            raise ValueError(f"may have {LONGEST_MEMORY} characters at most")
+        return line
+
+
+def memory_tools(workspace: str, clean: Callable[[str], str]) -> tuple[Tool, ...]:
+    """The operations of long-term memory. `clean` hides secrets."""
+
+    async def run(args: Remember) -> ToolResult:
+        if clean(args.text) != args.text:
+            raise ToolError("It holds a secret, and secrets are not kept.")
+        where = "" if args.everywhere else workspace
+        kept = MemoryKept(kind="preference", text=args.text, workspace=where)
+        return ToolResult(text=f"Kept for later sessions: {args.text}", events=(kept,))
+
+    async def preview(args: Remember) -> str:
+        return f"{args.text}\n"
+
+    return (
+        Tool(
+            operation=REMEMBER,
+            args=Remember,
+            summary="keep what the user wants known in later sessions",
+            # It changes what later sessions do, so that no mode and no "always" lets it pass unseen.
+            effect="consent",
+            run=run,
+            preview=preview,
+            targets=lambda _: (),
+        ),
+    )
