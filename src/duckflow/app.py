@@ -189,7 +189,7 @@ def build(
     judging = Judging(session, counsel, workspace, verifying, settings.evaluation)
     steps = Steps(session, settings.transitions)
     turn = Turn(session, model, dispatcher, pacing, judging, steps)
-    memory = Remembering(session, Memories(ground.log.database), settings.memory)
+    memory = Remembering(session, Memories(ground.log.database), settings.memory, model.traits)
     answering = Answering(session, dispatcher, Advice(session, counsel), steps.accept, pacing.answered)
     return App(
         session=session,

@@ -96,7 +96,20 @@ def test_M5_a_project_can_lower_the_loops_and_never_raise_them(tmp_path):
     assert len(loaded.notices) == 1
 
 
-@pytest.mark.parametrize("key", sorted(key for key, way in PROJECT_MAY_SET.items() if way == "lower"))
+BOUNDS = [key for key, way in PROJECT_MAY_SET.items() if way == "lower" and leaves()[key].default is not True]
+
+
+def test_M5_L2_a_project_can_only_switch_memory_off(tmp_path):
+    write_project(tmp_path, "memory.enabled = false")
+    assert not load(tmp_path, trusted=True, environ={}).settings.memory.enabled
+    write_user("memory.enabled = false")
+    write_project(tmp_path, "memory.enabled = true")
+    loaded = load(tmp_path, trusted=True, environ={})
+    assert not loaded.settings.memory.enabled
+    assert [notice.key for notice in loaded.notices] == ["config.project_looser"]
+
+
+@pytest.mark.parametrize("key", sorted(BOUNDS))
 def test_M5_a_project_can_lower_what_bounds_the_work_and_never_raise_it(tmp_path, key):
     default = leaves()[key].default
     lower, higher = (False, True) if isinstance(default, bool) else (default - 1, default + 1)

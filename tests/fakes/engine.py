@@ -85,7 +85,8 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
         "dynamic_limits": {"max_loops": options.pop("max_loops", 20)},
         "budget": options.pop("budget", {}),
     }
-    settings = Settings.model_validate({"mode": mode, "llm": llm, "duck_pacemaker": limits})
+    memory = options.pop("memory", {})
+    settings = Settings.model_validate({"mode": mode, "llm": llm, "duck_pacemaker": limits, "memory": memory})
     choice = Choice(name=name, reason_key="llm.chosen_by_setting")
     app = build(settings, choice, folder, options.pop("session", None), env)
     watched = Watched(app)

@@ -1,13 +1,14 @@
 """L2: what one session learned is in the prompts of the next, and nothing gets there unasked."""
 
 import json
+import secrets
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from duckflow.app import open_log
-from duckflow.domain.events import ActionFinished, ApprovalRequested, MemoryKept, UserMessage
+from duckflow.domain.events import ActionFinished, ApprovalRequested, MemoryKept, MemoryRecalled
 from duckflow.domain.memory import Memory
 from duckflow.domain.objective import AttemptResult, TaskObjective
 from duckflow.domain.state import Request
@@ -36,7 +37,10 @@ def kept() -> list[Memory]:
 
 def store(*texts: str, folder: Path) -> None:
     log = open_log()
-    log.append("s0", [MemoryKept(kind="preference", text=text, workspace=str(folder)) for text in texts])
+    log.append(
+        secrets.token_hex(4),
+        [MemoryKept(kind="preference", text=text, workspace=str(folder)) for text in texts],
+    )
     log.close()
 
 
@@ -80,11 +84,10 @@ async def test_L2_what_one_session_keeps_the_next_one_knows(folder: Path):
         await duck.app.chat.say("Always use pytest here")
         await duck.app.chat.answer(yes=True)
     (prompt,) = await prompts_of(folder, "Add a test for the parser")
-    fixed, _, volatile = prompt.rpartition("Add a test for the parser\n")
-    assert HEADING not in fixed.partition("Add a test")[0]
-    assert f"{HEADING}: notes, not orders; what the user says now counts more\n- {WISH}\n" in prompt
-    assert prompt.index(HEADING) > prompt.index("Session: folder")
-    assert prompt.index(HEADING) < prompt.index("\nStep: ")
+    assert f"{HEADING}: notes, not orders; what the user says now counts more.)\n- {WISH}" in prompt
+    order = [prompt.index(part) for part in ("Operations\n", "Add a test for", HEADING, "Session: folder")]
+    assert order == sorted(order)
+    assert prompt.count(WISH) == 1
     assert [one.uses for one in kept()] == [1]
 
 
@@ -107,26 +110,42 @@ async def test_L2_a_small_model_is_not_burdened(folder: Path):
 
 
 async def test_L2_japanese_is_found_and_told(folder: Path):
-    store("単体試験は make check で実行する", *(f"部品{number}の色は青" for number in range(6)), folder=folder)
+    store(
+        "単体試験は make check で実行する", *(f"部品{number}の色は青" for number in range(6)), folder=folder
+    )
     (prompt,) = await prompts_of(folder, "単体試験が失敗します。直してください。")
     listed = prompt.partition(HEADING)[2].split("\n")[1:]
     assert listed[0] == "- 単体試験は make check で実行する"
 
 
-async def test_L2_more_words_on_a_request_do_not_look_again(folder: Path):
+async def test_L2_nothing_is_told_twice_in_a_row(folder: Path):
     store("the parser is slow", folder=folder)
     asks = decision("Which one?", next_step="pending_user")
-    async with engine(folder, asks, decision("Done.")) as duck:
+    async with engine(folder, asks, decision("Done."), decision("Hello.")) as duck:
         await duck.app.chat.say("Mend the parser")
-        await duck.app.chat.say("The second")
-        assert [one.recalled for one in duck.of(UserMessage)] == [("the parser is slow",), ()]
-        assert duck.state.recalled == ("the parser is slow",)
+        store("the lexer is fast", folder=folder)
+        await duck.app.chat.say("The second, with the lexer")
+        assert [one.texts for one in duck.of(MemoryRecalled)] == [("the parser is slow",)]
+        await duck.app.chat.say("Now the lexer and the parser")
+        assert [one.texts for one in duck.of(MemoryRecalled)][1:] == [("the lexer is fast",)]
+
+
+async def test_L2_switched_off_nothing_is_kept_told_or_offered(folder: Path):
+    store(WISH, folder=folder)
+    with ModelServer(play(decision("Hello."))) as server:
+        async with engine(folder, server=server, memory={"enabled": False}) as duck:
+            await duck.app.chat.say("Add a test")
+        (prompt,) = [written(one.body) for one in server.requests]
+    assert WISH not in prompt
+    assert "memory.remember" not in prompt
 
 
 BETTER = {
-    "strategy": "rewrite the tokenizer first",
-    "steps": ["rewrite"],
+    "name": "Rewrite the tokenizer first",
+    "goal": "a parser",
+    "risk": "low",
     "success_criteria": ["it runs"],
+    "steps": [{"name": "Rewrite", "description": "all of it"}],
 }
 
 
@@ -139,19 +158,20 @@ async def test_L2_what_failed_and_what_worked_is_learned_without_a_model(folder:
     plays = play(
         decision("", action("write_file", path="a.py", content="x = 1\n"), next_step="done"),
         decision("", action("write_file", path="a.py", content="x = 2\n"), next_step="done"),
-        SatisfactionEvaluation=[verdict(0.3, missing_aspects=["no tokenizer"]), verdict(1.0, "e2")],
+        SatisfactionEvaluation=[verdict(0.3, missing_aspects=["no tokenizer"]), verdict(1.0, "e3")],
         MissingInfoAnalysis=[{"missing": [{"what": "a tokenizer", "priority": 1}]}],
-        ExecutionPlan=[BETTER],
         PlanDraft=[BETTER],
     )
     with ModelServer(plays) as server:
         async with engine(folder, server=server) as duck:
-            assert await duck.app.chat.say("Write a parser in a.py") == "done"
+            outcome = await duck.app.chat.say("Write a parser in a.py")
             asked = [asked_for(one.body) for one in server.requests]
+    assert (outcome, asked.count("Decision")) == ("done", 2), asked
     (learned,) = kept()
     assert (learned.kind, learned.workspace) == ("worked", str(folder))
-    assert learned.text.startswith("Write a parser in a.py → ✗ 0.30 no tokenizer; ✓ 1.00")
-    assert asked.count("Decision") == 2
+    assert learned.text.startswith(
+        "Write a parser in a.py → ✗ 0.30 no tokenizer; ✓ 1.00 Rewrite the tokenizer first"
+    )
     (prompt,) = await prompts_of(folder, "Write another parser")
     assert learned.text in prompt
 

@@ -1,7 +1,6 @@
 """Whole requests: the duck knows how it is doing, and done means satisfied. Over HTTP (SPEC H, I, J)."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -220,18 +219,16 @@ async def test_H7_vitals_are_in_the_log_of_the_session(folder: Path):
             assert kept[-1].mood == 0.5
 
 
-LIAR_TEST = "def test_the_answer_is_right():\n    from answer import value\n    assert value == 42\n"
+CHECK = "grep -q 'value = 42' answer.py || { echo 'FAILED test_a.py::test_the_answer_is_right'; exit 1; }"
 
 
 async def test_J3_J5_a_liar_is_never_believed_and_the_report_names_the_failing_test(folder: Path):
     """FIELD: says done, is not. The verifying command decides, not the claim."""
-    (folder / "test_answer.py").write_text(LIAR_TEST)
     turns = [one for n in range(4) for one in (write("answer.py", f"value = {n}\n"), decision("All green!"))]
     script = play(*turns, SatisfactionEvaluation=[verdict(1.0, "e1")] * 9)
-    command = f"{sys.executable} -m pytest -q -p no:cacheprovider"
     with ModelServer(script) as server:
         async with engine(folder, server=server) as duck:
-            duck.app.session.record(VerifySet(command=command))
+            duck.app.session.record(VerifySet(command=CHECK))
             assert await duck.app.chat.say("Make the test pass") == "not_satisfied"
             assert [one.evaluation.overall_score for one in duck.of(Evaluated)] == [0.79, 0.79, 0.79]
             (asked,) = duck.of(ConsultationRequested)

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from duckflow.store.memory import Memories
 
 memory = typer.Typer(help=text("help.memory"), no_args_is_help=True)
-IdArgument = Annotated[int, typer.Argument(metavar="ID", help=text("help.argument.memory"))]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help=text("help.argument.memory"))]
 IdsArgument = Annotated[
-    list[int] | None, typer.Argument(metavar="[ID]...", help=text("help.argument.memory"))
+    list[str] | None, typer.Argument(metavar="[ID]...", help=text("help.argument.memory"))
 ]
 TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help=text("help.argument.memory_text"))]
 AllFlag = Annotated[bool, typer.Option("--all", help=text("help.option.memory_all"))]
@@ -39,7 +39,7 @@ def edit(wanted: IdArgument, words: TextArgument) -> None:
     from duckflow.cli.redacting import without_secrets  # noqa: PLC0415 - heavy, and not for --help
 
     with _memories() as memories:
-        changed = memories.edit(wanted, without_secrets(words))
+        changed = memories.edit(_number(wanted), without_secrets(words))
     typer.echo(text("memory.changed", id=changed.id, text=changed.text))
 
 
@@ -49,8 +49,16 @@ def delete(wanted: IdsArgument = None, *, everything: AllFlag = False) -> None:
     if bool(wanted) == everything:
         raise UsageError("memory.which")
     with _memories() as memories:
-        gone = memories.clear() if everything else len(memories.delete(wanted or ()))
+        gone = (
+            memories.clear() if everything else len(memories.delete([_number(one) for one in wanted or ()]))
+        )
     typer.echo(text("memory.deleted", count=gone))
+
+
+def _number(wanted: str) -> int:
+    if not wanted.isdecimal():
+        raise UsageError("memory.no_such", id=wanted)
+    return int(wanted)
 
 
 @contextmanager

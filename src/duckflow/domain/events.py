@@ -53,8 +53,6 @@ class UserMessage(Frozen):
     request_id: str
     text: str
     note: str = ""
-    recalled: tuple[str, ...] = ()
-    """What long-term memory has on it, where it is a new request."""
 
 
 class DecisionMade(Frozen):
@@ -352,6 +350,13 @@ class MemoryKept(Frozen):
     """The folder it counts in; empty for everywhere."""
 
 
+class MemoryRecalled(Frozen):
+    """What was kept in earlier sessions and speaks of the request, the nearest first."""
+
+    type: Literal["memory_recalled"] = "memory_recalled"
+    texts: tuple[str, ...]
+
+
 class ErrorReported(Frozen):
     """Something went wrong that the user should know: a catalogue key and its values."""
 
@@ -410,6 +415,7 @@ Event = Annotated[
     | ModelChanged
     | SessionTitled
     | MemoryKept
+    | MemoryRecalled
     | ErrorReported
     | RequestFinished,
     Field(discriminator="type"),

@@ -19,6 +19,7 @@ from duckflow.domain.events import (
     Event,
     LimitSet,
     MemoryKept,
+    MemoryRecalled,
     ModeChanged,
     ModelChanged,
     PlanChanged,
@@ -49,6 +50,7 @@ from duckflow.domain.knowing import (
     know,
     note_action,
 )
+from duckflow.domain.memory import recalled_text
 from duckflow.domain.objective import TaskObjective
 from duckflow.domain.state import AgentState, Entry, Request, RequestOutcome, Running, TierUsage
 from duckflow.domain.text import count_questions, cut, head_and_tail
@@ -137,6 +139,8 @@ def _apply(state: AgentState, event: Event) -> AgentState:
             return _replied(state, event)
         case ModeChanged():
             return state.model_copy(update={"mode": event.mode})
+        case MemoryRecalled():
+            return tell(state, recalled_text(event.texts))
         case ModelChanged():
             return state.model_copy(update={"model": event.model})
         case ErrorReported() | SessionTitled() | MemoryKept():
@@ -169,9 +173,8 @@ def _transition(state: AgentState, event: Transition) -> AgentState:
 
 
 def _user_message(state: AgentState, event: UserMessage) -> AgentState:
-    request, recalled = state.request, state.recalled
+    request = state.request
     if request is None or request.request_id != event.request_id:
-        recalled = event.recalled
         objective = TaskObjective(request=event.text)
         request = Request(request_id=event.request_id, text=event.text, objective=objective)
     else:
@@ -183,7 +186,6 @@ def _user_message(state: AgentState, event: UserMessage) -> AgentState:
     fresh = state.model_copy(
         update={
             "request": request,
-            "recalled": recalled,
             "status": Status.IN_PROGRESS,
             "queue": (),
             "running": None,

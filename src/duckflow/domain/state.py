@@ -168,8 +168,6 @@ class AgentState(Frozen):
     """All of it, but for the middle of a very long one."""
     summaries: tuple[str, ...] = ()
     """The last requests in a line each, oldest first."""
-    recalled: tuple[str, ...] = ()
-    """What long-term memory has on the request."""
     plans: tuple[Plan, ...] = ()
     active_plan_id: str | None = None
     task_list: TaskList | None = None

@@ -74,11 +74,10 @@ class ChatLoop:
         files = await self._look.files()
         note = files_note(files)
         told = "" if note == state.files_note else note
-        recalled = await self._memory.recall(text) if fresh else ()
-        self._session.record(UserMessage(request_id=request_id, text=text, note=told, recalled=recalled))
+        self._session.record(UserMessage(request_id=request_id, text=text, note=told))
         if fresh:
             self._turn.begin()
-        return await self._settle(self._first_look(text, files))
+        return await self._settle(self._first_look(text, files, fresh=fresh))
 
     async def answer(
         self, *, yes: bool, reason: str = "", always: bool = False, edited: str | None = None
@@ -157,7 +156,9 @@ class ChatLoop:
         """Work on the open request."""
         return await self._settle(self._turn.work())
 
-    async def _first_look(self, text: str, files: Sequence[str]) -> RequestOutcome:
+    async def _first_look(self, text: str, files: Sequence[str], *, fresh: bool) -> RequestOutcome:
+        if fresh:
+            await self._memory.recall(text)
         await self._look.read_named(text, files)
         return await self._turn.work()
 

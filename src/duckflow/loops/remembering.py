@@ -4,11 +4,12 @@ No model is asked. What is learned by itself counts only in the folder it was le
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from duckflow.config.memory import MemorySettings
-from duckflow.domain.events import MemoryKept
+from duckflow.domain.events import MemoryKept, MemoryRecalled
 from duckflow.domain.memory import LONGEST_MEMORY, MemoryKind
+from duckflow.domain.model import ModelTraits
 from duckflow.domain.objective import AttemptResult
 from duckflow.domain.state import Request, RequestOutcome
 from duckflow.domain.text import cut
@@ -16,24 +17,39 @@ from duckflow.loops.session import Session
 from duckflow.store.memory import Memories
 
 _REQUEST, _HOW = 80, 90
+_LATELY = 40
+"""What was told so few messages ago is not told again."""
 _KINDS: dict[RequestOutcome, MemoryKind] = {"done": "worked", "stopped": "failed"}
 
 
 class Remembering:
     """Looks up and learns, where the settings let it."""
 
-    def __init__(self, session: Session, memories: Memories, settings: MemorySettings) -> None:
+    def __init__(
+        self,
+        session: Session,
+        memories: Memories,
+        settings: MemorySettings,
+        traits: Callable[[], Awaitable[ModelTraits]],
+    ) -> None:
         self._session = session
         self._memories = memories
         self._settings = settings
+        self._traits = traits
 
-    async def recall(self, text: str) -> tuple[str, ...]:
-        """What is kept that belongs to a message, the nearest first."""
-        if not self._settings.enabled:
-            return ()
-        workspace, most = self._session.state.workspace, self._settings.max_entries
-        found = await asyncio.to_thread(self._memories.recall, text, workspace, most)
-        return tuple(one.text for one in found)
+    async def recall(self, text: str) -> None:
+        """Tell the model once what is kept that belongs to a message; a small one has no room for it.
+
+        It stands beside the message and is sent again with it, so that the prompts to come begin alike.
+        """
+        if not self._settings.enabled or (await self._traits()).small:
+            return
+        state, most = self._session.state, self._settings.max_entries
+        found = await asyncio.to_thread(self._memories.recall, text, state.workspace, most)
+        lately = [entry.text for entry in state.transcript[-_LATELY:]]
+        news = tuple(one.text for one in found if not any(one.text in told for told in lately))
+        if news:
+            self._session.record(MemoryRecalled(texts=news))
 
     def learned(self, request: Request, outcome: RequestOutcome) -> tuple[MemoryKept, ...]:
         """What the end of a request teaches, if anything."""

@@ -12,7 +12,6 @@ from duckflow.prompts.layers import (
     SHOWS_PROCEDURE,
     Droppable,
     main_text,
-    memory_text,
     procedure_text,
     session_text,
     summaries_text,
@@ -81,11 +80,8 @@ class LayerBudget:
             procedure = ""
         session = session_text(state)
         left = self._budgets.base_tokens - base - await self._counter.count(session)
-        memory = "" if "summaries" in dropped else await self._memory(state.recalled, left)
-        left -= await self._counter.count(memory)
         texts: dict[SectionName, str] = {
             "session": session,
-            "memory": memory,
             "summaries": "" if "summaries" in dropped else await self._summaries(earlier, left),
             "main": await self._main(state, dropped) if state.pattern in SHOWS_MAIN or not procedure else "",
             "specialized": procedure,
@@ -94,14 +90,6 @@ class LayerBudget:
             name: await self._counter.count(text) for name, text in texts.items()
         }
         return Layers(texts=texts, tokens=tokens)
-
-    async def _memory(self, lines: Sequence[str], room: int) -> str:
-        """The nearest that fit into their share of what the base has left."""
-        for end in range(len(lines), 0, -1):
-            text = memory_text(lines[:end])
-            if await self._counter.count(text) <= room * 2 // 3:
-                return text
-        return ""
 
     async def _summaries(self, lines: Sequence[str], room: int) -> str:
         """The newest that fit."""

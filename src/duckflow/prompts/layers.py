@@ -45,11 +45,6 @@ def session_text(state: AgentState) -> str:
     return fill("session", folder=PurePosixPath(state.workspace).name, mode=MODES[state.mode])
 
 
-def memory_text(lines: Sequence[str]) -> str:
-    """What long-term memory has on the request, a line each."""
-    return fill("memory", lines="\n".join(f"- {line}" for line in lines)) if lines else ""
-
-
 def summaries_text(lines: Sequence[str]) -> str:
     """What was spoken of before, a line each."""
     return fill("summaries", lines="\n".join(f"- {line}" for line in lines)) if lines else ""

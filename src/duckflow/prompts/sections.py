@@ -14,7 +14,6 @@ SectionName = Literal[
     "conversation",
     "evidence",
     "session",
-    "memory",
     "summaries",
     "main",
     "specialized",

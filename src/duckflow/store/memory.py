@@ -4,6 +4,7 @@ import sqlite3
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from duckflow.domain.errors import UsageError
@@ -12,8 +13,8 @@ from duckflow.domain.memory import Memory, memory_line
 from duckflow.store.database import Database
 from duckflow.store.memory_search import ranked
 
-MOST_RECALLED = 5
-"""Texts that a request brings back."""
+MOST_RECALLED, MOST_LETTERS = 5, 800
+"""Texts that a request brings back, and how long they may be together."""
 
 _SELECT = "SELECT id, kind, text, workspace, kept, used, uses FROM memory"
 _KNOWN = "SELECT id FROM memory WHERE folded = ? AND workspace IN ('', ?) LIMIT 1"
@@ -65,7 +66,7 @@ class Memories:
             rows = connection.execute(f"{_SELECT} WHERE workspace IN ('', ?) ORDER BY id DESC", (workspace,))
             here = [_memory(row) for row in rows]
             wishes = (one for one in here if one.kind == "preference")
-            found = list({one.id: one for one in (*ranked(here, wanted), *wishes)}.values())[:MOST_RECALLED]
+            found = _fitting({one.id: one for one in (*ranked(here, wanted), *wishes)}.values())
             connection.executemany(_USED, [(now, one.id) for one in found])
         return found
 
@@ -94,6 +95,13 @@ class Memories:
             count = connection.execute("DELETE FROM memory").rowcount
         self._database.fold_log()
         return count
+
+
+def _fitting(memories: Iterable[Memory]) -> list[Memory]:
+    found = list(islice(memories, MOST_RECALLED))
+    while sum(len(one.text) for one in found) > MOST_LETTERS:
+        found.pop()
+    return found
 
 
 def _find(connection: sqlite3.Connection, wanted: int) -> Memory:

@@ -9,7 +9,7 @@ from duckflow.config.commands import ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.sandbox.changes import Look, changed_between, look
-from duckflow.safety.sandbox.confinement import confine, limits_of
+from duckflow.safety.sandbox.confinement import Order, confine, limits_of
 from duckflow.safety.sandbox.levels import Sandbox
 from duckflow.safety.sandbox.output import Emit, Glimpses, Output
 from duckflow.safety.sandbox.probe import PROBE, Probe
@@ -18,6 +18,9 @@ from duckflow.safety.sandbox.reach import Reach, reach_of
 
 LONGEST_COMMAND = 100_000
 """Bytes; the kernel takes 131,071 in one argument."""
+
+_TRIES = 3
+"""How often a sandbox is set up that could not be: what is to be hidden may be gone by then. Nothing ran."""
 
 _OF_BUBBLEWRAP = "bwrap: "
 
@@ -85,16 +88,13 @@ class Shell:
         reach, before = await asyncio.to_thread(self._look, await self._launcher.temporary())
         limits = limits_of(self._settings, seconds)
         network = network or self._settings.network
-        order = confine(command, sandbox, reach, limits, self._env, network=network)
-        output, glimpses = Output(self._settings.max_output_bytes), Glimpses(emit)
-
-        def take(block: bytes) -> None:
-            output.take(block)
-            glimpses.take(block)
-
-        ending = await self._launcher.run(order, take)
-        glimpses.finish()
-        written = output.text()
+        tries = _TRIES
+        while True:
+            tries -= 1
+            order = confine(command, sandbox, reach, limits, self._env, network=network)
+            ending, written = await self._run(order, emit)
+            if not ending.error or not tries:
+                break
         _check_started(ending, written, sandbox)
         after = await asyncio.to_thread(look, reach.workspace)
         return CommandResult(
@@ -104,6 +104,17 @@ class Shell:
             stopped=ending.stopped,
             changed=changed_between(before, after),
         )
+
+    async def _run(self, order: Order, emit: Emit | None) -> tuple[Ending, str]:
+        output, glimpses = Output(self._settings.max_output_bytes), Glimpses(emit)
+
+        def take(block: bytes) -> None:
+            output.take(block)
+            glimpses.take(block)
+
+        ending = await self._launcher.run(order, take)
+        glimpses.finish()
+        return ending, output.text()
 
     async def aclose(self) -> None:
         """End the launcher and remove the temporary folder."""

@@ -1,0 +1,65 @@
+"""L2, M2: /memory in the conversation."""
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import pytest
+
+from duckflow.domain.events import MemoryKept
+from duckflow.domain.memory import Memory
+from duckflow.i18n.catalogue import set_language
+from duckflow.ui.command_actions import ACTIONS
+from duckflow.ui.memory_lines import learned_line
+from fakes.desk import Paper
+
+WHEN = datetime(2026, 3, 4, 12, tzinfo=UTC)
+KEPT = [
+    Memory(id=12, kind="worked", text="make check", workspace="/w", kept=WHEN),
+    Memory(id=7, kind="preference", text="Use tabs", workspace="", kept=WHEN),
+]
+
+
+def obey(argument: str, kept: list[Memory]) -> tuple[list[int], str]:
+    gone: list[int] = []
+
+    def forget(wanted: list[int]) -> int:
+        gone.extend(wanted)
+        return len(wanted)
+
+    engine = SimpleNamespace(memories=lambda: kept, forget=forget, state=SimpleNamespace(workspace="/w"))
+    desk = SimpleNamespace(engine=engine, paper=Paper())
+    ACTIONS["memory"](desk, argument)
+    return gone, desk.paper.text
+
+
+@pytest.mark.parametrize(
+    ("language", "shown"),
+    [
+        ("en", "12  2026-03-04  worked: make check\n 7  2026-03-04  wish [everywhere]: Use tabs"),
+        ("ja", "12  2026-03-04  成功: make check\n 7  2026-03-04  希望 [どこでも]: Use tabs"),
+    ],
+)
+def test_L2_what_is_remembered_a_line_each(language, shown):
+    set_language(language)
+    assert obey("", KEPT) == ([], shown)
+
+
+def test_L2_nothing_remembered_is_said():
+    assert obey("", [])[1] == "Nothing is remembered yet."
+
+
+def test_L2_delete_takes_numbers():
+    assert obey("delete 7 12", KEPT) == ([7, 12], "Deleted from memory: 2")
+
+
+@pytest.mark.parametrize("argument", ["delete", "delete x", "delete 7 x", "erase 7", "delete -1"])
+def test_L2_anything_else_is_explained(argument):
+    gone, said = obey(argument, KEPT)
+    assert gone == []
+    assert "/memory delete" in said
+
+
+def test_L2_what_is_learned_unasked_is_told_and_what_was_asked_about_is_not():
+    learned = MemoryKept(kind="worked", text="a\nb", workspace="/w")
+    assert learned_line(learned) == "🦆 Remembered for later in this folder: a b"
+    assert learned_line(learned.model_copy(update={"kind": "preference"})) is None
