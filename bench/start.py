@@ -19,10 +19,18 @@ from pathlib import Path
 
 DUCKFLOW = [sys.executable, "-m", "duckflow"]
 LOOPS = 40
+BESIDE = {
+    "RequirementList": {"requirements": [{"requirement": "an answer", "priority": 1}]},
+    "SatisfactionEvaluation": {
+        "requirement_scores": [{"requirement": "1", "score": 1.0, "evidence": ["e1"]}],
+        "completion_recommendation": True,
+    },
+}
+"""What is asked for beside decisions, and answered with praise."""
 
 
 class Model(BaseHTTPRequestHandler):
-    """Says "go on" LOOPS times without an action, then "done"; notes when each request came."""
+    """Looks for another file LOOPS times, then is done; notes when it was asked for each decision."""
 
     protocol_version = "HTTP/1.1"
     arrivals: list[float] = []  # noqa: RUF012 - one server, one list
@@ -39,17 +47,25 @@ class Model(BaseHTTPRequestHandler):
 
     def do_POST(self):
         """Answer at once."""
-        self.rfile.read(int(self.headers["content-length"]))
-        Model.arrivals.append(time.perf_counter())
-        goes_on = len(Model.arrivals) <= Model.loops
-        step = {"next_step": "continue" if goes_on else "done", "reply": f"loop {len(Model.arrivals)}"}
-        chunk = {"choices": [{"delta": {"content": json.dumps(step)}, "finish_reason": "stop"}]}
+        asked = self.rfile.read(int(self.headers["content-length"])).decode()
+        output = asked.rpartition("Output: ")[2]
+        answer = next((one for name, one in BESIDE.items() if output.startswith(name)), None)
+        if answer is None:
+            Model.arrivals.append(time.perf_counter())
+            answer = self._decide(len(Model.arrivals))
+        chunk = {"choices": [{"delta": {"content": json.dumps(answer)}, "finish_reason": "stop"}]}
         body = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+    def _decide(self, loop: int) -> dict[str, object]:
+        if loop > Model.loops:
+            return {"next_step": "done", "reply": "There is nothing."}
+        look = {"operation": "file_ops.list_files", "args": {"pattern": f"*{loop}*"}}
+        return {"next_step": "continue", "reply": f"loop {loop}", "actions": [look]}
 
 
 def timed(command: list[str], **options) -> float:
@@ -82,7 +98,9 @@ def run_once(address: str, loops: int, home: Path) -> tuple[float, float, float]
             folder,
         ]
         start = time.perf_counter()
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         _, status, used = os.wait4(process.pid, 0)
         if status:
             sys.exit(f"duckflow run failed with status {status}")

@@ -5,8 +5,16 @@ import sys
 from typing import NoReturn
 
 
+def _say_version() -> None:
+    from duckflow import __version__  # noqa: PLC0415 - as below
+
+    sys.stdout.write(f"{__version__}\n")
+
+
 def main() -> NoReturn:
     """Entry point. The conversation does not wait for what only the other commands need."""
+    if sys.argv[1:] == ["--version"]:
+        sys.exit(_say_version())
     from duckflow.cli.quick import quick_start  # noqa: PLC0415 - the package itself imports nothing
 
     start = quick_start(sys.argv[1:])

@@ -7,13 +7,13 @@ import typer
 from duckflow.cli.flags import JsonFlag
 from duckflow.i18n.catalogue import text
 
-audit = typer.Typer(help=text("help.audit"), no_args_is_help=True)
+commands = typer.Typer(help=text("help.audit"), no_args_is_help=True)
 SessionFlag = Annotated[
     str | None, typer.Option("--session", metavar="ID", help=text("help.option.audit_session"))
 ]
 
 
-@audit.command("show", help=text("help.audit_show"))
+@commands.command("show", help=text("help.audit_show"))
 def show(session: SessionFlag = None, *, json: JsonFlag = False) -> None:
     """The entries, oldest first."""
     from duckflow.cli.audit_report import print_entries  # noqa: PLC0415 - heavy, and not for --help
@@ -21,7 +21,7 @@ def show(session: SessionFlag = None, *, json: JsonFlag = False) -> None:
     print_entries(session, json=json)
 
 
-@audit.command("verify", help=text("help.audit_verify"))
+@commands.command("verify", help=text("help.audit_verify"))
 def verify(*, json: JsonFlag = False) -> None:
     """Whether nothing was changed, removed or cut off; exit code 1 where something was."""
     from duckflow.cli.audit_report import print_check  # noqa: PLC0415 - heavy, and not for --help
@@ -29,7 +29,7 @@ def verify(*, json: JsonFlag = False) -> None:
     raise typer.Exit(print_check(json=json))
 
 
-@audit.command("export", help=text("help.audit_export"))
+@commands.command("export", help=text("help.audit_export"))
 def export() -> None:
     """Every entry with its hash, one JSON object a line."""
     from duckflow.cli.audit_report import print_export  # noqa: PLC0415 - heavy, and not for --help
@@ -37,7 +37,7 @@ def export() -> None:
     print_export()
 
 
-@audit.command("stats", help=text("help.audit_stats"))
+@commands.command("stats", help=text("help.audit_stats"))
 def stats(*, json: JsonFlag = False) -> None:
     """How often what was asked, approved, refused and done."""
     from duckflow.cli.audit_report import print_stats  # noqa: PLC0415 - heavy, and not for --help

@@ -5,10 +5,10 @@ import typer
 from duckflow.cli.flags import HERE, FolderFlag, JsonFlag, TrustFlag
 from duckflow.i18n.catalogue import text
 
-configuration = typer.Typer(help=text("help.config"), no_args_is_help=True)
+commands = typer.Typer(help=text("help.config"), no_args_is_help=True)
 
 
-@configuration.command("show", help=text("help.config_show"))
+@commands.command("show", help=text("help.config_show"))
 def show(workspace: FolderFlag = HERE, *, trust: TrustFlag = False, json: JsonFlag = False) -> None:
     """List the settings in force in this folder."""
     from duckflow.config.loading import load, rows  # noqa: PLC0415 - heavy, and not for --help
@@ -21,7 +21,7 @@ def show(workspace: FolderFlag = HERE, *, trust: TrustFlag = False, json: JsonFl
             typer.echo(f"{row.key} = {row.value}  # {source}")
 
 
-@configuration.command("path", help=text("help.config_path"))
+@commands.command("path", help=text("help.config_path"))
 def path() -> None:
     """Where the user's file is looked for."""
     from duckflow.config.loading import user_file  # noqa: PLC0415 - heavy, and not for --help

@@ -1,6 +1,8 @@
 """The `duckflow` command: the conversation, and the commands beside it."""
 
 import os
+import sys
+from importlib import import_module
 from typing import Annotated, NoReturn
 
 import typer
@@ -11,15 +13,9 @@ from duckflow.i18n.catalogue import detect, set_language, text
 
 set_language(detect(configured_language(), os.environ))
 
-from duckflow.cli.audit import audit  # noqa: E402 - help texts are in the language set above
-from duckflow.cli.configuration import configuration  # noqa: E402
-from duckflow.cli.doctor import doctor  # noqa: E402
+from duckflow.cli.doctor import doctor  # noqa: E402 - help texts are in the language set above
 from duckflow.cli.ending import run_to_end  # noqa: E402
 from duckflow.cli.flags import HERE, FolderFlag, ModeFlag, ModelFlag, TrustFlag  # noqa: E402
-from duckflow.cli.memory import memory  # noqa: E402
-from duckflow.cli.models import models  # noqa: E402
-from duckflow.cli.prompt import prompts  # noqa: E402
-from duckflow.cli.sessions import sessions  # noqa: E402
 from duckflow.cli.stats import stats  # noqa: E402
 from duckflow.cli.tasks import run  # noqa: E402
 
@@ -32,12 +28,25 @@ app = typer.Typer(
 app.command("run", help=text("help.run"))(run)
 app.command("doctor", help=text("help.doctor"))(doctor)
 app.command("stats", help=text("help.stats"))(stats)
-app.add_typer(models, name="model")
-app.add_typer(configuration, name="config")
-app.add_typer(sessions, name="sessions")
-app.add_typer(audit, name="audit")
-app.add_typer(prompts, name="prompt")
-app.add_typer(memory, name="memory")
+GROUPS = {
+    "model": "models",
+    "config": "configuration",
+    "sessions": "sessions",
+    "audit": "audit",
+    "prompt": "prompt",
+    "memory": "memory",
+}
+"""Commands with commands of their own, and the module each is in, as `commands`."""
+
+_ONLY_LISTED = sys.argv[1:] in (["--help"], ["-h"])
+"""Whether the groups are only to be named, which needs none of what is in them."""
+
+
+for _name, _module in GROUPS.items():
+    if _ONLY_LISTED:
+        app.add_typer(typer.Typer(help=text(f"help.{_name}")), name=_name)
+    else:
+        app.add_typer(import_module(f"duckflow.cli.{_module}").commands, name=_name)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it with the flag

@@ -13,7 +13,7 @@ from duckflow.i18n.catalogue import text
 if TYPE_CHECKING:
     from duckflow.store.memory import Memories
 
-memory = typer.Typer(help=text("help.memory"), no_args_is_help=True)
+commands = typer.Typer(help=text("help.memory"), no_args_is_help=True)
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help=text("help.argument.memory"))]
 IdsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[ID]...", help=text("help.argument.memory"))
@@ -22,7 +22,7 @@ TextArgument = Annotated[str, typer.Argument(metavar="TEXT", help=text("help.arg
 AllFlag = Annotated[bool, typer.Option("--all", help=text("help.option.memory_all"))]
 
 
-@memory.command("list", help=text("help.memory_list"))
+@commands.command("list", help=text("help.memory_list"))
 def list_all(*, json: JsonFlag = False) -> None:
     """All texts, the newest first."""
     from duckflow.ui.memory_lines import memory_lines  # noqa: PLC0415 - heavy, and not for --help
@@ -33,7 +33,7 @@ def list_all(*, json: JsonFlag = False) -> None:
         typer.echo(line)
 
 
-@memory.command("edit", help=text("help.memory_edit"))
+@commands.command("edit", help=text("help.memory_edit"))
 def edit(wanted: IdArgument, words: TextArgument) -> None:
     """Put another text in the place of one."""
     from duckflow.cli.redacting import without_secrets  # noqa: PLC0415 - heavy, and not for --help
@@ -43,7 +43,7 @@ def edit(wanted: IdArgument, words: TextArgument) -> None:
     typer.echo(text("memory.changed", id=changed.id, text=changed.text))
 
 
-@memory.command("delete", help=text("help.memory_delete"))
+@commands.command("delete", help=text("help.memory_delete"))
 def delete(wanted: IdsArgument = None, *, everything: AllFlag = False) -> None:
     """Delete some texts, or all."""
     if bool(wanted) == everything:

@@ -8,11 +8,11 @@ import typer
 from duckflow.cli.flags import JsonFlag
 from duckflow.i18n.catalogue import text
 
-models = typer.Typer(help=text("help.model"), no_args_is_help=True)
+commands = typer.Typer(help=text("help.model"), no_args_is_help=True)
 NameArgument = Annotated[str | None, typer.Argument(metavar="NAME", help=text("help.argument.model_name"))]
 
 
-@models.command("list", help=text("help.model_list"))
+@commands.command("list", help=text("help.model_list"))
 def list_all(*, json: JsonFlag = False) -> None:
     """The models that can be embedded."""
     from duckflow.llm.weights.installation import list_models  # noqa: PLC0415 - heavy, and not for --help
@@ -29,7 +29,7 @@ def list_all(*, json: JsonFlag = False) -> None:
         typer.echo(text("model.line", name=model.name, megabytes=size, licence=model.licence, state=state))
 
 
-@models.command("install", help=text("help.model_install"))
+@commands.command("install", help=text("help.model_install"))
 def install(
     name: NameArgument = None,
     source: Annotated[
@@ -45,7 +45,7 @@ def install(
         install_shown(name or _configured(), source)
 
 
-@models.command("path", help=text("help.model_path"))
+@commands.command("path", help=text("help.model_path"))
 def path(name: NameArgument = None) -> None:
     """Where a model's file is."""
     from duckflow.domain.errors import UserError  # noqa: PLC0415 - heavy, and not for --help
@@ -58,7 +58,7 @@ def path(name: NameArgument = None) -> None:
     typer.echo(str(found))
 
 
-@models.command("remove", help=text("help.model_remove"))
+@commands.command("remove", help=text("help.model_remove"))
 def remove(name: NameArgument = None) -> None:
     """Delete a model's file."""
     from duckflow.llm.weights.installation import remove as delete  # noqa: PLC0415 - heavy, and not for --help

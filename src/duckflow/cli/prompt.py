@@ -7,15 +7,15 @@ import typer
 from duckflow.cli.flags import HERE, FolderFlag, JsonFlag, ModelFlag, TrustFlag
 from duckflow.i18n.catalogue import text
 
-prompts = typer.Typer(help=text("help.prompt"), no_args_is_help=True)
+commands = typer.Typer(help=text("help.prompt"), no_args_is_help=True)
 
 
-@prompts.callback()
+@commands.callback()
 def _group() -> None:
     """With one command only, typer would leave out its name."""
 
 
-@prompts.command("show", help=text("help.prompt_show"))
+@commands.command("show", help=text("help.prompt_show"))
 def show(
     model: ModelFlag = None,
     workspace: FolderFlag = HERE,

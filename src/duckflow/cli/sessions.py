@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from duckflow.store.event_log import SqliteEventLog
     from duckflow.store.sessions import Sessions
 
-sessions = typer.Typer(help=text("help.sessions"), no_args_is_help=True)
+commands = typer.Typer(help=text("help.sessions"), no_args_is_help=True)
 ReplayFlag = Annotated[bool, typer.Option("--replay", help=text("help.option.replay"))]
 SpeedFlag = Annotated[float, typer.Option("--speed", min=0, help=text("help.option.speed"))]
 OutputFlag = Annotated[
@@ -25,7 +25,7 @@ ExportJsonFlag = Annotated[bool, typer.Option("--json", help=text("help.option.e
 SessionArgument = Annotated[str, typer.Argument(metavar="ID", help=text("help.argument.session"))]
 
 
-@sessions.command("list", help=text("help.sessions_list"))
+@commands.command("list", help=text("help.sessions_list"))
 def list_all(*, json: JsonFlag = False) -> None:
     """All sessions, the one used last first."""
     with _log() as log:
@@ -40,7 +40,7 @@ def list_all(*, json: JsonFlag = False) -> None:
         typer.echo(text("session.none"))
 
 
-@sessions.command("show", help=text("help.sessions_show"))
+@commands.command("show", help=text("help.sessions_show"))
 def show(
     session: SessionArgument, *, json: JsonFlag = False, replayed: ReplayFlag = False, speed: SpeedFlag = 1.0
 ) -> None:
@@ -59,7 +59,7 @@ def show(
         shown(recorded)
 
 
-@sessions.command("export", help=text("help.sessions_export"))
+@commands.command("export", help=text("help.sessions_export"))
 def export(session: SessionArgument, output: OutputFlag = None, *, json: ExportJsonFlag = False) -> None:
     """Write one session as a document."""
     from duckflow.ui.export import as_json, as_markdown  # noqa: PLC0415 - heavy, and not for --help
@@ -77,7 +77,7 @@ def export(session: SessionArgument, output: OutputFlag = None, *, json: ExportJ
         raise UsageError("session.not_written", path=output, reason=exc.strerror or exc) from exc
 
 
-@sessions.command("delete", help=text("help.sessions_delete"))
+@commands.command("delete", help=text("help.sessions_delete"))
 def delete(session: SessionArgument) -> None:
     """Delete one session and all that it holds."""
     with _log() as log:

@@ -8,6 +8,7 @@ Nothing here raises: a gap in a catalogue must not cost a user their work. Gaps 
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -16,6 +17,7 @@ Language = Literal["ja", "en"]
 
 LANGUAGES: tuple[Language, ...] = ("ja", "en")
 _LOCALE_VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
+_SECTION = re.compile(r"^(?=\[[a-z_.]+\]$)", re.MULTILINE)
 _SLOT = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 
 
@@ -28,7 +30,7 @@ class _Now:
 
 def text(key: str, /, **values: object) -> str:
     """The text for a key in the current language, its slots filled."""
-    template = entries(_Now.language).get(key) or entries("en").get(key)
+    template = _template(key, _Now.language) or _template(key, "en")
     if template is None:
         _Now.gaps.add(key)
         listed = ", ".join(f"{name}: {value}" for name, value in values.items())
@@ -83,15 +85,39 @@ def take_gaps() -> frozenset[str]:
     return met
 
 
-@cache
 def entries(language: Language) -> Mapping[str, str]:
     """A whole catalogue by dotted key. A file that can't be read is an empty one."""
+    return _parse("".join(_sources(language).values()))
+
+
+def _template(key: str, language: Language) -> str | None:
+    return _section(language, key.partition(".")[0]).get(key)
+
+
+@cache
+def _section(language: Language, name: str) -> Mapping[str, str]:
+    """One section of a catalogue. Reading all of it would cost the start more than is said there."""
+    return _parse(_sources(language).get(name, ""))
+
+
+@cache
+def _sources(language: Language) -> Mapping[str, str]:
+    """The sections of a catalogue's file as they are written, those below one with it."""
     try:
-        tables = tomllib.loads(Path(__file__).with_name(f"{language}.toml").read_text("utf-8"))
+        source = Path(__file__).with_name(f"{language}.toml").read_text("utf-8")
     except (OSError, ValueError):
         return {}
+    sources: dict[str, str] = {}
+    for part in _SECTION.split(source):
+        name = part[1 : part.find("]")].partition(".")[0] if part.startswith("[") else ""
+        sources[name] = sources.get(name, "") + part
+    return sources
+
+
+def _parse(source: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
-    _collect(tables, "", found)
+    with suppress(ValueError):
+        _collect(tomllib.loads(source), "", found)
     return found
 
 

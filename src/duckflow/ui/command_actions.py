@@ -14,7 +14,7 @@ from duckflow.ui.paper import Paper
 from duckflow.ui.progress import plan_tree, tasks_tree
 from duckflow.ui.revealing import on_one_line
 from duckflow.ui.screen import Screen
-from duckflow.ui.wrapping import width_of
+from duckflow.ui.wrapping import width_of, wrap_beside
 
 MODES: tuple[Mode, ...] = get_args(Mode)
 MOST_RATING = 10
@@ -38,7 +38,9 @@ def show_help(desk: Desk, argument: str) -> None:
     rows += [(keys, text(f"keys.{does}_does")) for does, keys in _KEYS.items()]
     wide = max(width_of(name) for name, _ in rows)
     for name, does in rows:
-        desk.paper.line(f"{name}{' ' * (wide - width_of(name))}  {does}")
+        before = f"{name}{' ' * (wide - width_of(name))}  "
+        paper = desk.paper
+        paper.line(wrap_beside(before, does, paper.columns) if paper.formatted else before + does)
     desk.paper.line(text("chat.help"), "dim")
 
 
@@ -59,7 +61,8 @@ def show_status(desk: Desk, argument: str) -> None:
     del argument
     from duckflow.ui.health import status_text  # noqa: PLC0415 - only when asked for
 
-    desk.paper.line(status_text(desk.engine.state))
+    columns = desk.paper.columns if desk.paper.formatted else None
+    desk.paper.line(status_text(desk.engine.state, columns))
 
 
 def show_goal(desk: Desk, argument: str) -> None:

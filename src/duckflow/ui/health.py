@@ -37,18 +37,19 @@ def faces(vitals: Vitals) -> Faces:
     )
 
 
-def status_bar(vitals: Vitals) -> str:
-    """The vitals in one line, the same in every language."""
+def status_bar(vitals: Vitals, columns: int | None = None) -> str:
+    """The vitals in one line, the same in every language; without their names where there is no room."""
     shown = faces(vitals)
-    return (
-        f"[ Duckflow | Mood: {shown.mood}({vitals.mood:.2f}) | Focus: {shown.focus}({vitals.focus:.2f}) "
-        f"| Stamina: {shown.stamina}({vitals.stamina:.2f}) ]"
-    )
+    mood, focus = f"{shown.mood}({vitals.mood:.2f})", f"{shown.focus}({vitals.focus:.2f})"
+    stamina = f"{shown.stamina}({vitals.stamina:.2f})"
+    line = f"[ Duckflow | Mood: {mood} | Focus: {focus} | Stamina: {stamina} ]"
+    narrow = columns is not None and width_of(line) > columns
+    return f"[ 🦆 | {mood} | {focus} | {stamina} ]" if narrow else line
 
 
-def status_text(state: AgentState) -> str:
+def status_text(state: AgentState, columns: int | None = None) -> str:
     """All that /status says."""
-    lines = [status_bar(state.vitals), text("health.title"), *_told(examine(state))]
+    lines = [status_bar(state.vitals, columns), text("health.title"), *_told(examine(state))]
     lines += [*_told((remark_on(state),)), *_chart(state.vitals_over_time), *_pace(state)]
     return "\n".join([*lines, _used(state)])
 

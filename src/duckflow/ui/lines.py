@@ -1,5 +1,6 @@
 """Events as lines of text, in the user's language."""
 
+from duckflow.domain.commands import ChooseWay
 from duckflow.domain.consultation import Consultation
 from duckflow.domain.events import (
     ActionFinished,
@@ -14,7 +15,7 @@ from duckflow.domain.plan import WorkStatus
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 from duckflow.ui.approvals import approval_text as approval_text  # noqa: PLC0414 - drawn with the other lines
-from duckflow.ui.revealing import visible
+from duckflow.ui.revealing import on_one_line, visible
 
 _RESULT = 160
 _DID = {
@@ -42,7 +43,8 @@ def action_line(event: ActionFinished) -> str:
     if event.outcome == "ok" and target and event.operation in _DID:
         return text(_DID[event.operation], target=target)
     first = cut(event.text.strip().partition("\n")[0], _RESULT)
-    return text(f"action.{event.outcome}", operation=event.operation, target=target, result=first).rstrip()
+    did = f"{event.operation} {target}".rstrip()
+    return text(f"action.{event.outcome}", did=did, result=first).rstrip()
 
 
 def error_line(event: ErrorReported) -> str:
@@ -68,6 +70,12 @@ def consultation_text(consultation: Consultation) -> str:
     ]
     situation = text(consultation.situation, **consultation.values)
     return visible("\n".join([situation, *known, text("consultation.ways"), *ways]))
+
+
+def chosen_line(answer: ChooseWay) -> str:
+    """Which way the user chose, in the words of the question, and their own."""
+    way = text(f"consultation.choice.{answer.choice}") if answer.choice else ""
+    return f"→ {way} {on_one_line(answer.text)}".replace("→  ", "→ ").rstrip()
 
 
 def plan_text(event: PlanChanged) -> str:

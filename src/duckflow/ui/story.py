@@ -23,7 +23,14 @@ from duckflow.domain.events import (
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 from duckflow.ui.goal import satisfaction_text
-from duckflow.ui.lines import action_line, approval_text, consultation_text, error_line, start_line
+from duckflow.ui.lines import (
+    action_line,
+    approval_text,
+    chosen_line,
+    consultation_text,
+    error_line,
+    start_line,
+)
 from duckflow.ui.memory_lines import learned_line
 
 _RECALLED = 800
@@ -68,7 +75,7 @@ def _line(recorded: Recorded) -> str | None:
         case ConsultationRequested() as asked:
             return consultation_text(asked.consultation)
         case ConsultationAnswered() as answered:
-            return _chosen(answered)
+            return chosen_line(answered.answer)
         case RequirementsFound() | AttemptPlanned() | Evaluated() as told:
             return satisfaction_text(told)
         case MemoryKept() as kept:
@@ -77,10 +84,3 @@ def _line(recorded: Recorded) -> str | None:
             return error_line(error)
         case _:
             return None
-
-
-def _chosen(event: ConsultationAnswered) -> str:
-    """Which way the user chose, in the words of the question, and their own."""
-    choice = event.answer.choice
-    way = text(f"consultation.choice.{choice}") if choice else ""
-    return f"→ {way} {event.answer.text}".rstrip()

@@ -14,6 +14,7 @@ from duckflow.ui.command_actions import Desk
 from duckflow.ui.commands import read_command
 from duckflow.ui.keyboard import Keyboard
 from duckflow.ui.labour import Labour, stopped
+from duckflow.ui.lines import chosen_line
 from duckflow.ui.obeying import Exit, obey_in_turn
 from duckflow.ui.questions import Questions
 
@@ -124,6 +125,7 @@ class Conversation:
                 way = await self._questions.consult(state.consultation)
                 if way is None:
                     return
+                self._desk.paper.line(chosen_line(way), "dim")
                 await self._labour.do(self._engine.choose(way))
             else:
                 return

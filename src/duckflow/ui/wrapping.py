@@ -1,5 +1,6 @@
 """Breaking running text into lines between words, as it comes; between any two characters of Japanese."""
 
+import re
 import unicodedata
 from functools import lru_cache
 
@@ -9,6 +10,8 @@ _OPENING = frozenset("「『（【〈《“‘｢")
 """What may not end a line, and so goes with what follows."""
 _MARKS = "\U0010ff00"
 """From here on characters stand for a change of style: they take no room."""
+_BEGINNING = re.compile(r" *(?:(?:\d{1,2}\.|[^\w\s]{1,2}) )?")
+"""What stands before the text of a line: space, and a dash, a number or a picture."""
 
 
 def width_of(text: str) -> int:
@@ -43,11 +46,17 @@ def wrap(text: str, columns: int) -> str:
 
 
 def wrap_hanging(line: str, columns: int) -> str:
-    """One line with line breaks, what follows as far in as it begins, or as its text does after a dash."""
-    body = line.lstrip(" ")
-    begins = len(line) - len(body) + (2 if body.startswith("- ") else 0)
-    wrapped = wrap(line[begins:], max(columns - begins, 8))
-    return line[:begins] + wrapped.replace("\n", "\n" + " " * begins)
+    """One line with line breaks, what follows as far in as its text begins."""
+    found = _BEGINNING.match(line)
+    before = found[0] if found else ""
+    return wrap_beside(before, line[len(before) :], columns)
+
+
+def wrap_beside(before: str, text: str, columns: int) -> str:
+    """A text with line breaks, all of it to the right of what stands before it."""
+    begins = width_of(before)
+    wrapped = wrap(text, max(columns - begins, 8))
+    return before + wrapped.replace("\n", "\n" + " " * begins)
 
 
 def split_at_width(text: str, columns: int) -> list[str]:
