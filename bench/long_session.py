@@ -10,6 +10,7 @@ import asyncio
 import gc
 import json
 import os
+import re
 import statistics
 import tempfile
 import time
@@ -34,8 +35,16 @@ class Memory:
     def __init__(self) -> None:
         self.calls = 0
 
-    async def stream(self, _request: ModelRequest) -> AsyncIterator[ModelPiece]:
-        """Say the next thing."""
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        """Say the next thing; what is asked for beside decisions is praised, by the newest evidence."""
+        if request.output != "Decision":
+            newest = re.findall(r"\[(e\d+)\]", request.messages[-1].text)[-1:]
+            scored = [{"requirement": "1", "score": 1.0, "evidence": newest}]
+            wanted = {"requirements": [{"requirement": "files"}]}
+            praise = wanted if request.output == "RequirementList" else {"requirement_scores": scored}
+            yield TextPiece(text=json.dumps(praise))
+            yield Finished()
+            return
         self.calls += 1
         ends = self.calls % A_REQUEST == 0
         args = {"path": f"file{self.calls % 7}.txt", "content": f"{self.calls}\n" * 20}

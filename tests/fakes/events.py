@@ -24,7 +24,7 @@ json_values = st.recursive(
 )
 _PLAIN: dict[Any, st.SearchStrategy[Any]] = {
     str: texts,
-    int: st.integers(-(2**63), 2**63),
+    int: st.integers(-(2**63), 2**63 - 1),
     float: floats,
     bool: st.booleans(),
     NoneType: st.none(),

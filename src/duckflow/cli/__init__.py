@@ -5,10 +5,11 @@ import sys
 from typing import NoReturn
 
 
-def _say_version() -> None:
+def _say_version() -> int:
     from duckflow import __version__  # noqa: PLC0415 - as below
 
     sys.stdout.write(f"{__version__}\n")
+    return 0
 
 
 def main() -> NoReturn:

@@ -9,19 +9,22 @@ from duckflow.domain.text import head_and_tail
 from duckflow.prompts.tokens import estimate_tokens
 
 _ID_AT_START = re.compile(r"^(\s*)\[(e\d+|reply)\]", re.MULTILINE)
+_FAR = 400
+"""How many entries back something is worth judging by: a long session must not make verdicts dear."""
+
 _LEAST = 40
 """Tokens below which a part of something is not worth showing."""
 
 
 def evidence_in(state: AgentState) -> tuple[Evidence, ...]:
-    """All that was found in a session and is still in its transcript, oldest first."""
+    """What was found lately in a session and is still in its transcript, oldest first."""
     return tuple(
         Evidence(
             evidence_id=entry.evidence_id,
             text=entry.text.removeprefix(f"[{entry.evidence_id}] "),
             current=not entry.stale,
         )
-        for entry in state.transcript
+        for entry in state.transcript[-_FAR:]
         if entry.evidence_id
     )
 

@@ -24,6 +24,7 @@ class Attendant:
 
     def hear(self, line: str) -> bool:
         """Obey a command that does not wait; all else waits its turn."""
+        self._pressed = -_AGAIN_S  # whoever says something did not mean to leave
         typed = read_command(line)
         if typed is None:
             return False

@@ -16,6 +16,7 @@ from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 from duckflow.ui.approvals import approval_text as approval_text  # noqa: PLC0414 - drawn with the other lines
 from duckflow.ui.revealing import on_one_line, visible
+from duckflow.ui.status_bar import short_model
 
 _RESULT = 160
 _DID = {
@@ -34,7 +35,7 @@ def start_line(event: SessionStarted) -> str:
     """Which model works here, and why that one."""
     key = "start.resumed" if event.resumed else "start.new"
     reason = text(event.model_reason, **event.model_values)
-    return text(key, model=event.model, reason=reason, mode=event.mode, session=event.session_id)
+    return text(key, model=short_model(event.model), reason=reason, mode=event.mode, session=event.session_id)
 
 
 def action_line(event: ActionFinished) -> str:

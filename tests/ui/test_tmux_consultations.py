@@ -1,0 +1,165 @@
+"""I6, H6, J5: each kind of question to the user, provoked for real, in a window, answered by a number."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from fakes.engine import action, decision
+from fakes.tmux import conversation_in
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+
+
+def read(path: str, confidence: float = 0.9) -> str:
+    return decision("", action("read_file", path=path), confidence=confidence)
+
+
+def write(name: str, confidence: float = 0.9) -> str:
+    return decision("", action("write_file", path=name, content=f"{name}\n"), confidence=confidence)
+
+
+def said(output: str, **body: Any) -> dict[str, Any]:
+    return {"for": output, "text": json.dumps(body)}
+
+
+PLAN = said(
+    "PlanDraft",
+    name="In parts",
+    goal="g",
+    risk="low",
+    success_criteria=["it is there"],
+    steps=[{"name": name, "description": f"do {name}"} for name in ("one", "two", "three")],
+)
+CAUSE = said("FailureAnalysis", cause="The disk is made of cheese.", fixes=["Eat it", "Buy another"])
+POOR = said(
+    "SatisfactionEvaluation",
+    requirement_scores=[{"requirement": "1", "score": 0.4, "evidence": ["e1"]}],
+    missing_aspects=["the second half"],
+    quality_assessment="half of it is there",
+)
+AGAIN = said("MissingInfoAnalysis", missing=[{"what": "the other half"}])
+TRIES = [one for number in range(3) for one in (write(f"{number}.txt"), decision(f"Done {number}."))]
+
+
+class Case(NamedTuple):
+    """What the model does, what is asked then, the number of the answer, and what follows."""
+
+    kind: str
+    answers: tuple[str | dict[str, Any], ...]
+    asked: dict[str, tuple[str, ...]]
+    number: str
+    follows: dict[str, tuple[str, ...]]
+    env: dict[str, str] = {}
+
+
+CASES = (
+    Case(
+        "stagnation",
+        (*[read("a.txt")] * 4, decision("Now another way.", next_step="pending_user")),
+        {
+            "en": ("same steps", "Done over and over: a.txt", "1. Stop here", "4. Go about it another way"),
+            "ja": ("同じ手順に戻って", "何度もやり直したもの: a.txt", "1. ここで打ち切る", "4. やり方を変える"),
+        },
+        "4",
+        {"en": ("→ Go about it another way", "Now another way."), "ja": ("→ やり方を変える", "Now another way.")},
+    ),
+    Case(
+        "lost_confidence",
+        (write("0.txt", 0.4), PLAN, decision("One after the other.", next_step="pending_user")),
+        {
+            "en": ("no longer sure", "1. Spell out", "4. Carry on like this"),
+            "ja": ("確信が持てなくなりました", "1. 必要なものを", "4. この調子で続ける"),
+        },
+        "2",
+        {
+            "en": ("→ Cut it into smaller steps", "📋 Plan: In parts", "○ one: do one", "One after the other."),
+            "ja": ("→ 小さく分けて", "📋 計画: In parts", "○ one: do one", "One after the other."),
+        },
+    ),
+    Case(
+        "confusion",
+        (
+            read("a.txt"),
+            read("a.txt"),
+            read("a.txt"),
+            read("nowhere.txt"),
+            decision("In order now.", next_step="pending_user"),
+        ),
+        {
+            "en": ("lost the thread", "1. Name the one thing", "4. Look at it from another side"),
+            "ja": ("見失いました", "1. いちばん大事なこと", "4. 見方を変えて"),
+        },
+        "3",
+        {
+            "en": ("→ Take stock", "📦 What there is:", "In order now."),
+            "ja": ("→ いまあるものを棚卸し", "📦 ", "In order now."),
+        },
+        # With the usual numbers only several things at once lead there.
+        {"DUCKFLOW_DUCK_PACEMAKER__THRESHOLDS__FOCUS": "0.55"},
+    ),
+    Case(
+        "over_exertion",
+        (read("nowhere.txt"), CAUSE),
+        {
+            "en": ("tokens or the money", "1. Accept what is there", "4. Try an entirely different way"),
+            "ja": ("使い切りました", "1. 今の結果で", "4. まったく違う"),
+        },
+        "２",
+        {
+            "en": ("→ Look for the cause", "🔎 What is in the way: The disk is made of cheese.", "2. Buy another"),
+            "ja": ("→ 原因を一緒に", "🔎 ", "The disk is made of cheese.", "2. Buy another"),
+        },
+        {"DUCKFLOW_DUCK_PACEMAKER__BUDGET__MAX_TOKENS": "100"},
+    ),
+    Case(
+        "oracle",
+        (read("a.txt"), read("a.txt"), read("a.txt", 0.3)),
+        {
+            "en": ("my check-up:", "Mood: uneasy", "Focus: scattered", "Stamina:", "The doctor says:", "3. Let"),
+            "ja": ("診察結果です", "気分: ", "集中力: 散漫", "体力: ", "先生の一言: ", "3. 休ませる"),
+        },
+        "3",
+        {"en": ("→ Let me rest", "🦆 I rest now."), "ja": ("→ 休ませる", "🦆 ひと休みします。")},
+    ),
+    Case(
+        "escalation",
+        (*TRIES, *[POOR] * 3, *[AGAIN] * 3, *[PLAN] * 3, CAUSE),
+        {
+            "en": (
+                "This is where it stands:",
+                "Request: Do it",
+                "Attempts: 3",
+                "0.40 of 1",
+                "the second half",
+                "Quality: half of it",
+                "1. Describe the result",
+                "5. Stop here",
+            ),
+            "ja": ("届きませんでした", "依頼: Do it", "0.40", "the second half", "half of it", "5. ここで打ち切る"),
+        },
+        "5",
+        {"en": ("→ Stop here", "Stopped, as you chose."), "ja": ("→ ここで打ち切る", "打ち切りました。")},
+    ),
+)
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind)
+def test_I6_H6_J5_a_question_is_asked_in_words_and_a_number_leads_on(case: Case, language: str, folder: Path):
+    (folder / "a.txt").write_text("a\n")
+    with conversation_in(
+        folder, *case.answers, language=language, env=case.env, args=("--mode", "edits")
+    ) as window:
+        window.wait_for_prompt()
+        window.say("Do it")
+        question = {"en": "Your choice", "ja": "番号"}[language]
+        shown = window.wait(lambda shown: question in shown.rpartition("\n[ ")[0].rpartition("\n")[2])
+        asked = shown.partition("> Do it")[2]
+        assert not [one for one in case.asked[language] if one not in asked], shown
+        window.say(case.number)
+        window.wait_for_prompt()
+        shown = window.wait_for(*case.follows[language])
+        assert "Traceback" not in shown
