@@ -1,5 +1,6 @@
 """The conversation in a window of tmux, a real terminal whose size can change while it works."""
 
+import itertools
 import os
 import shlex
 import subprocess
@@ -13,29 +14,63 @@ from fakes.engine import write_script
 
 _PATIENCE_S = 30.0
 """Only there so that a failure ends."""
+_SERVERS = itertools.count()
+_TURNING = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+"""The sign of life while something is being done."""
 
 
 class Window:
     """`with Window(tmp_path, ["duckflow"]) as window: window.wait_for("> "); window.say("hello")`."""
 
     def __init__(
-        self, place: Path, command: Sequence[str], *, columns: int = 80, env: Mapping[str, str] | None = None
+        self,
+        place: Path,
+        command: Sequence[str],
+        *,
+        columns: int = 80,
+        env: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> None:
-        self._tmux = ["tmux", "-S", str(place / "tmux"), "-f", os.devnull]
+        self._tmux = ["tmux", "-S", str(place / f"tmux{next(_SERVERS)}"), "-f", os.devnull]
         self._env = {**os.environ, "TMUX_TMPDIR": str(place), "PYTHONPATH": os.pathsep.join(sys.path)}
         self._given = [f"{name}={value}" for name, value in (env or {}).items()]
         self._command = command
         self._columns = columns
+        self._folder = folder or place
 
     def __enter__(self) -> Self:
         line = shlex.join(["env", *self._given, *self._command])
-        self._run("new-session", "-d", "-s", "w", "-x", str(self._columns), "-y", "30", line)
+        self._run(
+            "new-session",
+            "-d",
+            "-s",
+            "w",
+            "-x",
+            str(self._columns),
+            "-y",
+            "30",
+            "-c",
+            str(self._folder),
+            line,
+        )
         self._run("set-option", "-t", "w", "remain-on-exit", "on")
         self._run("set-option", "-s", "escape-time", "0")
+        self._program = Path("/proc", self._run("display-message", "-p", "-t", "w", "#{pane_pid}").strip())
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Close the window; the program hears of it, and is gone when this comes back."""
         subprocess.run([*self._tmux, "kill-server"], env=self._env, capture_output=True, check=False)
+        deadline = time.monotonic() + _PATIENCE_S
+        while self._runs():
+            assert time.monotonic() < deadline, "the window is closed, and the program still runs"
+            time.sleep(0.02)
+
+    def _runs(self) -> bool:
+        try:
+            return bool((self._program / "cmdline").read_bytes())
+        except OSError:
+            return False
 
     def _run(self, *arguments: str) -> str:
         told = subprocess.run(
@@ -90,7 +125,8 @@ class Window:
 
 def _idle(shown: str) -> bool:
     above, prompt, bar = shown.rpartition("\n>\n")
-    return bool(prompt) and bar.startswith("[ ") and "🦆" not in above.rpartition("\n")[2]
+    busy = any(sign in above.rpartition("\n")[2] for sign in _TURNING)
+    return bool(prompt) and bar.startswith("[ ") and not busy
 
 
 def conversation_in(
@@ -99,14 +135,12 @@ def conversation_in(
     language: str = "en",
     args: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
-    columns: int = 80,
 ) -> Window:
     """A conversation about this folder on a scripted model, in a window of its own."""
     script = write_script(folder.parent / "script.jsonl", answers)
-    where = [*args, "--workspace", str(folder), "--model", f"scripted:{script}"]
     return Window(
         folder.parent,
-        [sys.executable, "-m", "duckflow", *where],
+        [sys.executable, "-m", "duckflow", *args, "--model", f"scripted:{script}"],
         env={"DUCKFLOW_LANGUAGE": language, **(env or {})},
-        columns=columns,
+        folder=folder,
     )

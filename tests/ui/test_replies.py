@@ -101,3 +101,17 @@ def test_a_very_long_reply_is_written_plainly_and_whole():
     assert paper.text.count("word") == 40_000
     assert "**word**" in paper.texts[-1]
     assert "**" not in paper.texts[1]
+
+
+def test_what_was_just_drawn_is_not_shown_as_being_written_too():
+    """However slowly the lines are made: drawing may stop after each of them."""
+    made: list[str] = []
+    paper = Paper()
+    paper.write = lambda texts: [made.append(text) or shown.append(stream.preview(20, 6)) for text in texts]
+    shown: list[list[str]] = []
+    stream = ReplyStream(paper)
+    stream.feed("the last word")
+    assert stream.preview(20, 6) == ["the last word"]
+    stream.end()
+    assert made == ["\n", "the last word"]
+    assert shown == [[], []]

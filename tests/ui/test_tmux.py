@@ -1,83 +1,133 @@
 """M1: whole conversations in tmux, whose window can really be made larger and smaller."""
 
+import json
 import os
-import shlex
 import shutil
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from fakes.engine import action, decision, write_script
+from fakes.engine import action, decision
+from fakes.tmux import conversation_in
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
-WRITE = decision("", action("write_file", path="a.txt", content="neu\n"))
 LATE = {"for": "Decision", "text": decision("日本語の返事です。"), "delay_s": 1.0}
+ALLOW = {"en": "Allow it?", "ja": "許可しますか"}
 
 
-class Window:
-    """A window of a tmux server of its own."""
-
-    def __init__(self, socket: Path, command: list[str], home: Path) -> None:
-        self._tmux = ["tmux", "-S", str(socket), "-f", os.devnull]
-        env = {"HOME": str(home), "DUCKFLOW_LANGUAGE": "ja", "PYTHONPATH": os.pathsep.join(sys.path)}
-        given = [f"{name}={value}" for name, value in env.items()]
-        line = shlex.join(["env", *given, *command])
-        self._run("new-session", "-d", "-s", "w", "-x", "80", "-y", "30", line)
-
-    def _run(self, *arguments: str) -> str:
-        return subprocess.run([*self._tmux, *arguments], capture_output=True, text=True, check=True).stdout
-
-    def keys(self, *keys: str) -> None:
-        self._run("send-keys", "-t", "w", *keys)
-
-    def resize(self, columns: int) -> None:
-        self._run("resize-window", "-t", "w", "-x", str(columns), "-y", "30")
-
-    def shown(self) -> str:
-        lines = self._run("capture-pane", "-p", "-t", "w", "-S", "-100").split("\n")
-        return "\n".join(line.rstrip() for line in lines)
-
-    def wait(self, met: Callable[[str], bool]) -> str:
-        deadline = time.monotonic() + 30
-        while not met(shown := self.shown()):
-            assert time.monotonic() < deadline, shown
-            time.sleep(0.05)
-        return shown
-
-    def close(self) -> None:
-        subprocess.run([*self._tmux, "kill-server"], capture_output=True, check=False)
+def write(name: str, content: str) -> str:
+    return decision("", action("write_file", path=name, content=content))
 
 
-@pytest.fixture
-def window(folder: Path, own_home: Path) -> Iterator[Window]:
-    script = write_script(folder.parent / "script.jsonl", [LATE, WRITE, decision("書きました。")])
-    command = [sys.executable, "-m", "duckflow", "--workspace", str(folder), "--model", f"scripted:{script}"]
-    opened = Window(folder.parent / "tmux", command, own_home)
-    yield opened
-    opened.close()
+def test_a_conversation_in_japanese_through_a_resize(folder: Path):
+    answers = (LATE, write("a.txt", "neu\n"), decision("書きました。"))
+    with conversation_in(folder, *answers, language="ja") as window:
+        window.wait_for_prompt()
+        window.say("こんにちは")
+        window.wait_for("🦆 考えています…")
+        window.keys("書きかけの長いメッセージです、折り返しも確認します")
+        window.wait_for("日本語の返事です。")
+        window.resize(40)
+        window.wait_for("[ 🦆 |")
+        shown = window.wait_for("> 書きかけの")
+        assert shown.count("書きかけの") == 1, shown
+        window.resize(100)
+        window.wait_for("[ Duckflow | Mood")
+        window.keys("C-c")
+        window.say("a.txt を書いて")
+        window.wait_for("許可しますか")
+        assert not (folder / "a.txt").exists()
+        window.say("はい")
+        window.wait_for("書きました。")
+        assert (folder / "a.txt").read_text() == "neu\n"
 
 
-def test_a_conversation_in_japanese_through_a_resize(window: Window, folder: Path):
-    window.wait(lambda shown: "\n>\n[ Duckflow" in shown)
-    window.keys("こんにちは", "Enter")
-    window.wait(lambda shown: "🦆 考えています…" in shown)
-    window.keys("書きかけの長いメッセージです、折り返しも確認します")
-    window.wait(lambda shown: "日本語の返事です。" in shown)
-    window.resize(40)
-    window.wait(lambda shown: "[ 🦆 |" in shown)
-    shown = window.wait(lambda shown: "> 書きかけの" in shown)
-    assert shown.count("書きかけの") == 1, shown
-    window.resize(100)
-    window.wait(lambda shown: "[ Duckflow | Mood" in shown)
-    window.keys("C-c")
-    window.keys("a.txt を書いて", "Enter")
-    window.wait(lambda shown: "許可しますか" in shown)
-    assert not (folder / "a.txt").exists()
-    window.keys("はい", "Enter")
-    window.wait(lambda shown: "書きました。" in shown)
-    assert (folder / "a.txt").read_text() == "neu\n"
+FIRST = {
+    "en": ("Rules of this project: AGENTS.md", "I ask before every change", "Try: “What does stats.py do?”"),
+    "ja": ("AGENTS.md", "確認", "例: 「stats.py"),
+}
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_M1_the_first_run_finds_asks_offers_and_then_waits(language: str, folder: Path):
+    """In this order, and only the first time."""
+    (folder / "AGENTS.md").write_text("be kind\n")
+    (folder / "stats.py").write_text("x = 1\n")
+    with conversation_in(folder, decision("Hello."), language=language) as window:
+        shown = window.wait_for_prompt()
+        places = [shown.index(one) for one in (*FIRST[language], "\n>\n", "[ Duckflow | Mood: 😎(1.00)")]
+        assert places == sorted(places)
+        window.say("hi")
+        window.wait_for("Hello.")
+        window.say("/new")
+        shown = window.wait(lambda shown: shown.count("🦆 Duckflow ") == 2)
+        assert shown.count(FIRST[language][-1]) == 1
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_G1_no_edit_always_and_yes_each_do_what_they_say(language: str, folder: Path):
+    editor = folder.parent / "editor.sh"
+    editor.write_text('#!/bin/sh\nsed -i s/two/zwei/ "$1"\n')
+    editor.chmod(0o755)
+    answers = (
+        write("one.txt", "one\n"),
+        write("two.txt", "two\nrest\n"),
+        write("three.txt", "three\n"),
+        write("four.txt", "four\n"),
+        decision("", {"operation": "shell.run", "args": {"command": "echo five > five.txt"}}),
+        decision("That was all."),
+    )
+    env = {"EDITOR": str(editor), "PATH": os.environ["PATH"]}
+    with conversation_in(folder, *answers, language=language, env=env) as window:
+        window.wait_for_prompt()
+
+        def answer(asked: str, said: str) -> None:
+            window.wait(lambda shown: asked in shown and ALLOW[language] in shown.rpartition(asked)[2])
+            window.say(said)
+
+        window.say("Write them")
+        answer("+one", {"en": "n not that one", "ja": "いいえ、not that one"}[language])
+        answer("+two", {"en": "e", "ja": "４"}[language])
+        answer("+three", {"en": "a", "ja": "いつも"}[language])
+        answer("echo five", {"en": "yes", "ja": "はい"}[language])
+        shown = window.wait_for("That was all.")
+        assert "not that one" in shown
+        assert shown.count("+four") == 0, "always means not to be asked again"
+    written = {file.name: file.read_text() for file in folder.iterdir()}
+    assert written == {
+        "two.txt": "zwei\nrest\n",
+        "three.txt": "three\n",
+        "four.txt": "four\n",
+        "five.txt": "five\n",
+    }
+
+
+def test_C1_M1_background_work_chat_and_a_resize_at_once(folder: Path):
+    """The chat answers while tasks run, and the window is made narrow and wide meanwhile."""
+    tasks = [
+        {"operation": "file_ops.write_file", "args": {"path": "a.txt", "content": "neu\n"}},
+        {"operation": "file_ops.write_file", "args": {"path": "b.txt", "content": "neu\n"}},
+    ]
+    starts = decision(
+        "裏で進めます。", {"operation": "task_loop.run", "args": {"task_list": tasks}}, next_step="defer"
+    )
+    body = {"status": "success", "summary": "二つとも書けました。", "failures": [], "next_action": ""}
+    report = {"for": "TaskReport", "text": json.dumps(body), "delay_s": 3.0}
+    answers = (starts, report, decision("パリです。", next_step="defer"), decision("完了です。"))
+    with conversation_in(folder, *answers, language="ja", args=("--mode", "edits")) as window:
+        window.wait_for_prompt()
+        window.say("二つ書いて")
+        window.wait_for("裏で進めます。", "b.txt に書き込みました")
+        window.resize(46)
+        window.wait_for("[ 🦆 |")
+        window.say("フランスの首都は？")
+        window.wait_for("パリです。")
+        window.say("/tasks")
+        window.wait_for("● file_ops.write_file b.txt")
+        window.resize(90)
+        window.wait_for("[ Duckflow | Mood")
+        shown = window.wait_for("二つとも書けました。", "完了です。")
+        places = [shown.index(one) for one in ("パリです。", "二つとも書けました。", "完了です。")]
+        assert places == sorted(places)
+        assert window.wait_for_prompt().count("[ Duckflow | Mood") == 1, "nothing of the old bars is left"

@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import pytest
@@ -52,7 +54,7 @@ class Case(NamedTuple):
     asked: dict[str, tuple[str, ...]]
     number: str
     follows: dict[str, tuple[str, ...]]
-    env: dict[str, str] = {}
+    env: Mapping[str, str] = MappingProxyType({})
 
 
 CASES = (
@@ -61,10 +63,18 @@ CASES = (
         (*[read("a.txt")] * 4, decision("Now another way.", next_step="pending_user")),
         {
             "en": ("same steps", "Done over and over: a.txt", "1. Stop here", "4. Go about it another way"),
-            "ja": ("同じ手順に戻って", "何度もやり直したもの: a.txt", "1. ここで打ち切る", "4. やり方を変える"),
+            "ja": (
+                "同じ手順に戻って",
+                "何度もやり直したもの: a.txt",
+                "1. ここで打ち切る",
+                "4. やり方を変える",
+            ),
         },
         "4",
-        {"en": ("→ Go about it another way", "Now another way."), "ja": ("→ やり方を変える", "Now another way.")},
+        {
+            "en": ("→ Go about it another way", "Now another way."),
+            "ja": ("→ やり方を変える", "Now another way."),
+        },
     ),
     Case(
         "lost_confidence",
@@ -75,7 +85,12 @@ CASES = (
         },
         "2",
         {
-            "en": ("→ Cut it into smaller steps", "📋 Plan: In parts", "○ one: do one", "One after the other."),
+            "en": (
+                "→ Cut it into smaller steps",
+                "📋 Plan: In parts",
+                "○ one: do one",
+                "One after the other.",
+            ),
             "ja": ("→ 小さく分けて", "📋 計画: In parts", "○ one: do one", "One after the other."),
         },
     ),
@@ -109,7 +124,11 @@ CASES = (
         },
         "２",
         {
-            "en": ("→ Look for the cause", "🔎 What is in the way: The disk is made of cheese.", "2. Buy another"),
+            "en": (
+                "→ Look for the cause",
+                "🔎 What is in the way: The disk is made of cheese.",
+                "2. Buy another",
+            ),
             "ja": ("→ 原因を一緒に", "🔎 ", "The disk is made of cheese.", "2. Buy another"),
         },
         {"DUCKFLOW_DUCK_PACEMAKER__BUDGET__MAX_TOKENS": "100"},
@@ -118,7 +137,14 @@ CASES = (
         "oracle",
         (read("a.txt"), read("a.txt"), read("a.txt", 0.3)),
         {
-            "en": ("my check-up:", "Mood: uneasy", "Focus: scattered", "Stamina:", "The doctor says:", "3. Let"),
+            "en": (
+                "my check-up:",
+                "Mood: uneasy",
+                "Focus: scattered",
+                "Stamina:",
+                "The doctor says:",
+                "3. Let",
+            ),
             "ja": ("診察結果です", "気分: ", "集中力: 散漫", "体力: ", "先生の一言: ", "3. 休ませる"),
         },
         "3",
@@ -138,7 +164,14 @@ CASES = (
                 "1. Describe the result",
                 "5. Stop here",
             ),
-            "ja": ("届きませんでした", "依頼: Do it", "0.40", "the second half", "half of it", "5. ここで打ち切る"),
+            "ja": (
+                "届きませんでした",
+                "依頼: Do it",
+                "0.40",
+                "the second half",
+                "half of it",
+                "5. ここで打ち切る",
+            ),
         },
         "5",
         {"en": ("→ Stop here", "Stopped, as you chose."), "ja": ("→ ここで打ち切る", "打ち切りました。")},
@@ -163,3 +196,4 @@ def test_I6_H6_J5_a_question_is_asked_in_words_and_a_number_leads_on(case: Case,
         window.wait_for_prompt()
         shown = window.wait_for(*case.follows[language])
         assert "Traceback" not in shown
+        assert shown.count("🦆 I rest now.") <= 1, "drawn once, and not still shown as being written"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.ui.wrapping import Wrapping, width_of
+from duckflow.ui.wrapping import Wrapping, width_of, wrap_hanging
 
 
 def wrapped(*pieces: str, columns: int = 10) -> str:
@@ -55,3 +55,19 @@ def test_only_white_space_changes_and_lines_fit_unless_a_word_does_not(said: str
     assert shown.split() == said.split() or "".join(shown.split()) == "".join(said.split())
     for line in shown.split("\n"):
         assert width_of(line) <= 10 or " " not in line.strip()
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("  indented text of words", "  indented text\n  of words"),
+        ("  1. いろはにほへとちり", "  1. いろはにほ\n     へとちり"),
+        ("🦆 one two three", "🦆 one two three"),
+        ("🦆 one two three four", "🦆 one two three\n   four"),
+        ("    - one two three", "    - one two\n      three"),
+        ("→ yes it is so and on", "→ yes it is so\n  and on"),
+        ("plain words are here", "plain words are\nhere"),
+    ],
+)
+def test_what_follows_stands_below_the_text_and_not_below_its_mark(line: str, shown: str):
+    assert wrap_hanging(line, 16) == shown

@@ -68,6 +68,7 @@ class Above:
     def _draw(self, lines: str) -> None:
         context = self._app.context
         if not lines:
+            self._app.invalidate()  # what was made of nothing may have changed what stands around the prompt
             return
         with self._output.in_one_piece():
             running = self._app.is_running and context is not None

@@ -18,6 +18,7 @@ CHART = 60
 """Columns of the chart at most."""
 
 _REQUEST = 100
+_GAP = "  "
 
 
 class Faces(Frozen):
@@ -50,19 +51,20 @@ def status_bar(vitals: Vitals, columns: int | None = None) -> str:
 def status_text(state: AgentState, columns: int | None = None) -> str:
     """All that /status says."""
     lines = [status_bar(state.vitals, columns), text("health.title"), *_told(examine(state))]
-    lines += [*_told((remark_on(state),)), *_chart(state.vitals_over_time), *_pace(state)]
+    lines += [*_told((remark_on(state),)), *_chart(state.vitals_over_time, columns), *_pace(state)]
     return "\n".join([*lines, _used(state)])
 
 
-def _chart(history: tuple[Vitals, ...]) -> Iterator[str]:
+def _chart(history: tuple[Vitals, ...], columns: int | None) -> Iterator[str]:
     if not history:
         return
     yield text("health.chart")
     titles = {name: text(f"health.{name}_name") for name in VITALS}
     widest = max(map(width_of, titles.values()))
+    room = CHART if columns is None else max(min(CHART, columns - widest - len(_GAP) * 2), 1)
     for name, title in titles.items():
         values = [getattr(vitals, name) for vitals in history]
-        yield f"  {title}{' ' * (widest - width_of(title))}  {sparkline(values, CHART)}"
+        yield f"{_GAP}{title}{' ' * (widest - width_of(title))}{_GAP}{sparkline(values, room)}"
 
 
 def _pace(state: AgentState) -> Iterator[str]:

@@ -44,9 +44,10 @@ class ReplyStream:
                 yield from self._drawn(block)
 
     def _last(self) -> Iterator[str]:
-        for block in self._blocks.end():
+        ended, self._blocks = self._blocks, Blocks()  # what is drawn now must not be shown as unfinished too
+        for block in ended.end():
             yield from self._drawn(block)
-        self._blocks, self._taken, self._in_code = Blocks(), 0, False
+        self._taken, self._in_code = 0, False
 
     def _drawn(self, block: Block) -> Iterator[str]:
         """A block with space before it, unless it goes on with the code before it."""

@@ -1,0 +1,173 @@
+"""M1, M4: the views a command or a question opens, drawn on screens of 60, 80 and 120 columns."""
+
+import itertools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pyte
+import pytest
+
+from duckflow.config.pacing import PacemakerSettings
+from duckflow.domain.approval import Approval, Kind, Line
+from duckflow.domain.changes import FileChange, LeftFile, UndoReport
+from duckflow.domain.consultation import Consultation
+from duckflow.domain.decision import Action
+from duckflow.domain.events import Recovered
+from duckflow.domain.objective import RequirementItem, TaskObjective
+from duckflow.domain.pace import ReasonLine
+from duckflow.domain.state import AgentState, Request
+from duckflow.domain.vitals import Vitals
+from duckflow.i18n.catalogue import set_language
+from duckflow.pacemaker.limit import compute_limit
+from duckflow.ui.approval_lines import question_lines
+from duckflow.ui.approvals import approval_view
+from duckflow.ui.command_actions import Desk, show_help
+from duckflow.ui.costs import cost_text
+from duckflow.ui.differences import difference_lines
+from duckflow.ui.goal import goal_text
+from duckflow.ui.health import status_text
+from duckflow.ui.lines import consultation_text
+from duckflow.ui.progress import plan_tree, tasks_tree
+from duckflow.ui.start_view import Found, start_text
+from duckflow.ui.undo_lines import recovered_text, undo_text
+from fakes.desk import Paper
+
+WELL = Vitals(mood=0.92, focus=0.85, stamina=0.98)
+ASKED = "表示が崩れないように、とても長い依頼でも読みやすく折り返してほしい and in English too, " * 2
+STATE = AgentState(
+    vitals=WELL,
+    vitals_over_time=(WELL,) * 90,
+    request=Request(
+        request_id="r",
+        text=ASKED,
+        loops=4,
+        limit=compute_limit("debugging", WELL, 0.2, PacemakerSettings()),
+        objective=TaskObjective(
+            request=ASKED,
+            requirements=(RequirementItem(requirement="長い要件は途中で切れずに最後まで読めること"),),
+        ),
+    ),
+)
+APPROVAL = Approval(
+    approval_id="p",
+    action=Action(operation="file_ops.write_file", args={"path": "文書/設計.md"}),
+    intent="設計書に、長い説明文を追加して、あとから読む人が迷わないようにするため",
+    rationale="r",
+    difference="--- a/x\n+++ b/x\n@@ -1 +1 @@\n-古い\n+新しい\n",
+    digest="d",
+    risk="high",
+    reasons=("shebang", "many_files"),
+    impact=(Line(key="approval.impact.changes", values={"path": "文書/設計.md", "added": 1, "removed": 1}),),
+    alternatives=(Line(key="approval.instead.refuse"),),
+    kind=Kind(what="edits", scope="文書"),
+)
+CONSULTATION = Consultation(
+    consultation_id="c",
+    kind="stagnation",
+    situation="consultation.stagnation",
+    findings=(ReasonLine(key="consultation.known.repeated", values={"what": "文書/設計.md, " * 8}),),
+    choices=("more_information", "go_on", "another_approach"),
+)
+UNDONE = UndoReport(
+    actions=2,
+    restored=(FileChange(path="文書/設計.md", before="x", after="y"),),
+    left=(LeftFile(path="b.py", reason="changed"),),
+    commands=("echo 日本語 > a.txt",),
+)
+CRASHED = Recovered(finished=("wrote 文書/設計.md",), unknown=("shell.run make",))
+FOUND = Found(first_time=True, rules=("AGENTS.md",), tests="pytest", sandbox="none", example="設計.py")
+
+
+class Drawn(NamedTuple):
+    """A view, and words that must be on it."""
+
+    draw: Callable[[Paper], None]
+    en: tuple[str, ...]
+    ja: tuple[str, ...]
+
+
+def approve(paper: Paper) -> None:
+    for shown, colour in question_lines(approval_view(APPROVAL)):
+        paper.line(shown, colour)
+    paper.raw(*difference_lines(APPROVAL.difference, paper.columns, coloured=False))
+
+
+def help_(paper: Paper) -> None:
+    show_help(Desk(None, paper, None, lambda session: None), "")  # type: ignore[arg-type]
+
+
+VIEWS = {
+    "status": Drawn(
+        lambda paper: paper.line(status_text(STATE, paper.columns)),
+        ("😎(0.92)", "Check-up", "The doctor says", "Why this limit"),
+        ("💪(0.98)", "診察結果", "先生の一言", "この上限の理由"),
+    ),
+    "goal": Drawn(lambda paper: paper.line(goal_text(STATE)), ("🎯", "0.00"), ("🎯", "長い要件は")),
+    "no plan": Drawn(lambda paper: paper.line(plan_tree(STATE)), ("no plan",), ("計画はありません",)),
+    "no tasks": Drawn(lambda paper: paper.line(tasks_tree(STATE)), ("No tasks",), ("作業はありません",)),
+    "no cost": Drawn(lambda paper: paper.raw(cost_text(STATE)), (), ()),
+    "help": Drawn(help_, ("/undo", "Ctrl-R", "messages wait"), ("/undo", "Ctrl-R", "順番を待ちます")),
+    "approval": Drawn(
+        approve,
+        (
+            "May I write 文書/設計.md?",
+            "Risk: high",
+            "Why:",
+            "Asked because",
+            "What it does",
+            "Instead",
+            "新しい",
+        ),
+        ("文書/設計.md", "リスク: 高", "目的:", "確認の理由:", "行われること", "代わりに", "新しい"),
+    ),
+    "consultation": Drawn(
+        lambda paper: paper.line(consultation_text(CONSULTATION)),
+        ("the same steps", "Done over and over", "How shall we go on?", "3. Go about it"),
+        ("同じ手順", "何度もやり直した", "どう進めましょうか", "3. やり方を変える"),
+    ),
+    "undo": Drawn(
+        lambda paper: paper.line(undo_text(UNDONE)),
+        ("Taken back", "restored 文書/設計.md", "b.py", "$ echo 日本語"),
+        ("取り消しました", "文書/設計.md", "b.py", "$ echo 日本語"),
+    ),
+    "after a crash (C5)": Drawn(
+        lambda paper: paper.line(recovered_text(CRASHED)),
+        ("wrote 文書/設計.md", "shell.run make"),
+        ("完了", "不明", "shell.run make"),
+    ),
+    "start": Drawn(
+        lambda paper: paper.line(start_text(STATE, FOUND)),
+        ("AGENTS.md", "pytest", "Try: “What does 設計.py do?”", "/help"),
+        ("AGENTS.md", "pytest", "例: 「設計.py", "/help"),
+    ),
+}
+SIZES = list(itertools.product(VIEWS, ["en", "ja"], [60, 80, 120]))
+
+
+@pytest.mark.parametrize(("name", "language", "columns"), SIZES)
+def test_H6_G1_I6_C5_M4_a_view_fits_its_screen_and_says_what_matters(name: str, language: str, columns: int):
+    set_language(language)
+    view, paper = VIEWS[name], Paper(columns)
+    view.draw(paper)
+    lines = paper.text.split("\n")
+    screen = pyte.Screen(columns, len(lines) + 9)
+    pyte.Stream(screen).feed("\r\n".join(lines))
+    shown = [line.rstrip() for line in screen.display]
+    assert shown[: len(lines)] == [line.rstrip() for line in lines], "a line too wide comes out as two"
+    assert not any(shown[len(lines) :])
+    joined = "".join(line.strip() for line in lines).replace(" ", "")
+    for word in view.en if language == "en" else view.ja:
+        assert word.replace(" ", "") in joined, paper.text
+    assert not [line for line in lines if line.lstrip().startswith(("。", "、", "」", "）"))]
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_M2_what_a_command_does_stands_in_its_own_column(language: str):
+    set_language(language)
+    paper = Paper(60)
+    help_(paper)
+    rows = paper.text.split("\n")
+    begins = [row for row in rows if row.startswith(("/", "Esc", "Alt", "Shift", "Ctrl", "@", "!"))]
+    assert len(begins) == 27
+    told = rows[: rows.index(begins[-1])]
+    assert all(row.startswith(" " * 29) for row in told if row not in begins)
