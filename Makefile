@@ -23,7 +23,7 @@ test: environment-dev ## Check everything: format, lint, types, layers, structur
 	@echo '== Types' && $(BIN)/basedpyright
 	@echo '== Import layers' && $(BIN)/lint-imports
 	@echo '== Sizes and structure' && $(BIN)/pytest -q tests/test_architecture.py
-	@echo '== Behaviour' && $(BIN)/pytest --ignore=tests/test_architecture.py
+	@echo '== Behaviour' && scripts/behaviour
 
 format: environment-dev ## Format, and mend what can be mended
 	@$(BIN)/ruff format .

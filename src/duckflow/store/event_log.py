@@ -38,12 +38,14 @@ class SqliteEventLog:
         if not events:
             return ()
         bodies = [encode(event) for event in events]
-        stored = [decode(body) for body in bodies]
+        stored = [type(event).model_validate_json(body) for event, body in zip(events, bodies, strict=True)]
         with self._lock:
             last = self._last.get(session_id, 0)
             at = self._clock().astimezone(UTC)
             recorded = [
-                Recorded(seq=seq, at=at, event=event) for seq, event in enumerate(stored, start=last + 1)
+                # Made of what is valid already: to check it again, all kinds of events would have to be built.
+                Recorded.model_construct(seq=seq, at=at, event=event)
+                for seq, event in enumerate(stored, start=last + 1)
             ]
             self._store(session_id, recorded, bodies)
             self._last[session_id] = recorded[-1].seq
