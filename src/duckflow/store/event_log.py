@@ -43,7 +43,7 @@ class SqliteEventLog:
             last = self._last.get(session_id, 0)
             at = self._clock().astimezone(UTC)
             recorded = [
-                # Made of what is valid already: to check it again, all kinds of events would have to be built.
+                # Not checked again: for that, all kinds of events would have to be built at the start.
                 Recorded.model_construct(seq=seq, at=at, event=event)
                 for seq, event in enumerate(stored, start=last + 1)
             ]
