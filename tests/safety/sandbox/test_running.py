@@ -139,7 +139,10 @@ async def test_G7_signals_a_program_relies_on_are_not_ignored(folder, any_level,
     result = await shell.run(
         f"yes | head -1; timeout 0.2 sleep {LONG}; echo $?; grep SigIgn /proc/self/status"
     )
-    assert result.output == "y\n124\nSigIgn:\t0000000000000000\n"
+    *lines, ignored = result.output.split()
+    assert lines == ["y", "124", "SigIgn:"]
+    # 32 and 33 are the C library's own; it leaves them ignored in what it spawns, such as make's commands.
+    assert int(ignored, 16) & ~(0b11 << 31) == 0
 
 
 async def test_G7_nobody_answers_a_question(folder, any_level, open_shell):
