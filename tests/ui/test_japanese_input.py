@@ -55,6 +55,8 @@ def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     folder = tmp_path_factory.mktemp("history")
     with Terminal([sys.executable, str(PROGRAM), str(folder)], columns=COLUMNS) as started:
         started.wait_for("said 'ready'")
+        started.wait_for("[ bar ]")  # before it is drawn, the terminal itself would echo what is typed
+        started.wait_until(lambda: input_lines(started)[:1] == [">"])
         yield started
 
 
