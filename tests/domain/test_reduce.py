@@ -23,11 +23,11 @@ from duckflow.domain.events import (
     UsageReported,
     UserMessage,
 )
-from duckflow.domain.items import set_items
 from duckflow.domain.model import ChatMessage, Usage
-from duckflow.domain.reduce import STATUS_AFTER, apply
+from duckflow.domain.reduce.apply import STATUS_AFTER, apply
+from duckflow.domain.reduce.items import set_items
+from duckflow.domain.reduce.transcript import TRANSCRIPT_LIMIT
 from duckflow.domain.state import AgentState, Approval, Entry, Items
-from duckflow.domain.transcript import TRANSCRIPT_LIMIT
 from duckflow.domain.transitions import Status, Step
 from fakes.events import EVENT_TYPES, events
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from duckflow.domain.attempts import begin_attempt, end_attempt, learn, note_list, note_result, renew
 from duckflow.domain.decision import Action
 from duckflow.domain.objective import (
     ExecutionPlan,
@@ -10,6 +9,7 @@ from duckflow.domain.objective import (
     SatisfactionEvaluation,
     TaskObjective,
 )
+from duckflow.domain.reduce.attempts import begin_attempt, end_attempt, learn, note_list, note_result, renew
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.prompts.continuation import SMALL_TOLD, TOLD, continuation_text, plan_text
 from duckflow.services.failure_analysis import FailureAnalysis

@@ -3,7 +3,9 @@
 import ast
 import json
 
-from duckflow.domain.attempts import (
+from duckflow.domain.decision import Action
+from duckflow.domain.objective import Evidence, TaskObjective
+from duckflow.domain.reduce.attempts import (
     begin_attempt,
     end_attempt,
     learn,
@@ -11,8 +13,6 @@ from duckflow.domain.attempts import (
     note_result,
     set_requirements,
 )
-from duckflow.domain.decision import Action
-from duckflow.domain.objective import Evidence, TaskObjective
 from duckflow.evaluation.case import Observed, build_case
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.evaluation.facts import as_evidence, check_files

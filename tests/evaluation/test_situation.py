@@ -1,12 +1,12 @@
 """After the last iteration: the report (SPEC J5)."""
 
-from duckflow.domain.attempts import end_attempt, note_result, set_requirements
 from duckflow.domain.objective import (
     EvaluationRules,
     RequirementItem,
     SatisfactionEvaluation,
     TaskObjective,
 )
+from duckflow.domain.reduce.attempts import end_attempt, note_result, set_requirements
 from duckflow.evaluation.situation import situation_of
 
 

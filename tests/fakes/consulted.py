@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from duckflow.domain.attempts import digest_of
 from duckflow.domain.consultation import ConsultationKind
 from duckflow.domain.decision import Action, Decision
 from duckflow.domain.events import (
@@ -25,6 +24,7 @@ from duckflow.domain.events import (
 from duckflow.domain.model import ChatMessage
 from duckflow.domain.objective import RequirementItem, RequirementScore, SatisfactionEvaluation
 from duckflow.domain.plan import Plan, PlanStep
+from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.transitions import Step
 from duckflow.loops.consulting import consult
 from fakes.engine import Watched, decision, engine

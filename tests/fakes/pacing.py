@@ -18,9 +18,9 @@ from duckflow.domain.events import (
     Transition,
     UserMessage,
 )
-from duckflow.domain.pace import LoopTrace
+from duckflow.domain.pacing.limits import LoopTrace
+from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 from duckflow.domain.transitions import Step
-from duckflow.domain.vitals import FocusEvent, Vitals
 from duckflow.pacemaker.complexity import Counted, measure
 from duckflow.pacemaker.limit import compute_limit
 from duckflow.pacemaker.repetition import Sign, find_signs

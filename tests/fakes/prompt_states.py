@@ -3,8 +3,8 @@
 from typing import Any
 
 from duckflow.domain.plan import Plan, PlanStep, Task, TaskList
+from duckflow.domain.reduce.transcript import remember
 from duckflow.domain.state import AgentState, Entry, Items, Request
-from duckflow.domain.transcript import remember
 from duckflow.domain.transitions import Status, Step
 
 

@@ -1,7 +1,7 @@
 """H3: the events of the real engine, with its real file tools, are read as they are meant."""
 
 from duckflow.domain.events import DecisionMade
-from duckflow.domain.pace import LoopTrace
+from duckflow.domain.pacing.limits import LoopTrace
 from duckflow.pacemaker.repetition import find_signs
 from duckflow.pacemaker.trace import remember, trace_loop
 from fakes.engine import Watched, action, decision, engine

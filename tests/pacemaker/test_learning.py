@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.config.pacing import Learning, PacemakerSettings
-from duckflow.domain.reasons import explain
-from duckflow.domain.vitals import Vitals
+from duckflow.domain.pacing.reasons import explain
+from duckflow.domain.pacing.vitals import Vitals
 from duckflow.pacemaker.learning import learned_base
 from duckflow.pacemaker.limit import compute_limit
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from duckflow.config.pacing import BaseLoops, DynamicLimits, PacemakerSettings
 from duckflow.domain.decision import TaskProfile
-from duckflow.domain.pace import Adjustment
-from duckflow.domain.vitals import Vitals
+from duckflow.domain.pacing.limits import Adjustment
+from duckflow.domain.pacing.vitals import Vitals
 from duckflow.pacemaker.limit import compute_limit, extend, score_of
 from duckflow.pacemaker.profiles import loops_by_profile
 

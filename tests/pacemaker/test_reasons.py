@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from duckflow.config.pacing import PacemakerSettings
 from duckflow.domain.decision import TaskProfile
-from duckflow.domain.pace import Adjustment, LoopLimit
-from duckflow.domain.reasons import complexity_word, explain, explain_extension, vital_word
-from duckflow.domain.vitals import Vitals
+from duckflow.domain.pacing.limits import Adjustment, LoopLimit
+from duckflow.domain.pacing.reasons import complexity_word, explain, explain_extension, vital_word
+from duckflow.domain.pacing.vitals import Vitals
 from duckflow.i18n.catalogue import set_language, take_gaps, text
 from duckflow.pacemaker.journal import log_end, log_loop, log_start
 from duckflow.pacemaker.limit import compute_limit

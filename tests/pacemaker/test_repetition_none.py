@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.domain.pace import LoopTrace
+from duckflow.domain.pacing.limits import LoopTrace
 from duckflow.pacemaker.repetition import find_signs, same_plan
 from duckflow.pacemaker.trace import steady
 from fakes.pacing import edit, fail, loop, plan, read, run, signs_of, trace_all, use, write

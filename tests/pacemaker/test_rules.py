@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from duckflow.config.pacing import DynamicLimits, PacemakerSettings, Thresholds
 from duckflow.domain.decision import NextStep
-from duckflow.domain.vitals import Vitals
+from duckflow.domain.pacing.vitals import Vitals
 from duckflow.pacemaker.budget import BudgetLevel
 from duckflow.pacemaker.rules import (
     Consult,

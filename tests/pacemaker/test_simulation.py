@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from duckflow.config.pacing import DynamicLimits, PacemakerSettings
 from duckflow.domain.decision import TaskProfile
-from duckflow.domain.vitals import Vitals
+from duckflow.domain.pacing.vitals import Vitals
 from duckflow.pacemaker.rules import Consult, Go, Halt, Replan
 from fakes.pacing import Duck, edit, fail, loop, plan, read, run, use, write
 

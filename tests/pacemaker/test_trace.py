@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from duckflow.domain.decision import Action, Decision
 from duckflow.domain.events import ActionFinished, ActionStarted, DecisionMade, TaskFinished, Transition
-from duckflow.domain.pace import TRACES_KEPT, LoopTrace, call_of
+from duckflow.domain.pacing.limits import TRACES_KEPT, LoopTrace, call_of
 from duckflow.domain.transitions import Step
 from duckflow.pacemaker.trace import progressed_lately, remember, trace_loop
 from fakes.events import events

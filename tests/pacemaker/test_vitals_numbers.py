@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from duckflow.config.pacing import VitalsNumbers
-from duckflow.domain.vitals import FocusEvent, Vitals, sparkline
+from duckflow.domain.pacing.vitals import FocusEvent, Vitals, sparkline
 from duckflow.pacemaker.vitals import (
     GAINS,
     Observed,

@@ -5,8 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duckflow.domain.reduce.transcript import outdate, remember
 from duckflow.domain.state import AgentState, Entry, Request
-from duckflow.domain.transcript import outdate, remember
 from duckflow.prompts.conversation import Conversation
 from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.prompt_states import answered, asked, found, looks, said

@@ -14,9 +14,9 @@ from duckflow.domain.decision import (
     TaskProfile,
 )
 from duckflow.domain.model import ModelTraits
+from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState, Mode
 from duckflow.domain.transitions import Step
-from duckflow.domain.vitals import Vitals
 from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.decision import DecisionPrompt
 from duckflow.prompts.layers import MODES, main_text, procedure_text, session_text

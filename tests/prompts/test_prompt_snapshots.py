@@ -10,8 +10,8 @@ from inline_snapshot import external_file
 
 from duckflow.domain.decision import Operation, PromptPattern
 from duckflow.domain.model import ModelRequest, ModelTraits
+from duckflow.domain.reduce.transcript import outdate
 from duckflow.domain.state import AgentState
-from duckflow.domain.transcript import outdate
 from duckflow.domain.transitions import Step
 from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.compact import Choices, CompactPrompt

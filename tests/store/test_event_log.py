@@ -12,7 +12,7 @@ from duckflow.domain.errors import UserError
 from duckflow.domain.events import ActionStarted, ErrorReported, Reply, UsageReported, UserMessage
 from duckflow.domain.model import Usage
 from duckflow.domain.ports import EventLog
-from duckflow.domain.reduce import apply
+from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState
 from duckflow.store.event_log import SqliteEventLog
 from fakes.events import events

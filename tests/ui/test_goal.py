@@ -2,7 +2,6 @@
 
 import pytest
 
-from duckflow.domain.attempts import begin_attempt, end_attempt, learn, note_list, set_requirements
 from duckflow.domain.decision import Action
 from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound
 from duckflow.domain.objective import (
@@ -12,6 +11,7 @@ from duckflow.domain.objective import (
     SatisfactionEvaluation,
     TaskObjective,
 )
+from duckflow.domain.reduce.attempts import begin_attempt, end_attempt, learn, note_list, set_requirements
 from duckflow.domain.state import AgentState, Request
 from duckflow.i18n.catalogue import set_language
 from duckflow.ui.goal import attempt_text, evaluation_text, goal_text, requirements_line

@@ -14,9 +14,9 @@ from duckflow.domain.consultation import Consultation
 from duckflow.domain.decision import Action
 from duckflow.domain.events import Recovered
 from duckflow.domain.objective import RequirementItem, TaskObjective
-from duckflow.domain.pace import ReasonLine
+from duckflow.domain.pacing.limits import ReasonLine
+from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState, Request
-from duckflow.domain.vitals import Vitals
 from duckflow.i18n.catalogue import set_language
 from duckflow.pacemaker.limit import compute_limit
 from duckflow.ui.approval_lines import question_lines

@@ -7,9 +7,9 @@ import pytest
 
 from duckflow.domain.events import ActionFinished
 from duckflow.domain.model import Usage
+from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.plan import Plan, PlanStep, Task, TaskList
 from duckflow.domain.state import AgentState, Request, TierUsage
-from duckflow.domain.vitals import Vitals
 from duckflow.i18n.catalogue import set_language
 from duckflow.ui.activity import Activity
 from duckflow.ui.command_actions import Desk, show_help

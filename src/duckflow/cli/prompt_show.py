@@ -17,7 +17,7 @@ from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Recorded
 from duckflow.domain.model import ChatMessage, ModelTraits, Role
-from duckflow.domain.reduce import apply
+from duckflow.domain.reduce.apply import apply
 from duckflow.i18n.catalogue import text
 from duckflow.llm.relay import write_out
 from duckflow.prompts.sections import Prompt

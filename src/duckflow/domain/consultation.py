@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.pace import ReasonLine
+from duckflow.domain.pacing.limits import ReasonLine
 
 ConsultationKind = Literal[
     "stagnation", "lost_confidence", "confusion", "over_exertion", "oracle", "escalation"

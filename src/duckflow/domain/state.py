@@ -10,10 +10,10 @@ from duckflow.domain.decision import Action, NextStep, PromptPattern, TaskProfil
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import TierName, Usage
 from duckflow.domain.objective import TaskObjective
-from duckflow.domain.pace import LoopLimit, LoopTrace
+from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
+from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.plan import Plan, TaskList
 from duckflow.domain.transitions import Status, Step
-from duckflow.domain.vitals import Vitals
 
 Mode = Literal["plan", "ask", "edits", "auto"]
 RequestOutcome = Literal[

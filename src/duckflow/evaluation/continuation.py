@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-from duckflow.domain.attempts import digest_of
 from duckflow.domain.decision import Action
 from duckflow.domain.objective import (
     AttemptResult,
@@ -12,6 +11,7 @@ from duckflow.domain.objective import (
     SatisfactionEvaluation,
     TaskObjective,
 )
+from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.text import cut
 from duckflow.services.failure_analysis import FailureAnalysis
 from duckflow.services.missing_information import MissingInfoAnalysis

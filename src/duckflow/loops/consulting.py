@@ -7,9 +7,9 @@ from pydantic import JsonValue
 from duckflow.domain.commands import ChooseWay
 from duckflow.domain.consultation import CHOICES, Choice, Consultation, ConsultationKind, effect_of
 from duckflow.domain.events import ConsultationRequested
-from duckflow.domain.health import examine, remark_on
 from duckflow.domain.objective import EvaluationRules
-from duckflow.domain.pace import LoopTrace, ReasonLine
+from duckflow.domain.pacing.health import examine, remark_on
+from duckflow.domain.pacing.limits import LoopTrace, ReasonLine
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import cut
 from duckflow.evaluation.situation import situation_of

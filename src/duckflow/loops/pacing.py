@@ -23,9 +23,9 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.glimpses import Glimpse
 from duckflow.domain.model import ModelTraits
-from duckflow.domain.pace import LoopTrace
+from duckflow.domain.pacing.limits import LoopTrace
+from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 from duckflow.domain.state import AgentState, Request, RequestOutcome
-from duckflow.domain.vitals import FocusEvent, Vitals
 from duckflow.loops.session import Session
 from duckflow.pacemaker.budget import BudgetLevel, Spent, judge
 from duckflow.pacemaker.complexity import Counted, measure

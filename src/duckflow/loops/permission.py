@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from duckflow.config.gate import GateSettings
 from duckflow.domain.approval import Approval, Kind
-from duckflow.domain.attempts import digest_of
 from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.events import ErrorReported
+from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.state import AgentState
 from duckflow.loops.calls import (
     Call,

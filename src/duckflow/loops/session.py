@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from duckflow.domain.events import ErrorReported, Event, Recorded
 from duckflow.domain.glimpses import Glimpse
 from duckflow.domain.ports import EventLog
-from duckflow.domain.reduce import apply
+from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState
 from duckflow.safety.redaction import Redactor
 from duckflow.safety.redaction_events import GlimpseRedaction, redact_event, said_by_user

@@ -4,7 +4,7 @@ import asyncio
 
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionQueued, VerifySet
-from duckflow.domain.knowing import revision_of
+from duckflow.domain.reduce.objective import revision_of
 from duckflow.domain.state import AgentState, CommandRun
 from duckflow.evaluation.failures import failing_lines
 from duckflow.evaluation.project_tests import ProjectTests

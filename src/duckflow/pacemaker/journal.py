@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from duckflow.domain.consultation import ConsultationKind
-from duckflow.domain.pace import LoopLimit
-from duckflow.domain.reasons import complexity_word
+from duckflow.domain.pacing.limits import LoopLimit
+from duckflow.domain.pacing.reasons import complexity_word
+from duckflow.domain.pacing.vitals import VitalName, Vitals
 from duckflow.domain.state import RequestOutcome
-from duckflow.domain.vitals import VitalName, Vitals
 from duckflow.pacemaker.rules import Consult, Extend, Go, Halt, Move, Replan
 
 

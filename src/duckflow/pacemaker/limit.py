@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from duckflow.config.pacing import LimitFactors, PacemakerSettings
 from duckflow.domain.decision import TaskProfile
-from duckflow.domain.pace import Adjustment, LoopLimit
-from duckflow.domain.vitals import Vitals
+from duckflow.domain.pacing.limits import Adjustment, LoopLimit
+from duckflow.domain.pacing.vitals import Vitals
 from duckflow.pacemaker.learning import learned_base
 from duckflow.pacemaker.profiles import PROFILES, loops_by_profile
 

@@ -1,6 +1,6 @@
 """A budget that runs out, as a line for the user (SPEC I9)."""
 
-from duckflow.domain.pace import ReasonLine
+from duckflow.domain.pacing.limits import ReasonLine
 from duckflow.pacemaker.budget import BudgetLevel
 
 

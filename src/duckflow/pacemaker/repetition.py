@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from duckflow.domain.pace import Act, LoopTrace
+from duckflow.domain.pacing.limits import Act, LoopTrace
 
 Sign = Literal["repeated", "alternating", "announced", "failing", "same_plan"]
 

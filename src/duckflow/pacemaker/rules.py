@@ -10,7 +10,7 @@ from duckflow.config.pacing import PacemakerSettings, Thresholds
 from duckflow.domain.consultation import ConsultationKind
 from duckflow.domain.decision import NextStep
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.vitals import VitalName, Vitals
+from duckflow.domain.pacing.vitals import VitalName, Vitals
 from duckflow.pacemaker.budget import BudgetLevel
 from duckflow.pacemaker.limit import extend
 

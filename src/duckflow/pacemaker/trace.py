@@ -14,10 +14,10 @@ from duckflow.domain.events import (
     Transition,
     UserMessage,
 )
-from duckflow.domain.items import COUNTS, SHORT
-from duckflow.domain.pace import TRACES_KEPT, Act, LoopTrace, call_of, digest_of
+from duckflow.domain.pacing.limits import TRACES_KEPT, Act, LoopTrace, call_of, digest_of
+from duckflow.domain.pacing.vitals import FocusEvent
+from duckflow.domain.reduce.items import COUNTS, SHORT
 from duckflow.domain.text import cut
-from duckflow.domain.vitals import FocusEvent
 
 RECENT = 3
 """Within how many loops progress counts as lately."""

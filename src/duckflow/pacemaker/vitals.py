@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from duckflow.config.pacing import VitalsNumbers
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.pace import LoopTrace
-from duckflow.domain.vitals import FocusEvent, Share, Vitals
+from duckflow.domain.pacing.limits import LoopTrace
+from duckflow.domain.pacing.vitals import FocusEvent, Share, Vitals
 from duckflow.pacemaker.limit import EXACT
 
 GAINS: tuple[FocusEvent, ...] = ("task_finished", "new_content", "new_evidence")

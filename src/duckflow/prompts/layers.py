@@ -5,11 +5,11 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from duckflow.domain.decision import PromptPattern
+from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.plan import TaskList, progress
 from duckflow.domain.state import AgentState, Items, Mode
 from duckflow.domain.text import cut
 from duckflow.domain.transitions import Step
-from duckflow.domain.vitals import Vitals
 from duckflow.prompts.templates import fill, template
 
 Droppable = Literal["summaries", "open_questions", "plan_brief"]

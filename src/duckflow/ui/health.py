@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.health import examine, remark_on
-from duckflow.domain.pace import ReasonLine
-from duckflow.domain.reasons import explain, explain_extension
+from duckflow.domain.pacing.health import examine, remark_on
+from duckflow.domain.pacing.limits import ReasonLine
+from duckflow.domain.pacing.reasons import explain, explain_extension
+from duckflow.domain.pacing.vitals import VitalName, Vitals, face_of, sparkline
 from duckflow.domain.state import AgentState, Request
-from duckflow.domain.vitals import VitalName, Vitals, face_of, sparkline
 from duckflow.i18n.catalogue import text
 from duckflow.ui.revealing import on_one_line
 from duckflow.ui.wrapping import cut_to_width, width_of

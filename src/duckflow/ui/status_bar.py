@@ -2,8 +2,8 @@
 
 from typing import NamedTuple
 
+from duckflow.domain.pacing.vitals import VitalName, face_of
 from duckflow.domain.state import AgentState
-from duckflow.domain.vitals import VitalName, face_of
 from duckflow.i18n.catalogue import text
 from duckflow.ui.view import Line
 from duckflow.ui.wrapping import cut_to_width, width_of

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from duckflow.domain.pace import Adjustment, LoopLimit, ReasonLine
-from duckflow.domain.vitals import Vitals
+from duckflow.domain.pacing.limits import Adjustment, LoopLimit, ReasonLine
+from duckflow.domain.pacing.vitals import Vitals
 
 VITAL_LOW, VITAL_HIGH = 0.5, 0.8
 COMPLEXITY_LOW, COMPLEXITY_HIGH = 0.3, 0.7

@@ -1,15 +1,5 @@
 """What self-knowledge does to the state: limits, vitals, requirements, verdicts, and the user's answers."""
 
-from duckflow.domain.attempts import (
-    begin_attempt,
-    end_attempt,
-    give_up_attempt,
-    learn,
-    note_result,
-    put_first,
-    renew,
-    set_requirements,
-)
 from duckflow.domain.consultation import Effect, effect_of
 from duckflow.domain.events import (
     ActionFinished,
@@ -23,9 +13,19 @@ from duckflow.domain.events import (
     VitalsChanged,
 )
 from duckflow.domain.objective import TaskObjective
-from duckflow.domain.pace import TRACES_KEPT
+from duckflow.domain.pacing.limits import TRACES_KEPT
+from duckflow.domain.reduce.attempts import (
+    begin_attempt,
+    end_attempt,
+    give_up_attempt,
+    learn,
+    note_result,
+    put_first,
+    renew,
+    set_requirements,
+)
+from duckflow.domain.reduce.transcript import remember, tell
 from duckflow.domain.state import AgentState, CommandRun, Entry, Request
-from duckflow.domain.transcript import remember, tell
 from duckflow.domain.transitions import Status
 
 VITALS_KEPT = 60

@@ -6,9 +6,9 @@ Findings are catalogue keys. They say what was seen and give no numbers; the num
 from collections.abc import Sequence
 from typing import Literal
 
-from duckflow.domain.pace import LoopTrace, ReasonLine
+from duckflow.domain.pacing.limits import LoopTrace, ReasonLine
+from duckflow.domain.pacing.vitals import VitalName, Vitals, face_of
 from duckflow.domain.state import AgentState, Request
-from duckflow.domain.vitals import VitalName, Vitals, face_of
 
 LOW: dict[VitalName, float] = {"mood": 0.7, "focus": 0.5, "stamina": 0.5}
 """Below this a vital is worth a worry."""

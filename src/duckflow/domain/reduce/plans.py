@@ -2,8 +2,8 @@
 
 from duckflow.domain.events import PlanChanged, TaskFinished, TaskListStarted, TaskReported
 from duckflow.domain.plan import Plan, PlanStep, Task, WorkStatus, derive
+from duckflow.domain.reduce.transcript import tell
 from duckflow.domain.state import AgentState
-from duckflow.domain.transcript import tell
 
 MOST_PLANS = 20
 """Plans kept in state; the oldest that is not in hand goes first."""

@@ -2,11 +2,11 @@
 
 import json
 
-from duckflow.domain.attempts import digest_of
 from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested
+from duckflow.domain.reduce.attempts import digest_of
+from duckflow.domain.reduce.transcript import tell
 from duckflow.domain.state import AgentState, TaskAnswer
 from duckflow.domain.text import head_and_tail
-from duckflow.domain.transcript import tell
 from duckflow.domain.transitions import Status
 
 MOST_REFUSED, MOST_UNSEEN = 50, 1000

@@ -2,7 +2,6 @@
 
 from typing import assert_never
 
-from duckflow.domain.attempts import note_list, renew
 from duckflow.domain.decision import Decision
 from duckflow.domain.events import (
     ActionFinished,
@@ -42,21 +41,22 @@ from duckflow.domain.events import (
     VerifySet,
     VitalsChanged,
 )
-from duckflow.domain.gate import answer_approval, ask_approval, count_unseen
-from duckflow.domain.history import note_changes, note_recovery, take_back
-from duckflow.domain.items import check_items, set_items
-from duckflow.domain.knowing import (
+from duckflow.domain.memory import recalled_text
+from duckflow.domain.objective import TaskObjective
+from duckflow.domain.reduce.approvals import answer_approval, ask_approval, count_unseen
+from duckflow.domain.reduce.attempts import note_list, renew
+from duckflow.domain.reduce.changes import note_changes, note_recovery, take_back
+from duckflow.domain.reduce.items import check_items, set_items
+from duckflow.domain.reduce.objective import (
     answer_consultation,
     know,
     note_action,
 )
-from duckflow.domain.memory import recalled_text
-from duckflow.domain.objective import TaskObjective
+from duckflow.domain.reduce.plans import begin_task, get_on
+from duckflow.domain.reduce.transcript import outdate, remember, tell
 from duckflow.domain.state import AgentState, Entry, Request, RequestOutcome, Running, TierUsage
 from duckflow.domain.text import count_questions, cut, head_and_tail
-from duckflow.domain.transcript import outdate, remember, tell
 from duckflow.domain.transitions import Status
-from duckflow.domain.work import begin_task, get_on
 
 SUMMARIES, SUMMARY = 5, 100
 """How many requests are remembered in a line each, and how long such a line is."""

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 
 from duckflow.domain.decision import Action, TaskProfile
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.vitals import FocusEvent, Vitals
+from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 
 TRACES_KEPT = 20
 """Traces kept for a request; the oldest goes first."""

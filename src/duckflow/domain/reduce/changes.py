@@ -2,9 +2,9 @@
 
 from duckflow.domain.changes import MOST_CHANGE_SETS, ChangeSet
 from duckflow.domain.events import ActionFinished, Recovered, Undone
+from duckflow.domain.reduce.transcript import outdate, tell
 from duckflow.domain.state import AgentState, Request, Running
 from duckflow.domain.text import cut
-from duckflow.domain.transcript import outdate, tell
 from duckflow.domain.transitions import Status
 
 _COMMAND = 500

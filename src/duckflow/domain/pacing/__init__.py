@@ -1,0 +1,1 @@
+"""How the duck is doing, as data: vitals, loop limits with their reasons, the health check-up."""
