@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from statistics import median
 
-from duckflow.config.commands import ShellSettings
+from duckflow.config.settings import ShellSettings
 from duckflow.safety.sandbox.shell import Shell
 
 COMMAND = "true"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from duckflow.config.commands import ShellSettings
+from duckflow.config.settings import ShellSettings
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.safety.sandbox.levels import Sandbox

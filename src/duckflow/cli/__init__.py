@@ -25,7 +25,7 @@ def main() -> NoReturn:
         run_command()
     from duckflow.cli.chat import converse  # noqa: PLC0415 - as above
     from duckflow.cli.ending import run_to_end  # noqa: PLC0415 - as above
-    from duckflow.config.peek import configured_language  # noqa: PLC0415 - as above
+    from duckflow.config.startup_language import configured_language  # noqa: PLC0415 - as above
     from duckflow.i18n.catalogue import detect, set_language  # noqa: PLC0415 - as above
 
     set_language(detect(configured_language(), os.environ))

@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from duckflow import __version__
-from duckflow.config.peek import configured_language
+from duckflow.config.startup_language import configured_language
 from duckflow.i18n.catalogue import detect, set_language, text
 
 set_language(detect(configured_language(), os.environ))

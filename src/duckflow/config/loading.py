@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from duckflow.config.environment import from_environment
-from duckflow.config.files import parse, read_text
 from duckflow.config.keys import leaves
 from duckflow.config.layers import Kind, Layer, check, from_tables, shown, validate
-from duckflow.config.peek import USER_FILE
 from duckflow.config.places import config_dir
 from duckflow.config.project import tighten
 from duckflow.config.settings import Settings
+from duckflow.config.startup_language import USER_FILE
+from duckflow.config.toml_files import parse, read_text
 from duckflow.config.trust import PROJECT_FILE, digest_of_text
 from duckflow.domain.frozen import Frozen
 

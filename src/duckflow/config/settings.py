@@ -7,15 +7,75 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from duckflow.config.commands import ShellSettings
-from duckflow.config.gate import GateSettings
-from duckflow.config.memory import MemorySettings
 from duckflow.config.pacing import PacemakerSettings
-from duckflow.config.undo import UndoSettings
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.objective import EvaluationRules
 from duckflow.domain.state import Mode
 from duckflow.domain.transitions import Transitions
+
+SandboxChoice = Literal["auto", "bubblewrap", "landlock", "none"]
+
+
+class ShellSettings(Frozen):
+    """What a command may take, and how it is kept in."""
+
+    sandbox: SandboxChoice = "auto"
+    """What keeps commands in; `auto` takes the best that works here, `none` asks before every command."""
+
+    network: bool = False
+    """Let every command use the network, without a question."""
+
+    timeout_s: Annotated[int, Field(ge=1, le=86_400)] = 120
+    """Seconds a command may take where the model asks for no other time."""
+
+    max_timeout_s: Annotated[int, Field(ge=1, le=86_400)] = 600
+    """The most seconds the model may ask for."""
+
+    max_output_bytes: Annotated[int, Field(ge=1_000, le=1_000_000)] = 30_000
+    """Bytes of a command's output that are kept, half of its beginning and half of its end."""
+
+    max_processes: Annotated[int, Field(ge=8, le=100_000)] = 512
+    """Processes a command may have at once; with more it is stopped."""
+
+    memory_mb: Annotated[int, Field(ge=64, le=10_000_000)] = 4096
+    """Memory all processes of a command may hold together; with more it is stopped."""
+
+    file_mb: Annotated[int, Field(ge=1, le=10_000_000)] = 2048
+    """The largest file a command may write."""
+
+
+class UndoSettings(Frozen):
+    """What is kept so that changes can be taken back."""
+
+    max_mb: Annotated[int, Field(ge=0, le=1_000_000)] = 200
+    """Megabytes of old file contents, compressed; past it the oldest requests go first. 0 keeps none."""
+
+    command_files: Annotated[int, Field(ge=0, le=1_000_000)] = 5000
+    """Files copied before a command so that undo covers it too; a folder with more is not. 0 copies none."""
+
+    command_mb: Annotated[int, Field(ge=0, le=100_000)] = 32
+    """The most megabytes of files copied before a command."""
+
+
+class MemorySettings(Frozen):
+    """What is kept for later sessions; `duckflow memory list` shows it."""
+
+    enabled: bool = True
+    """Whether anything is kept, and shown to models in later sessions."""
+
+    max_entries: Annotated[int, Field(ge=1, le=5_000)] = 500
+    """The most texts kept; past it, what was not used for the longest time goes."""
+
+
+class GateSettings(Frozen):
+    """What makes a change so large that it is asked about in every mode."""
+
+    many_files: Annotated[int, Field(ge=1, le=1_000_000)] = 20
+    """Files that may change before you are asked again, in modes that do not ask anyway."""
+
+    large_bytes: Annotated[int, Field(ge=1_000, le=64_000_000)] = 200_000
+    """Bytes that may be written at once before you are asked."""
+
 
 Language = Literal["auto", "ja", "en"]
 Name = Annotated[str, Field(min_length=1, max_length=500)]

@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from duckflow.config.files import read_text
-from duckflow.config.remembered import Remembered
+from duckflow.config.saved_answers import Remembered
+from duckflow.config.toml_files import read_text
 from duckflow.domain.frozen import Frozen
 
 PROJECT_FILE = "duckflow.toml"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from pydantic import BaseModel, Field
 
-from duckflow.config.remembered import Remembered
+from duckflow.config.saved_answers import Remembered
 from duckflow.domain.errors import ToolError
 from duckflow.safety.workspace import Workspace
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
-from duckflow.config.gate import GateSettings
+from duckflow.config.settings import GateSettings
 from duckflow.domain.approval import Approval, Kind
 from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.events import ErrorReported

@@ -6,7 +6,7 @@ No model is asked. What is learned by itself counts only in the folder it was le
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 
-from duckflow.config.memory import MemorySettings
+from duckflow.config.settings import MemorySettings
 from duckflow.domain.events import MemoryKept, MemoryRecalled
 from duckflow.domain.memory import LONGEST_MEMORY, MemoryKind
 from duckflow.domain.model import ModelTraits

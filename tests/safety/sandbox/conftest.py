@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.config.commands import ShellSettings
+from duckflow.config.settings import ShellSettings
 from duckflow.safety.sandbox import landlock
 from duckflow.safety.sandbox.levels import Level
 from duckflow.safety.sandbox.shell import Shell

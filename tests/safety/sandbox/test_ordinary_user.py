@@ -19,7 +19,7 @@ NOBODY = 65534
 PROGRAM = textwrap.dedent("""
     import asyncio, json, os, sys
     from pathlib import Path
-    from duckflow.config.commands import ShellSettings
+    from duckflow.config.settings import ShellSettings
     from duckflow.safety.sandbox.shell import Shell
 
     async def main(folder, level, commands):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from duckflow.config.commands import ShellSettings
+from duckflow.config.settings import ShellSettings
 from duckflow.i18n.catalogue import set_language, text
 from duckflow.safety.sandbox import landlock, probe, seccomp
 from duckflow.safety.sandbox.probe import Probe

@@ -80,7 +80,7 @@ async def test_C4_when_duckflow_is_killed_nothing_is_left(folder, any_level, ope
     program = textwrap.dedent(f"""
         import asyncio
         from pathlib import Path
-        from duckflow.config.commands import ShellSettings
+        from duckflow.config.settings import ShellSettings
         from duckflow.safety.sandbox.shell import Shell
 
         async def main():

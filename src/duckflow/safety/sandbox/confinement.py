@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from duckflow.config.commands import ShellSettings
+from duckflow.config.settings import ShellSettings
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.sandbox import bubblewrap, seccomp
 from duckflow.safety.sandbox.environment import command_environment

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from duckflow.config.commands import SandboxChoice, ShellSettings
+from duckflow.config.settings import SandboxChoice, ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.safety.sandbox import bubblewrap, landlock, seccomp
 from duckflow.safety.sandbox.confinement import confine, limits_of
