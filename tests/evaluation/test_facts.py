@@ -4,8 +4,14 @@ import os
 
 import pytest
 
-from duckflow.evaluation.comments import without_comments
-from duckflow.evaluation.facts import MOST_FILES, Fact, as_evidence, check_files, verification_of
+from duckflow.evaluation.facts import (
+    MOST_FILES,
+    Fact,
+    as_evidence,
+    check_files,
+    verification_of,
+    without_comments,
+)
 from duckflow.safety.workspace import READ_CAP, Workspace
 
 

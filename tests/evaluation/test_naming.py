@@ -3,7 +3,7 @@
 import pytest
 
 from duckflow.evaluation.facts import Fact
-from duckflow.evaluation.naming import named_files, named_words, unseen_names
+from duckflow.evaluation.mentions import named_files, named_words, unseen_names
 
 
 @pytest.mark.parametrize(

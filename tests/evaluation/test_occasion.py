@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from duckflow.domain.decision import TaskProfile
-from duckflow.evaluation.occasion import needs_evaluation
+from duckflow.evaluation.case import needs_evaluation
 
 PROFILES = get_args(TaskProfile)
 

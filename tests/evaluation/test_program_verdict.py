@@ -4,7 +4,7 @@ import pytest
 
 from duckflow.domain.objective import EvaluationRules
 from duckflow.evaluation.facts import Fact, as_evidence, verification_of
-from duckflow.evaluation.naming import unseen_names
+from duckflow.evaluation.mentions import unseen_names
 from duckflow.evaluation.program_verdict import judge_by_facts
 from fakes.cases import case, seen
 

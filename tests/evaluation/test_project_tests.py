@@ -3,7 +3,7 @@
 import pytest
 
 from duckflow.config.places import state_dir
-from duckflow.evaluation.failures import failing_lines
+from duckflow.evaluation.facts import failing_lines
 from duckflow.evaluation.project_tests import MEMORY, ProjectTests
 from duckflow.safety.workspace import Workspace
 

@@ -7,7 +7,7 @@ from duckflow.domain.objective import (
     TaskObjective,
 )
 from duckflow.domain.reduce.attempts import end_attempt, note_result, set_requirements
-from duckflow.evaluation.situation import situation_of
+from duckflow.evaluation.continuation import situation_of
 
 
 def unmet(**fields):

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from duckflow.domain.decision import TaskProfile
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.objective import EvaluationCase, Evidence, TaskObjective
 from duckflow.evaluation.facts import Fact, verification_of
-from duckflow.evaluation.naming import unseen_names
+from duckflow.evaluation.mentions import unseen_names
 from duckflow.services.requirements import plain_requirements
 
 
@@ -37,3 +38,26 @@ def build_case(
         failing=observed.failing,
         unseen=unseen_names(objective.request, facts) if facts else (),
     )
+
+
+TALK: tuple[TaskProfile, ...] = ("general_chat", "simple_question")
+"""Profiles of requests that are over once they are answered."""
+
+
+def needs_evaluation(
+    profile: TaskProfile | None,
+    *,
+    changed_anything: bool,
+    ran_anything: bool,
+    looked_at_anything: bool = False,
+) -> bool:
+    """Whether a request that its model calls done must be judged first.
+
+    What changed or ran something always is. Talk is not. Where the profile is unknown, a bare reply counts as
+    talk, and one that looked something up does not.
+    """
+    if changed_anything or ran_anything:
+        return True
+    if profile is None:
+        return looked_at_anything
+    return profile not in TALK

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
+from pydantic import JsonValue
+
 from duckflow.domain.decision import Action
 from duckflow.domain.objective import (
     AttemptResult,
@@ -18,7 +20,7 @@ from duckflow.services.missing_information import MissingInfoAnalysis
 
 MOST_ATTEMPTS, MOST_LINES = 3, 6
 
-_LINE = 240
+_REPORT_LINE = 240
 
 
 def build_continuation(
@@ -97,12 +99,35 @@ def _approach(attempt: AttemptResult) -> str:
 
 
 def _first(lines: Iterable[str]) -> tuple[str, ...]:
-    return _tidy(lines)[:MOST_LINES]
+    return _tidy(lines)[:MOST_REPORT_LINES]
 
 
 def _last(lines: Iterable[str]) -> tuple[str, ...]:
-    return _tidy(lines)[-MOST_LINES:]
+    return _tidy(lines)[-MOST_REPORT_LINES:]
 
 
 def _tidy(lines: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(cut(" ".join(line.split()), _LINE) for line in lines if line.strip()))
+    return tuple(dict.fromkeys(cut(" ".join(line.split()), _REPORT_LINE) for line in lines if line.strip()))
+
+
+_REPORT_LINES, _REPORT_LINE, _REQUEST = 5, 160, 300
+
+
+def situation_of(objective: TaskObjective, rules: EvaluationRules) -> dict[str, JsonValue]:
+    """The parts of the situation report: request, attempts, score, what is missing and collected, quality."""
+    evaluation = objective.evaluation
+    unmet = [item.requirement for item in objective.requirements if item.satisfaction < 1]
+    missing = evaluation.missing_aspects if evaluation else ()
+    return {
+        "request": cut(" ".join(objective.request.split()), _REQUEST),
+        "attempts": objective.iterations,
+        "most": rules.max_iterations,
+        "score": f"{objective.satisfaction:.2f}",
+        "missing": _listed(missing or unmet),
+        "collected": _listed(objective.results[-_REPORT_LINES:]),
+        "quality": cut(" ".join(evaluation.quality_assessment.split()), _REQUEST) if evaluation else "",
+    }
+
+
+def _listed(lines: tuple[str, ...] | list[str]) -> str:
+    return "\n".join(f"  • {cut(' '.join(line.split()), _REPORT_LINE)}" for line in lines[:_REPORT_LINES])

@@ -5,6 +5,7 @@ Nothing is run and nothing imported. Blocking, like the workspace it looks throu
 
 import ast
 import json
+import re
 import tomllib
 import warnings
 from collections.abc import Callable, Collection, Iterable
@@ -16,8 +17,6 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.objective import Evidence, Verification
 from duckflow.domain.text import cut, head_and_tail
-from duckflow.evaluation.comments import without_comments
-from duckflow.evaluation.outline import defined_names, stub_names
 from duckflow.safety.protected import ASKS, folded
 from duckflow.safety.workspace import READ_CAP, FileStatus, Workspace
 
@@ -178,3 +177,75 @@ _PARSERS: dict[str, tuple[str, Callable[[str], Parsed] | None]] = {
     ".ipynb": ("JSON", _parse_json),
     ".toml": ("TOML", _parse_toml),
 }
+
+
+# What is not closed is taken to its end, so that no text makes these slow.
+_STRING = r'"(?:[^"\\\n]++|\\.)*+"?'
+_TOKEN = re.compile(rf"{_STRING}|//[^\n]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_TRAILING = re.compile(rf"({_STRING})|,(?=\s*+[\]}}])", re.DOTALL)
+
+
+def without_comments(text: str) -> str:
+    """The text without comments and without a comma before a closing bracket; strings stay as they are."""
+    bare = _TOKEN.sub(lambda match: match[0] if match[0].startswith('"') else " ", text)
+    return _TRAILING.sub(lambda match: match[1] or "", bare)
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def defined_names(tree: ast.Module) -> tuple[str, ...]:
+    """Functions and classes on the top level, a class with its methods."""
+    return tuple(_named(node) for node in tree.body if isinstance(node, (*_FUNCTIONS, ast.ClassDef)))
+
+
+def stub_names(tree: ast.Module) -> tuple[str, ...]:
+    """Functions and methods that do nothing: `pass`, or an error that says so."""
+    functions = (node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS))
+    return tuple(dict.fromkeys(node.name for node in functions if _does_nothing(node.body)))
+
+
+def _named(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str:
+    if not isinstance(node, ast.ClassDef):
+        return node.name
+    methods = ", ".join(_methods(node.body))
+    return f"class {node.name} ({methods})" if methods else f"class {node.name}"
+
+
+def _methods(body: Iterable[ast.stmt]) -> Iterable[str]:
+    return (node.name for node in body if isinstance(node, _FUNCTIONS))
+
+
+def _does_nothing(body: list[ast.stmt]) -> bool:
+    match body:
+        case [ast.Expr(value=ast.Constant(value=str())), *rest] if rest:
+            return _does_nothing(rest)
+        case [ast.Pass()]:
+            return True
+        case [
+            ast.Raise(
+                exc=ast.Name(id="NotImplementedError") | ast.Call(func=ast.Name(id="NotImplementedError"))
+            )
+        ]:
+            return True
+        case _:
+            return False
+
+
+MOST_LINES = 5
+
+_LINE = 200
+_TELLING = re.compile(
+    r"(?:^|[\s\[(])(?:FAIL|FAILED|ERROR|Error|not ok|error|panicked|✗|✕|✘|×)(?=[\s:\])(]|\b)"
+)
+_COUNT = re.compile(r"^[=\s-]*\d+ (?:failed|passed|errors?)\b")
+
+
+def failing_lines(output: str) -> tuple[str, ...]:
+    """The lines that name what failed; where none can be told, the last ones."""
+    lines = [cut(" ".join(line.split()), _LINE) for line in output.splitlines() if line.strip()]
+    telling = [line for line in lines if _TELLING.search(line) and not _COUNT.match(line)]
+    named = [
+        line for line in telling if "FAILED" in line or "--- FAIL" in line or "not ok" in line
+    ] or telling
+    return tuple(dict.fromkeys(named or lines[-MOST_LINES:]))[:MOST_LINES]

@@ -12,7 +12,7 @@ from duckflow.domain.pacing.health import examine, remark_on
 from duckflow.domain.pacing.limits import LoopTrace, ReasonLine
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import cut
-from duckflow.evaluation.situation import situation_of
+from duckflow.evaluation.continuation import situation_of
 
 CAUSES = ("limit", "errors", "stamina")
 """Causes that are told beside the situation; the others speak from what was observed."""

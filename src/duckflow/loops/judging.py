@@ -15,10 +15,9 @@ from duckflow.domain.objective import (
     TaskObjective,
 )
 from duckflow.domain.state import AgentState, Request
-from duckflow.evaluation.case import Observed, build_case
+from duckflow.evaluation.case import TALK, Observed, build_case, needs_evaluation
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.evaluation.facts import Fact, as_evidence, check_files
-from duckflow.evaluation.occasion import TALK, needs_evaluation
 from duckflow.evaluation.program_verdict import judge_by_facts
 from duckflow.evaluation.verdict import compute_verdict
 from duckflow.loops.counsel import Counsel

@@ -6,7 +6,7 @@ from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionQueued, VerifySet
 from duckflow.domain.reduce.objective import revision_of
 from duckflow.domain.state import AgentState, CommandRun
-from duckflow.evaluation.failures import failing_lines
+from duckflow.evaluation.facts import failing_lines
 from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.loops.dispatcher import Dispatcher
 from duckflow.loops.session import Session
