@@ -14,7 +14,7 @@ from pathlib import Path
 
 from duckflow.app import build
 from duckflow.config.settings import Settings
-from duckflow.llm.choice import Choice
+from duckflow.llm.default_model import Choice
 
 TASKS = [
     {"operation": "file_ops.write_file", "args": {"path": f"{n}.txt", "content": "x\n"}} for n in range(20)

@@ -21,7 +21,7 @@ from pathlib import Path
 from duckflow.app import build
 from duckflow.config.settings import Settings
 from duckflow.domain.model import Finished, ModelPiece, ModelRequest, ModelTraits, TextPiece
-from duckflow.llm.choice import Choice
+from duckflow.llm.default_model import Choice
 from duckflow.llm.tiers import Tiers
 
 A_REQUEST = 10

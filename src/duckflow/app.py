@@ -16,10 +16,10 @@ from duckflow.domain.model import Usage
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
 from duckflow.evaluation.project_tests import ProjectTests
-from duckflow.llm.choice import Choice, choose_model
+from duckflow.llm.default_model import Choice, choose_model
+from duckflow.llm.local.relay import Relay
 from duckflow.llm.pricing import cost_usd
 from duckflow.llm.providers import open_client
-from duckflow.llm.relay import Relay
 from duckflow.llm.tiers import Tiers, tier_names
 from duckflow.loops.advice import Advice
 from duckflow.loops.answering import Answering

@@ -11,7 +11,7 @@ from duckflow.app import App, build
 from duckflow.config.settings import LlmSettings, Settings
 from duckflow.domain.events import Event, Recorded
 from duckflow.domain.glimpses import Glimpse
-from duckflow.llm.choice import Choice
+from duckflow.llm.default_model import Choice
 
 
 def decision(reply: str = "", *actions: dict[str, Any], **fields: Any) -> str:

@@ -19,8 +19,8 @@ from duckflow.domain.model import (
     ToolCall,
     Usage,
 )
-from duckflow.llm.answers import SHOWN_AGAIN, ask
-from duckflow.llm.hearing import MAX_HEARD
+from duckflow.llm.answers.response import MAX_HEARD
+from duckflow.llm.answers.structured import SHOWN_AGAIN, ask
 from fakes.model import ONE_CALL, FakeModel, said
 
 GOOD = json.dumps({"next_step": "done", "reply": "Hi 🦆"}, ensure_ascii=False)

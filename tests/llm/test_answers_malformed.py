@@ -7,7 +7,7 @@ import pytest
 from duckflow.domain.decision import Decision
 from duckflow.domain.errors import BadAnswer
 from duckflow.domain.model import ChatMessage, ModelRequest
-from duckflow.llm.answers import ask
+from duckflow.llm.answers.structured import ask
 from fakes.model import FakeModel, said
 
 ACTION = {"operation": "file_ops.delete_file", "args": {"path": "a"}}

@@ -16,8 +16,8 @@ from duckflow.domain.model import (
     ToolCall,
     Usage,
 )
-from duckflow.llm.anthropic_wire import AnthropicModel
-from duckflow.llm.endpoints import PROVIDERS, Endpoint
+from duckflow.llm.wire.anthropic import AnthropicModel
+from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint
 from fakes.model_server import Answer, Fault, ModelServer, Raw
 
 MIXED = "日本語と絵文字 🦆👩‍💻 𠮷"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckflow.llm.blocks import MAX_FILLED, read_answer
-from duckflow.llm.faults import Unusable
+from duckflow.llm.answers.errors import Unusable
+from duckflow.llm.answers.raw_blocks import MAX_FILLED, read_answer
 
 
 def answer(**args):

@@ -4,8 +4,8 @@ import pytest
 
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
-from duckflow.llm.choice import Choice, choose_model
-from duckflow.llm.endpoints import PROVIDERS
+from duckflow.llm.default_model import Choice, choose_model
+from duckflow.llm.wire.endpoints import PROVIDERS
 from fakes.model_server import ModelServer, free_port
 
 ORDER = ["anthropic", "openai", "google", "groq", "openrouter", "mistral"]

@@ -11,7 +11,7 @@ import pytest_asyncio
 from duckflow.config.settings import EmbeddedSettings
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ChatMessage, Finished, ModelPiece, ModelRequest, TextPiece
-from duckflow.llm.embedded import EmbeddedModel, open_embedded
+from duckflow.llm.local.embedded import EmbeddedModel, open_embedded
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

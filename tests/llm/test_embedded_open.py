@@ -9,7 +9,8 @@ import pytest
 from duckflow.config.settings import EmbeddedSettings
 from duckflow.domain.errors import ProviderError, UsageError
 from duckflow.domain.model import ChatMessage, ModelRequest
-from duckflow.llm import embedded, weights
+from duckflow.llm import weights
+from duckflow.llm.local import embedded
 
 REQUEST = ModelRequest(output="Text", messages=(ChatMessage(role="user", text="Hello"),), max_tokens=2)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from duckflow.llm.embedded_process import WorkerProcess
+from duckflow.llm.local.process import WorkerProcess
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="read from /proc")
 
@@ -21,7 +21,7 @@ import asyncio, sys
 from pathlib import Path
 from duckflow.config.settings import EmbeddedSettings
 from duckflow.domain.model import ChatMessage, ModelRequest
-from duckflow.llm.embedded import open_embedded
+from duckflow.llm.local.embedded import open_embedded
 
 async def main():
     model = await open_embedded(Path(sys.argv[1]), EmbeddedSettings(window=512, threads=1))

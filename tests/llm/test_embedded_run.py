@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from duckflow.config.settings import EmbeddedSettings
-from duckflow.llm.embedded import open_embedded
+from duckflow.llm.local.embedded import open_embedded
 
 
 def test_a_task_runs_through_on_the_embedded_model(folder: Path, smollm2: Path):

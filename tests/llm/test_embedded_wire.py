@@ -4,8 +4,8 @@ import pytest
 
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import ChatMessage, Finished, ModelRequest, Usage
-from duckflow.llm.embedded_wire import SCHEMA, Answer, completion, load_failure, loosen
-from duckflow.llm.processor import thread_counts, usable_cores
+from duckflow.llm.local.cpu_threads import thread_counts, usable_cores
+from duckflow.llm.local.protocol import SCHEMA, Answer, completion, load_failure, loosen
 
 
 def request(**changes: object) -> ModelRequest:

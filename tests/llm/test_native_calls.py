@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from duckflow.domain.decision import Decision
 from duckflow.domain.model import ToolCall
-from duckflow.llm.faults import Unusable
-from duckflow.llm.native_calls import native_name, operation_of, read_native
+from duckflow.llm.answers.errors import Unusable
+from duckflow.llm.answers.native_calls import native_name, operation_of, read_native
 
 READ = ToolCall(name="file_ops__read_file", arguments='{"path": "a.py"}')
 RUN = ToolCall(name="shell.run", arguments='{"command": "ls"}')

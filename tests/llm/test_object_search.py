@@ -6,8 +6,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from duckflow.llm.blocks import read_answer
-from duckflow.llm.faults import Unusable
+from duckflow.llm.answers.errors import Unusable
+from duckflow.llm.answers.raw_blocks import read_answer
 
 OBJECT = {"next_step": "done", "reply": "hi {there}"}
 JSON = json.dumps(OBJECT)

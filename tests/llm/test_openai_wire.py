@@ -16,8 +16,8 @@ from duckflow.domain.model import (
     ToolCall,
     Usage,
 )
-from duckflow.llm.endpoints import PROVIDERS, Endpoint
-from duckflow.llm.openai_wire import OpenAIModel
+from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint
+from duckflow.llm.wire.openai import OpenAIModel
 from fakes.model_server import Answer, Fault, ModelServer, Raw
 
 MIXED = "さあ、始めましょう 🦆👩‍💻 — naïve café 𠮷野家"

@@ -11,8 +11,8 @@ from duckflow.config.settings import LlmSettings
 from duckflow.domain.errors import ProviderError, Unavailable, UsageError
 from duckflow.domain.model import ChatMessage, Finished, ModelRequest, Retrying, TextPiece
 from duckflow.i18n.catalogue import text
+from duckflow.llm.local.relay import Relay
 from duckflow.llm.providers import open_client
-from duckflow.llm.relay import Relay
 from fakes.model_server import Answer, Fault, ModelServer
 
 REQUEST = ModelRequest(output="Decision", messages=(ChatMessage(role="user", text="hi"),), time_limit_s=10.0)
@@ -99,7 +99,7 @@ async def _collect(client, pieces: list) -> None:
 
 async def test_a_provider_whose_extra_is_missing_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pydantic_ai", None)
-    monkeypatch.delitem(sys.modules, "duckflow.llm.pydantic_ai", raising=False)
+    monkeypatch.delitem(sys.modules, "duckflow.llm.wire.pydantic_ai", raising=False)
     with pytest.raises(ProviderError) as caught:
         await open_client("google:gemini-3.8-flash", ONCE, {"GOOGLE_API_KEY": "k"})
     assert caught.value.key == "llm.extra_missing"
@@ -109,7 +109,7 @@ async def test_a_provider_whose_extra_is_missing_says_what_to_install(monkeypatc
 def test_nothing_heavy_is_imported_before_it_is_needed():
     heavy = ("httpx2", "pydantic_ai", "genai_prices", "xllamacpp", "openai", "rich", "prompt_toolkit")
     script = (
-        "import sys, duckflow.llm.providers, duckflow.llm.choice, duckflow.llm.pricing;"
+        "import sys, duckflow.llm.providers, duckflow.llm.default_model, duckflow.llm.pricing;"
         f"print([name for name in {heavy} if name in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -5,8 +5,8 @@ import pytest
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import ChatMessage, Finished, ModelRequest, ModelTraits, TextPiece
 from duckflow.i18n.catalogue import text
-from duckflow.llm import relay
-from duckflow.llm.relay import Relay, RelayModel
+from duckflow.llm.local import relay
+from duckflow.llm.local.relay import Relay, RelayModel
 
 TRAITS = ModelTraits(name="relay")
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckflow.llm.reply_stream import ReplyStream
-from duckflow.llm.strict_json import parse_object
+from duckflow.llm.answers.partial_reply import ReplyStream
+from duckflow.llm.answers.strict_json import parse_object
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 replies = texts | st.text(alphabet='\\"{}[]:,🦆é\n\tu0d8reply</', max_size=40)

@@ -17,9 +17,9 @@ from duckflow.domain.model import (
     Usage,
 )
 from duckflow.i18n.catalogue import text
-from duckflow.llm import scripted
+from duckflow.llm.local import scripted
+from duckflow.llm.local.scripted import open_scripted
 from duckflow.llm.retry import RetryingClient
-from duckflow.llm.scripted import open_scripted
 
 LONG = "さあ、書きます 🦆 " * 20
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckflow.llm.faults import Unusable
-from duckflow.llm.strict_json import MAX_BYTES, MAX_DEPTH, MAX_VALUES, parse_object
+from duckflow.llm.answers.errors import Unusable
+from duckflow.llm.answers.strict_json import MAX_BYTES, MAX_DEPTH, MAX_VALUES, parse_object
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 scalars = (

@@ -4,8 +4,8 @@ import pytest
 
 from duckflow.config.settings import LlmSettings
 from duckflow.llm import traits
-from duckflow.llm.endpoints import find_endpoint
 from duckflow.llm.traits import DEFAULT_WINDOW, OLLAMA_WINDOW, find_traits, parameters_in, window_of
+from duckflow.llm.wire.endpoints import find_endpoint
 from fakes.model_server import ModelServer
 
 AUTO = LlmSettings()

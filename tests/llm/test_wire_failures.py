@@ -10,11 +10,11 @@ import pytest
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ChatMessage, Finished, ModelRequest, ModelTraits, TextPiece
 from duckflow.i18n.catalogue import text
-from duckflow.llm import http
-from duckflow.llm.anthropic_wire import AnthropicModel
-from duckflow.llm.endpoints import PROVIDERS, Endpoint
-from duckflow.llm.failures import seconds_to_wait
-from duckflow.llm.openai_wire import OpenAIModel
+from duckflow.llm.wire import http
+from duckflow.llm.wire.anthropic import AnthropicModel
+from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint
+from duckflow.llm.wire.errors import seconds_to_wait
+from duckflow.llm.wire.openai import OpenAIModel
 from fakes.model_server import Answer, Fault, ModelServer, Raw, free_port
 
 WIRES = {"openai": (OpenAIModel, "/v1"), "anthropic": (AnthropicModel, "")}

@@ -7,7 +7,7 @@ import pytest
 from duckflow.app import build
 from duckflow.config.settings import LlmSettings, Settings
 from duckflow.domain.events import Recorded, UsageReported
-from duckflow.llm.choice import Choice
+from duckflow.llm.default_model import Choice
 from fakes.engine import action, decision, write_script
 
 

@@ -15,7 +15,7 @@ from duckflow.cli.trusting import settle_trust
 from duckflow.config.loading import Loaded, load
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
-from duckflow.llm.relay import Relay
+from duckflow.llm.local.relay import Relay
 from duckflow.store.sessions import Sessions, SessionSummary
 from duckflow.ui.command_actions import Desk
 from duckflow.ui.completion_sources import known_of

@@ -19,7 +19,7 @@ from duckflow.domain.events import Recorded
 from duckflow.domain.model import ChatMessage, ModelTraits, Role
 from duckflow.domain.reduce.apply import apply
 from duckflow.i18n.catalogue import text
-from duckflow.llm.relay import write_out
+from duckflow.llm.local.relay import write_out
 from duckflow.prompts.sections import Prompt
 from duckflow.store.sessions import Sessions
 

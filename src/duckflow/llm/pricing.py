@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 
 from duckflow.domain.model import Usage
-from duckflow.llm.endpoints import PROVIDERS, Provider, find_address
+from duckflow.llm.wire.endpoints import PROVIDERS, Provider, find_address
 
 FREE = ("embedded", "scripted", "ollama")
 """What runs on the user's own machine."""

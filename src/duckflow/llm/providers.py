@@ -9,10 +9,10 @@ from duckflow.config.settings import LlmSettings
 from duckflow.domain.errors import ProviderError, UsageError
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.ports import ModelClient
-from duckflow.llm.endpoints import Endpoint, find_endpoint
-from duckflow.llm.relay import Relay, RelayModel
+from duckflow.llm.local.relay import Relay, RelayModel
 from duckflow.llm.retry import RetryingClient
 from duckflow.llm.traits import find_traits
+from duckflow.llm.wire.endpoints import Endpoint, find_endpoint
 
 SCRIPT_WINDOW = 131_072
 
@@ -28,11 +28,11 @@ async def open_client(
 async def _open(name: str, settings: LlmSettings, env: Mapping[str, str], relay: Relay) -> ModelClient:
     kind, _, rest = name.partition(":")
     if kind == "embedded":
-        from duckflow.llm.embedded import open_embedded  # noqa: PLC0415 - only when named
+        from duckflow.llm.local.embedded import open_embedded  # noqa: PLC0415 - only when named
 
         return await open_embedded(_path(rest) if rest else None, settings.embedded)
     if kind == "scripted":
-        from duckflow.llm.scripted import open_scripted  # noqa: PLC0415 - only when named
+        from duckflow.llm.local.scripted import open_scripted  # noqa: PLC0415 - only when named
 
         if not rest:
             raise UsageError("llm.model_missing", name=name, example="scripted:FILE.jsonl")
@@ -46,11 +46,11 @@ async def _open(name: str, settings: LlmSettings, env: Mapping[str, str], relay:
 async def _open_wire(endpoint: Endpoint, traits: ModelTraits) -> ModelClient:
     match endpoint.provider.wire:
         case "openai":
-            from duckflow.llm.openai_wire import OpenAIModel  # noqa: PLC0415 - only when named
+            from duckflow.llm.wire.openai import OpenAIModel  # noqa: PLC0415 - only when named
 
             return OpenAIModel(endpoint, traits)
         case "anthropic":
-            from duckflow.llm.anthropic_wire import AnthropicModel  # noqa: PLC0415 - only when named
+            from duckflow.llm.wire.anthropic import AnthropicModel  # noqa: PLC0415 - only when named
 
             return AnthropicModel(endpoint, traits)
         case "pydantic_ai":
@@ -60,7 +60,7 @@ async def _open_wire(endpoint: Endpoint, traits: ModelTraits) -> ModelClient:
 
 def _open_other(endpoint: Endpoint, traits: ModelTraits) -> ModelClient:
     try:
-        from duckflow.llm.pydantic_ai import open_pydantic_ai  # noqa: PLC0415 - only when named
+        from duckflow.llm.wire.pydantic_ai import open_pydantic_ai  # noqa: PLC0415 - only when named
 
         return open_pydantic_ai(endpoint, traits)
     except ImportError as exc:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from duckflow.config.settings import LlmSettings
 from duckflow.domain.model import ModelTraits
-from duckflow.llm.endpoints import Endpoint
-from duckflow.llm.probes import Meta, Served, list_served, list_tags
+from duckflow.llm.wire.endpoints import Endpoint
+from duckflow.llm.wire.probes import Meta, Served, list_served, list_tags
 
 PROBE_TIMEOUT_S = 1.0
 SMALL_PARAMETERS = 9e9

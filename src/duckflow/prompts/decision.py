@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from duckflow.domain.decision import Operation
 from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits, NativeTool
 from duckflow.domain.state import AgentState
-from duckflow.llm.native_calls import native_name
+from duckflow.llm.answers.native_calls import native_name
 from duckflow.prompts.budget import DROP_ORDER, LayerBudget, Layers, PromptFrame
 from duckflow.prompts.conversation import Conversation
 from duckflow.prompts.sections import Prompt, SectionName

@@ -9,7 +9,7 @@ from duckflow.domain.glimpses import Glimpse
 from duckflow.domain.model import ChatMessage, Usage
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
-from duckflow.llm.answers import ask
+from duckflow.llm.answers.structured import ask
 from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.decision import DecisionPrompt
 from duckflow.prompts.sections import Prompt

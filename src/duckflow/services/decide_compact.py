@@ -10,8 +10,8 @@ from duckflow.domain.errors import BadAnswer
 from duckflow.domain.model import ChatMessage, ModelRequest
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
-from duckflow.llm.answers import ask
-from duckflow.llm.hearing import hear
+from duckflow.llm.answers.response import hear
+from duckflow.llm.answers.structured import ask
 from duckflow.prompts.compact import (
     Choices,
     CompactPrompt,

@@ -6,7 +6,7 @@ from duckflow.domain.model import Usage
 from duckflow.domain.objective import ContinuationContext, Evidence, ExecutionPlan
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
-from duckflow.llm.answers import ask
+from duckflow.llm.answers.structured import ask
 from duckflow.prompts.continuation import SMALL_TOLD, TOLD, continuation_text
 from duckflow.prompts.evaluation import execution_plan_request
 from duckflow.services.plans import MOST_STEPS, PlanDraft

@@ -7,7 +7,7 @@ from duckflow.domain.model import ModelRequest, Usage
 from duckflow.domain.objective import Evidence
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
-from duckflow.llm.answers import ask
+from duckflow.llm.answers.structured import ask
 from duckflow.prompts.evaluation import failure_request
 from duckflow.services.schemas import schema_of
 

@@ -8,7 +8,7 @@ from duckflow.domain.model import Usage
 from duckflow.domain.objective import EvaluationCase, Priority, SatisfactionEvaluation
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
-from duckflow.llm.answers import ask
+from duckflow.llm.answers.structured import ask
 from duckflow.prompts.evaluation import missing_request
 from duckflow.services.schemas import schema_of
 

@@ -8,7 +8,7 @@ from duckflow.domain.model import Usage
 from duckflow.domain.plan import Plan, PlanStep, Risk, find_cycle, new_id
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
-from duckflow.llm.answers import ask
+from duckflow.llm.answers.structured import ask
 from duckflow.prompts.plans import plan_request
 
 FEWEST_STEPS, MOST_STEPS = 3, 7

@@ -12,7 +12,7 @@ from duckflow.domain.model import Usage
 from duckflow.domain.plan import Task, TaskList
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
-from duckflow.llm.answers import ask
+from duckflow.llm.answers.structured import ask
 from duckflow.prompts.plans import report_request
 
 ReportStatus = Literal["success", "partial", "failed", "cancelled"]

@@ -8,7 +8,7 @@ from duckflow.domain.model import Usage
 from duckflow.domain.objective import Priority, RequirementItem
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
-from duckflow.llm.answers import ask
+from duckflow.llm.answers.structured import ask
 from duckflow.prompts.evaluation import requirements_request
 from duckflow.services.schemas import schema_of
 

@@ -7,7 +7,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import Usage
 from duckflow.domain.objective import EvaluationCase, Share
 from duckflow.domain.ports import ModelClient
-from duckflow.llm.answers import ask
+from duckflow.llm.answers.structured import ask
 from duckflow.prompts.evaluation import satisfaction_request
 from duckflow.services.schemas import schema_of
 

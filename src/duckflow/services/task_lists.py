@@ -10,7 +10,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import Usage
 from duckflow.domain.plan import Plan, PlanStep, Task, new_id
 from duckflow.domain.ports import ModelClient
-from duckflow.llm.answers import ask
+from duckflow.llm.answers.structured import ask
 from duckflow.prompts.plans import task_list_request
 
 MOST_TASKS = 20

@@ -4,7 +4,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import Usage
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
-from duckflow.llm.answers import ask
+from duckflow.llm.answers.structured import ask
 from duckflow.prompts.titles import title_request
 from duckflow.services.schemas import schema_of
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from duckflow.llm.faults import Unusable
+from duckflow.llm.answers.errors import Unusable
 
 MAX_BYTES = 2_000_000
 MAX_DEPTH = 64

@@ -10,9 +10,9 @@ from duckflow.config.settings import EmbeddedSettings
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ModelPiece, ModelRequest, ModelTraits, TextPiece
 from duckflow.domain.ports import ModelClient
-from duckflow.llm.embedded_process import WorkerGone, WorkerProcess
-from duckflow.llm.embedded_wire import Answer, completion, load_failure
-from duckflow.llm.processor import thread_counts, usable_cores
+from duckflow.llm.local.cpu_threads import thread_counts, usable_cores
+from duckflow.llm.local.process import WorkerGone, WorkerProcess
+from duckflow.llm.local.protocol import Answer, completion, load_failure
 from duckflow.llm.streams import bounded, closing
 from duckflow.llm.weights import find
 

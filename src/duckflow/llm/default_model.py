@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from duckflow.domain.frozen import Frozen
-from duckflow.llm.endpoints import PROVIDERS, Endpoint, Provider, find_address, find_key
-from duckflow.llm.probes import list_served, list_tags
+from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint, Provider, find_address, find_key
+from duckflow.llm.wire.probes import list_served, list_tags
 
 OLLAMA_TIMEOUT_S = 0.3
 SERVER_TIMEOUT_S = 1.0

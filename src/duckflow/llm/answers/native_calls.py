@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from duckflow.domain.model import ToolCall
-from duckflow.llm.blocks import Blocks, fill, read_parts, split_blocks
-from duckflow.llm.faults import Unusable
-from duckflow.llm.object_search import after_thoughts
-from duckflow.llm.strict_json import JsonObject, parse_object
+from duckflow.llm.answers.errors import Unusable
+from duckflow.llm.answers.json_object import after_thoughts
+from duckflow.llm.answers.raw_blocks import Blocks, fill, read_parts, split_blocks
+from duckflow.llm.answers.strict_json import JsonObject, parse_object
 
 NAME_LIMIT = 64
 """Providers take names of [A-Za-z0-9_-] up to this length; a longer one can't be offered natively."""

@@ -24,9 +24,9 @@ from duckflow.domain.model import (
     ToolCall,
     Usage,
 )
-from duckflow.llm.endpoints import THINKING_ALLOWANCE, Endpoint
-from duckflow.llm.failures import TRANSPORT_ERRORS, plain, status_failure, transport_failure
 from duckflow.llm.streams import MAX_ANSWER_BYTES, bounded, closing
+from duckflow.llm.wire.endpoints import THINKING_ALLOWANCE, Endpoint
+from duckflow.llm.wire.errors import TRANSPORT_ERRORS, plain, status_failure, transport_failure
 
 STOPS: dict[str, StopReason] = {
     "stop": "end",

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import ModelPiece
-from duckflow.llm.failures import REFUSED
+from duckflow.llm.wire.errors import REFUSED
 
 Body = dict[str, Any]
 

@@ -4,8 +4,8 @@ import asyncio
 from typing import TypeVar
 
 from duckflow.domain.errors import ProviderError
-from duckflow.llm.endpoints import Endpoint
-from duckflow.llm.loose import Loose
+from duckflow.llm.wire.endpoints import Endpoint
+from duckflow.llm.wire.lenient import Loose
 
 MAX_LIST_BYTES = 4 * 1024 * 1024
 
@@ -65,7 +65,7 @@ async def list_tags(endpoint: Endpoint, seconds: float) -> tuple[Tag, ...]:
 
 async def _ask(endpoint: Endpoint, address: str, answer: type[List], seconds: float) -> List:
     """The answer, or an empty one: whatever is wrong there will be said when the model itself is asked."""
-    from duckflow.llm.http import get_json  # noqa: PLC0415 - the HTTP library is not loaded before it is needed
+    from duckflow.llm.wire.http import get_json  # noqa: PLC0415 - the HTTP library is not loaded before it is needed
 
     try:
         async with asyncio.timeout(seconds):

@@ -5,12 +5,12 @@ from itertools import groupby
 from typing import Any
 
 from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits, TextPiece
-from duckflow.llm.anthropic_answer import Answer, Event
-from duckflow.llm.concessions import Concession, Concessions
-from duckflow.llm.endpoints import THINKING_ALLOWANCE, Endpoint
-from duckflow.llm.failures import not_understood, status_failure
-from duckflow.llm.http import HttpConnection
 from duckflow.llm.streams import closing
+from duckflow.llm.wire.anthropic_response import Answer, Event
+from duckflow.llm.wire.endpoints import THINKING_ALLOWANCE, Endpoint
+from duckflow.llm.wire.errors import not_understood, status_failure
+from duckflow.llm.wire.fallbacks import Concession, Concessions
+from duckflow.llm.wire.http import HttpConnection
 
 VERSION = "2023-06-01"
 MAX_MARKS = 4

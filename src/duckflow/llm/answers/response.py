@@ -16,7 +16,7 @@ from duckflow.domain.model import (
     Usage,
 )
 from duckflow.domain.ports import ModelClient
-from duckflow.llm.reply_stream import ReplyStream
+from duckflow.llm.answers.partial_reply import ReplyStream
 
 MAX_HEARD = 4_000_000
 """Bytes after which a model is not listened to any longer."""

@@ -10,7 +10,7 @@ import httpx2
 
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.text import cut
-from duckflow.llm.endpoints import Endpoint
+from duckflow.llm.wire.endpoints import Endpoint
 
 REFUSED = "llm.refused_request"
 """The key of a request the provider finds wrong; its `detail` says what."""

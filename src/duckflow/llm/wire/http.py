@@ -8,9 +8,9 @@ import httpx2
 
 from duckflow import __version__
 from duckflow.domain.errors import ProviderError
-from duckflow.llm.endpoints import Endpoint, is_loopback
-from duckflow.llm.failures import TRANSPORT_ERRORS, not_understood, status_failure, transport_failure
 from duckflow.llm.streams import MAX_ANSWER_BYTES, bounded, closing
+from duckflow.llm.wire.endpoints import Endpoint, is_loopback
+from duckflow.llm.wire.errors import TRANSPORT_ERRORS, not_understood, status_failure, transport_failure
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024

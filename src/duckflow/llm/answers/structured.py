@@ -15,11 +15,11 @@ from duckflow.domain.glimpses import Glimpse, ReplyVoid
 from duckflow.domain.model import ChatMessage, ModelRequest, Usage
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
-from duckflow.llm.blocks import read_answer
-from duckflow.llm.faults import Unusable, describe
-from duckflow.llm.hearing import MAX_HEARD, SURROGATE, Heard, hear
-from duckflow.llm.native_calls import read_native
-from duckflow.llm.strict_json import JsonObject
+from duckflow.llm.answers.errors import Unusable, describe
+from duckflow.llm.answers.native_calls import read_native
+from duckflow.llm.answers.raw_blocks import read_answer
+from duckflow.llm.answers.response import MAX_HEARD, SURROGATE, Heard, hear
+from duckflow.llm.answers.strict_json import JsonObject
 
 SHOWN_AGAIN = 4_000
 """Characters of a bad answer that go back to the model with its fault."""

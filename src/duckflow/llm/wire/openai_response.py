@@ -6,7 +6,7 @@ from typing import Any
 
 from duckflow.domain.errors import Unavailable
 from duckflow.domain.model import Finished, ModelPiece, StopReason, ToolCall, Usage
-from duckflow.llm.loose import Loose
+from duckflow.llm.wire.lenient import Loose
 
 STOPS: dict[str, StopReason] = {
     "length": "length",

@@ -1,0 +1,1 @@
+"""Reading what a model sent back: strictly, with one repair, and shown while it arrives."""

@@ -1,0 +1,1 @@
+"""Models without a server of their own: embedded, scripted, relay."""
