@@ -21,8 +21,7 @@ from duckflow.domain.events import (
 from duckflow.domain.pacing.limits import LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 from duckflow.domain.transitions import Step
-from duckflow.pacemaker.complexity import Counted, measure
-from duckflow.pacemaker.limit import compute_limit
+from duckflow.pacemaker.limit import Counted, compute_limit, measure
 from duckflow.pacemaker.repetition import Sign, find_signs
 from duckflow.pacemaker.rules import (
     Consult,

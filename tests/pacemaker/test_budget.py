@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from duckflow.config.pacing import Budget
 from duckflow.i18n.catalogue import set_language, text
-from duckflow.pacemaker.budget import BudgetLevel, Spent, judge
-from duckflow.pacemaker.reasons import explain_budget
+from duckflow.pacemaker.budget import BudgetLevel, Spent, explain_budget, judge
 
 BOTH = Budget(max_tokens=1000, max_cost_usd=2.0)
 

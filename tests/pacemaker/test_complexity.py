@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.config.pacing import ComplexityScale
-from duckflow.pacemaker.complexity import Counted, measure
+from duckflow.pacemaker.limit import Counted, measure
 
 SCALE = ComplexityScale()
 

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from duckflow.config.pacing import Learning, PacemakerSettings
 from duckflow.domain.pacing.reasons import explain
 from duckflow.domain.pacing.vitals import Vitals
-from duckflow.pacemaker.learning import learned_base
-from duckflow.pacemaker.limit import compute_limit
+from duckflow.pacemaker.limit import compute_limit, learned_base
 
 TABLE = PacemakerSettings()
 

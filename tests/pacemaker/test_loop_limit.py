@@ -10,8 +10,7 @@ from duckflow.config.pacing import BaseLoops, DynamicLimits, PacemakerSettings
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.pacing.limits import Adjustment
 from duckflow.domain.pacing.vitals import Vitals
-from duckflow.pacemaker.limit import compute_limit, extend, score_of
-from duckflow.pacemaker.profiles import loops_by_profile
+from duckflow.pacemaker.limit import compute_limit, extend, loops_by_profile, score_of
 
 TABLE = PacemakerSettings()
 LOW, USUAL, HIGH = (Vitals(mood=value, focus=value, stamina=value) for value in (0.3, 0.6, 1.0))

@@ -12,8 +12,8 @@ from duckflow.domain.pacing.limits import Adjustment, LoopLimit
 from duckflow.domain.pacing.reasons import complexity_word, explain, explain_extension, vital_word
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.i18n.catalogue import set_language, take_gaps, text
-from duckflow.pacemaker.journal import log_end, log_loop, log_start
 from duckflow.pacemaker.limit import compute_limit
+from duckflow.pacemaker.log_lines import log_end, log_loop, log_start
 from duckflow.pacemaker.rules import Consult, Extend, Go, Halt, Replan
 
 TABLE = PacemakerSettings()

@@ -5,7 +5,7 @@ import pytest
 from duckflow.domain.objective import AttemptResult, TaskObjective
 from duckflow.domain.pacing.limits import LoopLimit
 from duckflow.domain.state import Request
-from duckflow.pacemaker.profiles import PROFILES
+from duckflow.pacemaker.limit import PROFILES
 from duckflow.pacemaker.tier_choice import SIMPLE, choose_tier
 
 

@@ -27,11 +27,9 @@ from duckflow.domain.pacing.limits import LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 from duckflow.domain.state import AgentState, Request, RequestOutcome
 from duckflow.loops.session import Session
-from duckflow.pacemaker.budget import BudgetLevel, Spent, judge
-from duckflow.pacemaker.complexity import Counted, measure
-from duckflow.pacemaker.journal import log_end, log_loop, log_start
-from duckflow.pacemaker.limit import compute_limit
-from duckflow.pacemaker.reasons import explain_budget
+from duckflow.pacemaker.budget import BudgetLevel, Spent, explain_budget, judge
+from duckflow.pacemaker.limit import Counted, compute_limit, measure
+from duckflow.pacemaker.log_lines import log_end, log_loop, log_start
 from duckflow.pacemaker.repetition import find_signs
 from duckflow.pacemaker.rules import Extend, Go, Move, Replan, Situation, next_move, stays_confident
 from duckflow.pacemaker.trace import progressed_lately, remember, trace_loop

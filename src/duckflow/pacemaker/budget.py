@@ -5,6 +5,7 @@ from typing import Literal
 
 from duckflow.config.pacing import Budget
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.pacing.limits import ReasonLine
 
 Resource = Literal["tokens", "cost"]
 Level = Literal["fine", "near", "spent"]
@@ -55,3 +56,14 @@ def _level(used: float, maximum: float, warn_share: float) -> Level:
     if used >= maximum:
         return "spent"
     return "near" if used >= warn_share * maximum else "fine"
+
+
+def explain_budget(level: BudgetLevel) -> ReasonLine | None:
+    """How much of tokens or money is used, where that is worth a word."""
+    if level.level == "fine" or level.resource is None:
+        return None
+    shown = "{:,.0f}" if level.resource == "tokens" else "${:,.2f}"
+    return ReasonLine(
+        key=f"limit.budget.{level.resource}_{level.level}",
+        values={"used": shown.format(level.used), "maximum": shown.format(level.maximum)},
+    )

@@ -1,13 +1,13 @@
 """How many loops a request may take before the user is asked (SPEC I2, I4, I7)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import get_args
 
-from duckflow.config.pacing import LimitFactors, PacemakerSettings
+from duckflow.config.pacing import BaseLoops, ComplexityScale, Learning, LimitFactors, PacemakerSettings
 from duckflow.domain.decision import TaskProfile
+from duckflow.domain.frozen import Frozen
 from duckflow.domain.pacing.limits import Adjustment, LoopLimit
 from duckflow.domain.pacing.vitals import Vitals
-from duckflow.pacemaker.learning import learned_base
-from duckflow.pacemaker.profiles import PROFILES, loops_by_profile
 
 LAST_RESORT = 15
 """The limit where there is not even a configuration."""
@@ -101,3 +101,61 @@ def _adjustments(by_vitals: float, by_complexity: float) -> tuple[Adjustment, ..
         Adjustment(source="complexity", percent=round((by_complexity - 1) * 100)),
     )
     return tuple(one for one in found if one.percent)
+
+
+class Counted(Frozen):
+    """What was counted: files looked at, messages of the conversation, actions, and those that failed."""
+
+    files: int = 0
+    messages: int = 0
+    errors: int = 0
+    actions: int = 0
+
+
+def measure(counted: Counted, scale: ComplexityScale) -> float:
+    """Complexity in 0..1: the mean of its three parts, each at most 1."""
+    if not (counted.files or counted.messages or counted.actions):
+        return scale.when_unknown
+    rate = counted.errors / counted.actions if counted.actions else 0.0
+    parts = (
+        counted.files / scale.most_files,
+        counted.messages / scale.most_messages,
+        scale.error_weight * rate,
+    )
+    return sum(min(part, 1.0) for part in parts) / len(parts)
+
+
+ROOM = 1.5
+"""A request is given half as much again as most of its kind have used."""
+
+MOST = 0.75
+"""The share of earlier requests that counts as most."""
+
+
+def learned_base(base: int, used: Sequence[int], learning: Learning) -> int:
+    """The loops to start from for a kind of task, from those that done requests of this kind used."""
+    if not learning.enabled or len(used) < learning.least_requests:
+        return base
+    in_order = sorted(used)
+    usual = in_order[int(MOST * (len(in_order) - 1))]
+    lowest, highest = round(base * (1 - learning.reach)), round(base * (1 + learning.reach))
+    return min(max(round(usual * ROOM), lowest), highest)
+
+
+PROFILES: tuple[TaskProfile, ...] = get_args(TaskProfile)
+
+
+def loops_by_profile(table: BaseLoops) -> Mapping[TaskProfile | None, int]:
+    """Base loops of every profile; None is a task of no known kind."""
+    return {
+        "simple_question": table.simple_question,
+        "code_analysis": table.code_analysis,
+        "file_operation": table.file_operation,
+        "complex_reasoning": table.complex_reasoning,
+        "multi_step_task": table.multi_step_task,
+        "general_chat": table.general_chat,
+        "creative_writing": table.creative_writing,
+        "debugging": table.debugging,
+        "research": table.research,
+        None: table.unknown,
+    }
