@@ -25,7 +25,7 @@ from duckflow.services.execution_plans import (
     plan_continuation_execution,
     plan_initial_execution,
 )
-from duckflow.services.failure_analysis import FailureAnalysis, analyze_execution_failure
+from duckflow.services.failure_analysis import FailureAnalysis, analyze_execution_failure, give_second_opinion
 from duckflow.services.missing_information import (
     MissingInfoAnalysis,
     extract_missing_information,
@@ -33,7 +33,6 @@ from duckflow.services.missing_information import (
 )
 from duckflow.services.requirements import extract_task_requirements, plain_requirements
 from duckflow.services.satisfaction import VerdictDraft, evaluate_task_satisfaction
-from duckflow.services.second_opinion import give_second_opinion
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from duckflow.domain.objective import Evidence
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
 from duckflow.llm.answers.structured import ask
-from duckflow.prompts.evaluation import failure_request
+from duckflow.prompts.evaluation import failure_request, opinion_request
 from duckflow.services.schemas import schema_of
 
 MOST_FIXES = 4
@@ -43,3 +43,10 @@ async def ask_analysis(client: ModelClient, request: ModelRequest) -> tuple[Fail
 
 def _problem(analysis: FailureAnalysis) -> str | None:
     return None if analysis.cause.strip() else "`cause` is empty"
+
+
+async def give_second_opinion(
+    client: ModelClient, request: str, troubles: Sequence[str], evidence: Sequence[Evidence]
+) -> tuple[FailureAnalysis, Usage]:
+    """What is in the way as this model sees it, what it would do, and what it took. Raises ProviderError."""
+    return await ask_analysis(client, opinion_request(client.traits, request, troubles, evidence))
