@@ -55,9 +55,9 @@ from duckflow.safety.redaction_values import known_secrets
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.safety.workspace import Workspace
 from duckflow.store.event_log import SqliteEventLog
-from duckflow.store.figures import Outcomes
 from duckflow.store.kept_files import KeptFiles
 from duckflow.store.memory import Memories
+from duckflow.store.outcome_stats import Outcomes
 from duckflow.tools.catalogue import Catalogue, Tool
 from duckflow.tools.files import file_tools
 from duckflow.tools.memory import memory_tools

@@ -21,10 +21,10 @@ from duckflow.domain.events import (
     SessionStarted,
     UserMessage,
 )
-from duckflow.store import audit as audit_module
-from duckflow.store.audit import HeadFile, read_entries
-from duckflow.store.audit_check import Finding, check_audit
-from duckflow.store.audit_entries import GENESIS, hash_of, write_entry
+from duckflow.store.audit.entries import GENESIS, hash_of, write_entry
+from duckflow.store.audit.log import HeadFile, read_entries
+from duckflow.store.audit.log import log as audit_module
+from duckflow.store.audit.verification import Finding, check_audit
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.sessions import Sessions
 
@@ -286,7 +286,7 @@ def test_checking_reads_one_entry_at_a_time(log, monkeypatch):
             yield entry
             assert len(seen) == entry.number
 
-    monkeypatch.setattr("duckflow.store.audit_check.stored_entries", watched)
+    monkeypatch.setattr("duckflow.store.audit.verification.stored_entries", watched)
     assert check_audit(log.database) == (300, None)
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import Reply
-from duckflow.store.database import Database
+from duckflow.store.database.database import Database
+from duckflow.store.database.errors import translated
+from duckflow.store.database.migrations import MIGRATIONS, migrate
 from duckflow.store.event_log import SqliteEventLog
-from duckflow.store.failures import translated
-from duckflow.store.migrations import MIGRATIONS, migrate
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_steps_that_fail_leave_the_file_as_it_was(tmp_path, monkeypatch):
         connection.execute("CREATE TABLE half (a)")
         raise RuntimeError("step failed")
 
-    monkeypatch.setattr("duckflow.store.migrations.MIGRATIONS", (*MIGRATIONS, broken))
+    monkeypatch.setattr("duckflow.store.database.migrations.MIGRATIONS", (*MIGRATIONS, broken))
     with pytest.raises(RuntimeError, match="step failed"):
         migrate(connection, tmp_path)
     assert connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)

@@ -8,10 +8,10 @@ import pytest
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import MemoryKept, Reply
 from duckflow.domain.memory import LONGEST_MEMORY, memory_line
+from duckflow.store.database.recovery import recover
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.memory import MOST_RECALLED, Memories
 from duckflow.store.memory_search import terms_of
-from duckflow.store.recovery import recover
 
 
 class Clock:

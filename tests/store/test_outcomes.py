@@ -6,10 +6,10 @@ import pytest
 
 from duckflow.domain.events import RequestFinished, RequestRated, SessionStarted, UserMessage
 from duckflow.domain.outcomes import Figures
-from duckflow.store.connections import connect
+from duckflow.store.database.connections import connect
+from duckflow.store.database.migrations import MIGRATIONS
 from duckflow.store.event_log import SqliteEventLog
-from duckflow.store.figures import Outcomes
-from duckflow.store.migrations import MIGRATIONS
+from duckflow.store.outcome_stats import Outcomes
 from duckflow.store.sessions import Sessions
 
 

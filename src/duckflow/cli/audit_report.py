@@ -12,11 +12,11 @@ import typer
 from duckflow.app import open_log
 from duckflow.domain.errors import UserError
 from duckflow.i18n.catalogue import text
-from duckflow.store.audit import read_entries
-from duckflow.store.audit_check import check_audit
-from duckflow.store.audit_entries import Entry
-from duckflow.store.audit_stats import Counts, count_entries
-from duckflow.store.database import Database
+from duckflow.store.audit.entries import Entry
+from duckflow.store.audit.log import read_entries
+from duckflow.store.audit.stats import Counts, count_entries
+from duckflow.store.audit.verification import check_audit
+from duckflow.store.database.database import Database
 
 _COLUMNS = ("asked", "approved", "refused", "ok", "failed", "blocked")
 

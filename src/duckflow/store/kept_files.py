@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from duckflow.domain.changes import FileChange
 from duckflow.domain.events import ErrorReported
-from duckflow.store.database import Database
-from duckflow.store.recovery import set_aside
+from duckflow.store.database.database import Database
+from duckflow.store.database.recovery import set_aside
 
 _LEVEL = 1  # measured on source code: a third of the size at over 100 MB a second
 

@@ -10,7 +10,7 @@ from typing import Any
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Event, MemoryKept
 from duckflow.domain.memory import Memory, memory_line
-from duckflow.store.database import Database
+from duckflow.store.database.database import Database
 from duckflow.store.memory_search import ranked
 
 MOST_RECALLED, MOST_LETTERS = 5, 800

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 from duckflow.domain.errors import UsageError
 from duckflow.domain.frozen import Frozen
-from duckflow.store.audit import Audit
-from duckflow.store.database import Database
+from duckflow.store.audit.log import Audit
+from duckflow.store.database.database import Database
 
 _SELECT = "SELECT id, workspace, title, created, updated, events, outcome FROM sessions"
 

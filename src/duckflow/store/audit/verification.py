@@ -4,9 +4,9 @@ import json
 import sqlite3
 from typing import Any, Literal, NamedTuple
 
-from duckflow.store.audit import Head, HeadFile, stored_entries
-from duckflow.store.audit_entries import GENESIS, Entry, digest_of, hash_of
-from duckflow.store.database import Database
+from duckflow.store.audit.entries import GENESIS, Entry, digest_of, hash_of
+from duckflow.store.audit.log import Head, HeadFile, stored_entries
+from duckflow.store.database.database import Database
 
 Fault = Literal[
     "changed", "missing", "moved", "rewritten", "cut", "no_head", "event_changed", "event_missing"

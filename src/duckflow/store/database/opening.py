@@ -47,3 +47,17 @@ def _wait_for(lock: int, patience_s: float) -> None:
             time.sleep(_PAUSE_S)
         else:
             return
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Generator[None]:
+    """IMMEDIATE waits for the other writers at the beginning; DEFERRED is for a view while others write."""
+    connection.execute(f"BEGIN {kind}")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # SQLite has rolled back by itself after some errors, a full disk among them.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

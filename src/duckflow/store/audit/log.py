@@ -23,10 +23,10 @@ from pydantic import ValidationError
 
 from duckflow.domain.approval import Approval
 from duckflow.domain.events import ApprovalAnswered, ApprovalRequested, Event, Recorded
-from duckflow.store.audit_entries import GENESIS, Entry, Fields, fields_of, write_entry
-from duckflow.store.database import Database
-from duckflow.store.event_rows import decode
-from duckflow.store.opening import beside
+from duckflow.store.audit.entries import GENESIS, Entry, Fields, fields_of, write_entry
+from duckflow.store.database.database import Database
+from duckflow.store.database.opening import beside
+from duckflow.store.event_log import decode
 
 _LAST = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1"
 _INSERT = "INSERT INTO audit (number, body, hash) VALUES (?, ?, ?)"

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from duckflow.store.failures import is_damage
-from duckflow.store.migrations import Migrations, migrate
+from duckflow.store.database.errors import is_damage
+from duckflow.store.database.migrations import Migrations, migrate
 
 Check = Literal["quick_check", "integrity_check"] | None
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from duckflow.domain.errors import UserError
-from duckflow.store.transactions import transaction
+from duckflow.store.database.opening import transaction
 
 
 def _sessions_and_events(connection: sqlite3.Connection) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from duckflow.domain.outcomes import Figures
-from duckflow.store.database import Database
+from duckflow.store.database.database import Database
 
 _FIGURES = """
 SELECT {name}, count(*), avg(outcome = 'done'), avg(outcome = 'done' AND pauses = 0),

@@ -14,11 +14,10 @@ from pydantic import ValidationError
 
 from duckflow.domain.events import ErrorReported, Event
 from duckflow.domain.memory import MemoryKind
-from duckflow.store.connections import connect
-from duckflow.store.event_rows import decode
-from duckflow.store.opening import beside, make_private
+from duckflow.store.database.connections import connect
+from duckflow.store.database.opening import beside, make_private, transaction
+from duckflow.store.event_log import decode
 from duckflow.store.summaries import note
-from duckflow.store.transactions import transaction
 
 _LOGS = ("-wal", "-shm")
 _MOST_STEPS = 20_000

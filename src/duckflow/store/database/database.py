@@ -8,12 +8,11 @@ from pathlib import Path
 
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ErrorReported
-from duckflow.store.connections import Check, Damaged, connect
-from duckflow.store.failures import is_damage, translated
-from duckflow.store.migrations import Migrations
-from duckflow.store.opening import alone, beside, make_private
-from duckflow.store.recovery import recover
-from duckflow.store.transactions import transaction
+from duckflow.store.database.connections import Check, Damaged, connect
+from duckflow.store.database.errors import is_damage, translated
+from duckflow.store.database.migrations import Migrations
+from duckflow.store.database.opening import alone, beside, make_private, transaction
+from duckflow.store.database.recovery import recover
 
 CHEAP_CHECK = 10_000_000
 """Bytes up to which a file is checked at every open; about 1 ms for each million was measured."""

@@ -1,0 +1,1 @@
+"""The audit log: hash-chained entries, their verification and statistics."""

@@ -1,0 +1,1 @@
+"""The SQLite file: opened privately, migrated, recovered if damaged."""
