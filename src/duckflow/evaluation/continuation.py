@@ -20,7 +20,8 @@ from duckflow.services.missing_information import MissingInfoAnalysis
 
 MOST_ATTEMPTS, MOST_LINES = 3, 6
 
-_REPORT_LINE = 240
+_LINE = 240
+_REPORT_LINES, _REPORT_LINE, _REQUEST = 5, 160, 300
 
 
 def build_continuation(
@@ -99,18 +100,15 @@ def _approach(attempt: AttemptResult) -> str:
 
 
 def _first(lines: Iterable[str]) -> tuple[str, ...]:
-    return _tidy(lines)[:MOST_REPORT_LINES]
+    return _tidy(lines)[:MOST_LINES]
 
 
 def _last(lines: Iterable[str]) -> tuple[str, ...]:
-    return _tidy(lines)[-MOST_REPORT_LINES:]
+    return _tidy(lines)[-MOST_LINES:]
 
 
 def _tidy(lines: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(cut(" ".join(line.split()), _REPORT_LINE) for line in lines if line.strip()))
-
-
-_REPORT_LINES, _REPORT_LINE, _REQUEST = 5, 160, 300
+    return tuple(dict.fromkeys(cut(" ".join(line.split()), _LINE) for line in lines if line.strip()))
 
 
 def situation_of(objective: TaskObjective, rules: EvaluationRules) -> dict[str, JsonValue]:
