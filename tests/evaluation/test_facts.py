@@ -12,7 +12,7 @@ from duckflow.evaluation.facts import (
     verification_of,
     without_comments,
 )
-from duckflow.safety.workspace import READ_CAP, Workspace
+from duckflow.safety.files.workspace import READ_CAP, Workspace
 
 
 @pytest.fixture

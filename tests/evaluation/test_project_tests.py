@@ -5,7 +5,7 @@ import pytest
 from duckflow.config.places import state_dir
 from duckflow.evaluation.facts import failing_lines
 from duckflow.evaluation.project_tests import MEMORY, ProjectTests
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 
 PYTEST = "python -m pytest -q"
 

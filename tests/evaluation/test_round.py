@@ -18,7 +18,7 @@ from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.evaluation.facts import as_evidence, check_files
 from duckflow.evaluation.verdict import compute_verdict
 from duckflow.prompts.continuation import continuation_text
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 from duckflow.services.execution_plans import plan_continuation_execution
 from duckflow.services.missing_information import extract_missing_information
 from duckflow.services.requirements import extract_task_requirements

@@ -8,7 +8,7 @@ from duckflow.domain.changes import FileChange
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted
 from duckflow.loops.snapshots import SnapshotLimits, Snapshots
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles, Mark
 from duckflow.tools.ripgrep import find_ripgrep
 from duckflow.ui.undo_lines import undo_text

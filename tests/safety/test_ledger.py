@@ -8,9 +8,9 @@ import pytest
 
 from duckflow.domain.changes import FileChange, net_changes, removed_paths
 from duckflow.domain.errors import ToolError
-from duckflow.safety.beneath import open_resolved, open_walking
-from duckflow.safety.ledger import Ledger, find, made_of
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.confined_open import open_resolved, open_walking
+from duckflow.safety.files.ledger import Ledger, find, made_of
+from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles, Mark
 
 OPERATIONS = {

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.errors import UsageError
-from duckflow.safety.lock import WorkspaceLock
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.lock import WorkspaceLock
+from duckflow.safety.files.workspace import Workspace
 from fakes.engine import decision, engine
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from duckflow.safety.lock import WorkspaceLock
+from duckflow.safety.files.lock import WorkspaceLock
 lock = WorkspaceLock(Path(sys.argv[1]), (int(sys.argv[2]), int(sys.argv[3])))
 lock.take("5e551011", "/somewhere")
 print("held", flush=True)

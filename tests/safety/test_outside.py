@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.errors import ToolError
-from duckflow.safety.outside import READ_CAP, find_outside, read_outside
+from duckflow.safety.files.outside import READ_CAP, find_outside, read_outside
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.errors import ToolError
-from duckflow.safety.atomic import ChangedMeanwhile
-from duckflow.safety.permit import Permit, holding, permitted_outside
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.atomic import ChangedMeanwhile
+from duckflow.safety.files.permit import Permit, holding, permitted_outside
+from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.threads import finish
 
 

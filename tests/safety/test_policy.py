@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.safety.policy import Case, decide, effective, may_remember
+from duckflow.safety.policy.policy import Case, decide, effective, may_remember
 
 MODES = ("plan", "ask", "edits", "auto")
 EFFECTS = ("read", "write", "delete", "execute", "consent")

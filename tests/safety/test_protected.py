@@ -3,8 +3,8 @@
 import pytest
 
 from duckflow.domain.errors import ToolError
-from duckflow.safety.protected import ASKS, protection_of
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.policy.protected import ASKS, protection_of
 
 ASKING = [
     ".git",

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ActionFinished
-from duckflow.safety.redaction import MARKER, Redactor, refuse_markers
-from duckflow.safety.redaction_patterns import PATTERNS
-from duckflow.safety.redaction_values import is_secret_name, known_secrets
+from duckflow.safety.redaction.patterns import PATTERNS
+from duckflow.safety.redaction.redactor import MARKER, Redactor, refuse_markers
+from duckflow.safety.redaction.values import is_secret_name, known_secrets
 from fakes.secret_texts import BASE62, HARMLESS, HEX, JWT, PEM, SECRETS
 
 TOKEN = "ghp_" + BASE62[:36]
@@ -237,6 +237,6 @@ def test_a_megabyte_of_anything_is_judged_a_bounded_number_of_times(unit, monkey
         )
         for pattern in PATTERNS
     )
-    monkeypatch.setattr("duckflow.safety.redaction.PATTERNS", counted)
+    monkeypatch.setattr("duckflow.safety.redaction.redactor.PATTERNS", counted)
     Redactor().clean(text)
     assert len(judged) <= 3 * len(text) // len(unit)

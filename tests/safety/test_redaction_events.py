@@ -10,8 +10,8 @@ from duckflow.domain.decision import Action, Decision
 from duckflow.domain.events import ActionFinished, DecisionMade, Recorded, Reply
 from duckflow.domain.glimpses import OutputPiece, ReplyPiece, ReplyVoid
 from duckflow.domain.model import ChatMessage
-from duckflow.safety.redaction import MARKER, Redactor
-from duckflow.safety.redaction_events import GlimpseRedaction, PieceRedaction, redact_event
+from duckflow.safety.redaction.events import GlimpseRedaction, PieceRedaction, redact_event
+from duckflow.safety.redaction.redactor import MARKER, Redactor
 from fakes.secret_texts import BASE62, HARMLESS, SECRETS
 
 TOKEN = "ghp_" + BASE62[:36]

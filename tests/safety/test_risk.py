@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.safety.lookalikes import imitating_letters
-from duckflow.safety.risk import HIGHER, RISKS, Facts, added_text, assess, rate
+from duckflow.safety.policy.homoglyphs import imitating_letters
+from duckflow.safety.policy.risk import HIGHER, RISKS, Facts, added_text, assess, rate
 
 TABLE = {
     "low": {"read", "write", "consent", "looks"},

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from duckflow.safety.commands import Place, read_risks
-from duckflow.safety.policy import Case, decide
-from duckflow.safety.protected import protection_of, within
-from duckflow.safety.risk import Facts, assess
+from duckflow.safety.policy.command_risk import Place, read_risks
+from duckflow.safety.policy.policy import Case, decide
+from duckflow.safety.policy.protected import protection_of, within
+from duckflow.safety.policy.risk import Facts, assess
 
 CORPUS = Path(__file__).parent / "corpus"
 ROOT, STATE = "/home/me/project", "/home/me/.state/duckflow"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckflow.safety.shell_words import read_command
+from duckflow.safety.policy.shell_syntax import read_command
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duckflow.domain.errors import ToolError
-from duckflow.safety.atomic import is_temporary
-from duckflow.safety.beneath import open_resolved, open_walking, rename_to_new
-from duckflow.safety.workspace import READ_CAP, Workspace
+from duckflow.safety.files.atomic import is_temporary
+from duckflow.safety.files.confined_open import open_resolved, open_walking, rename_to_new
+from duckflow.safety.files.workspace import READ_CAP, Workspace
 
 
 @pytest.fixture(params=[open_resolved, open_walking], ids=["kernel", "walk"])

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.errors import ToolError, UsageError
-from duckflow.safety.beneath import kernel_resolves, open_resolved, open_walking
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.confined_open import kernel_resolves, open_resolved, open_walking
+from duckflow.safety.files.workspace import Workspace
 
 CORPUS = tomllib.loads((Path(__file__).parent / "paths.toml").read_text("utf-8"))
 OPENERS = {"kernel": open_resolved, "walk": open_walking}

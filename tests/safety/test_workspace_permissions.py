@@ -13,7 +13,7 @@ import os, sys
 from pathlib import Path
 os.setgid({nobody}); os.setuid({nobody})
 from duckflow.domain.errors import DuckflowError
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 def attempt(name, call):
     try:
         call()
@@ -47,7 +47,7 @@ def test_a_read_only_folder_and_closed_files_are_said_clearly(tmp_path):
     source = SCRIPT.format(nobody=NOBODY)
     # The package is imported before the user changes: another user may not be able to read it.
     done = subprocess.run(
-        [sys.executable, "-c", "import duckflow.safety.workspace\n" + source, tmp_path],
+        [sys.executable, "-c", "import duckflow.safety.files.workspace\n" + source, tmp_path],
         capture_output=True,
         text=True,
         check=True,

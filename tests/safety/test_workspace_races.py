@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from duckflow.domain.errors import ToolError
-from duckflow.safety.beneath import open_resolved, open_walking
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.confined_open import open_resolved, open_walking
+from duckflow.safety.files.workspace import Workspace
 
 SECRET = "the secret nobody may read"
 TRIES = 3000
@@ -28,7 +28,7 @@ while os.getppid() == int(os.environ["PARENT"]):
 WRITER = """
 import sys
 from pathlib import Path
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 workspace = Workspace(Path(sys.argv[1]))
 print("writing", flush=True)
 number = 0

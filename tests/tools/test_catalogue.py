@@ -8,7 +8,7 @@ from inline_snapshot import snapshot
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Catalogue, Tool
 from duckflow.tools.files import file_tools
 from duckflow.tools.reading import no_change

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.files import file_tools
 from duckflow.tools.threads import finish

@@ -9,7 +9,7 @@ import pytest
 
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 from duckflow.tools import ripgrep as ripgrep_module
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.globs import file_matcher

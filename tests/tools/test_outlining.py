@@ -11,7 +11,7 @@ import pytest
 
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 from duckflow.tools import outlining, ripgrep
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.files import file_tools

@@ -11,7 +11,7 @@ from duckflow.domain.events import PlanChanged
 from duckflow.domain.plan import Plan
 from duckflow.domain.reduce.plans import change_plan
 from duckflow.domain.state import AgentState
-from duckflow.safety.policy import MODES, Case, decide
+from duckflow.safety.policy.policy import MODES, Case, decide
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.plans import plan_tools
 from fakes.plans import plan, planned, step, tasks

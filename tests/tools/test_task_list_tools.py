@@ -11,7 +11,7 @@ from duckflow.domain.events import PlanChanged
 from duckflow.domain.plan import Task
 from duckflow.domain.reduce.plans import change_plan
 from duckflow.domain.state import AgentState
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.files import file_tools
 from duckflow.tools.task_lists import task_tools

@@ -7,7 +7,7 @@ import pytest
 from duckflow.domain.approval import Approval, Kind, Line
 from duckflow.domain.decision import Action
 from duckflow.i18n.catalogue import entries, set_language
-from duckflow.safety.risk import HIGHER, RISKS
+from duckflow.safety.policy.risk import HIGHER, RISKS
 from duckflow.ui.answers import read_answer
 from duckflow.ui.approvals import approval_text, approval_view, kind_text
 from duckflow.ui.revealing import visible

@@ -5,7 +5,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from duckflow.safety.redaction import Redactor
+    from duckflow.safety.redaction.redactor import Redactor
 
 
 def without_secrets(text: str) -> str:
@@ -15,7 +15,7 @@ def without_secrets(text: str) -> str:
 
 @cache
 def _redactor() -> "Redactor":
-    from duckflow.safety.redaction import Redactor  # noqa: PLC0415 - heavy, and seldom needed
-    from duckflow.safety.redaction_values import known_secrets  # noqa: PLC0415 - as above
+    from duckflow.safety.redaction.redactor import Redactor  # noqa: PLC0415 - heavy, and seldom needed
+    from duckflow.safety.redaction.values import known_secrets  # noqa: PLC0415 - as above
 
     return Redactor(known_secrets(os.environ))

@@ -17,8 +17,8 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.objective import Evidence, Verification
 from duckflow.domain.text import cut, head_and_tail
-from duckflow.safety.protected import ASKS, folded
-from duckflow.safety.workspace import READ_CAP, FileStatus, Workspace
+from duckflow.safety.files.workspace import READ_CAP, FileStatus, Workspace
+from duckflow.safety.policy.protected import ASKS, folded
 
 FactState = Literal["parses", "broken", "readable", "empty", "unread", "missing", "gone", "left"]
 """`gone` and `left`: of files that were to be removed; `missing`: can't be had; `unread`: not looked into."""

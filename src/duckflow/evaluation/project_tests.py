@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from duckflow.config.saved_answers import Remembered
 from duckflow.domain.errors import ToolError
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 
 MEMORY = "tests.json"
 

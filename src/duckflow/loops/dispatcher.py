@@ -16,10 +16,10 @@ from duckflow.loops.evidence import changed_files
 from duckflow.loops.permission import Gate, permit_of
 from duckflow.loops.session import Session
 from duckflow.loops.watching import Watch
-from duckflow.safety.atomic import ChangedMeanwhile
-from duckflow.safety.permit import holding
-from duckflow.safety.redaction import refuse_markers
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.atomic import ChangedMeanwhile
+from duckflow.safety.files.permit import holding
+from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.redaction.redactor import refuse_markers
 from duckflow.tools.catalogue import Catalogue
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.state import AgentState, Entry
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import ToolResult
 
 RECENT = 12

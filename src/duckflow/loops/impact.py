@@ -6,7 +6,7 @@ from typing import Literal
 from duckflow.domain.approval import Line
 from duckflow.domain.changes import ToolEffect
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.risk import changed_lines
+from duckflow.safety.policy.risk import changed_lines
 
 FIRST_SHOWN = 20
 """Files named one by one; the rest are counted."""

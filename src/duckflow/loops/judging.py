@@ -26,7 +26,7 @@ from duckflow.loops.verifying import Verifying
 from duckflow.prompts.continuation import continuation_text, plan_text
 from duckflow.prompts.evidence import evidence_in
 from duckflow.prompts.plans import summary_of
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 from duckflow.services.requirements import plain_requirements
 
 Finding = Literal["satisfied", "again", "exhausted"]

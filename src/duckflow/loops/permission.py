@@ -24,13 +24,13 @@ from duckflow.loops.calls import (
     uses_network,
 )
 from duckflow.loops.impact import Outline, alternatives_to, impact_of
-from duckflow.safety.commands import Place
-from duckflow.safety.outside import OutsideFile, find_outside
-from duckflow.safety.permit import Permit
-from duckflow.safety.policy import Case, Ruling, decide, may_remember
-from duckflow.safety.protected import Protection, protection_of, strongest, within
-from duckflow.safety.risk import Assessment, Facts, added_text, assess, rate
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.outside import OutsideFile, find_outside
+from duckflow.safety.files.permit import Permit
+from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.policy.command_risk import Place
+from duckflow.safety.policy.policy import Case, Ruling, decide, may_remember
+from duckflow.safety.policy.protected import Protection, protection_of, strongest, within
+from duckflow.safety.policy.risk import Assessment, Facts, added_text, assess, rate
 
 READS_OUTSIDE = "file_ops.read_file"
 """The one operation that may leave the workspace."""

@@ -12,7 +12,7 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.state import AgentState, Entry
 from duckflow.prompts.compact import Choices, Wish
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 from duckflow.services.decide_compact import LOOKING, PROFILES
 
 WISHES: dict[str, Wish] = {profile: wish for wish, profile in PROFILES.items()}

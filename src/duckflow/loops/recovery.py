@@ -17,8 +17,8 @@ from duckflow.domain.events import (
 from duckflow.domain.state import AgentState, Running
 from duckflow.domain.text import cut
 from duckflow.loops.session import Session
-from duckflow.safety.ledger import Finding, Ledger, find
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.ledger import Finding, Ledger, find
+from duckflow.safety.files.workspace import Workspace
 
 _LABEL = 120
 _OUTCOMES: dict[Finding, ActionOutcome] = {"done": "ok", "not_done": "failed", "unknown": "unknown"}

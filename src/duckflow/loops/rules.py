@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 
 
 class Rules(Frozen):

@@ -8,8 +8,8 @@ from duckflow.domain.glimpses import Glimpse
 from duckflow.domain.ports import EventLog
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState
-from duckflow.safety.redaction import Redactor
-from duckflow.safety.redaction_events import GlimpseRedaction, redact_event, said_by_user
+from duckflow.safety.redaction.events import GlimpseRedaction, redact_event, said_by_user
+from duckflow.safety.redaction.redactor import Redactor
 
 Subscriber = Callable[[Recorded | Glimpse], None]
 

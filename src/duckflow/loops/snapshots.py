@@ -13,8 +13,8 @@ from typing import NamedTuple
 from duckflow.domain.changes import FileChange
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.protected import protection_of
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.policy.protected import protection_of
 from duckflow.store.kept_files import KeptFiles, Mark
 from duckflow.tools.listing import list_all
 from duckflow.tools.threads import finish

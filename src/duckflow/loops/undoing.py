@@ -8,8 +8,8 @@ from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.events import Undone
 from duckflow.domain.state import AgentState
 from duckflow.loops.session import Session
-from duckflow.safety.ledger import Ledger, made_of
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.ledger import Ledger, made_of
+from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import Mark
 from duckflow.tools.differences import unified
 from duckflow.tools.threads import finish

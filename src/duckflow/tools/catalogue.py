@@ -10,7 +10,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.events import Event
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import JsonSchema
-from duckflow.safety.policy import Effect
+from duckflow.safety.policy.policy import Effect
 from duckflow.tools.arguments import argument_schema, parse_arguments, signature
 
 

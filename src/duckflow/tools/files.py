@@ -1,6 +1,6 @@
 """The file operations of one workspace, in the order a prompt lists them."""
 
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool
 from duckflow.tools.listing import list_tool
 from duckflow.tools.outlining import outline_tool

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from duckflow.domain.errors import ToolError
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 from duckflow.tools import line_matcher
 from duckflow.tools.globs import file_matcher
 from duckflow.tools.listing import list_all

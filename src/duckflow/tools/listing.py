@@ -9,9 +9,9 @@ from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.atomic import is_temporary
-from duckflow.safety.paths import printable
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.atomic import is_temporary
+from duckflow.safety.files.paths import printable
+from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.globs import file_matcher
 from duckflow.tools.reading import no_change

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.text import cut
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.reading import no_change
 from duckflow.tools.suggestions import suggesting

@@ -14,7 +14,7 @@ from duckflow.domain.events import PlanChanged
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.plan import Plan, WorkStatus, derive, progress
 from duckflow.domain.state import AgentState
-from duckflow.safety.policy import Effect
+from duckflow.safety.policy.policy import Effect
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.plan_revision import RevisePlan, revised
 from duckflow.tools.plan_search import check_may_start, check_not_under_way, find_plan, find_step

@@ -6,9 +6,9 @@ from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.outside import read_outside
-from duckflow.safety.permit import permitted_outside
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.outside import read_outside
+from duckflow.safety.files.permit import permitted_outside
+from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.suggestions import suggesting
 from duckflow.tools.text_form import form_of, plain

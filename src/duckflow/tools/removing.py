@@ -4,8 +4,8 @@ from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.atomic import LARGEST
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.atomic import LARGEST
+from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.differences import unified
 from duckflow.tools.suggestions import suggesting

@@ -7,8 +7,8 @@ from pydantic import Field, field_validator
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.text import cut
-from duckflow.safety.protected import STRENGTH
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.policy.protected import STRENGTH
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.hits import FILE_CAP, Hits, Query, ask_ourselves, ask_ripgrep
 from duckflow.tools.reading import no_change

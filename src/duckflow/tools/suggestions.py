@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 
 from duckflow.domain.errors import ToolError
-from duckflow.safety.paths import printable
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.paths import printable
+from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.skipped import SKIPPED
 
 _LOOKED_AT = 5000

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.differences import count_lines, split_lines, unified
 from duckflow.tools.edits import Edit, apply_edits

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from duckflow.safety.sandbox.becoming import FILTER, GATE, INFO
-from duckflow.safety.sandbox.reach import Reach
+from duckflow.safety.sandbox.child_setup import FILTER, GATE, INFO
+from duckflow.safety.sandbox.visibility import Reach
 
 FEATURES = ("--disable-userns", "--size")
 """Options newer than the oldest bubblewrap that will do."""

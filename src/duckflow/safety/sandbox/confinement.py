@@ -9,7 +9,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.sandbox import bubblewrap, seccomp
 from duckflow.safety.sandbox.environment import command_environment
 from duckflow.safety.sandbox.levels import Level, Sandbox
-from duckflow.safety.sandbox.reach import Reach, uncovered
+from duckflow.safety.sandbox.visibility import Reach, uncovered
 
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/run/current-system/sw/bin/bash", "/bin/sh")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")

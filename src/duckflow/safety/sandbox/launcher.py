@@ -17,9 +17,9 @@ from types import FrameType
 from typing import NoReturn
 
 from duckflow.safety.sandbox import seccomp
-from duckflow.safety.sandbox.descendants import descendants, kill, reap
-from duckflow.safety.sandbox.kernel import adopt_orphans
+from duckflow.safety.sandbox.process_tree import descendants, kill, reap
 from duckflow.safety.sandbox.supervisor import supervise
+from duckflow.safety.sandbox.syscalls import adopt_orphans
 
 _NEXT, _END = b"n", b"e"
 _DESCRIPTORS = 2

@@ -10,10 +10,10 @@ from duckflow.config.settings import SandboxChoice, ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.safety.sandbox import bubblewrap, landlock, seccomp
 from duckflow.safety.sandbox.confinement import confine, limits_of
-from duckflow.safety.sandbox.kernel import LINUX
+from duckflow.safety.sandbox.launcher_client import Launcher
 from duckflow.safety.sandbox.levels import Sandbox
-from duckflow.safety.sandbox.process import Launcher
-from duckflow.safety.sandbox.reach import Reach
+from duckflow.safety.sandbox.syscalls import LINUX
+from duckflow.safety.sandbox.visibility import Reach
 
 _SECONDS = 10.0
 _TRIAL = (

@@ -8,13 +8,13 @@ from pathlib import Path
 from duckflow.config.settings import ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.sandbox.changes import Look, changed_between, look
 from duckflow.safety.sandbox.confinement import Order, confine, limits_of
+from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.levels import Sandbox
 from duckflow.safety.sandbox.output import Emit, Glimpses, Output
 from duckflow.safety.sandbox.probe import PROBE, Probe
-from duckflow.safety.sandbox.process import Ending, Launcher
-from duckflow.safety.sandbox.reach import Reach, reach_of
+from duckflow.safety.sandbox.visibility import Reach, reach_of
+from duckflow.safety.sandbox.workspace_scan import Look, changed_between, look
 
 LONGEST_COMMAND = 100_000
 """Bytes; the kernel takes 131,071 in one argument."""

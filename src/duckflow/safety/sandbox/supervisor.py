@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from duckflow.safety.sandbox.becoming import Lines, become
-from duckflow.safety.sandbox.descendants import descendants, end_descendants, held_bytes, kill, reap
-from duckflow.safety.sandbox.kernel import LINUX, die_with_parent
+from duckflow.safety.sandbox.child_setup import Lines, become
+from duckflow.safety.sandbox.process_tree import descendants, end_descendants, held_bytes, kill, reap
+from duckflow.safety.sandbox.syscalls import LINUX, die_with_parent
 
 _LENGTH = 4
 _TICK_MS = 50

@@ -10,7 +10,7 @@ from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTr
 from duckflow.domain.ports import ModelClient
 from duckflow.llm.retry import RetryingClient
 from duckflow.prompts.tokens import Tokenizer
-from duckflow.safety.redaction import Redactor
+from duckflow.safety.redaction.redactor import Redactor
 
 _MOST_REMEMBERED = 50_000
 

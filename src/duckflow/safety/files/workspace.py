@@ -10,14 +10,14 @@ from pathlib import Path
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.safety import atomic
-from duckflow.safety.atomic import ANY, LARGEST, Content, Keep, Place
-from duckflow.safety.beneath import LOOK, OpenBeneath
-from duckflow.safety.encoding import decode, encode
-from duckflow.safety.faults import as_tool_errors
-from duckflow.safety.ground import Ground
-from duckflow.safety.permit import approved_content
-from duckflow.safety.tree import Kind, Listing, list_tree
+from duckflow.safety.files import atomic
+from duckflow.safety.files.atomic import ANY, LARGEST, Content, Keep, Place
+from duckflow.safety.files.confined_open import LOOK, OpenBeneath
+from duckflow.safety.files.encoding import decode, encode
+from duckflow.safety.files.errors import as_tool_errors
+from duckflow.safety.files.listing import Kind, Listing, list_tree
+from duckflow.safety.files.permit import approved_content
+from duckflow.safety.files.workspace_root import Ground
 
 READ_CAP = 2_000_000
 """Bytes of a file that is read as a whole."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from duckflow.safety.protected import protection_of
+from duckflow.safety.policy.protected import protection_of
 
 SKIPPED = frozenset(
     (

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from duckflow.domain.approval import Risk
 from duckflow.domain.changes import ToolEffect
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.commands import Places, read_risks
-from duckflow.safety.lookalikes import imitating_letters
-from duckflow.safety.paths import fold
-from duckflow.safety.protected import Protection
-from duckflow.safety.redaction_patterns import PATTERNS, lower
+from duckflow.safety.files.paths import fold
+from duckflow.safety.policy.command_risk import Places, read_risks
+from duckflow.safety.policy.homoglyphs import imitating_letters
+from duckflow.safety.policy.protected import Protection
+from duckflow.safety.redaction.patterns import PATTERNS, lower
 
 HIGHER: dict[Risk, int] = {"low": 0, "medium": 1, "high": 2, "forbidden": 3}
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
-from duckflow.safety.beneath import rename_to_new
+from duckflow.safety.files.confined_open import rename_to_new
 
 ANY = "any"
 """For `expected`: whatever is there now may be replaced."""

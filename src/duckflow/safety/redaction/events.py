@@ -16,8 +16,8 @@ from duckflow.domain.events import (
     UserMessage,
 )
 from duckflow.domain.glimpses import Glimpse, OutputPiece, ReplyPiece, ReplyVoid
-from duckflow.safety.redaction import Redactor
-from duckflow.safety.redaction_patterns import NAME_NEEDLES
+from duckflow.safety.redaction.patterns import NAME_NEEDLES
+from duckflow.safety.redaction.redactor import Redactor
 
 _BEGIN, _END = "-----BEGIN", "-----END"
 _LONGEST_KEY = 20_000

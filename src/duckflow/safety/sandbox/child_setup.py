@@ -9,7 +9,7 @@ import signal
 from typing import Any, NamedTuple, NoReturn
 
 from duckflow.safety.sandbox import landlock, seccomp
-from duckflow.safety.sandbox.kernel import LINUX, drop_privileges, outlive_parent
+from duckflow.safety.sandbox.syscalls import LINUX, drop_privileges, outlive_parent
 
 INFO, GATE, FILTER = 10, 11, 12
 """Descriptors bubblewrap is given: where it says its child's id, where it waits, where the filter is."""

@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 
 from duckflow.domain.changes import FileChange
 from duckflow.domain.errors import ToolError, UserError
-from duckflow.safety.atomic import Content, Place
-from duckflow.safety.workspace import Workspace
+from duckflow.safety.files.atomic import Content, Place
+from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles, Mark
 
 Finding = Literal["done", "not_done", "unknown"]

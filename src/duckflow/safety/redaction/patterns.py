@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from duckflow.safety.redaction_values import is_placeholder, looks_like_password, looks_random
+from duckflow.safety.redaction.values import is_placeholder, looks_like_password, looks_random
 
 NAME_NEEDLES = ("passw", "passphrase", "pwd", "secret", "token", "credential", "key")
 """What a text must contain, in lower case, before it is searched for names of secrets."""

@@ -17,8 +17,8 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel
 
 from duckflow.domain.errors import ToolError
-from duckflow.safety.redaction_patterns import PATTERNS, Pattern, kind_of, lower, span_of
-from duckflow.safety.redaction_values import SHORTEST, looks_random
+from duckflow.safety.redaction.patterns import PATTERNS, Pattern, kind_of, lower, span_of
+from duckflow.safety.redaction.values import SHORTEST, looks_random
 
 MARKER = re.compile(r"\[redacted:[a-z0-9-]{1,40}:[0-9a-f]{4}\]")
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
 
-from duckflow.safety.atomic import ANY, ChangedMeanwhile
+from duckflow.safety.files.atomic import ANY, ChangedMeanwhile
 
 
 class Permit(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from fnmatch import translate
 from typing import Literal
 
-from duckflow.safety.paths import fold
+from duckflow.safety.files.paths import fold
 
 Protection = Literal["none", "asks", "denied"]
 

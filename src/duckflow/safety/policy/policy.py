@@ -7,7 +7,7 @@ from duckflow.domain.approval import Because, Risk
 from duckflow.domain.changes import ToolEffect
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.state import Mode
-from duckflow.safety.protected import Protection
+from duckflow.safety.policy.protected import Protection
 
 Effect = ToolEffect
 Verdict = Literal["allow", "ask", "deny"]

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from duckflow.domain.errors import UsageError
-from duckflow.safety.atomic import Place
-from duckflow.safety.beneath import Beneath, OpenBeneath
-from duckflow.safety.boundary import Boundary
-from duckflow.safety.faults import as_tool_errors
-from duckflow.safety.protected import Protection, strongest
+from duckflow.safety.files.atomic import Place
+from duckflow.safety.files.boundary import Boundary
+from duckflow.safety.files.confined_open import Beneath, OpenBeneath
+from duckflow.safety.files.errors import as_tool_errors
+from duckflow.safety.policy.protected import Protection, strongest
 
 
 class Ground:

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from duckflow.domain.errors import ToolError
-from duckflow.safety.paths import relative_path
-from duckflow.safety.protected import STRENGTH, Protection, protection_of, within
+from duckflow.safety.files.paths import relative_path
+from duckflow.safety.policy.protected import STRENGTH, Protection, protection_of, within
 
 _DELETED = " (deleted)"  # how Linux marks the name of an open file that was removed
 

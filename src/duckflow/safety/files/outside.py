@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
-from duckflow.safety import atomic
-from duckflow.safety.beneath import open_walking
-from duckflow.safety.encoding import decode
-from duckflow.safety.faults import as_tool_errors
-from duckflow.safety.paths import check_characters
-from duckflow.safety.protected import keeps_secrets, within
+from duckflow.safety.files import atomic
+from duckflow.safety.files.confined_open import open_walking
+from duckflow.safety.files.encoding import decode
+from duckflow.safety.files.errors import as_tool_errors
+from duckflow.safety.files.paths import check_characters
+from duckflow.safety.policy.protected import keeps_secrets, within
 
 READ_CAP = 1_000_000
 """Bytes of such a file."""

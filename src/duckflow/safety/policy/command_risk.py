@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.command_table import ANY, Options, command_table
-from duckflow.safety.shell_words import OneCommand, read_command
+from duckflow.safety.policy.command_table import ANY, Options, command_table
+from duckflow.safety.policy.shell_syntax import OneCommand, read_command
 
 Place = Literal["inside", "outside", "protected", "own"]
 Places = Callable[[str], Place]

@@ -1,0 +1,1 @@
+"""The one safe door to files: confined to the workspace, atomic, recorded for undo."""
