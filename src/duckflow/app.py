@@ -21,31 +21,30 @@ from duckflow.llm.local.relay import Relay
 from duckflow.llm.pricing import cost_usd
 from duckflow.llm.providers import open_client
 from duckflow.llm.tiers import Tiers, tier_names
-from duckflow.loops.advice import Advice
-from duckflow.loops.answering import Answering
+from duckflow.loops.acting.dispatcher import Dispatcher
+from duckflow.loops.acting.effects import Watch
+from duckflow.loops.acting.gate import Gate
 from duckflow.loops.chat import ChatLoop
-from duckflow.loops.counsel import Counsel
-from duckflow.loops.dispatcher import Dispatcher
-from duckflow.loops.first_look import FirstLook
-from duckflow.loops.judging import Judging
-from duckflow.loops.model_use import ModelInUse, operations_of
+from duckflow.loops.judging.advice import Advice
+from duckflow.loops.judging.advisors import Counsel
+from duckflow.loops.judging.consultation_answers import Answering
+from duckflow.loops.judging.judging import Judging
+from duckflow.loops.judging.planning import Planning
+from duckflow.loops.judging.verification import Verifying
 from duckflow.loops.pacing import Pacing
-from duckflow.loops.permission import Gate
-from duckflow.loops.planning import Planning
-from duckflow.loops.rails import WorkspaceLook
-from duckflow.loops.recovery import Recovery
-from duckflow.loops.remembering import Remembering
-from duckflow.loops.rules import read_rules
 from duckflow.loops.session import Session
-from duckflow.loops.snapshots import SnapshotLimits, Snapshots
-from duckflow.loops.spending import Spending
 from duckflow.loops.steps import Steps
 from duckflow.loops.task_loop import TaskLoop
-from duckflow.loops.titling import Titling
+from duckflow.loops.thinking.memory import Remembering
+from duckflow.loops.thinking.model import ModelInUse, operations_of
+from duckflow.loops.thinking.rules import read_rules
+from duckflow.loops.thinking.small_models import FirstLook, WorkspaceLook
+from duckflow.loops.thinking.spending import Spending
+from duckflow.loops.thinking.titles import Titling
 from duckflow.loops.turn import Turn
-from duckflow.loops.undoing import Undoing
-from duckflow.loops.verifying import Verifying
-from duckflow.loops.watching import Watch
+from duckflow.loops.undo.recovery import Recovery
+from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
+from duckflow.loops.undo.undo import Undoing
 from duckflow.prompts.budget import PromptFrame
 from duckflow.safety.files.ledger import Ledger
 from duckflow.safety.files.lock import WorkspaceLock

@@ -26,7 +26,7 @@ from duckflow.domain.objective import RequirementItem, RequirementScore, Satisfa
 from duckflow.domain.plan import Plan, PlanStep
 from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.transitions import Step
-from duckflow.loops.consulting import consult
+from duckflow.loops.judging.consultation import consult
 from fakes.engine import Watched, decision, engine
 from fakes.model_server import Answer, Fault, ModelServer, Reply
 

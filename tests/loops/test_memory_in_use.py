@@ -12,7 +12,7 @@ from duckflow.domain.events import ActionFinished, ApprovalRequested, MemoryKept
 from duckflow.domain.memory import Memory
 from duckflow.domain.objective import AttemptResult, TaskObjective
 from duckflow.domain.state import Request
-from duckflow.loops.remembering import lesson_of
+from duckflow.loops.thinking.memory import lesson_of
 from duckflow.store.memory import Memories
 from fakes.engine import action, decision, engine
 from fakes.model_server import ModelServer

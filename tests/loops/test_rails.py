@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.state import AgentState, Entry, Request
-from duckflow.loops.rails import WorkspaceLook, files_note, reads_of_named
+from duckflow.loops.thinking.small_models import WorkspaceLook, files_note, reads_of_named
 from duckflow.safety.files.workspace import Workspace
 
 FILES = ("calc.py", "src/app.py", "README.md", "a.c", "データ.csv")

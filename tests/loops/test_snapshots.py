@@ -7,7 +7,7 @@ import pytest
 from duckflow.domain.changes import FileChange
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted
-from duckflow.loops.snapshots import SnapshotLimits, Snapshots
+from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles, Mark
 from duckflow.tools.ripgrep import find_ripgrep

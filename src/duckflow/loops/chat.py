@@ -21,12 +21,11 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.state import Request, RequestOutcome
 from duckflow.domain.transitions import Step
-from duckflow.loops.answering import Answering
-from duckflow.loops.first_look import FirstLook
-from duckflow.loops.rails import files_note
-from duckflow.loops.remembering import Remembering
+from duckflow.loops.judging.consultation_answers import Answering
 from duckflow.loops.session import Session
 from duckflow.loops.task_loop import TaskLoop
+from duckflow.loops.thinking.memory import Remembering
+from duckflow.loops.thinking.small_models import FirstLook, files_note
 from duckflow.loops.turn import Turn
 from duckflow.services.decide import Call
 

@@ -12,7 +12,7 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.plan import Task, TaskList, new_id
 from duckflow.domain.state import AgentState
-from duckflow.loops.dispatcher import Dispatcher
+from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.session import Session
 from duckflow.services.reports import CANCELLED, plain_report
 

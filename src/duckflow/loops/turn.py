@@ -15,13 +15,13 @@ from duckflow.domain.decision import Decision
 from duckflow.domain.events import DecisionMade, Reply
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.domain.transitions import Status
-from duckflow.loops.consulting import consult
-from duckflow.loops.dispatcher import Dispatcher
-from duckflow.loops.judging import Judging
-from duckflow.loops.model_use import ModelInUse
+from duckflow.loops.acting.dispatcher import Dispatcher
+from duckflow.loops.judging.consultation import consult
+from duckflow.loops.judging.judging import Judging
 from duckflow.loops.pacing import Pacing
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
+from duckflow.loops.thinking.model import ModelInUse
 from duckflow.pacemaker.rules import Consult, Extend, Go, Halt, Replan
 from duckflow.services.decide import Call
 

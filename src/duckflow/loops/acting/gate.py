@@ -13,7 +13,7 @@ from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.state import AgentState
-from duckflow.loops.calls import (
+from duckflow.loops.acting.calls import (
     Call,
     command_of,
     editable,
@@ -23,7 +23,7 @@ from duckflow.loops.calls import (
     remembers,
     uses_network,
 )
-from duckflow.loops.impact import Outline, alternatives_to, impact_of
+from duckflow.loops.acting.impact import Outline, alternatives_to, impact_of
 from duckflow.safety.files.outside import OutsideFile, find_outside
 from duckflow.safety.files.permit import Permit
 from duckflow.safety.files.workspace import Workspace

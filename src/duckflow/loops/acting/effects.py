@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from duckflow.domain.changes import FileChange, ToolEffect
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ActionFinished, ErrorReported
-from duckflow.loops.snapshots import Snapshots
+from duckflow.loops.undo.snapshots import Snapshots
 from duckflow.safety.files.ledger import Ledger, made_of
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import Mark

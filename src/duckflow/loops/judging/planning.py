@@ -10,7 +10,7 @@ from duckflow.domain.model import Usage
 from duckflow.domain.plan import Plan, PlanStep, Task, TaskList
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.session import Session
-from duckflow.loops.spending import Spending
+from duckflow.loops.thinking.spending import Spending
 from duckflow.prompts.plans import evidence_of, summary_of
 from duckflow.services.decide import Call
 from duckflow.services.plans import draft_plan

@@ -10,12 +10,12 @@ from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalReq
 from duckflow.domain.plan import Task
 from duckflow.domain.state import AgentState, Approval
 from duckflow.domain.transitions import Step
-from duckflow.loops.action_book import ActionBook
-from duckflow.loops.calls import Call, editable, edited_action, proposal
-from duckflow.loops.evidence import changed_files
-from duckflow.loops.permission import Gate, permit_of
+from duckflow.loops.acting.action_log import ActionBook
+from duckflow.loops.acting.calls import Call, editable, edited_action, proposal
+from duckflow.loops.acting.effects import Watch
+from duckflow.loops.acting.evidence import changed_files
+from duckflow.loops.acting.gate import Gate, permit_of
 from duckflow.loops.session import Session
-from duckflow.loops.watching import Watch
 from duckflow.safety.files.atomic import ChangedMeanwhile
 from duckflow.safety.files.permit import holding
 from duckflow.safety.files.workspace import Workspace

@@ -7,9 +7,9 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.events import ActionFinished, ActionOutcome, ActionStarted, Event
 from duckflow.domain.text import head_and_tail
-from duckflow.loops.evidence import already_shown
+from duckflow.loops.acting.effects import Watch
+from duckflow.loops.acting.evidence import already_shown
 from duckflow.loops.session import Session
-from duckflow.loops.watching import Watch
 from duckflow.store.kept_files import Mark
 from duckflow.tools.catalogue import ToolResult
 

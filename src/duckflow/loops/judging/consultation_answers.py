@@ -10,11 +10,11 @@ from duckflow.domain.events import ApprovalAnswered, ConsultationAnswered, Reply
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.domain.transitions import Step
 from duckflow.i18n.catalogue import text
-from duckflow.loops.advice import Advice
-from duckflow.loops.consulting import wish
-from duckflow.loops.dispatcher import Dispatcher
+from duckflow.loops.acting.dispatcher import Dispatcher
+from duckflow.loops.judging.advice import Advice
+from duckflow.loops.judging.consultation import wish
+from duckflow.loops.judging.progress_summary import stock_text
 from duckflow.loops.session import Session
-from duckflow.loops.stock import stock_text
 
 
 class Answering:

@@ -8,7 +8,7 @@ from duckflow.domain.reduce.objective import revision_of
 from duckflow.domain.state import AgentState, CommandRun
 from duckflow.evaluation.facts import failing_lines
 from duckflow.evaluation.project_tests import ProjectTests
-from duckflow.loops.dispatcher import Dispatcher
+from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.session import Session
 
 RUN = "shell.run"

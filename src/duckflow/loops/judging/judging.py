@@ -20,9 +20,9 @@ from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.evaluation.facts import Fact, as_evidence, check_files
 from duckflow.evaluation.program_verdict import judge_by_facts
 from duckflow.evaluation.verdict import compute_verdict
-from duckflow.loops.counsel import Counsel
+from duckflow.loops.judging.advisors import Counsel
+from duckflow.loops.judging.verification import Verifying
 from duckflow.loops.session import Session
-from duckflow.loops.verifying import Verifying
 from duckflow.prompts.continuation import continuation_text, plan_text
 from duckflow.prompts.evidence import evidence_in
 from duckflow.prompts.plans import summary_of

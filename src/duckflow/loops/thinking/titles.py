@@ -4,7 +4,7 @@ from duckflow.domain.errors import ProviderError
 from duckflow.domain.events import SessionTitled
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.session import Session
-from duckflow.loops.spending import Spending
+from duckflow.loops.thinking.spending import Spending
 from duckflow.services.decide import Call
 from duckflow.services.titles import write_title
 

@@ -3,9 +3,9 @@
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
-from duckflow.loops.counsel import Counsel
+from duckflow.loops.judging.advisors import Counsel
+from duckflow.loops.judging.progress_summary import stock_text
 from duckflow.loops.session import Session
-from duckflow.loops.stock import stock_text
 from duckflow.prompts.evidence import evidence_in
 from duckflow.services.failure_analysis import FailureAnalysis
 

@@ -18,7 +18,7 @@ from duckflow.domain.objective import (
 )
 from duckflow.domain.ports import ModelClient
 from duckflow.llm.tiers import Tiers
-from duckflow.loops.spending import Spending
+from duckflow.loops.thinking.spending import Spending
 from duckflow.services.decide import Call
 from duckflow.services.execution_plans import (
     plain_continuation,

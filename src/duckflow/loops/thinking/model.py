@@ -7,9 +7,9 @@ from duckflow.domain.model import ModelTraits, TierName
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
 from duckflow.llm.tiers import Tiers
-from duckflow.loops.rails import WorkspaceLook
 from duckflow.loops.session import Session
-from duckflow.loops.spending import Spending
+from duckflow.loops.thinking.small_models import WorkspaceLook
+from duckflow.loops.thinking.spending import Spending
 from duckflow.pacemaker.tier_choice import choose_tier
 from duckflow.prompts.budget import PromptFrame, check_rules
 from duckflow.prompts.sections import Prompt

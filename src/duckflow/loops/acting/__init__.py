@@ -1,0 +1,1 @@
+"""From an Action to its effect: dispatcher, gate, action log, evidence."""

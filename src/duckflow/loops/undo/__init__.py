@@ -1,0 +1,1 @@
+"""Taking changes back, and what a crash left behind."""
