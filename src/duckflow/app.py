@@ -58,12 +58,12 @@ from duckflow.store.kept_files import KeptFiles
 from duckflow.store.memory import Memories
 from duckflow.store.outcome_stats import Outcomes
 from duckflow.tools.catalogue import Catalogue, Tool
-from duckflow.tools.files import file_tools
+from duckflow.tools.files.operations import file_tools
 from duckflow.tools.memory import memory_tools
-from duckflow.tools.plans import plan_tools
-from duckflow.tools.ripgrep import find_ripgrep
+from duckflow.tools.plans.plan_tool import plan_tools
+from duckflow.tools.plans.task_lists import task_tools
+from duckflow.tools.searching.ripgrep import find_ripgrep
 from duckflow.tools.shell import shell_tools
-from duckflow.tools.task_lists import task_tools
 
 DATABASE = "duckflow.db"
 KEPT_FILES = "undo.db"

@@ -10,8 +10,8 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Catalogue, Tool
-from duckflow.tools.files import file_tools
-from duckflow.tools.reading import no_change
+from duckflow.tools.files.operations import file_tools
+from duckflow.tools.files.reading import no_change
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.domain.errors import ToolError
-from duckflow.tools.edits import Edit, apply_edits
+from duckflow.tools.editing.edits import Edit, apply_edits
 
 PY = """def one():
     x = 1

@@ -12,10 +12,11 @@ import pytest
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.safety.files.workspace import Workspace
-from duckflow.tools import outlining, ripgrep
 from duckflow.tools.catalogue import Catalogue
-from duckflow.tools.files import file_tools
-from duckflow.tools.grammar_table import ROLES, languages, rules_of
+from duckflow.tools.files.operations import file_tools
+from duckflow.tools.outline import outline as outlining
+from duckflow.tools.outline.grammar_table import ROLES, languages, rules_of
+from duckflow.tools.searching import ripgrep
 
 CASES = tomllib.loads(Path(__file__).with_name("outlines.toml").read_text("utf-8"))
 
@@ -204,4 +205,4 @@ def test_the_grammars_are_not_loaded_by_who_offers_the_tool():
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout
     assert outlining.__name__ in loaded.split()
     assert "ast_grep" not in loaded
-    assert "duckflow.tools.definitions" not in loaded
+    assert "duckflow.tools.outline.definitions" not in loaded

@@ -13,7 +13,7 @@ from duckflow.domain.reduce.plans import change_plan
 from duckflow.domain.state import AgentState
 from duckflow.safety.policy.policy import MODES, Case, decide
 from duckflow.tools.catalogue import Catalogue
-from duckflow.tools.plans import plan_tools
+from duckflow.tools.plans.plan_tool import plan_tools
 from fakes.plans import plan, planned, step, tasks
 
 GAME = plan(step("a"), step("b", "a"), step("c", "a", "b"))

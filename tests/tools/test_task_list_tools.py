@@ -13,8 +13,8 @@ from duckflow.domain.reduce.plans import change_plan
 from duckflow.domain.state import AgentState
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Catalogue
-from duckflow.tools.files import file_tools
-from duckflow.tools.task_lists import task_tools
+from duckflow.tools.files.operations import file_tools
+from duckflow.tools.plans.task_lists import task_tools
 from fakes.plans import plan, planned, step, tasks
 
 GAME = plan(step("a"), step("b", "a"))

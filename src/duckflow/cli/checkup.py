@@ -23,7 +23,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.i18n.catalogue import text
 from duckflow.llm.weights.installation import find
 from duckflow.safety.sandbox.shell import Shell
-from duckflow.tools.ripgrep import find_ripgrep
+from duckflow.tools.searching.ripgrep import find_ripgrep
 
 State = Literal["ok", "lacking", "broken"]
 

@@ -16,7 +16,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import protection_of
 from duckflow.store.kept_files import KeptFiles, Mark
-from duckflow.tools.listing import list_all
+from duckflow.tools.files.listing import list_all
 from duckflow.tools.threads import finish
 
 _SETTLED_NS = 50_000_000  # a file written a moment ago may be written again within the same tick

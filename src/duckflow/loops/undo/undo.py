@@ -11,7 +11,7 @@ from duckflow.loops.session import Session
 from duckflow.safety.files.ledger import Ledger, made_of
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import Mark
-from duckflow.tools.differences import unified
+from duckflow.tools.editing.differences import unified
 from duckflow.tools.threads import finish
 
 DiffScope = Literal["request", "session"]

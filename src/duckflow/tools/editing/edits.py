@@ -7,8 +7,8 @@ from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.tools.indentation import Indentation, indent_of
-from duckflow.tools.matching import (
+from duckflow.tools.editing.indentation import Indentation, indent_of
+from duckflow.tools.editing.matching import (
     Span,
     collapse,
     content_lines,
@@ -18,8 +18,8 @@ from duckflow.tools.matching import (
     line_of,
     squeeze,
 )
-from duckflow.tools.nearest import nearest_text
-from duckflow.tools.text_form import splice
+from duckflow.tools.editing.nearest import nearest_text
+from duckflow.tools.files.text_form import splice
 
 _LINES_SHOWN = 8
 _TELLING_LINE, _TELLING_FRAGMENT = 4, 8  # letters; fewer are found by chance

@@ -2,13 +2,13 @@
 
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool
-from duckflow.tools.listing import list_tool
-from duckflow.tools.outlining import outline_tool
-from duckflow.tools.reading import read_tool
-from duckflow.tools.removing import delete_tool, move_tool
-from duckflow.tools.ripgrep import find_ripgrep
-from duckflow.tools.search import search_tool
-from duckflow.tools.writing import edit_tool, write_tool
+from duckflow.tools.files.listing import list_tool
+from duckflow.tools.files.reading import read_tool
+from duckflow.tools.files.removing import delete_tool, move_tool
+from duckflow.tools.files.writing import edit_tool, write_tool
+from duckflow.tools.outline.outline import outline_tool
+from duckflow.tools.searching.ripgrep import find_ripgrep
+from duckflow.tools.searching.search import search_tool
 
 
 def file_tools(workspace: Workspace) -> tuple[Tool, ...]:

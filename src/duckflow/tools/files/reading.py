@@ -10,8 +10,8 @@ from duckflow.safety.files.outside import read_outside
 from duckflow.safety.files.permit import permitted_outside
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
-from duckflow.tools.suggestions import suggesting
-from duckflow.tools.text_form import form_of, plain
+from duckflow.tools.files.suggestions import suggesting
+from duckflow.tools.files.text_form import form_of, plain
 from duckflow.tools.threads import finish
 
 LINES_SHOWN = 1000

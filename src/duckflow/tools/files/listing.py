@@ -13,10 +13,10 @@ from duckflow.safety.files.atomic import is_temporary
 from duckflow.safety.files.paths import printable
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
-from duckflow.tools.globs import file_matcher
-from duckflow.tools.reading import no_change
-from duckflow.tools.ripgrep import run_ripgrep
-from duckflow.tools.skipped import SKIPPED, names_skipped, skip_arguments
+from duckflow.tools.files.reading import no_change
+from duckflow.tools.searching.globs import file_matcher
+from duckflow.tools.searching.ripgrep import run_ripgrep
+from duckflow.tools.searching.skip_list import SKIPPED, names_skipped, skip_arguments
 from duckflow.tools.threads import finish
 
 LINES_SHOWN = 400

@@ -8,13 +8,13 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.text import cut
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
-from duckflow.tools.reading import no_change
-from duckflow.tools.suggestions import suggesting
-from duckflow.tools.text_form import plain
+from duckflow.tools.files.reading import no_change
+from duckflow.tools.files.suggestions import suggesting
+from duckflow.tools.files.text_form import plain
 from duckflow.tools.threads import finish
 
 if TYPE_CHECKING:
-    from duckflow.tools.definitions import Definition, Found
+    from duckflow.tools.outline.definitions import Definition, Found
 
 LINES_SHOWN = 400
 WIDTH = 120
@@ -31,7 +31,7 @@ def outline_tool(workspace: Workspace) -> Tool:
     """The tool for one workspace."""
 
     async def run(args: Outline) -> ToolResult:
-        from duckflow.tools.definitions import find_definitions  # noqa: PLC0415 - no start waits for it
+        from duckflow.tools.outline.definitions import find_definitions  # noqa: PLC0415 - no start waits for it
 
         path = workspace.relative(args.path)
         text = await finish(_read, workspace, path)

@@ -16,10 +16,10 @@ from duckflow.domain.plan import Plan, WorkStatus, derive, progress
 from duckflow.domain.state import AgentState
 from duckflow.safety.policy.policy import Effect
 from duckflow.tools.catalogue import Tool, ToolResult
-from duckflow.tools.plan_revision import RevisePlan, revised
-from duckflow.tools.plan_search import check_may_start, check_not_under_way, find_plan, find_step
-from duckflow.tools.plan_text import plan_text
-from duckflow.tools.reading import no_change
+from duckflow.tools.files.reading import no_change
+from duckflow.tools.plans.plan_revision import RevisePlan, revised
+from duckflow.tools.plans.plan_search import check_may_start, check_not_under_way, find_plan, find_step
+from duckflow.tools.plans.plan_text import plan_text
 
 State = Callable[[], AgentState]
 Draft = Callable[[str], Awaitable[Plan]]

@@ -9,7 +9,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.plan import Plan, PlanStep, find_cycle, new_id
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
-from duckflow.tools.plan_search import check_not_under_way
+from duckflow.tools.plans.plan_search import check_not_under_way
 
 MOST_STEPS = 20
 

@@ -7,9 +7,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from duckflow.domain.errors import ToolError
-from duckflow.tools.grammar_table import languages, rules_of
-from duckflow.tools.ripgrep import run_capped
-from duckflow.tools.sections import LEVELS, Section, markdown_headings, toml_tables
+from duckflow.tools.outline.grammar_table import languages, rules_of
+from duckflow.tools.outline.sections import LEVELS, Section, markdown_headings, toml_tables
+from duckflow.tools.searching.ripgrep import run_capped
 from duckflow.tools.threads import finish
 
 Finder = Callable[[list[str]], Iterator[Section]]

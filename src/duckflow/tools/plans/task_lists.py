@@ -16,9 +16,9 @@ from duckflow.domain.plan import Plan, PlanStep, Task, derive
 from duckflow.domain.state import AgentState
 from duckflow.services.task_lists import MOST_TASKS, TaskDraft, may_be_task, new_tasks
 from duckflow.tools.catalogue import Catalogue, Tool, ToolResult
-from duckflow.tools.plan_search import check_consent, check_may_start, check_not_under_way, find_step
-from duckflow.tools.plan_text import task_text
-from duckflow.tools.reading import no_change
+from duckflow.tools.files.reading import no_change
+from duckflow.tools.plans.plan_search import check_consent, check_may_start, check_not_under_way, find_step
+from duckflow.tools.plans.plan_text import task_text
 
 State = Callable[[], AgentState]
 DraftTasks = Callable[[Plan, PlanStep], Awaitable[tuple[Task, ...]]]

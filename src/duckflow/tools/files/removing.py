@@ -7,8 +7,8 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.atomic import LARGEST
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
-from duckflow.tools.differences import unified
-from duckflow.tools.suggestions import suggesting
+from duckflow.tools.editing.differences import unified
+from duckflow.tools.files.suggestions import suggesting
 from duckflow.tools.threads import finish
 
 

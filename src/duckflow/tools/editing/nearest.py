@@ -1,6 +1,6 @@
 """The text in a file that is most like a text that was not found, with line numbers."""
 
-from duckflow.tools.matching import content_lines, squeeze
+from duckflow.tools.editing.matching import content_lines, squeeze
 
 _CANDIDATES = 12
 _LIKE_ENOUGH = 0.35

@@ -10,10 +10,10 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
-from duckflow.tools.differences import count_lines, split_lines, unified
-from duckflow.tools.edits import Edit, apply_edits
-from duckflow.tools.suggestions import suggesting
-from duckflow.tools.text_form import MARK, form_of, plain, shape
+from duckflow.tools.editing.differences import count_lines, split_lines, unified
+from duckflow.tools.editing.edits import Edit, apply_edits
+from duckflow.tools.files.suggestions import suggesting
+from duckflow.tools.files.text_form import MARK, form_of, plain, shape
 from duckflow.tools.threads import finish
 
 MOST_EDITS = 100

@@ -10,8 +10,8 @@ from duckflow.domain.text import cut
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import STRENGTH
 from duckflow.tools.catalogue import Tool, ToolResult
-from duckflow.tools.hits import FILE_CAP, Hits, Query, ask_ourselves, ask_ripgrep
-from duckflow.tools.reading import no_change
+from duckflow.tools.files.reading import no_change
+from duckflow.tools.searching.hits import FILE_CAP, Hits, Query, ask_ourselves, ask_ripgrep
 from duckflow.tools.threads import finish
 
 LINES_SHOWN = 200

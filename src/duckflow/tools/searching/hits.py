@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from duckflow.domain.errors import ToolError
 from duckflow.safety.files.workspace import Workspace
-from duckflow.tools import line_matcher
-from duckflow.tools.globs import file_matcher
-from duckflow.tools.listing import list_all
-from duckflow.tools.ripgrep import run_capped, run_ripgrep
-from duckflow.tools.skipped import skip_arguments
+from duckflow.tools.files.listing import list_all
+from duckflow.tools.searching import line_matcher
+from duckflow.tools.searching.globs import file_matcher
+from duckflow.tools.searching.ripgrep import run_capped, run_ripgrep
+from duckflow.tools.searching.skip_list import skip_arguments
 from duckflow.tools.threads import finish
 
 FILE_CAP = 4_000_000

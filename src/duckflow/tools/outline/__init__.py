@@ -1,0 +1,1 @@
+"""What a file defines, by grammar or by its headings."""

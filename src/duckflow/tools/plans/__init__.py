@@ -1,0 +1,1 @@
+"""Plans and task lists as operations."""

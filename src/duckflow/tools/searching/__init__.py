@@ -1,0 +1,1 @@
+"""Searching files: ripgrep, or a small matcher of our own."""
