@@ -32,9 +32,9 @@ from pathlib import Path
 from duckflow.domain.events import Reply
 from duckflow.domain.glimpses import OutputPiece
 from duckflow.domain.state import AgentState
-from duckflow.ui.front import open_front
+from duckflow.ui.frontend import open_front
 from duckflow.ui.screen import Screen
-from duckflow.ui.view import View
+from duckflow.ui.views.prompt_view import View
 
 async def main():
     front = open_front(lambda: Path(sys.argv[1]) / "history")

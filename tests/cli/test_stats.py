@@ -10,8 +10,8 @@ import pytest
 
 from duckflow.domain.outcomes import Figures
 from duckflow.i18n.catalogue import set_language
-from duckflow.ui.stats_table import stats_text
-from duckflow.ui.wrapping import width_of
+from duckflow.ui.output.text_width import width_of
+from duckflow.ui.views.tables import stats_text
 from fakes.engine import decision, engine
 
 FIGURES = [

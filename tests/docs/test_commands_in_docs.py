@@ -11,7 +11,7 @@ import typer
 
 from duckflow.cli.main import app
 from duckflow.loops.chat import EXIT_CODES
-from duckflow.ui.commands import COMMANDS
+from duckflow.ui.commands.table import COMMANDS
 from source_tree import ROOT
 
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), ROOT / "bench" / "README.md"])

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from duckflow.ui.inbox import Inbox
-from duckflow.ui.paper import TerminalPaper
+from duckflow.ui.input.inbox import Inbox
+from duckflow.ui.output.writer import TerminalPaper
 
 
 class Paper(TerminalPaper):

@@ -4,8 +4,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from duckflow.ui.front import open_front
-from duckflow.ui.view import View
+from duckflow.ui.frontend import open_front
+from duckflow.ui.views.prompt_view import View
 
 
 async def main(folder: str) -> None:

@@ -17,7 +17,7 @@ from duckflow.domain.events import (
 from duckflow.domain.transitions import Step
 from duckflow.i18n.catalogue import set_language
 from duckflow.loops.judging.consultation import WISHES, consult
-from duckflow.ui.lines import consultation_text
+from duckflow.ui.views.events import consultation_text
 from fakes.consulted import REQUEST, TRIED_DIGEST, consulted, no_advice
 from fakes.sent_prompts import written
 

@@ -9,7 +9,7 @@ from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted, Recovered, UserMessage
 from duckflow.i18n.catalogue import set_language
 from duckflow.safety.files import atomic
-from duckflow.ui.undo_lines import recovered_text
+from duckflow.ui.views.undo import recovered_text
 from fakes.engine import action, decision, engine
 
 

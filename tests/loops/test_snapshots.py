@@ -11,7 +11,7 @@ from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles, Mark
 from duckflow.tools.searching.ripgrep import find_ripgrep
-from duckflow.ui.undo_lines import undo_text
+from duckflow.ui.views.undo import undo_text
 from fakes.engine import decision, engine
 
 MARK = Mark("s", "r1", "a1")

@@ -14,7 +14,7 @@ from duckflow.domain.events import ActionFinished, ActionStarted, Undone
 from duckflow.i18n.catalogue import set_language
 from duckflow.safety.files.ledger import Ledger
 from duckflow.store.kept_files import KeptFiles
-from duckflow.ui.undo_lines import undo_text
+from duckflow.ui.views.undo import undo_text
 from fakes.engine import action, decision, engine
 
 

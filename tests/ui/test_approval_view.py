@@ -8,9 +8,9 @@ from duckflow.domain.approval import Approval, Kind, Line
 from duckflow.domain.decision import Action
 from duckflow.i18n.catalogue import entries, set_language
 from duckflow.safety.policy.risk import HIGHER, RISKS
-from duckflow.ui.answers import read_answer
-from duckflow.ui.approvals import approval_text, approval_view, kind_text
-from duckflow.ui.revealing import visible
+from duckflow.ui.input.answers import read_answer
+from duckflow.ui.output.escaping import visible
+from duckflow.ui.views.approval import approval_text, approval_view, kind_text
 
 IGNORABLE = [
     *(0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810)),

@@ -3,7 +3,7 @@
 import pytest
 
 from duckflow.domain.consultation import CHOICES, Consultation
-from duckflow.ui.answers import read_choice
+from duckflow.ui.input.answers import read_choice
 
 ASKED = Consultation(
     consultation_id="c1",

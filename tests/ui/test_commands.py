@@ -5,9 +5,9 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from duckflow.i18n.catalogue import entries
-from duckflow.ui.command_actions import ACTIONS
-from duckflow.ui.commands import COMMANDS, Typed, find_command, nearest_command, read_command
-from duckflow.ui.completion import Known, Suggestions
+from duckflow.ui.commands.actions import ACTIONS
+from duckflow.ui.commands.table import COMMANDS, Typed, find_command, nearest_command, read_command
+from duckflow.ui.input.completion import Known, Suggestions
 
 SPEC = "help status goal plan tasks diff undo mode model cost memory history resume config quit"
 

@@ -7,8 +7,8 @@ import pytest
 
 from duckflow.domain.events import SessionTitled
 from duckflow.store.sessions import Sessions
-from duckflow.ui.export import as_json, as_markdown
-from duckflow.ui.replay import replay
+from duckflow.ui.views.export import as_json, as_markdown
+from duckflow.ui.views.transcript import replay
 from fakes.engine import action, decision, engine
 
 TITLE = {"for": "SessionTitle", "text": '{"title": "猫の名前"}'}

@@ -14,8 +14,8 @@ from duckflow.domain.objective import (
 from duckflow.domain.reduce.attempts import begin_attempt, end_attempt, learn, note_list, set_requirements
 from duckflow.domain.state import AgentState, Request
 from duckflow.i18n.catalogue import set_language
-from duckflow.ui.goal import attempt_text, evaluation_text, goal_text, requirements_line
-from duckflow.ui.wrapping import width_of
+from duckflow.ui.output.text_width import width_of
+from duckflow.ui.views.goal import attempt_text, evaluation_text, goal_text, requirements_line
 
 VERDICT = SatisfactionEvaluation(
     overall_score=0.52,

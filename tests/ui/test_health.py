@@ -17,8 +17,8 @@ from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState, Request, TierUsage
 from duckflow.i18n.catalogue import set_language, take_gaps
 from duckflow.pacemaker.limit import compute_limit
-from duckflow.ui.goal import goal_text
-from duckflow.ui.health import faces, status_bar, status_text
+from duckflow.ui.views.goal import goal_text
+from duckflow.ui.views.health import faces, status_bar, status_text
 from fakes.events import events
 
 WELL = Vitals(mood=0.92, focus=0.85, stamina=0.98)

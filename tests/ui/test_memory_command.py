@@ -8,8 +8,8 @@ import pytest
 from duckflow.domain.events import MemoryKept
 from duckflow.domain.memory import Memory
 from duckflow.i18n.catalogue import set_language
-from duckflow.ui.command_actions import ACTIONS
-from duckflow.ui.memory_lines import learned_line
+from duckflow.ui.commands.actions import ACTIONS
+from duckflow.ui.views.memory import learned_line
 from fakes.desk import Paper
 
 WHEN = datetime(2026, 3, 4, 12, tzinfo=UTC)

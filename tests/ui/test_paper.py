@@ -5,8 +5,8 @@ from pathlib import Path
 
 from duckflow.domain.decision import Action
 from duckflow.domain.state import Approval
-from duckflow.ui.lines import approval_text
-from duckflow.ui.revealing import harmless
+from duckflow.ui.output.escaping import harmless
+from duckflow.ui.views.events import approval_text
 from fakes.conversation import conversation, ready
 from fakes.engine import action, decision
 from fakes.terminal import Terminal

@@ -7,7 +7,7 @@ from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.consultation import Consultation
 from duckflow.domain.decision import Action
 from duckflow.i18n.catalogue import set_language
-from duckflow.ui.questions import Questions
+from duckflow.ui.views.questions import Questions
 from fakes.desk import Keyboard, Paper
 
 LONG = "--- /dev/null\n+++ b/a\n@@ -0,0 +1,60 @@\n" + "".join(f"+line {number}\n" for number in range(60))

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from duckflow.ui.command_actions import ACTIONS
+from duckflow.ui.commands.actions import ACTIONS
 
 
 class Paper:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from duckflow.domain.events import Recorded, Reply
 from duckflow.domain.glimpses import ReplyPiece, ReplyVoid
-from duckflow.ui.blocks import Block, Blocks
-from duckflow.ui.replies import ReplyStream
+from duckflow.ui.output.markdown_blocks import Block, Blocks
+from duckflow.ui.output.reply_stream import ReplyStream
 from duckflow.ui.screen import Screen
 from fakes.desk import Paper
 

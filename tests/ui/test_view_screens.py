@@ -19,17 +19,16 @@ from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState, Request
 from duckflow.i18n.catalogue import set_language
 from duckflow.pacemaker.limit import compute_limit
-from duckflow.ui.approval_lines import question_lines
-from duckflow.ui.approvals import approval_view
-from duckflow.ui.command_actions import Desk, show_help
-from duckflow.ui.costs import cost_text
-from duckflow.ui.differences import difference_lines
-from duckflow.ui.goal import goal_text
-from duckflow.ui.health import status_text
-from duckflow.ui.lines import consultation_text
-from duckflow.ui.progress import plan_tree, tasks_tree
-from duckflow.ui.start_view import Found, start_text
-from duckflow.ui.undo_lines import recovered_text, undo_text
+from duckflow.ui.commands.actions import Desk, show_help
+from duckflow.ui.output.diff import difference_lines
+from duckflow.ui.views.approval import approval_view, question_lines
+from duckflow.ui.views.events import consultation_text
+from duckflow.ui.views.goal import goal_text
+from duckflow.ui.views.health import status_text
+from duckflow.ui.views.progress import plan_tree, tasks_tree
+from duckflow.ui.views.tables import cost_text
+from duckflow.ui.views.undo import recovered_text, undo_text
+from duckflow.ui.views.welcome import Found, start_text
 from fakes.desk import Paper
 
 WELL = Vitals(mood=0.92, focus=0.85, stamina=0.98)

@@ -11,16 +11,16 @@ from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.plan import Plan, PlanStep, Task, TaskList
 from duckflow.domain.state import AgentState, Request, TierUsage
 from duckflow.i18n.catalogue import set_language
-from duckflow.ui.activity import Activity
-from duckflow.ui.command_actions import Desk, show_help
-from duckflow.ui.costs import cost_text
-from duckflow.ui.differences import difference_lines
-from duckflow.ui.markdown import render_text
-from duckflow.ui.progress import plan_tree, tasks_tree
-from duckflow.ui.start_view import Found, start_text
-from duckflow.ui.status_bar import Surroundings, bar_lines
-from duckflow.ui.tool_lines import tool_lines
-from duckflow.ui.wrapping import width_of
+from duckflow.ui.commands.actions import Desk, show_help
+from duckflow.ui.output.diff import difference_lines
+from duckflow.ui.output.markdown import render_text
+from duckflow.ui.output.text_width import width_of
+from duckflow.ui.views.activity import Activity
+from duckflow.ui.views.events import tool_lines
+from duckflow.ui.views.progress import plan_tree, tasks_tree
+from duckflow.ui.views.status_bar import Surroundings, bar_lines
+from duckflow.ui.views.tables import cost_text
+from duckflow.ui.views.welcome import Found, start_text
 from fakes.desk import Paper
 
 TASKS = (

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.ui.wrapping import Wrapping, width_of, wrap_hanging
+from duckflow.ui.output.text_width import Wrapping, width_of, wrap_hanging
 
 
 def wrapped(*pieces: str, columns: int = 10) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from duckflow.cli.redacting import without_secrets
 from duckflow.cli.start import Start
 from duckflow.config.places import state_dir
-from duckflow.ui.front import Front, open_front
+from duckflow.ui.frontend import Front, open_front
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

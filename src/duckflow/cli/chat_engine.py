@@ -16,7 +16,7 @@ from duckflow.i18n.catalogue import text
 from duckflow.store.memory import Memories
 from duckflow.store.sessions import Sessions
 from duckflow.ui.engine import Earlier
-from duckflow.ui.status_bar import Surroundings
+from duckflow.ui.views.status_bar import Surroundings
 
 _MOST_FILES = 5_000
 _DEPTH = 8

@@ -17,19 +17,19 @@ from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import Relay
 from duckflow.store.sessions import Sessions, SessionSummary
-from duckflow.ui.command_actions import Desk
-from duckflow.ui.completion_sources import known_of
-from duckflow.ui.editing import Edit, edit_on_line, edit_text, editor_command
-from duckflow.ui.front import Front
-from duckflow.ui.looks import look_of
-from duckflow.ui.notices import notifier
-from duckflow.ui.obeying import Exit
-from duckflow.ui.questions import Questions
-from duckflow.ui.relay_desk import RelayDesk
+from duckflow.ui.commands.actions import Desk
+from duckflow.ui.commands.dispatch import Exit
+from duckflow.ui.conversation import Conversation
+from duckflow.ui.frontend import Front
+from duckflow.ui.input.completion import known_of
+from duckflow.ui.input.editor import Edit, edit_on_line, edit_text, editor_command
+from duckflow.ui.input.relay import RelayDesk
+from duckflow.ui.output.notifications import notifier
 from duckflow.ui.screen import Screen
-from duckflow.ui.start_view import start_text
-from duckflow.ui.story import last_exchange
-from duckflow.ui.terminal import Conversation
+from duckflow.ui.views.questions import Questions
+from duckflow.ui.views.status_lines import look_of
+from duckflow.ui.views.transcript import last_exchange
+from duckflow.ui.views.welcome import start_text
 
 
 async def converse(start: Start, front: Front) -> None:

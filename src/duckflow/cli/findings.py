@@ -5,7 +5,7 @@ import asyncio
 from duckflow.app import App
 from duckflow.domain.errors import ToolError
 from duckflow.store.sessions import Sessions
-from duckflow.ui.start_view import Found
+from duckflow.ui.views.welcome import Found
 
 _TESTS = {
     "pytest.ini": "pytest",

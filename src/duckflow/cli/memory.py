@@ -25,7 +25,7 @@ AllFlag = Annotated[bool, typer.Option("--all", help=text("help.option.memory_al
 @commands.command("list", help=text("help.memory_list"))
 def list_all(*, json: JsonFlag = False) -> None:
     """All texts, the newest first."""
-    from duckflow.ui.memory_lines import memory_lines  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.ui.views.memory import memory_lines  # noqa: PLC0415 - heavy, and not for --help
 
     with _memories() as memories:
         found = memories.listed()

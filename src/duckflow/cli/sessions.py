@@ -46,8 +46,10 @@ def show(
 ) -> None:
     """Everything that happened in one session."""
     from duckflow.ui.headless import JsonLines  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.ui.replay import replay  # noqa: PLC0415 - as above
-    from duckflow.ui.story import Story  # noqa: PLC0415 - as above
+    from duckflow.ui.views.transcript import (
+        Story,  # noqa: PLC0415 - as above
+        replay,  # noqa: PLC0415 - as above
+    )
 
     with _log() as log:
         events = log.load(_sessions(log).find(session))
@@ -62,7 +64,7 @@ def show(
 @commands.command("export", help=text("help.sessions_export"))
 def export(session: SessionArgument, output: OutputFlag = None, *, json: ExportJsonFlag = False) -> None:
     """Write one session as a document."""
-    from duckflow.ui.export import as_json, as_markdown  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.ui.views.export import as_json, as_markdown  # noqa: PLC0415 - heavy, and not for --help
 
     with _log() as log:
         found = _sessions(log).show(session)

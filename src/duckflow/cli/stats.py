@@ -12,7 +12,7 @@ def stats(*, json: JsonFlag = False) -> None:
     from duckflow.app import open_log  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.domain.outcomes import TARGETS  # noqa: PLC0415 - as above
     from duckflow.store.outcome_stats import Outcomes  # noqa: PLC0415 - as above
-    from duckflow.ui.stats_table import stats_text  # noqa: PLC0415 - as above
+    from duckflow.ui.views.tables import stats_text  # noqa: PLC0415 - as above
 
     with closing(open_log()) as log:
         figures = Outcomes(log.database).figures()

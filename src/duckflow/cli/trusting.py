@@ -5,8 +5,8 @@ from pathlib import Path
 
 from duckflow.config.trust import Trust, remember_trust, trust_state
 from duckflow.i18n.catalogue import text
-from duckflow.ui.answers import read_answer
-from duckflow.ui.revealing import visible
+from duckflow.ui.input.answers import read_answer
+from duckflow.ui.output.escaping import visible
 
 Ask = Callable[[str], Awaitable[str | None]]
 """Asks a person who sees the question; None for the end of input."""

@@ -17,8 +17,8 @@ from duckflow.domain.state import RequestOutcome
 from duckflow.i18n.catalogue import text
 from duckflow.loops.chat import EXIT_CODES
 from duckflow.store.sessions import Sessions
-from duckflow.ui.answers import read_answer, read_choice
 from duckflow.ui.headless import JsonLines, PlainText
+from duckflow.ui.input.answers import read_answer, read_choice
 
 
 @dataclass(frozen=True, kw_only=True)

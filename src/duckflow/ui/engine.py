@@ -8,7 +8,7 @@ from duckflow.domain.changes import UndoReport
 from duckflow.domain.commands import AnswerApproval, ChooseWay
 from duckflow.domain.memory import Memory
 from duckflow.domain.state import AgentState, Mode, RequestOutcome
-from duckflow.ui.status_bar import Surroundings
+from duckflow.ui.views.status_bar import Surroundings
 
 
 class Earlier(NamedTuple):

@@ -25,8 +25,7 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.glimpses import Glimpse, Waiting
 from duckflow.i18n.catalogue import text
-from duckflow.ui.goal import satisfaction_text
-from duckflow.ui.lines import (
+from duckflow.ui.views.events import (
     action_line,
     approval_text,
     consultation_text,
@@ -37,8 +36,9 @@ from duckflow.ui.lines import (
     start_line,
     tasks_line,
 )
-from duckflow.ui.memory_lines import learned_line
-from duckflow.ui.undo_lines import recovered_text
+from duckflow.ui.views.goal import satisfaction_text
+from duckflow.ui.views.memory import learned_line
+from duckflow.ui.views.undo import recovered_text
 
 _NAMED = "llm.chosen_by_setting"
 """Whoever named the model need not be told which it is."""

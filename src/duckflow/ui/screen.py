@@ -22,23 +22,23 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.glimpses import Glimpse, OutputPiece, ReplyPiece, ReplyVoid, Waiting
 from duckflow.i18n.catalogue import text
-from duckflow.ui.activity import Activity
-from duckflow.ui.colours import Colour, paint
-from duckflow.ui.goal import satisfaction_text
-from duckflow.ui.lines import (
+from duckflow.ui.output.colours import Colour, paint
+from duckflow.ui.output.escaping import harmless, visible
+from duckflow.ui.output.reply_stream import ReplyStream
+from duckflow.ui.output.writer import Paper
+from duckflow.ui.views.activity import Activity
+from duckflow.ui.views.events import (
     error_line,
     outcome_line,
     plan_text,
     report_text,
     start_line,
     tasks_line,
+    tool_lines,
 )
-from duckflow.ui.memory_lines import learned_line
-from duckflow.ui.paper import Paper
-from duckflow.ui.replies import ReplyStream
-from duckflow.ui.revealing import harmless, visible
-from duckflow.ui.tool_lines import tool_lines
-from duckflow.ui.undo_lines import recovered_text
+from duckflow.ui.views.goal import satisfaction_text
+from duckflow.ui.views.memory import learned_line
+from duckflow.ui.views.undo import recovered_text
 
 _OUTCOMES: dict[ActionOutcome, Colour] = {
     "ok": "green",

@@ -1,0 +1,1 @@
+"""The slash commands: a table, what each does, and how one is found."""

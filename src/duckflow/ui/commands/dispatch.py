@@ -1,0 +1,49 @@
+"""Obeying a command: the one that was typed, the only one that begins so, or a word on which was meant."""
+
+import asyncio
+from collections.abc import Awaitable
+
+from duckflow.domain.errors import UserError
+from duckflow.i18n.catalogue import text
+from duckflow.ui.commands.actions import ACTIONS, Desk
+from duckflow.ui.commands.table import Typed, find_command, nearest_command
+from duckflow.ui.output.escaping import on_one_line
+
+
+class Exit:
+    """The way out: for good, or for another session. Whoever asks first decides."""
+
+    def __init__(self) -> None:
+        self.taken: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+
+    def leave(self, session: str | None = None) -> None:
+        """End the conversation; with a session, go on with that one (empty: a new one)."""
+        if not self.taken.done():
+            self.taken.set_result(session)
+
+
+def obey(desk: Desk, typed: Typed) -> Awaitable[None] | None:
+    """Do what a command says; what takes time is to be waited for."""
+    command = find_command(typed.name)
+    if command is None:
+        _tell_unknown(desk, typed)
+        return None
+    return ACTIONS[command.name](desk, typed.argument)
+
+
+async def obey_in_turn(desk: Desk, typed: Typed) -> None:
+    """The same, to its end; what the user can mend is told."""
+    try:
+        going_on = obey(desk, typed)
+        if going_on is not None:
+            await going_on
+    except UserError as error:
+        desk.paper.line(text("error.line", message=text(error.key, **error.values)), "red")
+
+
+def _tell_unknown(desk: Desk, typed: Typed) -> None:
+    name, nearest = f"/{on_one_line(typed.name)}", nearest_command(typed.name)
+    if nearest is None:
+        desk.paper.line(text("chat.unknown_command", command=name), "yellow")
+    else:
+        desk.paper.line(text("chat.unknown_command_near", command=name, nearest=f"/{nearest}"), "yellow")

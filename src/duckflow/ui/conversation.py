@@ -1,0 +1,154 @@
+"""The conversation: messages are worked on one after the other while the prompt stays open for more."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+
+from duckflow.domain.approval import Approval
+from duckflow.domain.commands import AnswerApproval
+from duckflow.domain.events import ApprovalRequested, Recorded, TaskReported
+from duckflow.domain.glimpses import Glimpse
+from duckflow.i18n.catalogue import text
+from duckflow.ui.commands.actions import Desk
+from duckflow.ui.commands.dispatch import Exit, obey_in_turn
+from duckflow.ui.commands.table import read_command
+from duckflow.ui.input.key_listener import Attendant
+from duckflow.ui.input.keyboard import Keyboard
+from duckflow.ui.jobs import Labour, stopped
+from duckflow.ui.views.events import chosen_line
+from duckflow.ui.views.questions import Questions
+
+_LONG_S = 5.0
+"""Work that lasted longer is worth a call when it is done."""
+
+Notify = Callable[[str], None]
+
+
+class Conversation:
+    """Takes messages, lets the engine work on them, and asks what is open, until the user leaves."""
+
+    def __init__(
+        self, desk: Desk, keyboard: Keyboard, questions: Questions, way_out: Exit, notify: Notify
+    ) -> None:
+        self._desk = desk
+        self._engine = desk.engine
+        self._keyboard = keyboard
+        self._questions = questions
+        self._exit = way_out
+        self._notify = notify
+        self._called = asyncio.Event()
+        self._labour = Labour(self._show_work)
+        keyboard.listener = self.attendant = Attendant(desk, keyboard, self._labour)
+
+    def __call__(self, what: Recorded | Glimpse) -> None:
+        """See what happens; the background may want an answer, or that its report be looked at."""
+        self._keyboard.refresh()
+        if not isinstance(what, Recorded):
+            return
+        event = what.event
+        asks = isinstance(event, ApprovalRequested) and event.approval.task_id is not None
+        if asks or isinstance(event, TaskReported):
+            self._called.set()
+
+    async def run(self) -> str | None:
+        """Talk until the user leaves; the session to go on with, if there is one."""
+        talking = asyncio.ensure_future(self._talk())
+        await asyncio.wait({talking, self._exit.taken}, return_when=asyncio.FIRST_COMPLETED)
+        if talking.done():
+            talking.result()
+            return None
+        talking.cancel()
+        with suppress(asyncio.CancelledError):
+            await talking
+        return self._exit.taken.result()
+
+    async def _talk(self) -> None:
+        await self._settle_questions()
+        with suppress(EOFError):
+            while True:
+                await self._take(await self._next())
+                await self._settle_background()
+
+    async def _next(self) -> str | None:
+        """The next message; None where the background called first."""
+        message = asyncio.ensure_future(self._keyboard.inbox.get())
+        called = asyncio.ensure_future(self._called.wait())
+        try:
+            await asyncio.wait({message, called}, return_when=asyncio.FIRST_COMPLETED)
+            return message.result() if message.done() else None
+        finally:
+            message.cancel()
+            called.cancel()
+
+    async def _take(self, said: str | None) -> None:
+        """Do what a line says: a command, a shell command, a message."""
+        if not said:
+            return
+        self._desk.screen.said(said)
+        typed = read_command(said)
+        if typed is not None:
+            await obey_in_turn(self._desk, typed)
+        elif said.startswith("!"):
+            await self._run_command(said[1:].strip())
+        else:
+            await self._labour.do(self._engine.say(said))
+            await self._settle_questions()
+            if self._labour.lasted_s > _LONG_S:
+                self._notify(text("notice.done"))
+
+    async def _run_command(self, command: str) -> None:
+        """A command of the user's own; what it printed is there for the model too."""
+        ran = await self._labour.do(self._engine.run_command(command)) if command else None
+        if ran is False:
+            self._desk.paper.line(text("shell.not_there"), "yellow")
+
+    async def _settle_background(self) -> None:
+        """Answer what the background asked; and where the chat waits for its report, go on."""
+        if not self._called.is_set():
+            return
+        self._called.clear()
+        await self._settle_questions()
+        request = self._engine.state.request
+        if request is not None and request.outcome == "deferred" and not self._engine.state.background_runs:
+            await self._labour.do(self._engine.go_on())
+            await self._settle_questions()
+
+    async def _settle_questions(self) -> None:
+        """Ask what is open until nothing is."""
+        while True:
+            state = self._engine.state
+            if state.approval is not None:
+                if not await self._settle_approval(state.approval):
+                    return
+            elif state.consultation is not None:
+                self._notify(text("notice.question"))
+                way = await self._questions.consult(state.consultation)
+                if way is None:
+                    return
+                self._desk.paper.line(chosen_line(way), "dim")
+                await self._labour.do(self._engine.choose(way))
+            else:
+                return
+
+    async def _settle_approval(self, approval: Approval) -> bool:
+        """Ask; False where the user had enough: then it is a no, and nothing goes on."""
+        self._notify(text("notice.question"))
+        answer = await self._questions.approve(approval)
+        if answer is None:
+            await stopped(self._engine.answer(AnswerApproval(yes=False)))
+            return False
+        self._desk.paper.line(_told(answer), "dim")
+        await self._labour.do(self._engine.answer(answer))
+        return True
+
+    def _show_work(self, busy: bool) -> None:  # noqa: FBT001 - it is called with what is
+        self._desk.screen.activity.busy = busy
+        self._keyboard.refresh()
+
+
+def _told(answer: AnswerApproval) -> str:
+    if answer.edited is not None:
+        return text("approval.edited")
+    if answer.always:
+        return text("approval.always")
+    return text("approval.yes" if answer.yes else "approval.no", reason=answer.reason).rstrip()

@@ -1,0 +1,81 @@
+"""The two faces of the conversation: the prompt of a terminal, and plain lines where there is none.
+
+Imports nothing slow but the line editor, so that the prompt is there before the engine is loaded.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from duckflow.ui.input.keyboard import Keyboard, PlainKeyboard
+from duckflow.ui.output.writer import Paper, PlainPaper, TerminalPaper
+from duckflow.ui.views.prompt_view import Look
+
+if TYPE_CHECKING:
+    from duckflow.ui.input.completion import Known
+    from duckflow.ui.input.prompt import Prompt
+
+_ROWS = 24
+
+
+@dataclass
+class Front:
+    """Where a person types and reads."""
+
+    keyboard: Keyboard
+    paper: Paper
+    prompt: "Prompt | None" = None
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the terminal is gone, or somebody leaves before the engine is there."""
+
+    def rows(self) -> int:
+        """How high it is."""
+        return self.prompt.size[1] if self.prompt else _ROWS
+
+    def dress(self, look: Look, known: "Known") -> None:
+        """From now on show this around the line, and suggest what is known."""
+        if self.prompt is None:
+            return
+        from duckflow.ui.input.completion import Suggestions  # noqa: PLC0415 - only a terminal completes
+
+        self.prompt.look = look
+        self.prompt.completer = Suggestions(known)
+
+    def signal(self, sequence: str) -> None:
+        """Send something to the terminal that is not text: a bell, a notice."""
+        if self.prompt is not None:
+            self.prompt.output.write_raw(sequence)
+            self.prompt.output.flush()
+
+    async def close(self) -> None:
+        """Give the terminal back."""
+        if self.prompt is not None:
+            await self.prompt.stop()
+        elif isinstance(self.keyboard, PlainKeyboard):
+            self.keyboard.stop()
+
+
+def has_terminal() -> bool:
+    """Whether a line editor can be used here."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def open_front(history: Callable[[], Path], clean: Callable[[str], str] = str) -> Front:
+    """The face that fits, on the screen at once. `clean` makes of a line what may be kept of it."""
+    if not has_terminal():
+        keyboard = PlainKeyboard()
+        keyboard.start()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, keyboard.interrupt)
+        return Front(keyboard, PlainPaper(), left=keyboard.left)
+    from duckflow.ui.input.prompt import Prompt  # noqa: PLC0415 - takes time, and only a terminal needs it
+
+    prompt = Prompt(history(), clean)
+    prompt.start()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: prompt.listener.interrupt())  # noqa: PLW0108 - the listener changes
+    paper = TerminalPaper(prompt.above.write, lambda: prompt.size[0])
+    return Front(prompt, paper, prompt, prompt.left)

@@ -1,0 +1,1 @@
+"""Where a person types: prompt, keys, completion, editor."""

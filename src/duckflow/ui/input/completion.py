@@ -1,0 +1,104 @@
+"""Suggestions while typing: commands and what they take, and files after an @."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from duckflow.domain.text import cut
+from duckflow.i18n.catalogue import text
+from duckflow.ui.commands.table import COMMANDS, Completes
+from duckflow.ui.engine import Engine
+from duckflow.ui.output.escaping import on_one_line
+
+_MOST = 50
+MODES = ("plan", "ask", "edits", "auto")
+
+
+class Known(NamedTuple):
+    """Where suggestions come from. They are asked for at each key, so they must be at hand."""
+
+    files: Callable[[], Sequence[str]]
+    models: Callable[[], Sequence[str]]
+    sessions: Callable[[], Sequence[tuple[str, str]]]
+    """Ids with their titles."""
+
+
+class Suggestions(Completer):
+    """Looks at what stands before the cursor."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """What could follow."""
+        del complete_event
+        before = document.text_before_cursor
+        if before.startswith("/") and "\n" not in before:
+            yield from self._command(before[1:])
+            return
+        word = before[max(before.rfind(" "), before.rfind("\n"), before.rfind("\u3000")) + 1 :]
+        at = word.rfind("@")
+        if at >= 0:
+            for path in _matching(word[at + 1 :], self._known.files()):
+                yield Completion(f"@{path}", start_position=at - len(word), display=path)
+
+    def _command(self, typed: str) -> Iterator[Completion]:
+        name, space, argument = typed.partition(" ")
+        if not space:
+            for command in COMMANDS.values():
+                if command.name.startswith(name.casefold()):
+                    shown = f"/{command.name} {command.takes}".rstrip()
+                    meta = text(f"commands.{command.name}")
+                    yield Completion(f"/{command.name}", -len(name) - 1, display=shown, display_meta=meta)
+            return
+        command = COMMANDS.get(name.casefold())
+        for choice, meta in self._choices(command.completes) if command else ():
+            if choice.startswith(argument):
+                yield Completion(choice, -len(argument), display_meta=meta)
+
+    def _choices(self, completes: Completes) -> list[tuple[str, str]]:
+        match completes:
+            case "modes":
+                return [(mode, text(f"status.means.{mode}")) for mode in MODES]
+            case "models":
+                return [(name, "") for name in self._known.models()]
+            case "sessions":
+                return list(self._known.sessions())
+            case "scopes":
+                return [("session", "")]
+            case "nothing":
+                return []
+
+
+def _matching(wanted: str, paths: Sequence[str]) -> list[str]:
+    """Paths whose name or path begins so, then those that hold it, then those with its letters in order."""
+    low = wanted.casefold()
+    ranked = ((_rank(low, path.casefold()), path) for path in paths)
+    return [path for _, path in sorted(one for one in ranked if one[0] < _NO_MATCH)[:_MOST]]
+
+
+_NO_MATCH = 9
+
+
+def _rank(wanted: str, path: str) -> int:
+    name = path.rpartition("/")[2]
+    if name.startswith(wanted) or path.startswith(wanted):
+        return 0
+    if wanted in path:
+        return 1
+    letters = iter(path)
+    return 2 if all(letter in letters for letter in wanted) else _NO_MATCH
+
+
+_TITLE = 50
+
+
+def known_of(engine: Engine) -> Known:
+    """Files, models and sessions, as the engine has them at hand."""
+
+    def sessions() -> list[tuple[str, str]]:
+        return [(one.session_id, cut(on_one_line(one.title), _TITLE)) for one in engine.sessions()]
+
+    return Known(files=engine.files, models=engine.models, sessions=sessions)

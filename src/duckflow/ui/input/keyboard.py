@@ -1,0 +1,115 @@
+"""Where a person types: the prompt of a terminal, or plain lines where there is no such terminal."""
+
+import asyncio
+import os
+import stat
+import sys
+from typing import Protocol
+
+from duckflow.ui.input.inbox import Inbox
+from duckflow.ui.input.listener import Listener, Nobody
+
+_CHUNK = 65_536
+
+
+class Keyboard(Protocol):
+    """Puts what is typed into its inbox, or lets the listener obey it at once."""
+
+    listener: Listener
+    inbox: Inbox
+
+    async def answer(self, question: str, prefilled: str = "") -> str | None:
+        """The answer to a question just shown; keys pressed before it do not count. None for no answer."""
+        ...
+
+    def swap_line(self, typed: str) -> str:
+        """Put this on the line, and give back what was being typed there."""
+        ...
+
+    def refresh(self) -> None:
+        """Draw what stands around the line anew."""
+        ...
+
+
+class PlainKeyboard:
+    """Lines of standard input: a pipe, a file, or a terminal that can only print."""
+
+    def __init__(self) -> None:
+        self.left = asyncio.Event()
+        self.listener: Listener = Nobody(self.left)
+        self.inbox = Inbox()
+        self._terminal = sys.stdin.isatty()
+        self._begun = b""
+        self._asked: asyncio.Future[None] | None = None
+
+    def start(self) -> None:
+        """Begin to read."""
+        descriptor = sys.stdin.fileno()
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            self._take(sys.stdin.buffer.read())
+            self._end()
+        else:
+            asyncio.get_running_loop().add_reader(descriptor, self._read)
+
+    def stop(self) -> None:
+        """Read no more."""
+        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+
+    def interrupt(self) -> None:
+        """Ctrl-C: an open question gets no answer, else the listener is told."""
+        if self._asked is not None and not self._asked.done():
+            self._asked.set_result(None)
+        else:
+            self.listener.interrupt()
+
+    async def answer(self, question: str, prefilled: str = "") -> str | None:
+        """The next line; on a terminal, one that is typed from now on."""
+        del prefilled
+        earlier = self.inbox.take_all() if self._terminal else ()
+        sys.stdout.write(question)
+        sys.stdout.flush()
+        self._asked = asyncio.get_running_loop().create_future()
+        line = asyncio.ensure_future(self.inbox.get())
+        try:
+            await asyncio.wait({line, self._asked}, return_when=asyncio.FIRST_COMPLETED)
+            return line.result() if line.done() else None
+        except EOFError:
+            return None
+        finally:
+            line.cancel()
+            self._asked = None
+            for message in earlier:
+                self.inbox.put(message)
+
+    def swap_line(self, typed: str) -> str:
+        """There is no line to put it on."""
+        del typed
+        return ""
+
+    def refresh(self) -> None:
+        """Nothing stands around a plain line."""
+
+    def _read(self) -> None:
+        try:
+            got = os.read(sys.stdin.fileno(), _CHUNK)
+        except OSError:
+            got = b""
+        self._take(got)
+        if not got:
+            self.stop()
+            self._end()
+
+    def _take(self, got: bytes) -> None:
+        *lines, self._begun = (self._begun + got).split(b"\n")
+        for line in lines:
+            self._hear(line.decode(errors="replace").strip())
+
+    def _end(self) -> None:
+        if self._begun:
+            self._hear(self._begun.decode(errors="replace").strip())
+        self.inbox.close()
+
+    def _hear(self, line: str) -> None:
+        """Someone at a terminal is obeyed at once; lines of a pipe, and answers, have their order."""
+        if self._asked is not None or not (self._terminal and self.listener.hear(line)):
+            self.inbox.put(line)

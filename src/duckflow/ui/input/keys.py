@@ -1,0 +1,100 @@
+"""What each key does in the line that is being typed."""
+
+from typing import Protocol
+
+from prompt_toolkit.application.current import get_app
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition, is_searching
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+
+from duckflow.ui.input.listener import Listener
+
+
+class Desk(Protocol):
+    """Where the keys act."""
+
+    listener: Listener
+
+    @property
+    def asking(self) -> bool:
+        """Whether a question has the keyboard."""
+        ...
+
+    def give_no_answer(self) -> None:
+        """End the question without an answer."""
+        ...
+
+
+def bindings(desk: Desk) -> KeyBindings:
+    """The keys of the conversation, on top of the usual ones of a line editor."""
+    keys = KeyBindings()
+    typing = ~is_searching
+    menu_open = Condition(lambda: get_app().current_buffer.complete_state is not None)
+
+    @keys.add("enter", filter=typing)
+    def _(event: KeyPressEvent) -> None:
+        _enter(event.current_buffer)
+
+    @keys.add("escape", "enter", filter=typing)
+    @keys.add("c-j", filter=typing)
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    @keys.add("c-c", filter=typing)
+    def _(_event: KeyPressEvent) -> None:
+        if desk.asking:
+            desk.give_no_answer()
+        else:
+            desk.listener.interrupt()
+
+    @keys.add("escape", filter=typing & ~menu_open)
+    def _(_event: KeyPressEvent) -> None:
+        if desk.asking:
+            desk.give_no_answer()
+        else:
+            desk.listener.stop()
+
+    @keys.add("escape", filter=typing & menu_open)
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.cancel_completion()
+
+    @keys.add("c-d", filter=typing)
+    def _(event: KeyPressEvent) -> None:
+        if event.current_buffer.text:
+            event.current_buffer.delete()
+        elif desk.asking:
+            desk.give_no_answer()
+        else:
+            desk.listener.leave()
+
+    @keys.add("s-tab", filter=typing & ~menu_open)
+    def _(_event: KeyPressEvent) -> None:
+        desk.listener.change_mode()
+
+    @keys.add("c-o", filter=typing)
+    def _(_event: KeyPressEvent) -> None:
+        desk.listener.expand()
+
+    @keys.add("c-z")
+    def _(event: KeyPressEvent) -> None:
+        event.app.suspend_to_background()
+
+    return keys
+
+
+def _enter(buffer: Buffer) -> None:
+    """Send the line; a backslash before the cursor makes it a line break, a chosen file is taken first."""
+    if buffer.document.text_before_cursor.endswith("\\"):
+        buffer.delete_before_cursor()
+        buffer.insert_text("\n")
+    elif _chose_file(buffer):
+        buffer.complete_state = None
+        buffer.insert_text(" ")
+    else:
+        buffer.complete_state = None
+        buffer.validate_and_handle()
+
+
+def _chose_file(buffer: Buffer) -> bool:
+    chosen = buffer.complete_state.current_completion if buffer.complete_state else None
+    return chosen is not None and chosen.text.startswith("@")

@@ -1,0 +1,112 @@
+"""How the prompt is laid out: lines above it, the line itself, suggestions, and the bar at the bottom."""
+
+from collections.abc import Callable
+from typing import Any
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.application.current import get_app
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.filters import Condition, has_completions
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, VerticalAlign, Window
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.menus import CompletionsMenuControl
+from prompt_toolkit.layout.screen import Screen
+from prompt_toolkit.widgets import SearchToolbar
+
+from duckflow.i18n.catalogue import text
+from duckflow.ui.output.graphemes import AgreedWidths
+from duckflow.ui.views.prompt_view import Line, View
+
+_MENU_ROWS = 8
+
+
+def make_layout(
+    message: Buffer, answer: Buffer, question: Callable[[], str | None], view: Callable[[], View]
+) -> Layout:
+    """The layout; the keyboard belongs to the message, or to the answer while a question is open."""
+    asking = Condition(lambda: question() is not None)
+    search = SearchToolbar(
+        ignore_case=True,
+        forward_search_prompt=text("chat.search"),
+        backward_search_prompt=text("chat.search"),
+    )
+    lines = HSplit(
+        [
+            _lines(lambda: view().above),
+            ConditionalContainer(_typed(message, lambda: text("chat.prompt"), "prompt", search), ~asking),
+            ConditionalContainer(_typed(answer, lambda: question() or "", "question"), asking),
+            search,
+            ConditionalContainer(_menu(), has_completions),
+            _lines(lambda: view().bar),
+        ],
+        align=VerticalAlign.TOP,
+    )
+    return Layout(lines, focused_element=message)
+
+
+def _lines(shown: Callable[[], tuple[Line, ...]]) -> Window:
+    def fragments() -> StyleAndTextTuples:
+        joined: StyleAndTextTuples = []
+        for number, line in enumerate(shown()):
+            joined += [("", "\n")] if number else []
+            joined += [(f"class:{style}" if style else "", piece) for style, piece in line]
+        return joined
+
+    def height() -> Dimension:
+        return Dimension.exact(len(shown()))
+
+    return Window(
+        FormattedTextControl(fragments), height=height, dont_extend_height=True, always_hide_cursor=True
+    )
+
+
+def _typed(
+    buffer: Buffer, prompt: Callable[[], str], style: str, search: SearchToolbar | None = None
+) -> Window:
+    """The line that is being typed: as high as it needs, up to half of the screen."""
+
+    def prefix(line: int, wrapped: int) -> StyleAndTextTuples:
+        return [(f"class:{style}", prompt())] if line == 0 and wrapped == 0 else [("", "  ")]
+
+    control = BufferControl(
+        buffer,
+        input_processors=[AgreedWidths()],
+        search_buffer_control=search.control if search else None,
+        preview_search=True,
+    )
+    return Window(
+        control,
+        height=lambda: Dimension(min=1, max=max(get_app().output.get_size().rows // 2, 1)),
+        get_line_prefix=prefix,
+        wrap_lines=True,
+        dont_extend_height=True,
+    )
+
+
+def _menu() -> Window:
+    return Window(CompletionsMenuControl(), height=Dimension(min=1, max=_MENU_ROWS), dont_extend_height=True)
+
+
+class ReflowingApplication(Application[None]):
+    """An application that goes up over all of its rows before it draws itself anew."""
+
+    def _on_resize(self) -> None:
+        drawn = self.renderer.last_rendered_screen
+        if drawn is not None:
+            self.output.cursor_up(_rows_added(self, drawn))
+        super()._on_resize()
+
+
+def _rows_added(app: Application[Any], drawn: Screen) -> int:
+    """How many more rows there are now between the first one drawn and the cursor."""
+    columns = app.output.get_size().columns
+    cursor = drawn.get_cursor_position(app.layout.current_window)
+    above = sum(max(_width(drawn, row) - 1, 0) // columns for row in range(cursor.y))
+    return above + cursor.x // columns
+
+
+def _width(drawn: Screen, row: int) -> int:
+    cells = drawn.data_buffer[row]
+    return max((place + cell.width for place, cell in cells.items() if cell.char.strip()), default=0)

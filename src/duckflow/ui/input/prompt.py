@@ -1,0 +1,166 @@
+"""The prompt: a line editor that is always there, with output above it and a bar below it.
+
+It runs as long as the conversation does, so a key pressed at any moment is heard by it and none is lost.
+It knows nothing of the engine, and is on the screen before the engine is loaded.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import Completer, DynamicCompleter
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.styles import Style
+
+from duckflow.ui.input.inbox import Inbox
+from duckflow.ui.input.keys import bindings
+from duckflow.ui.input.layout import ReflowingApplication, make_layout
+from duckflow.ui.input.listener import Listener, Nobody
+from duckflow.ui.output.scrollback import Above
+from duckflow.ui.output.synchronized import open_output
+from duckflow.ui.views.prompt_view import STYLES, Look, View
+
+_QUIET_S = 0.6
+"""A question takes the keyboard only when nobody has typed for so long: what is typed ahead is no answer."""
+_GRACE_S = 0.05
+"""Time for keys that are on their way."""
+_REMEMBERED = 20_000
+"""Characters of the longest message worth keeping in the history of lines."""
+
+
+class _Lines(FileHistory):
+    """What was typed earlier, across sessions. A book that was pasted is not kept, nor is a secret."""
+
+    def __init__(self, file: Path, clean: Callable[[str], str]) -> None:
+        super().__init__(str(file))
+        self._clean = clean
+
+    def store_string(self, string: str) -> None:
+        if len(string) <= _REMEMBERED:
+            super().store_string(self._clean(string))
+
+
+class Prompt:
+    """`start()` puts it on the screen, `stop()` takes it away; in between it hears every key."""
+
+    def __init__(self, history: Path, clean: Callable[[str], str] = str) -> None:
+        self.left = asyncio.Event()
+        self.listener: Listener = Nobody(self.left)
+        self.look: Look = lambda _columns: View()
+        self.completer: Completer | None = None
+        self.inbox = Inbox()
+        self._question: str | None = None
+        self._answered: asyncio.Future[str | None] | None = None
+        self._pressed = 0.0
+        self._message = Buffer(
+            multiline=True,
+            history=_Lines(history, clean),
+            completer=DynamicCompleter(lambda: self.completer),
+            complete_while_typing=True,
+            accept_handler=self._accept,
+        )
+        self._answer = Buffer(multiline=True, accept_handler=self._accept_answer)
+        self.output = open_output()
+        self._app = ReflowingApplication(
+            layout=make_layout(self._message, self._answer, lambda: self._question, self._view),
+            style=Style.from_dict(STYLES),
+            include_default_pygments_style=False,
+            key_bindings=bindings(self),
+            erase_when_done=True,
+            min_redraw_interval=0.02,
+            output=self.output,
+        )
+        # An Esc alone must act at once; what belongs to a key arrives together.
+        self._app.ttimeoutlen, self._app.timeoutlen = 0.1, 0.1
+        self._app.key_processor.before_key_press += self._note_key
+        self.above = Above(self._app, self.output)
+        self._running: asyncio.Future[None] | None = None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and rows of the terminal as it is now."""
+        size = self.output.get_size()
+        return size.columns, size.rows
+
+    @property
+    def asking(self) -> bool:
+        """Whether a question has the keyboard."""
+        return self._question is not None
+
+    def start(self) -> None:
+        """Put it on the screen."""
+        self._running = asyncio.ensure_future(self._run())
+
+    async def stop(self) -> None:
+        """Take it off the screen; what was written stays."""
+        self.above.finish()
+        if self._app.is_running:
+            self._app.exit()
+        if self._running is not None:
+            await self._running
+
+    async def _run(self) -> None:
+        try:
+            await self._app.run_async(handle_sigint=False, set_exception_handler=False)
+        except EOFError:
+            pass  # the terminal is gone: nobody can type any more
+        finally:
+            self.left.set()
+
+    def refresh(self) -> None:
+        """Draw the lines above and the bar anew."""
+        self._app.invalidate()
+
+    async def answer(self, question: str, prefilled: str = "") -> str | None:
+        """The answer to a question that was just shown; None for Esc, Ctrl-C and the end of input."""
+        await self._quiet()
+        self._answered = asyncio.get_running_loop().create_future()
+        self._question = question
+        self._answer.document = Document(prefilled)
+        self._app.layout.focus(self._answer)
+        self.refresh()
+        try:
+            return await self._answered
+        finally:
+            self._question = None
+            self._answer.reset()
+            self._app.layout.focus(self._message)
+            self.refresh()
+
+    def give_no_answer(self) -> None:
+        """End the question without an answer."""
+        if self._answered is not None and not self._answered.done():
+            self._answered.set_result(None)
+
+    def swap_line(self, typed: str) -> str:
+        """Put this on the line, and give back what was being typed there."""
+        before = self._message.text
+        self._message.document = Document(typed)
+        return before
+
+    async def _quiet(self) -> None:
+        """Come back when nobody is in the middle of typing something else."""
+        await asyncio.sleep(_GRACE_S)
+        while (wait := self._pressed + _QUIET_S - time.monotonic()) > 0:  # noqa: ASYNC110 - time itself
+            await asyncio.sleep(wait)
+
+    def _note_key(self, _sender: object) -> None:
+        self._pressed = time.monotonic()
+
+    def _accept(self, buffer: Buffer) -> bool:
+        line = buffer.text.strip()
+        if line and not self.listener.hear(line):
+            self.inbox.put(line)
+        self.refresh()
+        return False
+
+    def _accept_answer(self, buffer: Buffer) -> bool:
+        if self._answered is not None and not self._answered.done():
+            self._answered.set_result(buffer.text)
+        return True
+
+    def _view(self) -> View:
+        return self.look(self.size[0])

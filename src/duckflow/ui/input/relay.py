@@ -1,0 +1,27 @@
+"""Where a person is the model's messenger: the prompt is shown to be copied, and the answer pasted."""
+
+from duckflow.domain.errors import ProviderError
+from duckflow.i18n.catalogue import text
+from duckflow.ui.input.keyboard import Keyboard
+from duckflow.ui.output.escaping import harmless
+from duckflow.ui.output.writer import Paper
+
+
+class RelayDesk:
+    """Shows prompts and reads answers at the terminal of the conversation."""
+
+    def __init__(self, keyboard: Keyboard, paper: Paper) -> None:
+        self._keyboard = keyboard
+        self._paper = paper
+
+    async def show(self, prompt: str) -> None:
+        """Put the prompt where it can be copied."""
+        self._paper.line(text("relay.copy"), "dim")
+        self._paper.raw(harmless(prompt))
+
+    async def read(self) -> str:
+        """What the person pastes, up to Enter."""
+        said = await self._keyboard.answer(text("relay.paste"))
+        if said is None or not said.strip():
+            raise ProviderError("relay.no_answer")
+        return said

@@ -1,0 +1,1 @@
+"""How text reaches the terminal: widths, colours, Markdown, escaping, scrollback."""

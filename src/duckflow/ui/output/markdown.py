@@ -1,0 +1,182 @@
+"""Markdown as lines for a terminal: Japanese is broken where Japanese may be, code is coloured."""
+
+import io
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+from duckflow.ui.output.escaping import harmless
+from duckflow.ui.output.styled_text import Style, lines_of, styled, without_marks
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+    from rich.console import Console
+
+_EMPHASIS: dict[str, Style] = {"strong": "bold", "em": "italic", "s": "strike"}
+_INDENT = "  "
+
+
+def render_text(source: str, columns: int, *, coloured: bool) -> str:
+    """Markdown, drawn."""
+    tokens = _parser().parse(without_marks(harmless(source)))
+    return "\n".join(_Drawing(columns, coloured=coloured).draw(tokens))
+
+
+def render_code(source: str, language: str, *, coloured: bool) -> str:
+    """Code, coloured by its language, never broken: a terminal wraps it and copies it whole."""
+    code = harmless(source).expandtabs(4)
+    if not coloured or not language:
+        return "\n".join(_INDENT + line if line else "" for line in code.split("\n"))
+    from rich.syntax import Syntax  # noqa: PLC0415 - takes time, and only a reply with code needs it
+
+    console = _console(100_000, coloured=True)
+    with console.capture() as drawn:
+        shown = Syntax(code, language, theme="ansi_dark", background_color="default").highlight(code)
+        console.print(shown, soft_wrap=True, end="")
+    lines = drawn.get().rstrip("\n").split("\n")
+    return "\n".join(_INDENT + line if line else "" for line in lines)
+
+
+@cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - as above
+
+    return MarkdownIt("commonmark").enable(["table", "strikethrough"])
+
+
+def _console(columns: int, *, coloured: bool) -> "Console":
+    from rich.console import Console  # noqa: PLC0415 - as above
+
+    return Console(
+        file=io.StringIO(),
+        width=columns,
+        force_terminal=coloured,
+        color_system="standard" if coloured else None,
+        no_color=not coloured,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+class _Drawing:
+    """Draws tokens one after the other; lists and quotes put their sign before the lines inside them."""
+
+    def __init__(self, columns: int, *, coloured: bool) -> None:
+        self._columns = columns
+        self._coloured = coloured
+        self._before: list[str] = []
+        self._sign: str | None = None
+        self._counts: list[int | None] = []
+        self._gap = False
+
+    def draw(self, tokens: Sequence["Token"]) -> Iterator[str]:
+        """The lines of all of them."""
+        place = 0
+        while place < len(tokens):
+            if tokens[place].type == "table_open":
+                end = next(at for at in range(place, len(tokens)) if tokens[at].type == "table_close")
+                yield from self._placed(_table(tokens[place:end], self._room, coloured=self._coloured))
+                place = end
+            else:
+                yield from self._draw(tokens[place], tokens[place - 1] if place else None)
+            place += 1
+
+    @property
+    def _room(self) -> int:
+        return max(self._columns - sum(len(part) for part in self._before), 8)
+
+    def _draw(self, token: "Token", before: "Token | None") -> Iterator[str]:
+        match token.type:
+            case "bullet_list_open" | "ordered_list_open":
+                first = token.attrGet("start")
+                self._counts.append(int(first or 1) if token.type.startswith("ordered") else None)
+            case "bullet_list_close" | "ordered_list_close":
+                self._counts.pop()
+                self._gap = not self._counts
+            case "list_item_open":
+                self._open_item()
+            case "blockquote_open":
+                self._before.append("│ ")
+            case "list_item_close" | "blockquote_close":
+                self._before.pop()
+            case "inline":
+                heading = before is not None and before.type == "heading_open"
+                shown = _inline(token.children or [], coloured=self._coloured)
+                text = styled(shown, "heading") if heading else shown
+                yield from self._placed(lines_of(text, self._room, coloured=self._coloured))
+            case "fence" | "code_block":
+                code = render_code(
+                    token.content.rstrip("\n"), token.info.split(" ")[0], coloured=self._coloured
+                )
+                yield from self._placed(code.split("\n"))
+            case "hr":
+                yield from self._placed(["─" * min(self._room, 20)])
+            case "html_block":
+                yield from self._placed(lines_of(token.content.rstrip("\n"), self._room, coloured=False))
+            case "paragraph_close" | "heading_close":
+                self._gap = not token.hidden and not self._counts
+            case _:
+                pass
+
+    def _open_item(self) -> None:
+        count = self._counts[-1]
+        sign = "• " if count is None else f"{count}. "
+        if count is not None:
+            self._counts[-1] = count + 1
+        self._sign = sign
+        self._before.append(" " * len(sign))
+
+    def _placed(self, lines: Sequence[str]) -> Iterator[str]:
+        if self._gap:
+            yield ""
+        self._gap = False
+        for line in lines:
+            *outer, inner = self._before or [""]
+            first, self._sign = self._sign if self._sign is not None else inner, None
+            yield f"{''.join(outer)}{first}{line}".rstrip()
+
+
+def _inline(tokens: Sequence["Token"], *, coloured: bool) -> str:
+    """Words with their emphasis as marks."""
+    shown: list[str] = []
+    opened: list[tuple[int, Style]] = []
+    for token in tokens:
+        kind = token.type.removesuffix("_open").removesuffix("_close")
+        if token.type.endswith("_open"):
+            opened.append((len(shown), "link" if kind == "link" else _EMPHASIS.get(kind, "bold")))
+            shown.append(str(token.attrGet("href") or ""))
+        elif token.type.endswith("_close"):
+            start, style = opened.pop()
+            target, said = shown[start], "".join(shown[start + 1 :])
+            tail = f" ({target})" if target and target != said else ""
+            shown[start:] = [styled(said, style) + tail]
+        elif token.type == "code_inline":
+            shown.append(styled(token.content, "code") if coloured else f"`{token.content}`")
+        else:
+            shown.append("\n" if token.type in ("softbreak", "hardbreak") else token.content)
+    return "".join(shown)
+
+
+def _table(tokens: Sequence["Token"], columns: int, *, coloured: bool) -> list[str]:
+    from rich import box  # noqa: PLC0415 - as above
+    from rich.table import Table  # noqa: PLC0415 - as above
+    from rich.text import Text  # noqa: PLC0415 - as above
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    row: list[Text] = []
+    for place, token in enumerate(tokens):
+        if token.type == "inline":
+            said = "\n".join(lines_of(_inline(token.children or [], coloured=False), 10_000, coloured=False))
+            row.append(Text(said))
+            if tokens[place - 1].type == "th_open":
+                table.add_column(row[-1], overflow="fold")
+        elif token.type == "tr_close":
+            if tokens[place - 1].type == "td_close":
+                table.add_row(*row)
+            row = []
+    console = _console(columns, coloured=coloured)
+    with console.capture() as drawn:
+        console.print(table)
+    return [line.rstrip() for line in drawn.get().rstrip("\n").split("\n")]

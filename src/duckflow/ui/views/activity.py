@@ -1,0 +1,68 @@
+"""What is going on, in a few lines above the prompt: a reply, output, tasks, and one plain line."""
+
+import time
+from collections.abc import Callable, Iterable
+
+from duckflow.domain.state import AgentState
+from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import harmless, on_one_line
+from duckflow.ui.output.text_width import cut_to_width, width_of
+from duckflow.ui.views.progress import progress_line
+from duckflow.ui.views.prompt_view import Line
+
+_PREVIEW_ROWS = 6
+_OUTPUT_ROWS = 4
+_KEPT = 4_000
+"""Characters of a command's output that are kept to be shown while it runs."""
+_TURNING = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_PER_SECOND = 4
+_QUEUED = 3
+
+Preview = Callable[[int, int], list[str]]
+
+
+class Activity:
+    """Remembers what a running command printed last, and whether something is being done."""
+
+    def __init__(self, preview: Preview) -> None:
+        self._preview = preview
+        self._output = ""
+        self.busy = False
+
+    def hear_output(self, piece: str) -> None:
+        """A running command printed something."""
+        self._output = (self._output + piece[-_KEPT:])[-_KEPT:]
+
+    def forget_output(self) -> None:
+        """The command has ended; its result is shown otherwise."""
+        self._output = ""
+
+    def lines(self, state: AgentState, queued: Iterable[str], columns: int) -> tuple[Line, ...]:
+        """All there is to see now."""
+        room = columns - 1
+        shown: list[Line] = [[("preview", line)] for line in self._preview(room, _PREVIEW_ROWS)]
+        shown += [[("faint", f"  {line}")] for line in self._tail(room - 2)]
+        tasks = progress_line(state, room)
+        shown += [tasks] if tasks else []
+        shown += [[("faint", _waits(message, room))] for message in list(queued)[-_QUEUED:]]
+        if self.busy:
+            shown.append(_doing(state, room))
+        return tuple([[("", "")], *shown] if shown else shown)
+
+    def _tail(self, columns: int) -> list[str]:
+        lines = [line for line in self._output.split("\n") if line.strip()][-_OUTPUT_ROWS:]
+        return [cut_to_width(harmless(line.rpartition("\r")[2].expandtabs(4)), columns) for line in lines]
+
+
+def _doing(state: AgentState, columns: int) -> Line:
+    """One plain line by the kind of task, without numbers (SPEC I10)."""
+    profile = state.request.profile if state.request else None
+    turning = _TURNING[int(time.monotonic() * _PER_SECOND) % len(_TURNING)]
+    said = text(f"activity.{profile or 'unknown'}")
+    hint = f" {turning} {text('activity.stop')}"
+    room = max(columns - width_of(said), 0)
+    return [("activity", cut_to_width(said, columns)), ("faint", cut_to_width(hint, room))]
+
+
+def _waits(message: str, columns: int) -> str:
+    return cut_to_width(text("chat.queued", message=on_one_line(message)), columns)

@@ -1,0 +1,135 @@
+"""What a request is for and how far it is met, in the user's language (SPEC J8, J9)."""
+
+from collections.abc import Iterator, Sequence
+
+from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound
+from duckflow.domain.objective import AttemptResult, RequirementItem, SatisfactionEvaluation, TaskObjective
+from duckflow.domain.state import AgentState, Request
+from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import on_one_line
+from duckflow.ui.output.text_width import cut_to_width
+
+MET, PARTLY = 0.8, 0.3
+"""From which score on a requirement is marked as met, and as met in part."""
+
+_LINE, _LONG = 100, 200
+_LINES = 20
+_MISSING = 5
+_IDS = 8
+
+
+def goal_text(state: AgentState) -> str:
+    """All that /goal says: of the request in hand, else of the one before."""
+    request = state.request or state.finished
+    return "\n".join(_goal(request)) if request else text("goal.none")
+
+
+def satisfaction_text(event: RequirementsFound | AttemptPlanned | Evaluated) -> str:
+    """What the user sees of how a request comes to be satisfied."""
+    match event:
+        case RequirementsFound():
+            return requirements_line(event)
+        case AttemptPlanned():
+            return attempt_text(event)
+        case Evaluated():
+            return evaluation_text(event)
+
+
+def requirements_line(event: RequirementsFound) -> str:
+    """How many requirements were found."""
+    if event.by == "program":
+        return text("evaluation.requirements_program")
+    return text("evaluation.requirements", count=len(event.requirements))
+
+
+def attempt_text(event: AttemptPlanned) -> str:
+    """How the next attempt goes about it."""
+    strategy = _short(event.plan.strategy, _LONG) or text("goal.no_strategy")
+    return text("evaluation.attempt", number=event.number, strategy=strategy)
+
+
+def evaluation_text(event: Evaluated) -> str:
+    """How far the request is met, and what is missing."""
+    evaluation = event.evaluation
+    score = f"{evaluation.overall_score:.2f}"
+    if evaluation.done:
+        return text("evaluation.done", score=score)
+    missing = [text("evaluation.missing", what=_short(one)) for one in evaluation.missing_aspects[:_MISSING]]
+    return "\n".join([text("evaluation.not_done", score=score), *missing])
+
+
+def _goal(request: Request) -> Iterator[str]:
+    objective = request.objective or TaskObjective(request=request.text)
+    yield text("goal.request", request=_short(objective.request, _LONG))
+    yield from _requirements(request, objective)
+    yield from _verdict(objective.evaluation)
+    yield from _attempts(objective)
+    if objective.learned_constraints:
+        yield text("goal.learned", what=_short("; ".join(objective.learned_constraints), _LONG))
+    if request.outcome == "done":
+        yield text("goal.outcome.done")
+    elif request.outcome == "stopped":
+        yield text("goal.outcome.stopped")
+
+
+def _requirements(request: Request, objective: TaskObjective) -> Iterator[str]:
+    if not objective.requirements:
+        ended = request.outcome in ("done", "stopped")
+        yield text("goal.no_parts") if ended else text("goal.searching")
+        return
+    yield from map(_requirement, objective.requirements[:_LINES])
+    yield from _more(objective.requirements)
+
+
+def _requirement(item: RequirementItem) -> str:
+    ids = ", ".join(item.evidence[:_IDS])
+    return text(
+        "goal.requirement",
+        mark="●" if item.satisfaction >= MET else "◐" if item.satisfaction >= PARTLY else "○",
+        score=f"{item.satisfaction:.2f}",
+        requirement=_short(item.requirement),
+        priority=text(f"goal.priority_{item.priority}"),
+        evidence=text("goal.evidence", ids=on_one_line(ids)) if ids else "",
+    )
+
+
+def _verdict(evaluation: SatisfactionEvaluation | None) -> Iterator[str]:
+    if evaluation is None:
+        yield text("goal.not_judged")
+        return
+    score = f"{evaluation.overall_score:.2f}"
+    yield (
+        text("goal.verdict_done", score=score) if evaluation.done else text("goal.verdict_open", score=score)
+    )
+    if evaluation.quality_assessment.strip():
+        yield text("goal.quality", quality=_short(evaluation.quality_assessment, _LONG))
+    if evaluation.missing_aspects and not evaluation.done:
+        yield text("goal.missing")
+        yield from (f"    • {_short(one)}" for one in evaluation.missing_aspects[:_LINES])
+        yield from _more(evaluation.missing_aspects)
+
+
+def _attempts(objective: TaskObjective) -> Iterator[str]:
+    for attempt in objective.attempts:
+        yield text(
+            "goal.attempt",
+            number=attempt.number,
+            score=f"{attempt.score:.2f}",
+            strategy=_strategy(attempt),
+        )
+    current = objective.current
+    if current.strategy or current.tried:
+        yield text("goal.current", number=current.number, strategy=_strategy(current))
+
+
+def _strategy(attempt: AttemptResult) -> str:
+    return _short(attempt.strategy) or text("goal.no_strategy")
+
+
+def _more(lines: Sequence[object]) -> Iterator[str]:
+    if len(lines) > _LINES:
+        yield text("goal.more", count=len(lines) - _LINES)
+
+
+def _short(said: str, columns: int = _LINE) -> str:
+    return cut_to_width(on_one_line(said), columns)

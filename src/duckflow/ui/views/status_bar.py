@@ -1,0 +1,90 @@
+"""The bar at the bottom: how the duck is doing (SPEC H6), then mode, model, cost, context and sandbox."""
+
+from typing import NamedTuple
+
+from duckflow.domain.pacing.vitals import VitalName, face_of
+from duckflow.domain.state import AgentState
+from duckflow.i18n.catalogue import text
+from duckflow.ui.output.text_width import cut_to_width, width_of
+from duckflow.ui.views.prompt_view import Line
+
+_NAMES: tuple[VitalName, ...] = ("mood", "focus", "stamina")
+_LOW, _MIDDLE = 0.5, 0.7
+_FILES = ("scripted", "embedded")
+"""Models that are named by a file."""
+
+
+class Surroundings(NamedTuple):
+    """What the bar tells that is not in the state: the model's window, and what holds commands."""
+
+    window: int | None = None
+    sandbox: str | None = None
+    """None while it is not known, "none" where there is none."""
+
+
+def bar_lines(state: AgentState, around: Surroundings, columns: int) -> tuple[Line, ...]:
+    """The bar in one line where there is room, else in two; the narrower, the fewer words."""
+    vitals = _vitals(state, short=False)
+    if _width(vitals) > columns - 1:
+        vitals = _vitals(state, short=True)
+    facts = _facts(state, around)
+    room = columns - 1
+    if _width(vitals) + 2 + _width(facts) <= room:
+        return ([*vitals, ("bar", "  "), *facts],)
+    return (_fitted(vitals, room), _fitted(facts, room))
+
+
+def _vitals(state: AgentState, *, short: bool) -> Line:
+    line: Line = [("bar", "[ 🦆" if short else "[ Duckflow")]
+    for name in _NAMES:
+        value: float = getattr(state.vitals, name)
+        style = "bar.low" if value < _LOW else "bar.middle" if value < _MIDDLE else "bar"
+        title = "" if short else f"{name.capitalize()}: "  # the same in every language
+        line += [("bar", f" | {title}"), (style, f"{face_of(name, value)}({value:.2f})")]
+    return [*line, ("bar", " ]")]
+
+
+def _facts(state: AgentState, around: Surroundings) -> Line:
+    line: Line = [("bar.mode", text(f"status.mode.{state.mode}"))]
+    facts = [short_model(state.model), _cost(state), _context(state, around.window)]
+    line += [("bar", f" · {fact}") for fact in facts if fact]
+    if around.sandbox == "none":
+        line.append(("bar.warning", f" · {text('status.no_sandbox')}"))
+    elif around.sandbox:
+        line.append(("bar", f" · {around.sandbox}"))
+    return line
+
+
+def short_model(name: str) -> str:
+    """A model's name without the path of a file."""
+    provider, _, rest = name.partition(":")
+    return (
+        f"{provider}:{rest.rpartition('/')[2]}"
+        if "/" in rest and provider in ("scripted", "embedded")
+        else name
+    )
+
+
+def _cost(state: AgentState) -> str:
+    spent = [tier.cost_usd for tier in state.usage.values() if tier.cost_usd is not None]
+    return f"${sum(spent):.2f}" if spent else ""
+
+
+def _context(state: AgentState, window: int | None) -> str:
+    if not window or not state.prompt_tokens:
+        return ""
+    return text("status.context", percent=min(round(100 * state.prompt_tokens / window), 100))
+
+
+def _width(line: Line) -> int:
+    return sum(width_of(piece) for _, piece in line)
+
+
+def _fitted(line: Line, room: int) -> Line:
+    fitted: Line = []
+    for style, piece in line:
+        cut = cut_to_width(piece, room - _width(fitted))
+        fitted.append((style, cut))
+        if cut != piece:
+            break
+    return fitted

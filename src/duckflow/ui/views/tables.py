@@ -1,0 +1,106 @@
+"""What models used in this session, by tier."""
+
+from collections.abc import Sequence
+
+from duckflow.domain.outcomes import TARGETS, Figures
+from duckflow.domain.state import AgentState, TierUsage
+from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import on_one_line
+from duckflow.ui.output.text_width import cut_to_width, width_of
+
+_COLUMNS = ("tier", "calls", "input", "cached", "output", "cost")
+
+
+def cost_text(state: AgentState) -> str:
+    """A table: calls, tokens read, read before, written, and money where a price is known."""
+    if not state.usage:
+        return text("cost.none")
+    rows = [[text(f"cost.{name}") for name in _COLUMNS]]
+    rows += [[text(f"cost.of_{tier}"), *_figures(used)] for tier, used in state.usage.items()]
+    if len(state.usage) > 1:
+        rows.append([text("cost.total"), *_figures(_total(state))])
+    widths = [max(width_of(row[place]) for row in rows) for place in range(len(_COLUMNS))]
+    return "\n".join(
+        "  ".join(_padded(cell, wide) for cell, wide in zip(row, widths, strict=True)) for row in rows
+    )
+
+
+def _figures(used: TierUsage) -> list[str]:
+    tokens = used.tokens
+    counts = (used.calls, tokens.input_tokens, tokens.cached_tokens, tokens.output_tokens)
+    cost = "–" if used.cost_usd is None else f"${used.cost_usd:.4f}"
+    return [*(f"{count:,}" for count in counts), cost]
+
+
+def _total(state: AgentState) -> TierUsage:
+    total = TierUsage()
+    for used in state.usage.values():
+        known = [cost for cost in (total.cost_usd, used.cost_usd) if cost is not None]
+        total = TierUsage(
+            calls=total.calls + used.calls,
+            tokens=total.tokens + used.tokens,
+            cost_usd=sum(known) if known else None,
+        )
+    return total
+
+
+def _padded(cell: str, wide: int) -> str:
+    return " " * (wide - width_of(cell)) + cell
+
+
+_NAME = 40
+_NONE = "–"
+_COLUMNS = ("requests", "done", "done_at_once", "attempts", "satisfaction", "rating")
+
+
+def stats_text(figures: Sequence[Figures]) -> str:
+    """All of it against what is aimed at; one line where there is nothing yet."""
+    if not figures:
+        return text("stats.none")
+    rows = [["", *(text(f"stats.column.{column}") for column in _COLUMNS)]]
+    rows += [_row(one) for one in figures if one.by == "all"]
+    rows.append(_row(TARGETS))
+    for by in ("profile", "model"):
+        group = [_row(one) for one in figures if one.by == by]
+        rows += [[text(f"stats.by_{by}")], *group] if group else []
+    return "\n".join(_aligned(rows))
+
+
+def _row(one: Figures) -> list[str]:
+    return [
+        _name(one),
+        str(one.requests) if one.requests else "",
+        _share(one.done),
+        _share(one.done_at_once),
+        _number(one.attempts, 1),
+        _number(one.satisfaction, 2),
+        _number(one.rating, 1),
+    ]
+
+
+def _name(one: Figures) -> str:
+    if one.by in ("all", "target"):
+        return text(f"stats.{one.by}")
+    return "  " + cut_to_width(on_one_line(one.name) or text("stats.unknown"), _NAME)
+
+
+def _share(value: float | None) -> str:
+    return _NONE if value is None else f"{value:.0%}"
+
+
+def _number(value: float | None, places: int) -> str:
+    return _NONE if value is None else f"{value:.{places}f}"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The first column begins where the others end."""
+    whole = [row for row in rows if len(row) > 1]
+    widths = [max(width_of(row[at]) for row in whole) for at in range(len(_COLUMNS) + 1)]
+    lines: list[str] = []
+    for row in rows:
+        first, *others = row
+        cells = [
+            " " * (width - width_of(cell)) + cell for cell, width in zip(others, widths[1:], strict=False)
+        ]
+        lines.append("  ".join([first + " " * (widths[0] - width_of(first)), *cells]).rstrip())
+    return lines
