@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.cli.quick import quick_start
+from duckflow.cli.chat.quick_start import quick_start
 
 
 def test_plain_flags_open_the_conversation_at_once():

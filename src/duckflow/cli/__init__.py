@@ -16,15 +16,15 @@ def main() -> NoReturn:
     """Entry point. The conversation does not wait for what only the other commands need."""
     if sys.argv[1:] == ["--version"]:
         sys.exit(_say_version())
-    from duckflow.cli.quick import quick_start  # noqa: PLC0415 - the package itself imports nothing
+    from duckflow.cli.chat.quick_start import quick_start  # noqa: PLC0415 - the package itself imports nothing
 
     start = quick_start(sys.argv[1:])
     if start is None:
         from duckflow.cli.main import main as run_command  # noqa: PLC0415 - as above
 
         run_command()
-    from duckflow.cli.chat import converse  # noqa: PLC0415 - as above
-    from duckflow.cli.ending import run_to_end  # noqa: PLC0415 - as above
+    from duckflow.cli.chat.prompt_first import converse  # noqa: PLC0415 - as above
+    from duckflow.cli.exit import run_to_end  # noqa: PLC0415 - as above
     from duckflow.config.startup_language import configured_language  # noqa: PLC0415 - as above
     from duckflow.i18n.catalogue import detect, set_language  # noqa: PLC0415 - as above
 

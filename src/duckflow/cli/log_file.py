@@ -4,7 +4,7 @@ import logging
 import os
 from logging.handlers import RotatingFileHandler
 
-from duckflow.cli.redacting import without_secrets
+from duckflow.cli.secrets import without_secrets
 from duckflow.config.places import state_dir
 
 NAME = "duckflow.log"

@@ -13,11 +13,11 @@ from duckflow.i18n.catalogue import detect, set_language, text
 
 set_language(detect(configured_language(), os.environ))
 
-from duckflow.cli.doctor import doctor  # noqa: E402 - help texts are in the language set above
-from duckflow.cli.ending import run_to_end  # noqa: E402
+from duckflow.cli.commands.doctor import doctor  # noqa: E402 - help texts are in the language set above
+from duckflow.cli.commands.run import run  # noqa: E402
+from duckflow.cli.commands.stats import stats  # noqa: E402
+from duckflow.cli.exit import run_to_end  # noqa: E402
 from duckflow.cli.flags import HERE, FolderFlag, ModeFlag, ModelFlag, TrustFlag  # noqa: E402
-from duckflow.cli.stats import stats  # noqa: E402
-from duckflow.cli.tasks import run  # noqa: E402
 
 app = typer.Typer(
     help=text("help.app"),
@@ -71,8 +71,8 @@ def conversation(
     """Open the conversation, unless a command was named."""
     if context.invoked_subcommand is not None:
         return
-    from duckflow.cli.chat import converse  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.cli.start import Start  # noqa: PLC0415 - as above
+    from duckflow.cli.chat.prompt_first import converse  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.chat.start import Start  # noqa: PLC0415 - as above
 
     converse(Start(model=model, mode=mode, folder=workspace, trust=trust, last=last))
 
@@ -86,8 +86,8 @@ def resume(
     trust: TrustFlag = False,
 ) -> None:
     """Take up a session again."""
-    from duckflow.cli.chat import converse  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.cli.start import Start  # noqa: PLC0415 - as above
+    from duckflow.cli.chat.prompt_first import converse  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.chat.start import Start  # noqa: PLC0415 - as above
 
     converse(Start(model=model, mode=mode, folder=None, trust=trust, last=session is None, session=session))
 

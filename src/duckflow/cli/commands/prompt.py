@@ -25,7 +25,7 @@ def show(
     json: JsonFlag = False,
 ) -> None:
     """Print the prompt that would be sent now; the model is not asked."""
-    from duckflow.cli.prompt_show import print_prompt  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.reports.prompt import print_prompt  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.config.loading import load  # noqa: PLC0415 - as above
 
     loaded = load(workspace, trusted=trust, flags={"llm.model": model})

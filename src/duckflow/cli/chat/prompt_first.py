@@ -4,8 +4,8 @@ import asyncio
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from duckflow.cli.redacting import without_secrets
-from duckflow.cli.start import Start
+from duckflow.cli.chat.start import Start
+from duckflow.cli.secrets import without_secrets
 from duckflow.config.places import state_dir
 from duckflow.ui.frontend import Front, open_front
 
@@ -24,7 +24,7 @@ def converse(start: Start) -> None:
 async def _converse(start: Start) -> None:
     front = open_front(lambda: state_dir() / HISTORY, without_secrets)
     try:
-        engine = await _unless_left(front, asyncio.to_thread(import_module, "duckflow.cli.conversing"))
+        engine = await _unless_left(front, asyncio.to_thread(import_module, "duckflow.cli.chat.conversation"))
         if engine is not None:
             await engine.converse(start, front)
     finally:

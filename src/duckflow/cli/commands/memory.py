@@ -36,7 +36,7 @@ def list_all(*, json: JsonFlag = False) -> None:
 @commands.command("edit", help=text("help.memory_edit"))
 def edit(wanted: IdArgument, words: TextArgument) -> None:
     """Put another text in the place of one."""
-    from duckflow.cli.redacting import without_secrets  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.secrets import without_secrets  # noqa: PLC0415 - heavy, and not for --help
 
     with _memories() as memories:
         changed = memories.edit(_number(wanted), without_secrets(words))

@@ -6,12 +6,12 @@ from contextlib import closing
 from pathlib import Path
 
 from duckflow.app import App, build, choose, open_log
-from duckflow.cli.chat_engine import ChatEngine
-from duckflow.cli.findings import find_out
+from duckflow.cli.chat.engine import ChatEngine
+from duckflow.cli.chat.folder_facts import find_out
+from duckflow.cli.chat.start import Start
+from duckflow.cli.chat.trust import settle_trust
 from duckflow.cli.flags import settings_flags
 from duckflow.cli.log_file import open_log_file
-from duckflow.cli.start import Start
-from duckflow.cli.trusting import settle_trust
 from duckflow.config.loading import Loaded, load
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text

@@ -6,7 +6,7 @@ What is not plainly one of these flags is left to the whole command line, which 
 from collections.abc import Sequence
 from pathlib import Path
 
-from duckflow.cli.start import Start
+from duckflow.cli.chat.start import Start
 
 _VALUES = ("--model", "--mode", "--workspace")
 _SWITCHES = ("--continue", "--trust")

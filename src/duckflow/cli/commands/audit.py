@@ -16,7 +16,7 @@ SessionFlag = Annotated[
 @commands.command("show", help=text("help.audit_show"))
 def show(session: SessionFlag = None, *, json: JsonFlag = False) -> None:
     """The entries, oldest first."""
-    from duckflow.cli.audit_report import print_entries  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.reports.audit import print_entries  # noqa: PLC0415 - heavy, and not for --help
 
     print_entries(session, json=json)
 
@@ -24,7 +24,7 @@ def show(session: SessionFlag = None, *, json: JsonFlag = False) -> None:
 @commands.command("verify", help=text("help.audit_verify"))
 def verify(*, json: JsonFlag = False) -> None:
     """Whether nothing was changed, removed or cut off; exit code 1 where something was."""
-    from duckflow.cli.audit_report import print_check  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.reports.audit import print_check  # noqa: PLC0415 - heavy, and not for --help
 
     raise typer.Exit(print_check(json=json))
 
@@ -32,7 +32,7 @@ def verify(*, json: JsonFlag = False) -> None:
 @commands.command("export", help=text("help.audit_export"))
 def export() -> None:
     """Every entry with its hash, one JSON object a line."""
-    from duckflow.cli.audit_report import print_export  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.reports.audit import print_export  # noqa: PLC0415 - heavy, and not for --help
 
     print_export()
 
@@ -40,6 +40,6 @@ def export() -> None:
 @commands.command("stats", help=text("help.audit_stats"))
 def stats(*, json: JsonFlag = False) -> None:
     """How often what was asked, approved, refused and done."""
-    from duckflow.cli.audit_report import print_stats  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.reports.audit import print_stats  # noqa: PLC0415 - heavy, and not for --help
 
     print_stats(json=json)

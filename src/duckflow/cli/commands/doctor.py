@@ -9,7 +9,7 @@ def doctor(
     model: ModelFlag = None, workspace: FolderFlag = HERE, *, trust: TrustFlag = False, json: JsonFlag = False
 ) -> None:
     """Look at everything and say a line about each; the exit code is 1 if something is broken."""
-    from duckflow.cli.checkup import examine, show  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.reports.diagnosis import examine, show  # noqa: PLC0415 - heavy, and not for --help
 
     findings = examine(workspace, model, trusted=trust)
     for finding in findings:

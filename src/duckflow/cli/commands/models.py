@@ -39,7 +39,7 @@ def install(
     if_needed: Annotated[bool, typer.Option("--if-needed", help=text("help.option.if_needed"))] = False,
 ) -> None:
     """Get a model's file and check it."""
-    from duckflow.cli.model_install import install_shown, is_needed  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.reports.model_install import install_shown, is_needed  # noqa: PLC0415 - heavy, and not for --help
 
     if not if_needed or is_needed():
         install_shown(name or _configured(), source)

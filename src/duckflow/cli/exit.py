@@ -18,7 +18,7 @@ def run_to_end(command: Callable[[], object]) -> NoReturn:
         _give_up_output()
         raise
     except UserError as error:
-        from duckflow.cli.redacting import without_secrets  # noqa: PLC0415 - only where it is needed
+        from duckflow.cli.secrets import without_secrets  # noqa: PLC0415 - only where it is needed
 
         # An address, or what a provider said, may have a key in it.
         message = without_secrets(text(error.key, **error.values))

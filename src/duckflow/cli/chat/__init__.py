@@ -1,0 +1,1 @@
+"""The conversation: quick start, prompt first, then the engine behind it."""

@@ -1,0 +1,1 @@
+"""The commands beside the conversation. Light: what is slow is imported when a command runs."""

@@ -1,0 +1,1 @@
+"""What the commands print or do, imported only when they run."""
