@@ -46,7 +46,7 @@ for _name, _module in GROUPS.items():
     if _ONLY_LISTED:
         app.add_typer(typer.Typer(help=text(f"help.{_name}")), name=_name)
     else:
-        app.add_typer(import_module(f"duckflow.cli.{_module}").commands, name=_name)
+        app.add_typer(import_module(f"duckflow.cli.commands.{_module}").commands, name=_name)
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer calls it with the flag

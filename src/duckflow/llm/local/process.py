@@ -12,7 +12,7 @@ from typing import IO, Any
 LONGEST_LINE = 16 * 1024 * 1024
 PRINTED_BYTES = 64 * 1024
 GRACE_S = 5.0
-WORKER = Path(__file__).with_name("embedded_worker.py")
+WORKER = Path(__file__).with_name("worker.py")
 
 
 class WorkerGone(Exception):

@@ -31,6 +31,6 @@ def _rule(given: str | dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _table() -> dict[str, dict[str, Any]]:
-    data = pkgutil.get_data("duckflow.tools", "grammars.toml")
+    data = pkgutil.get_data("duckflow.tools.outline", "grammars.toml")
     assert data is not None
     return tomllib.loads(data.decode())

@@ -8,18 +8,18 @@ from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width, width_of
 
-_COLUMNS = ("tier", "calls", "input", "cached", "output", "cost")
+_COST_COLUMNS = ("tier", "calls", "input", "cached", "output", "cost")
 
 
 def cost_text(state: AgentState) -> str:
     """A table: calls, tokens read, read before, written, and money where a price is known."""
     if not state.usage:
         return text("cost.none")
-    rows = [[text(f"cost.{name}") for name in _COLUMNS]]
+    rows = [[text(f"cost.{name}") for name in _COST_COLUMNS]]
     rows += [[text(f"cost.of_{tier}"), *_figures(used)] for tier, used in state.usage.items()]
     if len(state.usage) > 1:
         rows.append([text("cost.total"), *_figures(_total(state))])
-    widths = [max(width_of(row[place]) for row in rows) for place in range(len(_COLUMNS))]
+    widths = [max(width_of(row[place]) for row in rows) for place in range(len(_COST_COLUMNS))]
     return "\n".join(
         "  ".join(_padded(cell, wide) for cell, wide in zip(row, widths, strict=True)) for row in rows
     )
@@ -50,14 +50,14 @@ def _padded(cell: str, wide: int) -> str:
 
 _NAME = 40
 _NONE = "–"
-_COLUMNS = ("requests", "done", "done_at_once", "attempts", "satisfaction", "rating")
+_STATS_COLUMNS = ("requests", "done", "done_at_once", "attempts", "satisfaction", "rating")
 
 
 def stats_text(figures: Sequence[Figures]) -> str:
     """All of it against what is aimed at; one line where there is nothing yet."""
     if not figures:
         return text("stats.none")
-    rows = [["", *(text(f"stats.column.{column}") for column in _COLUMNS)]]
+    rows = [["", *(text(f"stats.column.{column}") for column in _STATS_COLUMNS)]]
     rows += [_row(one) for one in figures if one.by == "all"]
     rows.append(_row(TARGETS))
     for by in ("profile", "model"):
@@ -95,7 +95,7 @@ def _number(value: float | None, places: int) -> str:
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """The first column begins where the others end."""
     whole = [row for row in rows if len(row) > 1]
-    widths = [max(width_of(row[at]) for row in whole) for at in range(len(_COLUMNS) + 1)]
+    widths = [max(width_of(row[at]) for row in whole) for at in range(len(_STATS_COLUMNS) + 1)]
     lines: list[str] = []
     for row in rows:
         first, *others = row
