@@ -14,7 +14,7 @@ from pathlib import Path
 
 from duckflow.app import build
 from duckflow.config.settings import Settings
-from duckflow.llm.default_model import Choice
+from duckflow.llm.default_model import ModelChoice
 
 TASKS = [
     {"operation": "file_ops.write_file", "args": {"path": f"{n}.txt", "content": "x\n"}} for n in range(20)
@@ -36,7 +36,7 @@ async def measure(folder: Path) -> float:
     script = folder.parent / "script.jsonl"
     script.write_text("".join(json.dumps(line) + "\n" for line in SCRIPT))
     settings = Settings.model_validate({"mode": "edits", "llm": {"model": f"scripted:{script}"}})
-    choice = Choice(name=f"scripted:{script}", reason_key="llm.chosen_by_setting")
+    choice = ModelChoice(name=f"scripted:{script}", reason_key="llm.chosen_by_setting")
     app = build(settings, choice, folder, None, {})
     app.begin()
     try:

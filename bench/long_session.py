@@ -21,7 +21,7 @@ from pathlib import Path
 from duckflow.app import build
 from duckflow.config.settings import Settings
 from duckflow.domain.model import Finished, ModelPiece, ModelRequest, ModelTraits, TextPiece
-from duckflow.llm.default_model import Choice
+from duckflow.llm.default_model import ModelChoice
 from duckflow.llm.tiers import Tiers
 
 A_REQUEST = 10
@@ -66,7 +66,7 @@ async def measure(loops: int, *, memory: bool) -> list[float]:
             return model
 
         settings = Settings.model_validate({"mode": "edits", "llm": {"model": "scripted:none"}})
-        choice = Choice(name="scripted:none", reason_key="llm.chosen_by_setting")
+        choice = ModelChoice(name="scripted:none", reason_key="llm.chosen_by_setting")
         app = build(settings, choice, Path(folder), None, {})
         app.tiers._open = opened
         assert isinstance(app.tiers, Tiers)

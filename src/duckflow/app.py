@@ -16,7 +16,7 @@ from duckflow.domain.model import Usage
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
 from duckflow.evaluation.project_tests import ProjectTests
-from duckflow.llm.default_model import Choice, choose_model
+from duckflow.llm.default_model import ModelChoice, choose_model
 from duckflow.llm.local.relay import Relay
 from duckflow.llm.pricing import cost_usd
 from duckflow.llm.providers import open_client
@@ -26,25 +26,26 @@ from duckflow.loops.acting.effects import Watch
 from duckflow.loops.acting.gate import Gate
 from duckflow.loops.chat import ChatLoop
 from duckflow.loops.judging.advice import Advice
-from duckflow.loops.judging.advisors import Counsel
-from duckflow.loops.judging.consultation_answers import Answering
+from duckflow.loops.judging.advisors import Advisors
+from duckflow.loops.judging.consultation_answers import ConsultationAnswers
 from duckflow.loops.judging.judging import Judging
 from duckflow.loops.judging.planning import Planning
-from duckflow.loops.judging.verification import Verifying
+from duckflow.loops.judging.verification import Verification
 from duckflow.loops.pacing import Pacing
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
 from duckflow.loops.task_loop import TaskLoop
-from duckflow.loops.thinking.memory import Remembering
+from duckflow.loops.thinking.first_look import FirstLook
+from duckflow.loops.thinking.memory import SessionMemory
 from duckflow.loops.thinking.model import ModelInUse, operations_of
 from duckflow.loops.thinking.rules import read_rules
-from duckflow.loops.thinking.small_models import FirstLook, WorkspaceLook
+from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.loops.thinking.spending import Spending
-from duckflow.loops.thinking.titles import Titling
+from duckflow.loops.thinking.titles import Titles
 from duckflow.loops.turn import Turn
 from duckflow.loops.undo.recovery import Recovery
 from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
-from duckflow.loops.undo.undo import Undoing
+from duckflow.loops.undo.undo import Undo
 from duckflow.prompts.budget import PromptFrame
 from duckflow.safety.files.ledger import Ledger
 from duckflow.safety.files.lock import WorkspaceLock
@@ -79,12 +80,12 @@ class App:
     judging: Judging
     tasks: TaskLoop
     dispatcher: Dispatcher
-    titling: Titling
+    titling: Titles
     model: ModelInUse
     tiers: Tiers
     log: SqliteEventLog
     workspace: Workspace
-    undoing: Undoing
+    undoing: Undo
     recovery: Recovery
     snapshots: Snapshots
     ledger: Ledger
@@ -114,11 +115,11 @@ class App:
         self.lock.release()
 
 
-async def choose(settings: Settings, env: Mapping[str, str]) -> Choice:
+async def choose(settings: Settings, env: Mapping[str, str]) -> ModelChoice:
     """The model to think with, and why that one."""
     named = settings.llm.creative or settings.llm.model
     if named:
-        return Choice(name=named, reason_key="llm.chosen_by_setting")
+        return ModelChoice(name=named, reason_key="llm.chosen_by_setting")
     return await choose_model(env)
 
 
@@ -143,7 +144,7 @@ def _snapshot_limits(settings: Settings) -> SnapshotLimits:
 
 
 @dataclass(frozen=True)
-class _Ground:
+class _Foundation:
     """What a session stands on: its log and folder, and what keeps both safe."""
 
     log: SqliteEventLog
@@ -158,7 +159,7 @@ class _Ground:
 
 def build(
     settings: Settings,
-    choice: Choice,
+    choice: ModelChoice,
     folder: Path,
     session_id: str | None,
     env: Mapping[str, str],
@@ -183,25 +184,27 @@ def build(
     model = ModelInUse(session, tiers, catalogue, look, frame, spending)
     dispatcher = _dispatcher(ground, catalogue)
     pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(ground.log.database).loops_used)
-    counsel = Counsel(tiers, spending)
-    verifying = Verifying(session, dispatcher, ProjectTests(workspace) if relay else None)
+    counsel = Advisors(tiers, spending)
+    verifying = Verification(session, dispatcher, ProjectTests(workspace) if relay else None)
     judging = Judging(session, counsel, workspace, verifying, settings.evaluation)
     steps = Steps(session, settings.transitions)
     turn = Turn(session, model, dispatcher, pacing, judging, steps)
-    memory = Remembering(session, Memories(ground.log.database), settings.memory, model.traits)
-    answering = Answering(session, dispatcher, Advice(session, counsel), steps.accept, pacing.answered)
+    memory = SessionMemory(session, Memories(ground.log.database), settings.memory, model.traits)
+    answering = ConsultationAnswers(
+        session, dispatcher, Advice(session, counsel), steps.accept, pacing.answered
+    )
     return App(
         session=session,
         judging=judging,
         chat=ChatLoop(session, turn, answering, FirstLook(look, dispatcher, model), memory, tasks),
         tasks=tasks,
         dispatcher=dispatcher,
-        titling=Titling(session, tiers, spending),
+        titling=Titles(session, tiers, spending),
         model=model,
         tiers=tiers,
         log=ground.log,
         workspace=workspace,
-        undoing=Undoing(session, workspace, ground.ledger),
+        undoing=Undo(session, workspace, ground.ledger),
         recovery=Recovery(session, workspace, ground.ledger),
         snapshots=ground.snapshots,
         ledger=ground.ledger,
@@ -212,7 +215,9 @@ def build(
     )
 
 
-def _open_ground(settings: Settings, folder: Path, session_id: str | None, env: Mapping[str, str]) -> _Ground:
+def _open_ground(
+    settings: Settings, folder: Path, session_id: str | None, env: Mapping[str, str]
+) -> _Foundation:
     log = open_log()
     closed = (state_dir(), config_dir(), cache_dir())
     ledger = open_ledger(settings)
@@ -224,7 +229,7 @@ def _open_ground(settings: Settings, folder: Path, session_id: str | None, env: 
     async def sandboxed() -> bool:
         return (await shell.sandbox()).level != "none"
 
-    return _Ground(
+    return _Foundation(
         log=log,
         ledger=ledger,
         workspace=workspace,
@@ -237,7 +242,7 @@ def _open_ground(settings: Settings, folder: Path, session_id: str | None, env: 
 
 
 def _open_models(
-    settings: Settings, choice: Choice, session: Session, env: Mapping[str, str], relay: Relay | None
+    settings: Settings, choice: ModelChoice, session: Session, env: Mapping[str, str], relay: Relay | None
 ) -> tuple[Tiers, Spending]:
     """The models of a session, which get to see no secrets, and what they cost."""
 
@@ -251,17 +256,19 @@ def _open_models(
     return tiers, Spending(session, tiers, price)
 
 
-def _memory_tools(settings: Settings, ground: _Ground) -> tuple[Tool, ...]:
+def _memory_tools(settings: Settings, ground: _Foundation) -> tuple[Tool, ...]:
     if not settings.memory.enabled:
         return ()
     return memory_tools(str(ground.workspace.root), ground.session.redactor.clean)
 
 
-def _dispatcher(ground: _Ground, catalogue: Catalogue) -> Dispatcher:
+def _dispatcher(ground: _Foundation, catalogue: Catalogue) -> Dispatcher:
     return Dispatcher(ground.session, catalogue, ground.workspace, ground.watch, ground.gate)
 
 
-def _started(settings: Settings, choice: Choice, ground: _Ground, *, resumed: bool) -> SessionStarted:
+def _started(
+    settings: Settings, choice: ModelChoice, ground: _Foundation, *, resumed: bool
+) -> SessionStarted:
     return SessionStarted(
         session_id=ground.session.state.session_id,
         workspace=str(ground.workspace.root),

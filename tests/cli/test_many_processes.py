@@ -98,7 +98,9 @@ def test_the_one_that_may_not_work_gets_one_sentence(
     folder: Path, tmp_path: Path, language: str, monkeypatch
 ):
     monkeypatch.setenv("DUCKFLOW_LANGUAGE", language)
-    holding = "import sys; from pathlib import Path; from duckflow.safety.files.lock import WorkspaceLock as L\n"
+    holding = (
+        "import sys; from pathlib import Path; from duckflow.safety.files.lock import WorkspaceLock as L\n"
+    )
     holding += "s = Path(sys.argv[2]).stat(); lock = L(Path(sys.argv[1]), (s.st_dev, s.st_ino))\n"
     holding += "lock.take('abcd1234', 'x'); print('held', flush=True); sys.stdin.read()"
     command = [sys.executable, "-c", holding, str(state_dir() / "locks"), str(folder)]

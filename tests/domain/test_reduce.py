@@ -27,7 +27,7 @@ from duckflow.domain.model import ChatMessage, Usage
 from duckflow.domain.reduce.apply import STATUS_AFTER, apply
 from duckflow.domain.reduce.items import set_items
 from duckflow.domain.reduce.transcript import TRANSCRIPT_LIMIT
-from duckflow.domain.state import AgentState, Approval, Entry, Items
+from duckflow.domain.state import AgentState, Approval, Items, TranscriptEntry
 from duckflow.domain.transitions import Status, Step
 from fakes.events import EVENT_TYPES, events
 
@@ -112,8 +112,8 @@ def test_a_decision_queues_its_actions_and_keeps_the_model_s_words():
     assert state.queue == (WRITE, READ)
     assert (state.next_step, state.objection, state.request.loops) == ("done", "no: odd", 1)
     assert state.transcript[1:] == (
-        Entry(role="assistant", text="words"),
-        Entry(role="user", text="question"),
+        TranscriptEntry(role="assistant", text="words"),
+        TranscriptEntry(role="user", text="question"),
     )
     assert after(decided(), state=state).objection is None
 

@@ -3,7 +3,7 @@
 import pytest
 
 from duckflow.domain.objective import TaskObjective
-from duckflow.evaluation.case import Observed, build_case
+from duckflow.evaluation.case import ObservedWork, build_case
 from duckflow.evaluation.facts import Fact, as_evidence
 from duckflow.services.requirements import plain_requirements
 from fakes.cases import seen, wanted
@@ -17,12 +17,12 @@ OBJECTIVE = TaskObjective(request="Write a.py with is_empty")
     [(False, False, True), (True, False, False), (False, True, False), (True, True, False)],
 )
 def test_what_changed_nothing_and_ran_nothing_is_a_request_for_information_J2(changed, ran, information):
-    assert build_case(OBJECTIVE, (), (), Observed(changed=changed, ran=ran)).information is information
+    assert build_case(OBJECTIVE, (), (), ObservedWork(changed=changed, ran=ran)).information is information
 
 
 def test_a_case_holds_what_was_wanted_seen_and_told_J2():
     evidence = (*seen("e1"), *as_evidence(FACTS, 2))
-    observed = Observed(reply="Done.", changed=True, failing=("b.py",), command_passed=False)
+    observed = ObservedWork(reply="Done.", changed=True, failing=("b.py",), command_passed=False)
     made = build_case(OBJECTIVE.model_copy(update={"requirements": wanted(1, 2)}), evidence, FACTS, observed)
     assert (made.request, made.requirements, made.evidence) == (OBJECTIVE.request, wanted(1, 2), evidence)
     assert (made.reply, made.failing, made.verification) == ("Done.", ("b.py",), "failed")
@@ -30,6 +30,6 @@ def test_a_case_holds_what_was_wanted_seen_and_told_J2():
 
 
 def test_without_requirements_the_request_is_the_one_J1():
-    made = build_case(OBJECTIVE, (), (), Observed())
+    made = build_case(OBJECTIVE, (), (), ObservedWork())
     assert made.requirements == plain_requirements(OBJECTIVE.request)
     assert made.unseen == ()

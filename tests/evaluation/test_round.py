@@ -13,7 +13,7 @@ from duckflow.domain.reduce.attempts import (
     note_result,
     set_requirements,
 )
-from duckflow.evaluation.case import Observed, build_case
+from duckflow.evaluation.case import ObservedWork, build_case
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.evaluation.facts import as_evidence, check_files
 from duckflow.evaluation.verdict import compute_verdict
@@ -42,7 +42,7 @@ async def attempt(objective, workspace, content, evaluator):
     objective = note_result(objective, "e1 wrote hello.py", "ok", changed=True)
     facts = check_files(workspace, ["hello.py"])
     evidence = (Evidence(evidence_id="e1", text="wrote hello.py"), *as_evidence(facts, 2))
-    case = build_case(objective, evidence, facts, Observed(reply="Done.", changed=True))
+    case = build_case(objective, evidence, facts, ObservedWork(reply="Done.", changed=True))
     draft, _ = await evaluate_task_satisfaction(evaluator, case)
     return case, end_attempt(objective, compute_verdict(case, draft))
 

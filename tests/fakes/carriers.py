@@ -5,7 +5,7 @@ import random
 import zipfile
 from pathlib import Path
 
-from duckflow.llm.weights import Part, Weights
+from duckflow.llm.weights import Weights, WeightsPart
 
 PART_SIZES = (3_000_000, 3_000_000, 1_234_567)
 
@@ -33,7 +33,7 @@ def build_weights(folder: Path) -> Weights:
     )
 
 
-def build_wheel(folder: Path, name: str, data: bytes) -> Part:
+def build_wheel(folder: Path, name: str, data: bytes) -> WeightsPart:
     """A wheel with `data` in it, and a module that would be noticed if it ran."""
     module = name.replace("-", "_")
     wheel = folder / f"{module}-1.0-py3-none-any.whl"
@@ -48,7 +48,7 @@ def build_wheel(folder: Path, name: str, data: bytes) -> Part:
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, content in files.items():
             archive.writestr(path, content)
-    return Part(
+    return WeightsPart(
         wheel=name,
         version="1.0",
         wheel_size=wheel.stat().st_size,
@@ -59,6 +59,6 @@ def build_wheel(folder: Path, name: str, data: bytes) -> Part:
     )
 
 
-def wheel_of(part: Part, folder: Path) -> Path:
+def wheel_of(part: WeightsPart, folder: Path) -> Path:
     """The wheel file of a part."""
     return folder / f"{part.wheel.replace('-', '_')}-1.0-py3-none-any.whl"

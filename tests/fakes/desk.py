@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from duckflow.ui.input.inbox import Inbox
-from duckflow.ui.output.writer import TerminalPaper
+from duckflow.ui.output.writer import TerminalWriter
 
 
-class Paper(TerminalPaper):
+class Paper(TerminalWriter):
     """A terminal of a fixed width without colours."""
 
     def __init__(self, columns: int = 80) -> None:

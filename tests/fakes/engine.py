@@ -11,7 +11,7 @@ from duckflow.app import App, build
 from duckflow.config.settings import LlmSettings, Settings
 from duckflow.domain.events import Event, Recorded
 from duckflow.domain.glimpses import Glimpse
-from duckflow.llm.default_model import Choice
+from duckflow.llm.default_model import ModelChoice
 
 
 def decision(reply: str = "", *actions: dict[str, Any], **fields: Any) -> str:
@@ -87,7 +87,7 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
     }
     memory = options.pop("memory", {})
     settings = Settings.model_validate({"mode": mode, "llm": llm, "duck_pacemaker": limits, "memory": memory})
-    choice = Choice(name=name, reason_key="llm.chosen_by_setting")
+    choice = ModelChoice(name=name, reason_key="llm.chosen_by_setting")
     app = build(settings, choice, folder, options.pop("session", None), env)
     watched = Watched(app)
     app.session.subscribe(watched)

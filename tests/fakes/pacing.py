@@ -34,7 +34,7 @@ from duckflow.pacemaker.rules import (
     stays_confident,
 )
 from duckflow.pacemaker.trace import progressed_lately, remember, trace_loop
-from duckflow.pacemaker.vitals import Observed, focus_after, last_outcomes, stamina_of, update
+from duckflow.pacemaker.vitals import ObservedLoop, focus_after, last_outcomes, stamina_of, update
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class Duck:
         self.history = remember(self.history, trace)
         self.loops += 1
         events: tuple[FocusEvent, ...] = (*trace.gains, *(("repetition",) if signs else ()))
-        observed = Observed(
+        observed = ObservedLoop(
             confidence=self.confidence,
             outcomes=last_outcomes(self.history),
             focus_events=events,

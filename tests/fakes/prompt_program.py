@@ -4,13 +4,13 @@ import asyncio
 import sys
 from pathlib import Path
 
-from duckflow.ui.frontend import open_front
+from duckflow.ui.frontend import open_frontend
 from duckflow.ui.views.prompt_view import View
 
 
 async def main(folder: str) -> None:
     """Echo until Ctrl-D."""
-    front = open_front(lambda: Path(folder) / "history")
+    front = open_frontend(lambda: Path(folder) / "history")
     assert front.prompt is not None
     front.prompt.look = lambda _columns: View(bar=([("bar", "[ bar ]")],))
     front.prompt.inbox.put("ready")

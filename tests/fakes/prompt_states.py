@@ -4,23 +4,23 @@ from typing import Any
 
 from duckflow.domain.plan import Plan, PlanStep, Task, TaskList
 from duckflow.domain.reduce.transcript import remember
-from duckflow.domain.state import AgentState, Entry, Items, Request
+from duckflow.domain.state import AgentState, Items, Request, TranscriptEntry
 from duckflow.domain.transitions import Status, Step
 
 
-def said(text: str) -> Entry:
+def said(text: str) -> TranscriptEntry:
     """What the user said."""
-    return Entry(role="user", text=text, said=True)
+    return TranscriptEntry(role="user", text=text, said=True)
 
 
-def answered(text: str) -> Entry:
+def answered(text: str) -> TranscriptEntry:
     """What the model said."""
-    return Entry(role="assistant", text=text)
+    return TranscriptEntry(role="assistant", text=text)
 
 
-def found(number: int, text: str, path: str | None = None, **fields: Any) -> Entry:
+def found(number: int, text: str, path: str | None = None, **fields: Any) -> TranscriptEntry:
     """What a tool returned."""
-    return Entry(
+    return TranscriptEntry(
         role="user",
         text=f"[e{number}] file_ops.read_file: ok\n{text}",
         evidence_id=f"e{number}",
@@ -31,7 +31,7 @@ def found(number: int, text: str, path: str | None = None, **fields: Any) -> Ent
     )
 
 
-def asked(text: str, *entries: Entry, **fields: Any) -> AgentState:
+def asked(text: str, *entries: TranscriptEntry, **fields: Any) -> AgentState:
     """A session in which the user asked for something and some things followed."""
     base = AgentState(
         workspace="/home/me/parts",

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckflow.llm.answers.errors import Unusable
+from duckflow.llm.answers.errors import UnusableAnswer
 from duckflow.llm.answers.raw_blocks import MAX_FILLED, read_answer
 
 
@@ -130,12 +130,12 @@ REFUSED = {
 
 @pytest.mark.parametrize(("text", "words"), REFUSED.values(), ids=REFUSED.keys())
 def test_A7_refused_with_exact_words(text, words):
-    with pytest.raises(Unusable) as caught:
+    with pytest.raises(UnusableAnswer) as caught:
         read_answer(text)
     assert words in caught.value.problem
 
 
 def test_a_block_used_over_and_over_can_not_grow_without_bound():
     text = answer(a=[{"block": "x"}] * 9)
-    with pytest.raises(Unusable, match="fill in more than"):
+    with pytest.raises(UnusableAnswer, match="fill in more than"):
         read_answer(f"{text}\n<<<block x\n{'x' * (MAX_FILLED // 8)}\n>>>block x")

@@ -4,14 +4,14 @@ import pytest
 
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
-from duckflow.llm.default_model import Choice, choose_model
+from duckflow.llm.default_model import ModelChoice, choose_model
 from duckflow.llm.wire.endpoints import PROVIDERS
 from fakes.model_server import ModelServer, free_port
 
 ORDER = ["anthropic", "openai", "google", "groq", "openrouter", "mistral"]
 
 
-async def chosen(env: dict[str, str]) -> Choice:
+async def chosen(env: dict[str, str]) -> ModelChoice:
     nobody = {"OLLAMA_HOST": f"127.0.0.1:{free_port()}"}
     choice = await choose_model({**nobody, **env})
     text(choice.reason_key, **choice.values)

@@ -5,7 +5,7 @@ import pytest
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import ChatMessage, Finished, ModelRequest, Usage
 from duckflow.llm.local.cpu_threads import thread_counts, usable_cores
-from duckflow.llm.local.protocol import SCHEMA, Answer, completion, load_failure, loosen
+from duckflow.llm.local.protocol import SCHEMA, EmbeddedResponse, completion, load_failure, loosen
 
 
 def request(**changes: object) -> ModelRequest:
@@ -50,19 +50,19 @@ def test_limits_on_the_length_of_strings_are_left_out_and_nothing_else():
 
 
 def test_an_answer_without_an_end_is_not_finished():
-    answer = Answer()
+    answer = EmbeddedResponse()
     assert answer.add({"choices": [{"delta": {"content": "Du"}, "finish_reason": None}]}) == "Du"
     assert answer.finished() is None
 
 
 def test_progress_and_thinking_bring_no_characters():
-    answer = Answer()
+    answer = EmbeddedResponse()
     assert answer.add({"choices": [{"delta": {"content": None}}], "prompt_progress": {"total": 9}}) == ""
     assert answer.add({"choices": [{"delta": {"reasoning_content": "hm"}}]}) == ""
 
 
 def test_the_end_has_its_reason_and_what_was_used():
-    answer = Answer()
+    answer = EmbeddedResponse()
     answer.add({"choices": [{"delta": {}, "finish_reason": "length"}]})
     answer.add(
         {
@@ -80,7 +80,7 @@ def test_the_end_has_its_reason_and_what_was_used():
 
 def test_what_the_runtime_refuses_is_passed_on():
     with pytest.raises(ProviderError) as caught:
-        Answer().add({"error": {"code": 400, "message": "failed to parse grammar"}})
+        EmbeddedResponse().add({"error": {"code": 400, "message": "failed to parse grammar"}})
     assert caught.value.key == "embedded.refused"
     assert caught.value.values["detail"] == "failed to parse grammar"
 

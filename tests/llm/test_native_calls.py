@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from duckflow.domain.decision import Decision
 from duckflow.domain.model import ToolCall
-from duckflow.llm.answers.errors import Unusable
+from duckflow.llm.answers.errors import UnusableAnswer
 from duckflow.llm.answers.native_calls import native_name, operation_of, read_native
 
 READ = ToolCall(name="file_ops__read_file", arguments='{"path": "a.py"}')
@@ -101,7 +101,7 @@ def test_empty_arguments_are_none():
     ],
 )
 def test_A6_bad_arguments_are_refused_with_exact_words(arguments, words):
-    with pytest.raises(Unusable) as caught:
+    with pytest.raises(UnusableAnswer) as caught:
         read_native("", [ToolCall(name="shell__run", arguments=arguments)])
     assert words in caught.value.problem
 
@@ -115,5 +115,5 @@ def test_A6_bad_arguments_are_refused_with_exact_words(arguments, words):
     ],
 )
 def test_a_broken_decision_in_the_text_is_refused_and_never_shown_as_a_reply(text):
-    with pytest.raises(Unusable):
+    with pytest.raises(UnusableAnswer):
         read_native(text, [])

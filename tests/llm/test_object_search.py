@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from duckflow.llm.answers.errors import Unusable
+from duckflow.llm.answers.errors import UnusableAnswer
 from duckflow.llm.answers.raw_blocks import read_answer
 
 OBJECT = {"next_step": "done", "reply": "hi {there}"}
@@ -85,7 +85,7 @@ REFUSED = {
 
 @pytest.mark.parametrize(("text", "words"), REFUSED.values(), ids=REFUSED.keys())
 def test_refused_with_exact_words_A6(text, words):
-    with pytest.raises(Unusable) as caught:
+    with pytest.raises(UnusableAnswer) as caught:
         read_answer(text)
     assert words in caught.value.problem
 
@@ -97,7 +97,7 @@ def test_refused_with_exact_words_A6(text, words):
 def test_any_text_gives_an_object_or_a_refusal(text):
     try:
         found = read_answer(text)
-    except Unusable as fault:
+    except UnusableAnswer as fault:
         found, problem = None, fault.problem
         problem.encode("utf-8", "surrogatepass")
     assert found is None or json.dumps(found)
@@ -108,6 +108,6 @@ def test_any_text_gives_an_object_or_a_refusal(text):
 def test_prose_around_an_object_never_changes_what_is_read(before, after):
     try:
         found = read_answer(f"{before}\n{JSON}\n{after}")
-    except Unusable:
+    except UnusableAnswer:
         return
     assert found == OBJECT

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckflow.llm.answers.partial_reply import ReplyStream
+from duckflow.llm.answers.partial_reply import ReplyExtractor
 from duckflow.llm.answers.strict_json import parse_object
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
@@ -26,7 +26,7 @@ others = st.dictionaries(
 
 
 def fed(pieces, **options):
-    stream = ReplyStream(**options)
+    stream = ReplyExtractor(**options)
     return "".join(stream.feed(piece) for piece in pieces)
 
 
@@ -62,7 +62,7 @@ def test_any_broken_json_in_any_pieces_shows_the_same_and_never_fails(text, cuts
 
 
 def test_characters_are_shown_as_they_come():
-    stream = ReplyStream()
+    stream = ReplyExtractor()
     shown = [
         stream.feed(piece)
         for piece in ['{"re', 'ply": "H', "i\\", "n\\ud83e", "\\udd", '86 "', ', "x": "y"}']
@@ -111,7 +111,7 @@ def test_A8_plain_text_is_itself_the_reply_where_that_is_expected():
 
 def test_long_answers_in_tiny_pieces_are_walked_over_once():
 
-    stream = ReplyStream()
+    stream = ReplyExtractor()
     stream.feed('{"a": "')
     for _ in range(200_000):
         stream.feed("\\")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duckflow.llm.answers.errors import Unusable
+from duckflow.llm.answers.errors import UnusableAnswer
 from duckflow.llm.answers.strict_json import MAX_BYTES, MAX_DEPTH, MAX_VALUES, parse_object
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
@@ -33,7 +33,7 @@ def test_every_plain_object_is_read_as_it_was_written(value, ascii_only, indent)
 def test_any_text_is_read_or_refused_and_never_read_otherwise_than_the_standard_reader_does(text):
     try:
         value = parse_object("{" + text)
-    except Unusable as fault:
+    except UnusableAnswer as fault:
         fault.problem.encode()
     else:
         assert value == json.loads("{" + text.strip(), strict=False)
@@ -44,7 +44,7 @@ def test_any_text_is_read_or_refused_and_never_read_otherwise_than_the_standard_
 def test_every_cut_object_is_refused(value, data):
     whole = json.dumps(value)
     end = data.draw(st.integers(0, len(whole) - 1))
-    with pytest.raises(Unusable):
+    with pytest.raises(UnusableAnswer):
         parse_object(whole[:end])
 
 
@@ -96,14 +96,14 @@ REFUSED = {
 
 @pytest.mark.parametrize(("text", "words"), REFUSED.values(), ids=REFUSED.keys())
 def test_refused_with_exact_words_and_place_A6(text, words):
-    with pytest.raises(Unusable) as caught:
+    with pytest.raises(UnusableAnswer) as caught:
         parse_object(text)
     assert words in caught.value.problem
     assert len(caught.value.problem) < 300
 
 
 def test_the_place_counts_lines_and_columns_from_one():
-    with pytest.raises(Unusable, match="line 3, column 8, at 'oops}'"):
+    with pytest.raises(UnusableAnswer, match="line 3, column 8, at 'oops}'"):
         parse_object('{\n "日本": 1,\n  "b": oops}')
 
 
@@ -113,9 +113,9 @@ def test_depth_is_limited_and_ten_thousand_levels_cost_nothing_A6():
 
     assert parse_object(nested(MAX_DEPTH))
     for levels in (MAX_DEPTH + 1, 10_000, 300_000):
-        with pytest.raises(Unusable, match="nested deeper than 64 levels"):
+        with pytest.raises(UnusableAnswer, match="nested deeper than 64 levels"):
             parse_object(nested(levels))
-    with pytest.raises(Unusable, match="nested deeper"):
+    with pytest.raises(UnusableAnswer, match="nested deeper"):
         parse_object('{"a":' + "[" * 10_000)
     assert sys.getrecursionlimit() < 10_000
 
@@ -123,14 +123,14 @@ def test_depth_is_limited_and_ten_thousand_levels_cost_nothing_A6():
 def test_size_is_limited_in_bytes_before_anything_is_read_A6():
     fits = '{"a": "' + "x" * (MAX_BYTES - 9) + '"}'
     assert parse_object(fits)
-    with pytest.raises(Unusable, match="too large: 2,000,001 bytes"):
+    with pytest.raises(UnusableAnswer, match="too large: 2,000,001 bytes"):
         parse_object(fits.replace("x", "xx", 1))
-    with pytest.raises(Unusable, match="too large"):
+    with pytest.raises(UnusableAnswer, match="too large"):
         parse_object('{"a": "' + "鴨" * 700_000 + '"}')
 
 
 def test_the_number_of_values_is_limited():
-    with pytest.raises(Unusable, match="more than 100,000 values"):
+    with pytest.raises(UnusableAnswer, match="more than 100,000 values"):
         parse_object('{"a": [' + "0," * MAX_VALUES + "0]}")
 
 

@@ -12,7 +12,7 @@ from duckflow.domain.errors import ProviderError, UsageError
 from duckflow.llm import weights
 from duckflow.llm.weights import place as place_module
 from duckflow.llm.weights.installation import install_into, models_folder
-from duckflow.llm.weights.place import Place
+from duckflow.llm.weights.place import WeightsFiles
 from fakes.carriers import made_up_content
 
 
@@ -66,7 +66,7 @@ def test_what_is_installed_is_not_hashed_again(made_up, models, own_file, monkey
 def test_a_file_put_there_by_hand_is_hashed_once(made_up, models):
     models.mkdir()
     (models / "made-up.gguf").write_bytes(made_up_content())
-    assert Place(made_up, models).installed()
+    assert WeightsFiles(made_up, models).installed()
     assert json.loads((models / "made-up.gguf.ok").read_text())["sha256"] == made_up.sha256
 
 
@@ -75,13 +75,13 @@ def test_a_file_that_was_changed_afterwards_is_not_used(made_up, models, own_fil
     with file.open("r+b") as data:
         data.write(b"changed")
     os.utime(file, (1, 1))
-    assert Place(made_up, models).installed() is None
+    assert WeightsFiles(made_up, models).installed() is None
     assert install_into(models, made_up, own_file).read_bytes() == made_up_content()
 
 
 def test_two_installations_at_once_do_not_mix(made_up, models, own_file):
     models.mkdir()
-    with Place(made_up, models).locked(), pytest.raises(ProviderError) as caught:
+    with WeightsFiles(made_up, models).locked(), pytest.raises(ProviderError) as caught:
         install_into(models, made_up, own_file)
     assert (caught.value.key, caught.value.values) == ("weights.busy", {"name": "made-up"})
     assert install_into(models, made_up, own_file).is_file()
@@ -102,7 +102,7 @@ def test_too_little_space_is_said_before_anything_is_fetched(made_up, models, ow
 @pytest.mark.skipif(sys.platform != "linux", reason="/dev/full is how Linux pretends")
 def test_a_disk_that_fills_up_meanwhile_is_said(made_up, models, monkeypatch):
     full = Path("/dev/full")
-    monkeypatch.setattr(Place, "appending", lambda place: full.open("wb", buffering=0))
+    monkeypatch.setattr(WeightsFiles, "appending", lambda place: full.open("wb", buffering=0))
     with pytest.raises(ProviderError) as caught:
         install_into(models, made_up)
     assert caught.value.key == "weights.no_space"

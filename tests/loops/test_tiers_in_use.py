@@ -7,7 +7,7 @@ import pytest
 from duckflow.app import build
 from duckflow.config.settings import LlmSettings, Settings
 from duckflow.domain.events import Recorded, UsageReported
-from duckflow.llm.default_model import Choice
+from duckflow.llm.default_model import ModelChoice
 from fakes.engine import action, decision, write_script
 
 
@@ -21,7 +21,7 @@ async def deciders(folder: Path, *, by_task: bool) -> list[str]:
     creative, fast = (write_script(folder.parent / f"{name}.jsonl", answers) for name in ("creative", "fast"))
     llm = LlmSettings(model=f"scripted:{creative}", fast=f"scripted:{fast}", by_task=by_task, max_retries=0)
     settings = Settings(mode="edits", llm=llm)
-    app = build(settings, Choice(name=f"scripted:{creative}", reason_key="x"), folder, None, {})
+    app = build(settings, ModelChoice(name=f"scripted:{creative}", reason_key="x"), folder, None, {})
     tiers: list[str] = []
 
     def hear(what: object) -> None:

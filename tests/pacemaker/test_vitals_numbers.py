@@ -11,7 +11,7 @@ from duckflow.config.pacing import VitalsNumbers
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals, sparkline
 from duckflow.pacemaker.vitals import (
     GAINS,
-    Observed,
+    ObservedLoop,
     begin,
     crosses_window,
     focus_after,
@@ -29,7 +29,7 @@ OK, NO = True, False
 shares = st.floats(0, 1)
 focus_events = st.lists(st.sampled_from(get_args(FocusEvent)), max_size=6).map(tuple)
 observations = st.builds(
-    Observed,
+    ObservedLoop,
     confidence=st.none() | shares,
     small=st.booleans(),
     outcomes=st.lists(st.booleans(), max_size=8).map(tuple),
@@ -42,7 +42,7 @@ observations = st.builds(
 
 
 def mood(confidence=None, *outcomes, **how) -> float:
-    return mood_of(Observed(confidence=confidence, outcomes=outcomes, **how), NUMBERS)
+    return mood_of(ObservedLoop(confidence=confidence, outcomes=outcomes, **how), NUMBERS)
 
 
 def focus(start, *events) -> float:
@@ -151,7 +151,7 @@ def test_H4_stamina_goes_with_loops_and_with_errors_not_made_good(loops, limit, 
 
 
 def test_H1_all_three_are_updated_from_one_observation():
-    observed = Observed(
+    observed = ObservedLoop(
         confidence=0.9, outcomes=(OK, NO), focus_events=("repetition",), loops=4, limit=8, unresolved=1
     )
     assert update(Vitals(), observed, NUMBERS) == Vitals(mood=0.846, focus=0.6, stamina=0.52)

@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.domain.reduce.transcript import outdate, remember
-from duckflow.domain.state import AgentState, Entry, Request
-from duckflow.prompts.conversation import Conversation
+from duckflow.domain.state import AgentState, Request, TranscriptEntry
+from duckflow.prompts.conversation import PromptHistory
 from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.prompt_states import answered, asked, found, looks, said
 
 ENDING = "Output: Decision"
 
 
-async def shown(conversation: Conversation, state: AgentState, room: int = 10**9, evidence: int = 10**9):
+async def shown(conversation: PromptHistory, state: AgentState, room: int = 10**9, evidence: int = 10**9):
     """The texts a model would see, within a room."""
     await conversation.read(state)
     await conversation.trim(room, evidence)
@@ -27,7 +27,7 @@ def full(texts: list[str], number: int) -> bool:
 
 
 async def test_F5_each_prompt_begins_with_the_one_before():
-    conversation, state, before = Conversation(TokenCounter()), asked("Find it"), list[str]()
+    conversation, state, before = PromptHistory(TokenCounter()), asked("Find it"), list[str]()
     for number in range(1, 30):
         now = await shown(conversation, state)
         assert now[: len(before)] == before
@@ -36,7 +36,7 @@ async def test_F5_each_prompt_begins_with_the_one_before():
 
 
 async def test_the_ends_that_other_prompts_share_are_marked():
-    conversation = Conversation(TokenCounter())
+    conversation = PromptHistory(TokenCounter())
     await conversation.read(looks(asked("Find it"), 1, 2))
     messages = conversation.with_ending(ENDING)
     assert [message.stable for message in messages] == [False, False, True, False, True, False]
@@ -57,7 +57,7 @@ class Counting(TokenCounter):
 
 async def test_F4_only_what_is_new_is_counted_in_a_late_loop():
     counter = Counting()
-    conversation, state = Conversation(counter), asked("Find it")
+    conversation, state = PromptHistory(counter), asked("Find it")
     for number in range(1, 2001):
         await shown(conversation, state, room=20_000)
         state = looks(state, number, 1)
@@ -68,7 +68,7 @@ async def test_F4_only_what_is_new_is_counted_in_a_late_loop():
 
 async def test_F3_evidence_goes_before_words_and_the_oldest_first():
     state = looks(asked("Find it"), 1, 10, size=2000)
-    texts = await shown(Conversation(TokenCounter()), state, room=4000)
+    texts = await shown(PromptHistory(TokenCounter()), state, room=4000)
     gone = [number for number in range(1, 11) if not full(texts, number)]
     assert gone == list(range(1, gone[-1] + 1))
     assert 1 <= len(gone) < 10
@@ -80,7 +80,7 @@ async def test_F3_evidence_goes_before_words_and_the_oldest_first():
 
 async def test_F3_evidence_keeps_to_its_share_even_where_there_is_room():
     state = looks(asked("Find it"), 1, 10, size=2000)
-    conversation = Conversation(TokenCounter())
+    conversation = PromptHistory(TokenCounter())
     texts = await shown(conversation, state, evidence=3000)
     assert conversation.evidence <= 1500
     assert full(texts, 10)
@@ -88,7 +88,7 @@ async def test_F3_evidence_keeps_to_its_share_even_where_there_is_room():
 
 async def test_F3_it_goes_in_large_steps():
     """Between two steps the beginning stays the same for many loops."""
-    conversation, state, prompts = Conversation(TokenCounter()), asked("Find it"), list[list[str]]()
+    conversation, state, prompts = PromptHistory(TokenCounter()), asked("Find it"), list[list[str]]()
     for number in range(1, 101):
         state = looks(state, number, 1, size=700)
         prompts.append(await shown(conversation, state, room=6000))
@@ -99,7 +99,7 @@ async def test_F3_it_goes_in_large_steps():
 
 async def grown(state: AgentState, *, outdated: bool) -> tuple[list[str], list[str], list[str]]:
     """A conversation before a file was changed, after it, and once it has grown past its room."""
-    conversation, probe = Conversation(TokenCounter()), Conversation(TokenCounter())
+    conversation, probe = PromptHistory(TokenCounter()), PromptHistory(TokenCounter())
     await probe.read(looks(state, 11, 1, size=700))
     room = probe.words + probe.evidence
     before = await shown(conversation, state, room)
@@ -122,7 +122,7 @@ async def test_F5_an_old_version_stays_until_the_next_step_and_then_goes_first()
 
 
 async def test_F5_a_file_that_changes_after_a_step_does_not_move_the_beginning():
-    conversation, state = Conversation(TokenCounter()), looks(asked("Find it"), 1, 12, size=700)
+    conversation, state = PromptHistory(TokenCounter()), looks(asked("Find it"), 1, 12, size=700)
     before = await shown(conversation, state, room=3000)
     assert not full(before, 1)
     kept = next(number for number in range(1, 13) if full(before, number))
@@ -133,8 +133,8 @@ async def test_F5_a_file_that_changes_after_a_step_does_not_move_the_beginning()
 async def test_F3_words_go_last_and_it_is_said():
     state = asked("Find it")
     for number in range(200):
-        state = remember(state, answered(f"word {number} " * 20), Entry(role="user", text="go on"))
-    texts = await shown(Conversation(TokenCounter()), state, room=3000)
+        state = remember(state, answered(f"word {number} " * 20), TranscriptEntry(role="user", text="go on"))
+    texts = await shown(PromptHistory(TokenCounter()), state, room=3000)
     assert texts[:2] == ["The beginning of this conversation is left out.", "Find it"]
     assert texts[-2].startswith("word 199")
     assert sum(map(estimate_tokens, texts)) <= 1500
@@ -144,16 +144,16 @@ async def test_F3_the_users_request_and_last_message_are_never_left_out():
     request = "Find it. " * 300
     state = remember(asked(request), answered("Where?"), said("In the attic"))
     state = looks(state, 1, 50, size=3000)
-    texts = await shown(Conversation(TokenCounter()), state, room=500)
+    texts = await shown(PromptHistory(TokenCounter()), state, room=500)
     assert request in texts
     assert "In the attic" in texts
 
 
 async def test_F3_a_request_the_state_has_let_go_of_is_shown_again():
     state = AgentState(request=Request(request_id="r", text="Find it"))
-    texts = await shown(Conversation(TokenCounter()), looks(state, 1, 2))
+    texts = await shown(PromptHistory(TokenCounter()), looks(state, 1, 2))
     assert texts[0] == "Find it\n\n(The beginning of this conversation is left out.)"
-    trimmed = await shown(Conversation(TokenCounter()), looks(state, 1, 60, size=2000), room=900)
+    trimmed = await shown(PromptHistory(TokenCounter()), looks(state, 1, 60, size=2000), room=900)
     assert trimmed[0] == "The beginning of this conversation is left out."
     assert trimmed[1].startswith("Find it\n")
 
@@ -165,7 +165,7 @@ async def test_what_was_found_just_now_is_cut_where_it_alone_is_too_much():
         found(1, "a" * 90_000),
         found(2, "begin " + "b" * 90_000 + " end"),
     )
-    texts = await shown(Conversation(TokenCounter()), state, room=2000)
+    texts = await shown(PromptHistory(TokenCounter()), state, room=2000)
     assert sum(map(estimate_tokens, texts)) <= 2000
     assert texts[2].endswith("left out, look again if you need it")
     assert "begin" in texts[3]
@@ -174,12 +174,12 @@ async def test_what_was_found_just_now_is_cut_where_it_alone_is_too_much():
 
 
 async def test_a_transcript_that_was_cut_is_read_anew():
-    conversation = Conversation(TokenCounter())
+    conversation = PromptHistory(TokenCounter())
     state = looks(asked("Find it"), 1, 5)
     await shown(conversation, state)
     cut = state.model_copy(update={"transcript": state.transcript[4:]})
     again = await shown(conversation, cut)
-    assert again == await shown(Conversation(TokenCounter()), cut)
+    assert again == await shown(PromptHistory(TokenCounter()), cut)
 
 
 ENTRIES = st.lists(
@@ -201,7 +201,7 @@ def newest_found(entries: list[tuple[str, int, bool]]) -> int:
 
 @given(ENTRIES, st.integers(200, 4000), st.integers(100, 2000))
 async def test_F3_whatever_happens_it_fits_and_the_request_is_there(entries, room, evidence):
-    conversation, state = Conversation(TokenCounter()), asked("Find it")
+    conversation, state = PromptHistory(TokenCounter()), asked("Find it")
     for number, (kind, size, stale) in enumerate(entries, start=1):
         text = (f"{kind} {number} " * size)[:size]
         match kind:
@@ -212,7 +212,7 @@ async def test_F3_whatever_happens_it_fits_and_the_request_is_there(entries, roo
             case "found":
                 entry = found(number, text, stale=stale)
             case _:
-                entry = Entry(role="user", text=text[:100])
+                entry = TranscriptEntry(role="user", text=text[:100])
         state = remember(state, entry)
         texts = await shown(conversation, state, room, evidence)
         total = conversation.words + conversation.evidence

@@ -8,7 +8,7 @@ from duckflow.domain.state import AgentState, Items
 from duckflow.i18n.catalogue import set_language, text
 from duckflow.prompts.budget import DROP_ORDER, PromptFrame, RulesTooLong, check_rules
 from duckflow.prompts.decision import DecisionPrompt
-from duckflow.prompts.sections import Prompt
+from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.prompt_states import answered, asked, found, looks
 
@@ -22,14 +22,16 @@ FULL = Items(
 )
 
 
-async def assemble(state: AgentState, window: int = 32_768, rules: str = "", **budgets: float) -> Prompt:
+async def assemble(
+    state: AgentState, window: int = 32_768, rules: str = "", **budgets: float
+) -> RenderedPrompt:
     frame = PromptFrame(rules=rules, budgets=PromptSettings.model_validate(budgets))
     return await DecisionPrompt(ModelTraits(name="any", window=window), (), frame, TokenCounter()).assemble(
         state
     )
 
 
-def whole(prompt: Prompt) -> str:
+def whole(prompt: RenderedPrompt) -> str:
     return "\n\n".join(message.text for message in prompt.request.messages)
 
 

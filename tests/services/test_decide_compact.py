@@ -9,7 +9,7 @@ from duckflow.domain.decision import Decision
 from duckflow.domain.errors import BadAnswer
 from duckflow.domain.events import ActionFinished
 from duckflow.domain.model import ModelTraits
-from duckflow.domain.state import AgentState, Entry, Request
+from duckflow.domain.state import AgentState, Request, TranscriptEntry
 from duckflow.prompts.compact import Choices, compact_schema, content_prompt
 from duckflow.services.decide_compact import CompactDecider, CompactDecision, inside_fence
 from fakes.engine import engine
@@ -34,7 +34,8 @@ class Folder:
 
 def asked(text: str) -> AgentState:
     return AgentState(
-        request=Request(request_id="r_1", text=text), transcript=(Entry(role="user", text=text, said=True),)
+        request=Request(request_id="r_1", text=text),
+        transcript=(TranscriptEntry(role="user", text=text, said=True),),
     )
 
 

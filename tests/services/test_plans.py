@@ -7,7 +7,7 @@ import pytest
 from duckflow.domain.decision import Operation
 from duckflow.domain.errors import BadAnswer, ProviderError
 from duckflow.domain.model import ModelTraits
-from duckflow.domain.state import AgentState, Entry, Items, Request
+from duckflow.domain.state import AgentState, Items, Request, TranscriptEntry
 from duckflow.prompts.plans import evidence_of, plan_request, summary_of
 from duckflow.services.plans import draft_plan
 from duckflow.services.task_lists import draft_tasks
@@ -135,9 +135,9 @@ def test_summary_and_evidence_come_from_the_state():
         request=Request(request_id="r", text="make a game"),
         items=Items(constraints=("no dependencies",)),
         transcript=(
-            Entry(role="user", text="make a game"),
-            Entry(role="user", text="[e1] old", evidence_id="e1", stale=True),
-            Entry(role="user", text="[e2] found", evidence_id="e2"),
+            TranscriptEntry(role="user", text="make a game"),
+            TranscriptEntry(role="user", text="[e1] old", evidence_id="e1", stale=True),
+            TranscriptEntry(role="user", text="[e2] found", evidence_id="e2"),
         ),
     )
     assert summary_of(state) == "- hello → hi\n- Now: make a game\n- Constraint: no dependencies"

@@ -21,10 +21,10 @@ from duckflow.domain.events import (
     SessionStarted,
     UserMessage,
 )
+from duckflow.store.audit import log as audit_module
 from duckflow.store.audit.entries import GENESIS, hash_of, write_entry
 from duckflow.store.audit.log import HeadFile, read_entries
-from duckflow.store.audit.log import log as audit_module
-from duckflow.store.audit.verification import Finding, check_audit
+from duckflow.store.audit.verification import AuditFinding, check_audit
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.sessions import Sessions
 
@@ -169,7 +169,7 @@ def test_any_changed_byte_of_any_entry_is_found(path, data):
     place = data.draw(st.integers(0, len(content) - 1))
     content[place] ^= data.draw(st.integers(1, 255))
     tamper(path, (f"UPDATE audit SET {column} = CAST(? AS TEXT) WHERE number = ?", bytes(content), number))
-    assert check_audit(log.database).finding == Finding("changed", number)
+    assert check_audit(log.database).finding == AuditFinding("changed", number)
     log.close()
 
 
@@ -177,22 +177,22 @@ def test_any_changed_byte_of_any_entry_is_found(path, data):
 def test_a_removed_entry_is_found(log, path, number):
     log.append("s", STORY)
     tamper(path, ("DELETE FROM audit WHERE number = ?", number))
-    assert check_audit(log.database).finding == Finding("missing", number)
+    assert check_audit(log.database).finding == AuditFinding("missing", number)
 
 
 @pytest.mark.parametrize("left", [0, 1, 6])
 def test_a_cut_off_end_is_found_and_stays_visible(log, path, left):
     log.append("s", STORY)
     tamper(path, ("DELETE FROM audit WHERE number > ?", left))
-    assert check_audit(log.database).finding == Finding("cut", left + 1)
+    assert check_audit(log.database).finding == AuditFinding("cut", left + 1)
     log.append("t", [Reply(text=str(count)) for count in range(20)])
-    assert check_audit(log.database).finding == Finding("missing", left + 1)
+    assert check_audit(log.database).finding == AuditFinding("missing", left + 1)
 
 
 def test_an_entry_twice_is_found(log, path):
     log.append("s", STORY)
     tamper(path, ("INSERT INTO audit SELECT 8, body, hash FROM audit WHERE number = 7",))
-    assert check_audit(log.database).finding == Finding("moved", 8)
+    assert check_audit(log.database).finding == AuditFinding("moved", 8)
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -205,7 +205,7 @@ def test_swapped_entries_are_found(path, pair):
     one, other = pair
     move = "UPDATE audit SET number = ? WHERE number = ?"
     tamper(path, (move, 99, one), (move, one, other), (move, other, 99))
-    assert check_audit(log.database).finding == Finding("moved", min(pair))
+    assert check_audit(log.database).finding == AuditFinding("moved", min(pair))
     log.close()
 
 
@@ -224,22 +224,22 @@ def test_a_chain_written_anew_is_found(log, path):
             ("UPDATE audit SET body = ?, hash = ? WHERE number = ?", new.body, new.hash, number)
         )
     tamper(path, *statements)
-    assert check_audit(log.database).finding == Finding("rewritten", 7)
+    assert check_audit(log.database).finding == AuditFinding("rewritten", 7)
 
 
 def test_without_the_file_beside_it_nobody_can_say_that_the_end_is_there(log, path):
     log.append("s", STORY)
     HeadFile(path).path.unlink()
-    assert check_audit(log.database).finding == Finding("no_head", 7)
+    assert check_audit(log.database).finding == AuditFinding("no_head", 7)
     log.append("t", [Reply(text="b")])
-    assert check_audit(log.database).finding == Finding("missing", 8)
+    assert check_audit(log.database).finding == AuditFinding("missing", 8)
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"9 short"])
 def test_a_file_beside_it_that_says_nothing_is_as_good_as_none(log, path, content):
     log.append("s", STORY)
     HeadFile(path).path.write_bytes(content)
-    assert check_audit(log.database).finding == Finding("no_head", 7)
+    assert check_audit(log.database).finding == AuditFinding("no_head", 7)
 
 
 def test_a_file_that_is_behind_is_no_finding(log, path):
@@ -257,8 +257,11 @@ def test_a_file_that_is_behind_is_no_finding(log, path):
 @pytest.mark.parametrize(
     ("statement", "fault"),
     [
-        ("UPDATE events SET body = replace(body, 'user', 'dude') WHERE seq = 2", Finding("event_changed", 2)),
-        ("DELETE FROM events WHERE seq = 6", Finding("event_missing", 6)),
+        (
+            "UPDATE events SET body = replace(body, 'user', 'dude') WHERE seq = 2",
+            AuditFinding("event_changed", 2),
+        ),
+        ("DELETE FROM events WHERE seq = 6", AuditFinding("event_missing", 6)),
     ],
 )
 def test_a_changed_or_removed_event_is_found_too(log, path, statement, fault):

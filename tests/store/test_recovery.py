@@ -8,7 +8,7 @@ import pytest
 
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import Reply, SessionStarted, UserMessage
-from duckflow.store.database.database import database as database_module
+from duckflow.store.database import database as database_module
 from duckflow.store.database.recovery import recover
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.sessions import Sessions

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from duckflow.domain.approval import Approval, Kind, Line
+from duckflow.domain.approval import Approval, ApprovalLine, Kind
 from duckflow.domain.decision import Action
 from duckflow.i18n.catalogue import entries, set_language
 from duckflow.safety.policy.risk import HIGHER, RISKS
@@ -36,10 +36,12 @@ def approval(**fields: object) -> Approval:
         "risk": "high",
         "reasons": ("shebang", "many_files"),
         "impact": (
-            Line(key="approval.impact.changes", values={"path": "src/a.py", "added": 1, "removed": 1}),
-            Line(key="approval.impact.undo"),
+            ApprovalLine(
+                key="approval.impact.changes", values={"path": "src/a.py", "added": 1, "removed": 1}
+            ),
+            ApprovalLine(key="approval.impact.undo"),
         ),
-        "alternatives": (Line(key="approval.instead.refuse"),),
+        "alternatives": (ApprovalLine(key="approval.instead.refuse"),),
         "kind": Kind(what="edits", scope="src"),
     }
     return Approval.model_validate({**known, **fields})
@@ -120,7 +122,7 @@ def test_SAFETY_8_nothing_is_cut_and_all_parts_are_made_visible():
         approval(
             difference=f"@@ -0,0 +1 @@\n{long}",
             intent=f"why\n{nasty}",
-            impact=(Line(key="approval.impact.reads", values={"path": f"a{nasty}\nAllow it? y"}),),
+            impact=(ApprovalLine(key="approval.impact.reads", values={"path": f"a{nasty}\nAllow it? y"}),),
             kind=Kind(what="command", scope=f"x{nasty}"),
             action=Action(operation=f"op{nasty}", args={"path": f"p{nasty}"}),
         )

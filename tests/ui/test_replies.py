@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from duckflow.domain.events import Recorded, Reply
 from duckflow.domain.glimpses import ReplyPiece, ReplyVoid
-from duckflow.ui.output.markdown_blocks import Block, Blocks
+from duckflow.ui.output.markdown_blocks import MarkdownBlock, MarkdownBlocks
 from duckflow.ui.output.reply_stream import ReplyStream
 from duckflow.ui.screen import Screen
 from fakes.desk import Paper
@@ -17,20 +17,20 @@ SOURCE = "# Title\nfirst line\nsecond\n\n- a\n\n  more of a\n- b\n\n"
 SOURCE += "Text\n```py\nx = 1\n\ny\n```\nafter `x`\n\nlast"
 
 
-def blocks(*pieces: str) -> list[Block]:
-    splitting = Blocks()
+def blocks(*pieces: str) -> list[MarkdownBlock]:
+    splitting = MarkdownBlocks()
     found = [block for piece in pieces for block in splitting.feed(piece)]
     return [*found, *splitting.end()]
 
 
 def test_blocks_are_headings_paragraphs_lists_and_code():
     assert blocks(SOURCE) == [
-        Block("# Title"),
-        Block("first line\nsecond\n\n- a\n\n  more of a\n- b"),
-        Block("Text"),
-        Block("x = 1\n\ny", "py"),
-        Block("after `x`"),
-        Block("last"),
+        MarkdownBlock("# Title"),
+        MarkdownBlock("first line\nsecond\n\n- a\n\n  more of a\n- b"),
+        MarkdownBlock("Text"),
+        MarkdownBlock("x = 1\n\ny", "py"),
+        MarkdownBlock("after `x`"),
+        MarkdownBlock("last"),
     ]
 
 
@@ -57,7 +57,7 @@ def test_long_code_comes_in_parts_and_an_endless_line_is_not_waited_for():
     parts = blocks("```py\n" + "x = 1\n" * 100 + "```\n")
     assert [part.ends for part in parts] == [False, False, True]
     assert len(blocks("x" * 10_000)) >= 1
-    splitting = Blocks()
+    splitting = MarkdownBlocks()
     assert not list(splitting.feed("x" * 3_000))
     list(splitting.feed("x" * 3_000))
     assert len(splitting.rest()) <= 6_001

@@ -8,7 +8,7 @@ import pyte
 import pytest
 
 from duckflow.config.pacing import PacemakerSettings
-from duckflow.domain.approval import Approval, Kind, Line
+from duckflow.domain.approval import Approval, ApprovalLine, Kind
 from duckflow.domain.changes import FileChange, LeftFile, UndoReport
 from duckflow.domain.consultation import Consultation
 from duckflow.domain.decision import Action
@@ -19,7 +19,7 @@ from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState, Request
 from duckflow.i18n.catalogue import set_language
 from duckflow.pacemaker.limit import compute_limit
-from duckflow.ui.commands.actions import Desk, show_help
+from duckflow.ui.commands.actions import CommandContext, show_help
 from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.views.approval import approval_view, question_lines
 from duckflow.ui.views.events import consultation_text
@@ -28,7 +28,7 @@ from duckflow.ui.views.health import status_text
 from duckflow.ui.views.progress import plan_tree, tasks_tree
 from duckflow.ui.views.tables import cost_text
 from duckflow.ui.views.undo import recovered_text, undo_text
-from duckflow.ui.views.welcome import Found, start_text
+from duckflow.ui.views.welcome import FolderFacts, start_text
 from fakes.desk import Paper
 
 WELL = Vitals(mood=0.92, focus=0.85, stamina=0.98)
@@ -56,8 +56,12 @@ APPROVAL = Approval(
     digest="d",
     risk="high",
     reasons=("shebang", "many_files"),
-    impact=(Line(key="approval.impact.changes", values={"path": "文書/設計.md", "added": 1, "removed": 1}),),
-    alternatives=(Line(key="approval.instead.refuse"),),
+    impact=(
+        ApprovalLine(
+            key="approval.impact.changes", values={"path": "文書/設計.md", "added": 1, "removed": 1}
+        ),
+    ),
+    alternatives=(ApprovalLine(key="approval.instead.refuse"),),
     kind=Kind(what="edits", scope="文書"),
 )
 CONSULTATION = Consultation(
@@ -74,7 +78,7 @@ UNDONE = UndoReport(
     commands=("echo 日本語 > a.txt",),
 )
 CRASHED = Recovered(finished=("wrote 文書/設計.md",), unknown=("shell.run make",))
-FOUND = Found(first_time=True, rules=("AGENTS.md",), tests="pytest", sandbox="none", example="設計.py")
+FOUND = FolderFacts(first_time=True, rules=("AGENTS.md",), tests="pytest", sandbox="none", example="設計.py")
 
 
 class Drawn(NamedTuple):
@@ -92,7 +96,7 @@ def approve(paper: Paper) -> None:
 
 
 def help_(paper: Paper) -> None:
-    show_help(Desk(None, paper, None, lambda session: None), "")  # type: ignore[arg-type]
+    show_help(CommandContext(None, paper, None, lambda session: None), "")  # type: ignore[arg-type]
 
 
 VIEWS = {

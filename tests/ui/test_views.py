@@ -11,7 +11,7 @@ from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.plan import Plan, PlanStep, Task, TaskList
 from duckflow.domain.state import AgentState, Request, TierUsage
 from duckflow.i18n.catalogue import set_language
-from duckflow.ui.commands.actions import Desk, show_help
+from duckflow.ui.commands.actions import CommandContext, show_help
 from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.markdown import render_text
 from duckflow.ui.output.text_width import width_of
@@ -20,7 +20,7 @@ from duckflow.ui.views.events import tool_lines
 from duckflow.ui.views.progress import plan_tree, tasks_tree
 from duckflow.ui.views.status_bar import Surroundings, bar_lines
 from duckflow.ui.views.tables import cost_text
-from duckflow.ui.views.welcome import Found, start_text
+from duckflow.ui.views.welcome import FolderFacts, start_text
 from fakes.desk import Paper
 
 TASKS = (
@@ -122,9 +122,11 @@ def test_help_first_lines_and_costs_fit(language, columns):
     """M2."""
     set_language(language)
     paper = Paper(columns)
-    desk = Desk(None, paper, None, lambda session: None)  # type: ignore[arg-type]
+    desk = CommandContext(None, paper, None, lambda session: None)  # type: ignore[arg-type]
     show_help(desk, "")
-    found = Found(first_time=True, rules=("AGENTS.md",), tests="pytest", sandbox="bubblewrap", example="a.py")
+    found = FolderFacts(
+        first_time=True, rules=("AGENTS.md",), tests="pytest", sandbox="bubblewrap", example="a.py"
+    )
     paper.line(start_text(STATE, found))
     paper.raw(cost_text(STATE))
     assert all(width_of(line) <= columns for line in paper.text.split("\n"))

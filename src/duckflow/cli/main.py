@@ -72,9 +72,9 @@ def conversation(
     if context.invoked_subcommand is not None:
         return
     from duckflow.cli.chat.prompt_first import converse  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.cli.chat.start import Start  # noqa: PLC0415 - as above
+    from duckflow.cli.chat.start import ConversationStart  # noqa: PLC0415 - as above
 
-    converse(Start(model=model, mode=mode, folder=workspace, trust=trust, last=last))
+    converse(ConversationStart(model=model, mode=mode, folder=workspace, trust=trust, last=last))
 
 
 @app.command("resume", help=text("help.resume"))
@@ -87,9 +87,13 @@ def resume(
 ) -> None:
     """Take up a session again."""
     from duckflow.cli.chat.prompt_first import converse  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.cli.chat.start import Start  # noqa: PLC0415 - as above
+    from duckflow.cli.chat.start import ConversationStart  # noqa: PLC0415 - as above
 
-    converse(Start(model=model, mode=mode, folder=None, trust=trust, last=session is None, session=session))
+    converse(
+        ConversationStart(
+            model=model, mode=mode, folder=None, trust=trust, last=session is None, session=session
+        )
+    )
 
 
 def main() -> NoReturn:

@@ -39,7 +39,7 @@ class Loaded(Frozen):
     notices: tuple[Notice, ...] = ()
 
 
-class Row(Frozen):
+class SettingRow(Frozen):
     """One setting, ready to be listed."""
 
     key: str
@@ -78,11 +78,12 @@ def load(
     return Loaded(settings=_merge(layers), sources=_sources(layers), notices=tuple(notices))
 
 
-def rows(loaded: Loaded) -> tuple[Row, ...]:
+def rows(loaded: Loaded) -> tuple[SettingRow, ...]:
     """Every setting with its value as TOML and its source, for `duckflow config show`."""
     tables = loaded.settings.model_dump(mode="json")
     return tuple(
-        Row(key=key, value=shown(_look_up(tables, key)), source=loaded.sources[key]) for key in leaves()
+        SettingRow(key=key, value=shown(_look_up(tables, key)), source=loaded.sources[key])
+        for key in leaves()
     )
 
 

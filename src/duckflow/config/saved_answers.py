@@ -10,7 +10,7 @@ from duckflow.config.places import state_dir
 from duckflow.domain.errors import UserError
 
 
-class Remembered:
+class SavedAnswers:
     """Texts by name in one file. A file that can't be read has nothing in it, so that everything is asked."""
 
     def __init__(self, name: str) -> None:

@@ -9,14 +9,14 @@ import os
 from pathlib import Path
 from typing import Literal
 
-from duckflow.config.saved_answers import Remembered
+from duckflow.config.saved_answers import SavedAnswers
 from duckflow.config.toml_files import read_text
 from duckflow.domain.frozen import Frozen
 
 PROJECT_FILE = "duckflow.toml"
 TRUST_FILE = "trust.json"
 
-_TRUSTED = Remembered(TRUST_FILE)
+_TRUSTED = SavedAnswers(TRUST_FILE)
 
 TrustStatus = Literal["nothing", "trusted", "unknown", "changed"]
 """There is nothing to trust; trusted as it is; never trusted; trusted when it was another."""

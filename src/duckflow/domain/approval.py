@@ -14,7 +14,7 @@ Because = Literal["mode", "protected", "objection", "consent", "risk", "outside"
 a path outside the workspace, or a command that no sandbox would hold."""
 
 
-class Line(Frozen):
+class ApprovalLine(Frozen):
     """Something the user reads: a catalogue key and what fills its slots."""
 
     key: str
@@ -39,8 +39,8 @@ class Approval(Frozen):
     risk: Risk = "medium"
     reasons: tuple[str, ...] = ()
     """What makes the risk, by the names the catalogue has for it."""
-    impact: tuple[Line, ...] = ()
-    alternatives: tuple[Line, ...] = ()
+    impact: tuple[ApprovalLine, ...] = ()
+    alternatives: tuple[ApprovalLine, ...] = ()
     difference: str
     digest: str
     kind: Kind | None = None

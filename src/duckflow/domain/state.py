@@ -43,7 +43,7 @@ class Items(Frozen):
     last_delta: str = ""
 
 
-class Entry(Frozen):
+class TranscriptEntry(Frozen):
     """One message of the conversation with the model. Tool results carry their evidence id."""
 
     role: Literal["user", "assistant"]
@@ -173,7 +173,7 @@ class AgentState(Frozen):
     task_list: TaskList | None = None
     """The list that runs in the background, or ran last."""
     consultation: Consultation | None = None
-    transcript: tuple[Entry, ...] = ()
+    transcript: tuple[TranscriptEntry, ...] = ()
     transcript_chars: int = 0
     files_note: str = ""
     """What the model was last told of the files there are."""

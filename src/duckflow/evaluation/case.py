@@ -10,7 +10,7 @@ from duckflow.evaluation.mentions import unseen_names
 from duckflow.services.requirements import plain_requirements
 
 
-class Observed(Frozen):
+class ObservedWork(Frozen):
     """What the loop knows when its model says done."""
 
     reply: str = ""
@@ -25,7 +25,7 @@ class Observed(Frozen):
 
 
 def build_case(
-    objective: TaskObjective, evidence: Sequence[Evidence], facts: Sequence[Fact], observed: Observed
+    objective: TaskObjective, evidence: Sequence[Evidence], facts: Sequence[Fact], observed: ObservedWork
 ) -> EvaluationCase:
     """The case for an evaluator. `evidence` holds the facts, too, as its last checks."""
     return EvaluationCase(

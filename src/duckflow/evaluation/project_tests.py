@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from pydantic import BaseModel, Field
 
-from duckflow.config.saved_answers import Remembered
+from duckflow.config.saved_answers import SavedAnswers
 from duckflow.domain.errors import ToolError
 from duckflow.safety.files.workspace import Workspace
 
@@ -23,7 +23,7 @@ class ProjectTests:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._memory = Remembered(MEMORY)
+        self._memory = SavedAnswers(MEMORY)
 
     def find(self) -> str:
         """The command that tests it; empty where none can be told."""

@@ -12,7 +12,7 @@ OLLAMA_TIMEOUT_S = 0.3
 SERVER_TIMEOUT_S = 1.0
 
 
-class Choice(Frozen):
+class ModelChoice(Frozen):
     """A model and why it was chosen: a catalogue key and its values."""
 
     name: str
@@ -20,16 +20,16 @@ class Choice(Frozen):
     values: Mapping[str, str] = Field(default_factory=dict[str, str])
 
 
-async def choose_model(env: Mapping[str, str]) -> Choice:
+async def choose_model(env: Mapping[str, str]) -> ModelChoice:
     """The first of the three that is there."""
     for provider in PROVIDERS.values():
         chosen = await _by_environment(provider, env)
         if chosen is not None:
             return chosen
-    return await _by_ollama(env) or Choice(name="embedded", reason_key="llm.chosen_embedded")
+    return await _by_ollama(env) or ModelChoice(name="embedded", reason_key="llm.chosen_embedded")
 
 
-async def _by_environment(provider: Provider, env: Mapping[str, str]) -> Choice | None:
+async def _by_environment(provider: Provider, env: Mapping[str, str]) -> ModelChoice | None:
     """A provider whose key, or whose own address, the environment holds."""
     if not provider.default_model:
         return None
@@ -37,22 +37,22 @@ async def _by_environment(provider: Provider, env: Mapping[str, str]) -> Choice 
     if endpoint.own:
         model = await _first_served(endpoint) or provider.default_model
         values = {"variable": provider.address_variable or "", "address": endpoint.shown_address}
-        return Choice(name=f"{provider.name}:{model}", reason_key="llm.chosen_by_address", values=values)
+        return ModelChoice(name=f"{provider.name}:{model}", reason_key="llm.chosen_by_address", values=values)
     if not endpoint.key:
         return None
     variable = next(name for name in provider.key_variables if env.get(name, "").strip())
     name = f"{provider.name}:{provider.default_model}"
-    return Choice(name=name, reason_key="llm.chosen_by_key", values={"variable": variable})
+    return ModelChoice(name=name, reason_key="llm.chosen_by_key", values={"variable": variable})
 
 
-async def _by_ollama(env: Mapping[str, str]) -> Choice | None:
+async def _by_ollama(env: Mapping[str, str]) -> ModelChoice | None:
     endpoint = _endpoint(PROVIDERS["ollama"], env)
     tags = await list_tags(endpoint, OLLAMA_TIMEOUT_S)
     chat = [tag.name for tag in tags if tag.name and "embed" not in tag.name]
     if not chat:
         return None
     address = endpoint.shown_address.removesuffix("/v1")
-    return Choice(name=f"ollama:{chat[0]}", reason_key="llm.chosen_ollama", values={"address": address})
+    return ModelChoice(name=f"ollama:{chat[0]}", reason_key="llm.chosen_ollama", values={"address": address})
 
 
 async def _first_served(endpoint: Endpoint) -> str | None:

@@ -21,13 +21,14 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.state import Request, RequestOutcome
 from duckflow.domain.transitions import Step
-from duckflow.loops.judging.consultation_answers import Answering
+from duckflow.loops.judging.consultation_answers import ConsultationAnswers
 from duckflow.loops.session import Session
 from duckflow.loops.task_loop import TaskLoop
-from duckflow.loops.thinking.memory import Remembering
-from duckflow.loops.thinking.small_models import FirstLook, files_note
+from duckflow.loops.thinking.first_look import FirstLook
+from duckflow.loops.thinking.memory import SessionMemory
+from duckflow.loops.thinking.small_models import files_note
 from duckflow.loops.turn import Turn
-from duckflow.services.decide import Call
+from duckflow.services.decide import ModelCall
 
 EXIT_CODES: dict[RequestOutcome, int] = {
     "done": 0,
@@ -51,9 +52,9 @@ class ChatLoop:
         self,
         session: Session,
         turn: Turn,
-        answering: Answering,
+        answering: ConsultationAnswers,
         look: FirstLook,
-        memory: Remembering,
+        memory: SessionMemory,
         tasks: TaskLoop,
     ) -> None:
         self._session = session
@@ -176,7 +177,7 @@ class ChatLoop:
     async def _give_up(self, error: UserError) -> None:
         """Tell what only the user can mend."""
         if isinstance(error, ProviderError) and error.usage is not None:
-            await self._turn.spent(Call(output="Decision", tokens=error.usage))
+            await self._turn.spent(ModelCall(output="Decision", tokens=error.usage))
         values: dict[str, JsonValue] = {name: str(value) for name, value in error.values.items()}
         self._session.record(ErrorReported(key=error.key, values=values))
 

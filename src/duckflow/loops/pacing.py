@@ -34,7 +34,7 @@ from duckflow.pacemaker.repetition import find_signs
 from duckflow.pacemaker.rules import Extend, Go, Move, Replan, Situation, next_move, stays_confident
 from duckflow.pacemaker.trace import progressed_lately, remember, trace_loop
 from duckflow.pacemaker.vitals import (
-    Observed,
+    ObservedLoop,
     begin,
     crosses_window,
     focus_after,
@@ -117,7 +117,7 @@ class Pacing:
             *trace.gains,
             *(("repetition",) if signs else ()),
         )
-        observed = Observed(
+        observed = ObservedLoop(
             confidence=_confidence(events),
             small=traits.small,
             outcomes=last_outcomes(remember(request.history, trace)),

@@ -23,7 +23,7 @@ from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
 from duckflow.loops.thinking.model import ModelInUse
 from duckflow.pacemaker.rules import Consult, Extend, Go, Halt, Replan
-from duckflow.services.decide import Call
+from duckflow.services.decide import ModelCall
 
 TRIED_BEFORE = "This very list was tried before and did not help. Go about it in another way."
 
@@ -68,7 +68,7 @@ class Turn:
             self._judging.stop()
         self._pacing.end(outcome)
 
-    async def spent(self, call: Call) -> None:
+    async def spent(self, call: ModelCall) -> None:
         """Write down what a call used that came to nothing."""
         await self._model.spent(call)
 

@@ -11,7 +11,7 @@ from duckflow.pacemaker.limit import EXACT
 GAINS: tuple[FocusEvent, ...] = ("task_finished", "new_content", "new_evidence")
 
 
-class Observed(Frozen):
+class ObservedLoop(Frozen):
     """What one loop showed: the model's word about itself, and the facts that weigh more."""
 
     confidence: Share | None = None
@@ -29,7 +29,7 @@ class Observed(Frozen):
     """Tool errors not yet made good on the same target."""
 
 
-def update(vitals: Vitals, observed: Observed, numbers: VitalsNumbers) -> Vitals:
+def update(vitals: Vitals, observed: ObservedLoop, numbers: VitalsNumbers) -> Vitals:
     """The vitals at the end of a loop."""
     return Vitals(
         mood=mood_of(observed, numbers),
@@ -47,7 +47,7 @@ def begin(vitals: Vitals, praised: bool, numbers: VitalsNumbers) -> Vitals:  # n
     )
 
 
-def mood_of(observed: Observed, numbers: VitalsNumbers) -> float:
+def mood_of(observed: ObservedLoop, numbers: VitalsNumbers) -> float:
     """Confidence, dampened by failures among the last actions, lifted by praise (SPEC H2)."""
     said = observed.confidence
     confidence = numbers.usual_confidence if said is None or observed.small else said

@@ -11,8 +11,8 @@ from typing import Any, Literal
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ChatMessage, JsonSchema, ModelRequest, ModelTraits
 from duckflow.domain.state import AgentState
-from duckflow.prompts.conversation import Conversation
-from duckflow.prompts.sections import Prompt, SectionName
+from duckflow.prompts.conversation import PromptHistory
+from duckflow.prompts.sections import RenderedPrompt, SectionName
 from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import TokenCounter
 
@@ -45,12 +45,12 @@ class CompactPrompt:
     def __init__(self, traits: ModelTraits, rules: str, counter: TokenCounter) -> None:
         self._traits = traits
         self._counter = counter
-        self._conversation = Conversation(counter)
+        self._conversation = PromptHistory(counter)
         self._parts = fixed_parts(rules)
         self._system = compact_system(rules)
         self._fixed: dict[SectionName, int] = {}
 
-    async def assemble(self, state: AgentState, choices: Choices) -> Prompt:
+    async def assemble(self, state: AgentState, choices: Choices) -> RenderedPrompt:
         """What the model is asked in this state."""
         if not self._fixed:
             self._fixed = {name: await self._counter.count(text) for name, text in self._parts.items()}
@@ -66,7 +66,7 @@ class CompactPrompt:
         )
         said, found = self._conversation.words, self._conversation.evidence
         grown: dict[SectionName, int] = {"conversation": said, "evidence": found}
-        return Prompt(request=request, tokens={**self._fixed, **grown})
+        return RenderedPrompt(request=request, tokens={**self._fixed, **grown})
 
 
 def fixed_parts(rules: str) -> dict[SectionName, str]:

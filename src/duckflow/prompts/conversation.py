@@ -6,19 +6,19 @@ It is read as it grows, so a late loop costs no more than an early one.
 from collections.abc import Sequence
 
 from duckflow.domain.model import ChatMessage
-from duckflow.domain.state import AgentState, Entry
-from duckflow.prompts.lines import LineKind, Lines
+from duckflow.domain.state import AgentState, TranscriptEntry
+from duckflow.prompts.lines import LineKind, PromptLines
 from duckflow.prompts.tokens import TokenCounter
 from duckflow.prompts.trimming import LEFT_OUT, trim
 
 
-class Conversation:
+class PromptHistory:
     """What one model is shown of a session's transcript."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
-        self._lines = Lines(counter)
-        self._transcript: Sequence[Entry] = ()
+        self._lines = PromptLines(counter)
+        self._transcript: Sequence[TranscriptEntry] = ()
         self._request = ""
 
     async def read(self, state: AgentState) -> None:
@@ -26,7 +26,7 @@ class Conversation:
         self._request = state.request.text if state.request else ""
         start = len(self._transcript) if _goes_on(self._transcript, state.transcript) else 0
         if start == 0:
-            self._lines = Lines(self._counter)
+            self._lines = PromptLines(self._counter)
         for at in range(start, len(state.transcript)):
             entry = state.transcript[at]
             await self._lines.add(at, _kind(entry), entry.role, entry.text)
@@ -72,13 +72,13 @@ class Conversation:
         return [*messages, ChatMessage(role="user", text=ending)]
 
 
-def _kind(entry: Entry) -> LineKind:
+def _kind(entry: TranscriptEntry) -> LineKind:
     if entry.evidence_id:
         return "evidence"
     return "said" if entry.said else "words"
 
 
-def _goes_on(before: Sequence[Entry], now: Sequence[Entry]) -> bool:
+def _goes_on(before: Sequence[TranscriptEntry], now: Sequence[TranscriptEntry]) -> bool:
     """Whether `now` is what was read before, and more. An entry that is marked keeps its text."""
     count = len(before)
     if count == 0 or count > len(now):

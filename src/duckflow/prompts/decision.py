@@ -7,8 +7,8 @@ from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits, Native
 from duckflow.domain.state import AgentState
 from duckflow.llm.answers.native_calls import native_name
 from duckflow.prompts.budget import DROP_ORDER, LayerBudget, Layers, PromptFrame
-from duckflow.prompts.conversation import Conversation
-from duckflow.prompts.sections import Prompt, SectionName
+from duckflow.prompts.conversation import PromptHistory
+from duckflow.prompts.sections import RenderedPrompt, SectionName
 from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import TokenCounter
 
@@ -31,14 +31,14 @@ class DecisionPrompt:
         self._traits = traits
         self._share = frame.budgets.evidence_share
         self._counter = counter
-        self._conversation = Conversation(counter)
+        self._conversation = PromptHistory(counter)
         self._budget = LayerBudget(frame.budgets, counter)
         self._tools = native_tools(operations) if traits.native_tools else ()
         self._parts = fixed_parts(operations, frame.rules)
         self._system = ChatMessage(role="system", text=fill("system", **self._parts).strip(), stable=True)
         self._fixed: dict[SectionName, int] = {}
 
-    async def assemble(self, state: AgentState) -> Prompt:
+    async def assemble(self, state: AgentState) -> RenderedPrompt:
         """What the model is asked in this state."""
         if not self._fixed:
             self._fixed = {name: await self._counter.count(text) for name, text in self._parts.items()}
@@ -55,7 +55,7 @@ class DecisionPrompt:
         )
         said, found = self._conversation.words, self._conversation.evidence
         grown: dict[SectionName, int] = {"conversation": said, "evidence": found}
-        return Prompt(request=request, tokens={**self._fixed, **grown, **layers.tokens})
+        return RenderedPrompt(request=request, tokens={**self._fixed, **grown, **layers.tokens})
 
     async def _layers(self, state: AgentState, room: int) -> Layers:
         """The layers, as much of them as leaves room for what can't be left out."""

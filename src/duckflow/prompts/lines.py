@@ -12,7 +12,7 @@ LineKind = Literal["said", "words", "evidence", "stub"]
 
 
 @dataclass(slots=True)
-class Line:
+class PromptLine:
     """One message. `at` is the place of its entry in the transcript."""
 
     at: int
@@ -21,13 +21,13 @@ class Line:
     tokens: int
 
 
-class Lines:
+class PromptLines:
     """Lines in order, and the tokens they take."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
-        self.shown: list[Line] = []
-        self.said: list[Line] = []
+        self.shown: list[PromptLine] = []
+        self.said: list[PromptLine] = []
         """The user's own among them."""
         self.words = 0
         """Tokens of all that is no evidence."""
@@ -41,7 +41,7 @@ class Lines:
 
     async def add(self, at: int, kind: LineKind, role: Role, text: str) -> None:
         """One more line, at the end."""
-        line = Line(at, kind, ChatMessage(role=role, text=text), await self._counter.count(text))
+        line = PromptLine(at, kind, ChatMessage(role=role, text=text), await self._counter.count(text))
         self.shown.append(line)
         self._account(line, line.tokens)
         if kind == "said":
@@ -52,14 +52,14 @@ class Lines:
         await self.add(-1, kind, "user", text)
         self.shown.insert(0, self.shown.pop())
 
-    async def replace(self, line: Line, text: str, kind: LineKind) -> None:
+    async def replace(self, line: PromptLine, text: str, kind: LineKind) -> None:
         """Another text in the place of this line."""
         self._account(line, -line.tokens)
         line.message = line.message.model_copy(update={"text": text})
         line.kind, line.tokens = kind, await self._counter.count(text)
         self._account(line, line.tokens)
 
-    def remove(self, lines: Iterable[Line]) -> None:
+    def remove(self, lines: Iterable[PromptLine]) -> None:
         """Take lines out."""
         gone = {id(line): line for line in lines}
         for line in gone.values():
@@ -67,23 +67,23 @@ class Lines:
         self.shown = [line for line in self.shown if id(line) not in gone]
         self.said = [line for line in self.said if id(line) not in gone]
 
-    def found(self) -> list[Line]:
+    def found(self) -> list[PromptLine]:
         """The lines that hold evidence."""
         return [line for line in self.shown if line.kind == "evidence"]
 
-    def newest(self) -> list[Line]:
+    def newest(self) -> list[PromptLine]:
         """What came after the model's last words."""
         start = len(self.shown)
         while start > 0 and self.shown[start - 1].message.role == "user":
             start -= 1
         return self.shown[start:]
 
-    def pinned(self, request: str) -> list[Line]:
+    def pinned(self, request: str) -> list[PromptLine]:
         """The user's request and their last message, which are never left out."""
         asked = [line for line in self.said if request and line.message.text.startswith(request)]
         return [*asked[-1:], *self.said[-1:]]
 
-    def _account(self, line: Line, tokens: int) -> None:
+    def _account(self, line: PromptLine, tokens: int) -> None:
         if line.kind == "evidence":
             self.evidence += tokens
         else:

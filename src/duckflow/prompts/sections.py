@@ -21,7 +21,7 @@ SectionName = Literal[
 """The parts of a prompt, in the order they are sent; conversation and evidence are one."""
 
 
-class Prompt(Frozen):
+class RenderedPrompt(Frozen):
     """What a model is asked, and the tokens of each part."""
 
     request: ModelRequest

@@ -7,9 +7,9 @@ was found just now, as far as it fits.
 
 from collections.abc import Sequence
 
-from duckflow.domain.state import Entry
+from duckflow.domain.state import TranscriptEntry
 from duckflow.domain.text import head_and_tail
-from duckflow.prompts.lines import Line, Lines
+from duckflow.prompts.lines import PromptLine, PromptLines
 
 LEFT_OUT = "The beginning of this conversation is left out."
 
@@ -20,7 +20,9 @@ _FEW_LETTERS = 200
 _TRIES = 4
 
 
-async def trim(lines: Lines, transcript: Sequence[Entry], request: str, room: tuple[int, int]) -> bool:
+async def trim(
+    lines: PromptLines, transcript: Sequence[TranscriptEntry], request: str, room: tuple[int, int]
+) -> bool:
     """Whether something was left out. `room` is the tokens there are for all, and of these for evidence."""
     most, most_evidence = room
     if lines.tokens <= most and lines.evidence <= most_evidence:
@@ -40,21 +42,21 @@ async def trim(lines: Lines, transcript: Sequence[Entry], request: str, room: tu
     return True
 
 
-async def _leave_out(lines: Lines, line: Line, entry: Entry) -> None:
+async def _leave_out(lines: PromptLines, line: PromptLine, entry: TranscriptEntry) -> None:
     """A word stays in place of the evidence, so that each answer still follows a question."""
     if line.tokens > _SHORT or entry.stale:
         await lines.replace(line, _stub(entry), "stub")
 
 
-def _stub(entry: Entry) -> str:
+def _stub(entry: TranscriptEntry) -> str:
     what = entry.text.partition("\n")[0]
     return f"{what}{f', {entry.path}' if entry.path else ''}: left out, look again if you need it"
 
 
-async def _forget(lines: Lines, newest: set[int], request: str, goal: int) -> None:
+async def _forget(lines: PromptLines, newest: set[int], request: str, goal: int) -> None:
     """Drop the oldest lines until the goal is met."""
     kept = newest | {id(line) for line in lines.pinned(request)}
-    over, gone = lines.tokens - goal, list[Line]()
+    over, gone = lines.tokens - goal, list[PromptLine]()
     for line in lines.shown:
         if over <= 0:
             break
@@ -66,7 +68,7 @@ async def _forget(lines: Lines, newest: set[int], request: str, goal: int) -> No
         await lines.open_with("words", LEFT_OUT)
 
 
-async def _shorten(lines: Lines, transcript: Sequence[Entry], most: int) -> None:
+async def _shorten(lines: PromptLines, transcript: Sequence[TranscriptEntry], most: int) -> None:
     """Where even what was found just now is too much, its last part is cut until it fits."""
     evidence = lines.found()
     for line in evidence[:-1]:
@@ -77,7 +79,7 @@ async def _shorten(lines: Lines, transcript: Sequence[Entry], most: int) -> None
             await _cut(lines, line, transcript[line.at], most)
 
 
-async def _cut(lines: Lines, line: Line, entry: Entry, most: int) -> None:
+async def _cut(lines: PromptLines, line: PromptLine, entry: TranscriptEntry, most: int) -> None:
     allowed = most - lines.tokens + line.tokens
     letters = allowed * len(line.message.text) // line.tokens
     for _ in range(_TRIES):

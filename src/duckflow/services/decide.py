@@ -12,14 +12,14 @@ from duckflow.domain.state import AgentState
 from duckflow.llm.answers.structured import ask
 from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.decision import DecisionPrompt
-from duckflow.prompts.sections import Prompt
+from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.tokens import TokenCounter
 
 OnGlimpse = Callable[[Glimpse], None]
 Check = Callable[[Decision], str | None]
 
 
-class Call(Frozen):
+class ModelCall(Frozen):
     """One model call that was made: what for, and what it used."""
 
     output: str
@@ -31,7 +31,7 @@ class Decided(Frozen):
 
     decision: Decision
     exchange: tuple[ChatMessage, ...]
-    calls: tuple[Call, ...]
+    calls: tuple[ModelCall, ...]
 
 
 class Decider(Protocol):
@@ -41,7 +41,7 @@ class Decider(Protocol):
         """The next decision in this state."""
         ...
 
-    async def preview(self, state: AgentState) -> Prompt:
+    async def preview(self, state: AgentState) -> RenderedPrompt:
         """What the model would be asked in this state."""
         ...
 
@@ -64,9 +64,9 @@ class FullDecider:
         return Decided(
             decision=answer.value,
             exchange=(said,),
-            calls=(Call(output="Decision", tokens=answer.usage),),
+            calls=(ModelCall(output="Decision", tokens=answer.usage),),
         )
 
-    async def preview(self, state: AgentState) -> Prompt:
+    async def preview(self, state: AgentState) -> RenderedPrompt:
         """What the model would be asked in this state."""
         return await self._prompt.assemble(state)

@@ -10,7 +10,7 @@ from duckflow.domain.errors import BadAnswer
 from duckflow.domain.model import ChatMessage, ModelRequest
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
-from duckflow.llm.answers.response import hear
+from duckflow.llm.answers.response import collect
 from duckflow.llm.answers.structured import ask
 from duckflow.prompts.compact import (
     Choices,
@@ -20,9 +20,9 @@ from duckflow.prompts.compact import (
     compact_system,
     content_prompt,
 )
-from duckflow.prompts.sections import Prompt
+from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.tokens import TokenCounter
-from duckflow.services.decide import Call, Check, Decided, OnGlimpse
+from duckflow.services.decide import Check, Decided, ModelCall, OnGlimpse
 
 LOOKING = ("file_ops.read_file", "file_ops.search")
 PROFILES: dict[Wish, TaskProfile] = {"answer": "simple_question", "change": "file_operation"}
@@ -83,14 +83,14 @@ class CompactDecider:
         decided = Decided(
             decision=Decision.model_validate(answer.value.model_dump()),
             exchange=(said,),
-            calls=(Call(output="Decision", tokens=answer.usage),),
+            calls=(ModelCall(output="Decision", tokens=answer.usage),),
         )
         for place, action in enumerate(decided.decision.actions):
             if action.operation == _WRITE and "content" not in action.args:
                 decided = await self._with_content(state, request, decided, place, choices)
         return decided
 
-    async def preview(self, state: AgentState) -> Prompt:
+    async def preview(self, state: AgentState) -> RenderedPrompt:
         """What the model would be asked in this state."""
         return await self._prompt.assemble(state, await self._look.choices(state))
 
@@ -107,7 +107,7 @@ class CompactDecider:
         )
         question = ChatMessage(role="user", text=prompt.question)
         opening = ChatMessage(role="assistant", text=prompt.opening)
-        heard = await hear(
+        heard = await collect(
             self._client,
             ModelRequest(
                 output="Content",
@@ -128,13 +128,13 @@ class CompactDecider:
         return Decided(
             decision=_with_argument(decided.decision, place, content),
             exchange=(*decided.exchange, question, answered),
-            calls=(*decided.calls, Call(output="Content", tokens=heard.usage)),
+            calls=(*decided.calls, ModelCall(output="Content", tokens=heard.usage)),
         )
 
 
 async def read_ahead(client: ModelClient, rules: str) -> None:
     """Let the model read the beginning of every prompt to come; what it says is of no interest."""
-    await hear(
+    await collect(
         client,
         ModelRequest(output="Nothing", messages=(compact_system(rules),), max_tokens=1, temperature=0.0),
         lambda _: None,

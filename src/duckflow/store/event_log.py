@@ -1,42 +1,17 @@
 """The event log in SQLite: what `append` returned survives a kill, and `load` gives it back."""
 
-import json
 import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
-
-from pydantic import TypeAdapter
-from pydantic_core import PydanticSerializationError
 
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import Event, Recorded
 from duckflow.store.audit.log import Audit
 from duckflow.store.database.database import Database
+from duckflow.store.database.event_rows import decode, encode
+from duckflow.store.database.session_rows import note
 from duckflow.store.memory import keep_memories
-from duckflow.store.summaries import note
-
-
-@cache
-def _adapter() -> TypeAdapter[Event]:
-    # Built at first use: it costs more than importing this module.
-    return TypeAdapter(Event)
-
-
-def encode(event: Event) -> str:
-    """The event as JSON. Halves of surrogate pairs, which no file can hold, become question marks."""
-    try:
-        return event.model_dump_json()
-    except PydanticSerializationError:
-        body = json.dumps(event.model_dump(), ensure_ascii=False)
-        return body.encode("utf-8", "replace").decode()
-
-
-def decode(body: str) -> Event:
-    """The event of a body. Raises pydantic's ValidationError where this version knows no such event."""
-    return _adapter().validate_json(body)
-
 
 _LAST = "SELECT coalesce(max(seq), 0) FROM events WHERE session_id = ?"
 _INSERT = "INSERT INTO events (session_id, seq, at, type, body) VALUES (?, ?, ?, ?, ?)"

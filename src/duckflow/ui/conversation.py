@@ -9,12 +9,12 @@ from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import ApprovalRequested, Recorded, TaskReported
 from duckflow.domain.glimpses import Glimpse
 from duckflow.i18n.catalogue import text
-from duckflow.ui.commands.actions import Desk
-from duckflow.ui.commands.dispatch import Exit, obey_in_turn
+from duckflow.ui.commands.actions import CommandContext
+from duckflow.ui.commands.dispatch import Exit, dispatch_in_turn
 from duckflow.ui.commands.table import read_command
-from duckflow.ui.input.key_listener import Attendant
+from duckflow.ui.input.key_listener import KeyListener
 from duckflow.ui.input.keyboard import Keyboard
-from duckflow.ui.jobs import Labour, stopped
+from duckflow.ui.jobs import Job, stopped
 from duckflow.ui.views.events import chosen_line
 from duckflow.ui.views.questions import Questions
 
@@ -28,7 +28,7 @@ class Conversation:
     """Takes messages, lets the engine work on them, and asks what is open, until the user leaves."""
 
     def __init__(
-        self, desk: Desk, keyboard: Keyboard, questions: Questions, way_out: Exit, notify: Notify
+        self, desk: CommandContext, keyboard: Keyboard, questions: Questions, way_out: Exit, notify: Notify
     ) -> None:
         self._desk = desk
         self._engine = desk.engine
@@ -37,8 +37,8 @@ class Conversation:
         self._exit = way_out
         self._notify = notify
         self._called = asyncio.Event()
-        self._labour = Labour(self._show_work)
-        keyboard.listener = self.attendant = Attendant(desk, keyboard, self._labour)
+        self._labour = Job(self._show_work)
+        keyboard.listener = self.attendant = KeyListener(desk, keyboard, self._labour)
 
     def __call__(self, what: Recorded | Glimpse) -> None:
         """See what happens; the background may want an answer, or that its report be looked at."""
@@ -87,7 +87,7 @@ class Conversation:
         self._desk.screen.said(said)
         typed = read_command(said)
         if typed is not None:
-            await obey_in_turn(self._desk, typed)
+            await dispatch_in_turn(self._desk, typed)
         elif said.startswith("!"):
             await self._run_command(said[1:].strip())
         else:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from duckflow.ui.input.keyboard import Keyboard, PlainKeyboard
-from duckflow.ui.output.writer import Paper, PlainPaper, TerminalPaper
+from duckflow.ui.output.writer import PlainWriter, TerminalWriter, Writer
 from duckflow.ui.views.prompt_view import Look
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ _ROWS = 24
 
 
 @dataclass
-class Front:
+class Frontend:
     """Where a person types and reads."""
 
     keyboard: Keyboard
-    paper: Paper
+    paper: Writer
     prompt: "Prompt | None" = None
     left: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the terminal is gone, or somebody leaves before the engine is there."""
@@ -65,17 +65,17 @@ def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def open_front(history: Callable[[], Path], clean: Callable[[str], str] = str) -> Front:
+def open_frontend(history: Callable[[], Path], clean: Callable[[str], str] = str) -> Frontend:
     """The face that fits, on the screen at once. `clean` makes of a line what may be kept of it."""
     if not has_terminal():
         keyboard = PlainKeyboard()
         keyboard.start()
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, keyboard.interrupt)
-        return Front(keyboard, PlainPaper(), left=keyboard.left)
+        return Frontend(keyboard, PlainWriter(), left=keyboard.left)
     from duckflow.ui.input.prompt import Prompt  # noqa: PLC0415 - takes time, and only a terminal needs it
 
     prompt = Prompt(history(), clean)
     prompt.start()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: prompt.listener.interrupt())  # noqa: PLW0108 - the listener changes
-    paper = TerminalPaper(prompt.above.write, lambda: prompt.size[0])
-    return Front(prompt, paper, prompt, prompt.left)
+    paper = TerminalWriter(prompt.above.write, lambda: prompt.size[0])
+    return Frontend(prompt, paper, prompt, prompt.left)

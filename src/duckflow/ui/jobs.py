@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 _TICK_S = 0.25
 
 
-class Labour:
+class Job:
     """Runs work, tells whether it runs, and for how long it did."""
 
     def __init__(self, changed: Callable[[bool], None]) -> None:

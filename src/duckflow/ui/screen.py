@@ -25,7 +25,7 @@ from duckflow.i18n.catalogue import text
 from duckflow.ui.output.colours import Colour, paint
 from duckflow.ui.output.escaping import harmless, visible
 from duckflow.ui.output.reply_stream import ReplyStream
-from duckflow.ui.output.writer import Paper
+from duckflow.ui.output.writer import Writer
 from duckflow.ui.views.activity import Activity
 from duckflow.ui.views.events import (
     error_line,
@@ -51,7 +51,7 @@ _OUTCOMES: dict[ActionOutcome, Colour] = {
 class Screen:
     """Writes events and glimpses on the paper."""
 
-    def __init__(self, paper: Paper) -> None:
+    def __init__(self, paper: Writer) -> None:
         self._paper = paper
         self._replies = ReplyStream(paper)
         self._shown: list[str] = []

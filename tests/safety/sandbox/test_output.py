@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from duckflow.safety.sandbox.output import LONGEST_PIECE, PIECES_A_SECOND, Glimpses, Output, plain
+from duckflow.safety.sandbox.output import LONGEST_PIECE, PIECES_A_SECOND, CommandOutput, Glimpses, plain
 
 
 def kept(*blocks: bytes, most_bytes: int = 1000, most_lines: int = 1000) -> str:
-    output = Output(most_bytes, most_lines)
+    output = CommandOutput(most_bytes, most_lines)
     for block in blocks:
         output.take(block)
     return output.text()
@@ -41,7 +41,7 @@ def test_many_short_lines_are_bounded_by_their_number():
 
 
 def test_memory_stays_bounded():
-    output = Output(1000)
+    output = CommandOutput(1000)
     for _ in range(2000):
         output.take(b"y\n" * 50_000)
     assert len(output._head) + len(output._tail) < 10_000

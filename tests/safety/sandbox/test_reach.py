@@ -1,6 +1,6 @@
 """G7: what commands are kept from: hidden, guarded and unlisted paths, and the look at a workspace."""
 
-from duckflow.safety.sandbox.visibility import reach_of, uncovered
+from duckflow.safety.sandbox.visibility import uncovered, visibility_of
 from duckflow.safety.sandbox.workspace_scan import changed_between, look
 
 
@@ -15,21 +15,21 @@ def test_secrets_are_hidden_where_they_really_are(tmp_path):
     files(home, "real/keys/id", ".aws/config", ".config/duckflow/config.toml", ".netrc", "open")
     (home / ".ssh").symlink_to(home / "real" / "keys")
     work.mkdir()
-    reach = reach_of(work, tmp_path, home, (tmp_path / "missing",), ())
+    reach = visibility_of(work, tmp_path, home, (tmp_path / "missing",), ())
     inside = {path for path in reach.hidden if path.startswith(str(tmp_path))}
     assert inside == {str(home / name) for name in ("real/keys", ".aws", ".config/duckflow", ".netrc")}
 
 
 def test_a_workspace_that_is_the_home_keeps_its_secrets_hidden(tmp_path):
     files(tmp_path, ".ssh/id")
-    assert str(tmp_path / ".ssh") in reach_of(tmp_path, tmp_path, tmp_path, (), ()).hidden
+    assert str(tmp_path / ".ssh") in visibility_of(tmp_path, tmp_path, tmp_path, (), ()).hidden
 
 
 def test_a_workspace_inside_something_secret_can_be_used(tmp_path):
     files(tmp_path, ".codex/work/file")
     assert (
         str(tmp_path / ".codex")
-        not in reach_of(tmp_path / ".codex" / "work", tmp_path, tmp_path, (), ()).hidden
+        not in visibility_of(tmp_path / ".codex" / "work", tmp_path, tmp_path, (), ()).hidden
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from duckflow.app import App, build, choose, open_log
 from duckflow.cli.chat.engine import ChatEngine
 from duckflow.cli.chat.folder_facts import find_out
-from duckflow.cli.chat.start import Start
+from duckflow.cli.chat.start import ConversationStart
 from duckflow.cli.chat.trust import settle_trust
 from duckflow.cli.flags import settings_flags
 from duckflow.cli.log_file import open_log_file
@@ -17,13 +17,13 @@ from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import Relay
 from duckflow.store.sessions import Sessions, SessionSummary
-from duckflow.ui.commands.actions import Desk
+from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import Exit
 from duckflow.ui.conversation import Conversation
-from duckflow.ui.frontend import Front
+from duckflow.ui.frontend import Frontend
 from duckflow.ui.input.completion import known_of
 from duckflow.ui.input.editor import Edit, edit_on_line, edit_text, editor_command
-from duckflow.ui.input.relay import RelayDesk
+from duckflow.ui.input.relay import RelayPrompt
 from duckflow.ui.output.notifications import notifier
 from duckflow.ui.screen import Screen
 from duckflow.ui.views.questions import Questions
@@ -32,7 +32,7 @@ from duckflow.ui.views.transcript import last_exchange
 from duckflow.ui.views.welcome import start_text
 
 
-async def converse(start: Start, front: Front) -> None:
+async def converse(start: ConversationStart, front: Frontend) -> None:
     """Talk until the user leaves for good."""
     open_log_file()
     earlier = _earlier_session(start)
@@ -51,11 +51,11 @@ async def converse(start: Start, front: Front) -> None:
         session = await _one_session(session or None, folder, loaded, front)
 
 
-async def _one_session(session_id: str | None, folder: Path, loaded: Loaded, front: Front) -> str | None:
+async def _one_session(session_id: str | None, folder: Path, loaded: Loaded, front: Frontend) -> str | None:
     """Talk in one session; the next one to go on with, empty for a new one, None to leave."""
     settings = loaded.settings
     choice = await choose(settings, os.environ)
-    desk = RelayDesk(front.keyboard, front.paper)
+    desk = RelayPrompt(front.keyboard, front.paper)
     app = build(settings, choice, folder, session_id, os.environ, Relay(desk.show, desk.read))
     try:
         return await _talk(app, session_id, loaded, front)
@@ -63,7 +63,7 @@ async def _one_session(session_id: str | None, folder: Path, loaded: Loaded, fro
         await app.aclose()
 
 
-async def _talk(app: App, session_id: str | None, loaded: Loaded, front: Front) -> str | None:
+async def _talk(app: App, session_id: str | None, loaded: Loaded, front: Frontend) -> str | None:
     earlier = app.log.load(session_id) if session_id else ()
     screen, way_out = Screen(front.paper), Exit()
     engine = ChatEngine(app, loaded)
@@ -74,7 +74,7 @@ async def _talk(app: App, session_id: str | None, loaded: Loaded, front: Front) 
         front.paper.line(line, "dim")
     front.paper.line(start_text(app.session.state, found), "dim")
     conversation = Conversation(
-        Desk(engine, front.paper, screen, way_out.leave),
+        CommandContext(engine, front.paper, screen, way_out.leave),
         front.keyboard,
         Questions(front.keyboard, front.paper, front.rows, _editing(front)),
         way_out,
@@ -94,20 +94,20 @@ async def _talk(app: App, session_id: str | None, loaded: Loaded, front: Front) 
     return wish
 
 
-def _editing(front: Front) -> Edit:
+def _editing(front: Frontend) -> Edit:
     """The user's own editor where there is one and a terminal to open it on."""
     if front.prompt is not None and editor_command():
         return edit_text
     return edit_on_line(front.keyboard, text("approval.edit"))
 
 
-async def _leave(front: Front, way_out: Exit) -> None:
+async def _leave(front: Frontend, way_out: Exit) -> None:
     """Without a terminal there is nobody to talk to."""
     await front.left.wait()
     way_out.leave()
 
 
-def _earlier_session(start: Start) -> SessionSummary | None:
+def _earlier_session(start: ConversationStart) -> SessionSummary | None:
     if not start.last and start.session is None:
         return None
     with closing(open_log()) as log:

@@ -5,7 +5,7 @@ import asyncio
 from duckflow.app import App
 from duckflow.domain.errors import ToolError
 from duckflow.store.sessions import Sessions
-from duckflow.ui.views.welcome import Found
+from duckflow.ui.views.welcome import FolderFacts
 
 _TESTS = {
     "pytest.ini": "pytest",
@@ -21,19 +21,19 @@ _MOST = 200
 _RULES = ("AGENTS.md", "DUCKFLOW.md")
 
 
-async def find_out(app: App) -> Found:
+async def find_out(app: App) -> FolderFacts:
     """Look once, at names only; the sandbox is tried where the user is told of it."""
     try:
         listing = await asyncio.to_thread(app.workspace.list, ".", depth=1, limit=_MOST)
     except ToolError:
-        return Found()
+        return FolderFacts()
     names = [entry.path for entry in listing.entries]
     python = any(name in names for name in ("pyproject.toml", "setup.py")) or any(
         name.endswith(".py") for name in names
     )
     tests = next((run for name, run in _TESTS.items() if name in names and (python or run != "pytest")), "")
     first_time = not Sessions(app.log.database).listed(str(app.workspace.root))
-    return Found(
+    return FolderFacts(
         first_time=first_time,
         sandbox=(await app.shell.sandbox()).level if first_time else None,
         rules=tuple(name for name in _RULES if name in names),

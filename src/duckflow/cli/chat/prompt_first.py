@@ -4,10 +4,10 @@ import asyncio
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from duckflow.cli.chat.start import Start
+from duckflow.cli.chat.start import ConversationStart
 from duckflow.cli.secrets import without_secrets
 from duckflow.config.places import state_dir
-from duckflow.ui.frontend import Front, open_front
+from duckflow.ui.frontend import Frontend, open_frontend
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 HISTORY = "history"
 
 
-def converse(start: Start) -> None:
+def converse(start: ConversationStart) -> None:
     """Talk until the user leaves."""
     asyncio.run(_converse(start))
 
 
-async def _converse(start: Start) -> None:
-    front = open_front(lambda: state_dir() / HISTORY, without_secrets)
+async def _converse(start: ConversationStart) -> None:
+    front = open_frontend(lambda: state_dir() / HISTORY, without_secrets)
     try:
         engine = await _unless_left(front, asyncio.to_thread(import_module, "duckflow.cli.chat.conversation"))
         if engine is not None:
@@ -31,7 +31,7 @@ async def _converse(start: Start) -> None:
         await front.close()
 
 
-async def _unless_left(front: Front, loading: "Coroutine[None, None, ModuleType]") -> "ModuleType | None":
+async def _unless_left(front: Frontend, loading: "Coroutine[None, None, ModuleType]") -> "ModuleType | None":
     """What was loaded; None where the user did not wait for it."""
     loaded = asyncio.ensure_future(loading)
     left = asyncio.ensure_future(front.left.wait())

@@ -6,14 +6,14 @@ What is not plainly one of these flags is left to the whole command line, which 
 from collections.abc import Sequence
 from pathlib import Path
 
-from duckflow.cli.chat.start import Start
+from duckflow.cli.chat.start import ConversationStart
 
 _VALUES = ("--model", "--mode", "--workspace")
 _SWITCHES = ("--continue", "--trust")
 _MODES = ("plan", "ask", "edits", "auto")
 
 
-def quick_start(arguments: Sequence[str]) -> Start | None:
+def quick_start(arguments: Sequence[str]) -> ConversationStart | None:
     """How the conversation is to be opened; None where it is not sure that it is wanted."""
     values: dict[str, str] = {}
     switches: set[str] = set()
@@ -29,7 +29,7 @@ def quick_start(arguments: Sequence[str]) -> Start | None:
     mode = values.get("--mode")
     if (mode is not None and mode not in _MODES) or any(value.startswith("-") for value in values.values()):
         return None
-    return Start(
+    return ConversationStart(
         model=values.get("--model"),
         mode=mode,
         folder=Path(values.get("--workspace", "")),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, kw_only=True)
-class Start:
+class ConversationStart:
     """What the flags say. Without a folder, it is the session's own."""
 
     model: str | None

@@ -43,11 +43,11 @@ def run(
         raise UsageError("run.no_task")
     if answer is not None and not resume:
         raise UsageError("run.answer_without_resume")
-    from duckflow.cli.reports.task import Task, work  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.reports.task import RunTask, work  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.config.loading import load  # noqa: PLC0415 - as above
 
     loaded = load(workspace, trusted=trust, flags=settings_flags(model, mode, max_loops, max_cost))
-    given = Task(
+    given = RunTask(
         text=(task or "").strip(),
         folder=workspace,
         session=resume,

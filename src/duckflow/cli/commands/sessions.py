@@ -46,17 +46,14 @@ def show(
 ) -> None:
     """Everything that happened in one session."""
     from duckflow.ui.headless import JsonLines  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.ui.views.transcript import (
-        Story,  # noqa: PLC0415 - as above
-        replay,  # noqa: PLC0415 - as above
-    )
+    from duckflow.ui.views.transcript import TranscriptPrinter, replay  # noqa: PLC0415 - as above
 
     with _log() as log:
         events = log.load(_sessions(log).find(session))
     if replayed:
         replay(events, speed)
         return
-    shown = JsonLines() if json else Story()
+    shown = JsonLines() if json else TranscriptPrinter()
     for recorded in events:
         shown(recorded)
 

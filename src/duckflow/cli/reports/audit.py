@@ -12,7 +12,7 @@ import typer
 from duckflow.app import open_log
 from duckflow.domain.errors import UserError
 from duckflow.i18n.catalogue import text
-from duckflow.store.audit.entries import Entry
+from duckflow.store.audit.entries import AuditEntry
 from duckflow.store.audit.log import read_entries
 from duckflow.store.audit.stats import Counts, count_entries
 from duckflow.store.audit.verification import check_audit
@@ -72,7 +72,7 @@ def _contents(database: Database) -> Iterator[Mapping[str, Any]]:
         yield _content(entry)
 
 
-def _content(entry: Entry) -> Mapping[str, Any]:
+def _content(entry: AuditEntry) -> Mapping[str, Any]:
     """What an entry says; of one that was spoilt, only its number. `verify` says more."""
     try:
         return dict(jsons.loads(entry.body))
@@ -80,7 +80,7 @@ def _content(entry: Entry) -> Mapping[str, Any]:
         return {"n": entry.number, "kind": "?"}
 
 
-def _exported(entry: Entry) -> str:
+def _exported(entry: AuditEntry) -> str:
     """The very text that was hashed, and the hash."""
     return f'{{"entry":{entry.body},"hash":{jsons.dumps(entry.hash)}}}'
 

@@ -30,7 +30,7 @@ State = Literal["ok", "lacking", "broken"]
 SIGNS: dict[State, str] = {"ok": "✓", "lacking": "!", "broken": "✗"}
 
 
-class Finding(Frozen):
+class DoctorFinding(Frozen):
     """One line: what was looked at, how it is, and what to do about it."""
 
     check: str
@@ -39,19 +39,19 @@ class Finding(Frozen):
     advice: str = ""
 
 
-def show(finding: Finding) -> str:
+def show(finding: DoctorFinding) -> str:
     """The finding as a person reads it."""
     title = text(f"doctor.{finding.check}")
     line = text("doctor.line", sign=SIGNS[finding.state], title=title, found=finding.found)
     return f"{line}\n{text('doctor.advice', advice=finding.advice)}" if finding.advice else line
 
 
-def examine(folder: Path, model: str | None, *, trusted: bool) -> tuple[Finding, ...]:
+def examine(folder: Path, model: str | None, *, trusted: bool) -> tuple[DoctorFinding, ...]:
     """All findings, in the order they are shown."""
     return tuple(_examine(folder, model, trusted=trusted))
 
 
-def _examine(folder: Path, model: str | None, *, trusted: bool) -> Iterator[Finding]:
+def _examine(folder: Path, model: str | None, *, trusted: bool) -> Iterator[DoctorFinding]:
     yield _version()
     settings = Settings()
     try:
@@ -71,23 +71,23 @@ def _examine(folder: Path, model: str | None, *, trusted: bool) -> Iterator[Find
     yield _program("ripgrep", find_ripgrep(folder.resolve()))
 
 
-def _version() -> Finding:
+def _version() -> DoctorFinding:
     system = f"{platform.system()} {platform.release()} {platform.machine()}"
     found = text(
         "doctor.version_is", version=duckflow.__version__, python=platform.python_version(), system=system
     )
-    return Finding(check="version", state="ok", found=found)
+    return DoctorFinding(check="version", state="ok", found=found)
 
 
-def _configuration(loaded: Loaded) -> Iterator[Finding]:
+def _configuration(loaded: Loaded) -> Iterator[DoctorFinding]:
     path = user_file()
     key = "doctor.configuration_is" if path.exists() else "doctor.configuration_default"
-    yield Finding(check="configuration", state="ok", found=text(key, path=path))
+    yield DoctorFinding(check="configuration", state="ok", found=text(key, path=path))
     for notice in loaded.notices:
-        yield Finding(check="configuration", state="lacking", found=text(notice.key, **notice.values))
+        yield DoctorFinding(check="configuration", state="lacking", found=text(notice.key, **notice.values))
 
 
-async def _model(settings: Settings) -> Finding:
+async def _model(settings: Settings) -> DoctorFinding:
     try:
         choice = await choose(settings, os.environ)
     except UserError as error:
@@ -95,7 +95,7 @@ async def _model(settings: Settings) -> Finding:
     reason = text(choice.reason_key, **choice.values)
     missing = choice.name == "embedded" and not settings.llm.embedded.path and not find(_name(settings))
     key = "doctor.model_not_installed" if missing else "doctor.model_is"
-    return Finding(
+    return DoctorFinding(
         check="model",
         state="lacking" if missing else "ok",
         found=text(key, model=choice.name, reason=reason),
@@ -103,30 +103,32 @@ async def _model(settings: Settings) -> Finding:
     )
 
 
-def _embedded(settings: Settings) -> Finding:
+def _embedded(settings: Settings) -> DoctorFinding:
     try:
         installed = find(_name(settings)) is not None
     except UserError as error:
         return _broken("embedded", error)
     if not installed:
-        return Finding(check="embedded", state="ok", found=text("doctor.embedded_none"))
+        return DoctorFinding(check="embedded", state="ok", found=text("doctor.embedded_none"))
     if importlib.util.find_spec("xllamacpp") is None:
         advice = text("doctor.runtime_advice")
-        return Finding(check="embedded", state="lacking", found=text("doctor.runtime_none"), advice=advice)
-    return Finding(check="embedded", state="ok", found=text("doctor.embedded_is", name=_name(settings)))
+        return DoctorFinding(
+            check="embedded", state="lacking", found=text("doctor.runtime_none"), advice=advice
+        )
+    return DoctorFinding(check="embedded", state="ok", found=text("doctor.embedded_is", name=_name(settings)))
 
 
 def _name(settings: Settings) -> str:
     return settings.llm.embedded.model
 
 
-async def _sandbox(folder: Path, settings: Settings) -> Finding:
+async def _sandbox(folder: Path, settings: Settings) -> DoctorFinding:
     shell = Shell(folder, settings.shell)
     try:
         sandbox = await shell.sandbox()
     finally:
         await shell.aclose()
-    return Finding(
+    return DoctorFinding(
         check="sandbox",
         state="ok" if sandbox.advice is None else "lacking",
         found=text(sandbox.reason, **sandbox.values),
@@ -134,7 +136,7 @@ async def _sandbox(folder: Path, settings: Settings) -> Finding:
     )
 
 
-def _storage() -> Iterator[Finding]:
+def _storage() -> Iterator[DoctorFinding]:
     try:
         place = state_dir()
         mode = stat.S_IMODE(place.stat().st_mode)
@@ -142,7 +144,7 @@ def _storage() -> Iterator[Finding]:
         yield _broken("state", error)
         return
     closed = mode & 0o077 == 0
-    yield Finding(
+    yield DoctorFinding(
         check="state",
         state="ok" if closed else "broken",
         found=text("doctor.state_is" if closed else "doctor.state_open", path=place, mode=f"{mode:o}"),
@@ -151,9 +153,9 @@ def _storage() -> Iterator[Finding]:
     yield _database(place / DATABASE)
 
 
-def _database(path: Path) -> Finding:
+def _database(path: Path) -> DoctorFinding:
     if not path.exists():
-        return Finding(check="database", state="ok", found=text("doctor.database_none"))
+        return DoctorFinding(check="database", state="ok", found=text("doctor.database_none"))
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
             said = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
@@ -161,35 +163,37 @@ def _database(path: Path) -> Finding:
         said = str(exc)
     if said == "ok":
         size = f"{path.stat().st_size / 1e6:.1f}"
-        return Finding(check="database", state="ok", found=text("doctor.database_is", megabytes=size))
+        return DoctorFinding(check="database", state="ok", found=text("doctor.database_is", megabytes=size))
     found = text("doctor.database_damaged", reason=said)
-    return Finding(check="database", state="broken", found=found, advice=text("doctor.database_advice"))
+    return DoctorFinding(check="database", state="broken", found=found, advice=text("doctor.database_advice"))
 
 
-def _language() -> Finding:
+def _language() -> DoctorFinding:
     names = ("LC_ALL", "LC_MESSAGES", "LANG")
     locale = next((os.environ[name] for name in names if os.environ.get(name)), "-")
-    return Finding(check="language", state="ok", found=text("doctor.language_is", locale=locale))
+    return DoctorFinding(check="language", state="ok", found=text("doctor.language_is", locale=locale))
 
 
-def _terminal() -> Finding:
+def _terminal() -> DoctorFinding:
     encoding = (sys.stdout.encoding or "").lower()
     name = os.environ.get("TERM") or "-"
     if encoding.replace("-", "") != "utf8":
         found = text("doctor.terminal_not_utf8", name=name, encoding=encoding)
-        return Finding(check="terminal", state="lacking", found=found, advice=text("doctor.terminal_advice"))
+        return DoctorFinding(
+            check="terminal", state="lacking", found=found, advice=text("doctor.terminal_advice")
+        )
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return Finding(check="terminal", state="ok", found=text("doctor.terminal_none"))
+        return DoctorFinding(check="terminal", state="ok", found=text("doctor.terminal_none"))
     size = shutil.get_terminal_size()
     values = {"name": name, "columns": size.columns, "lines": size.lines, "encoding": encoding}
-    return Finding(check="terminal", state="ok", found=text("doctor.terminal_is", **values))
+    return DoctorFinding(check="terminal", state="ok", found=text("doctor.terminal_is", **values))
 
 
-def _program(name: Literal["git", "ripgrep"], path: object) -> Finding:
+def _program(name: Literal["git", "ripgrep"], path: object) -> DoctorFinding:
     if path:
-        return Finding(check=name, state="ok", found=text("doctor.found_at", path=path))
-    return Finding(check=name, state="lacking", found=text(f"doctor.{name}_none"))
+        return DoctorFinding(check=name, state="ok", found=text("doctor.found_at", path=path))
+    return DoctorFinding(check=name, state="lacking", found=text(f"doctor.{name}_none"))
 
 
-def _broken(check: str, error: UserError) -> Finding:
-    return Finding(check=check, state="broken", found=text(error.key, **error.values))
+def _broken(check: str, error: UserError) -> DoctorFinding:
+    return DoctorFinding(check=check, state="broken", found=text(error.key, **error.values))

@@ -20,7 +20,7 @@ from duckflow.domain.model import ChatMessage, ModelTraits, Role
 from duckflow.domain.reduce.apply import apply
 from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import write_out
-from duckflow.prompts.sections import Prompt
+from duckflow.prompts.sections import RenderedPrompt
 from duckflow.store.sessions import Sessions
 
 
@@ -38,7 +38,9 @@ def print_prompt(loaded: Loaded, folder: Path, *, last: bool, json: bool) -> Non
     sys.stderr.write(_table(prompt, traits))
 
 
-async def _assemble(settings: Settings, folder: Path, session_id: str | None) -> tuple[Prompt, ModelTraits]:
+async def _assemble(
+    settings: Settings, folder: Path, session_id: str | None
+) -> tuple[RenderedPrompt, ModelTraits]:
     choice = await choose(settings, os.environ)
     app = build(settings, choice, folder, session_id, os.environ)
     try:
@@ -72,7 +74,7 @@ def _role(message: ChatMessage) -> Role:
     return message.role
 
 
-def _as_json(turns: tuple[ChatMessage, ...], prompt: Prompt, traits: ModelTraits) -> str:
+def _as_json(turns: tuple[ChatMessage, ...], prompt: RenderedPrompt, traits: ModelTraits) -> str:
     return jsons.dumps(
         {
             "model": traits.name,
@@ -85,7 +87,7 @@ def _as_json(turns: tuple[ChatMessage, ...], prompt: Prompt, traits: ModelTraits
     )
 
 
-def _table(prompt: Prompt, traits: ModelTraits) -> str:
+def _table(prompt: RenderedPrompt, traits: ModelTraits) -> str:
     rows = [(count, text(f"prompt.section.{name}")) for name, count in prompt.tokens.items() if count]
     rows.append((sum(prompt.tokens.values()), text("prompt.total", window=f"{traits.window:,}")))
     listed = "".join(f"{count:>9,}  {title}\n" for count, title in rows)

@@ -22,7 +22,7 @@ from duckflow.ui.input.answers import read_answer, read_choice
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task:
+class RunTask:
     """One task, or the session to go on with and an answer for it."""
 
     text: str
@@ -33,12 +33,12 @@ class Task:
     json: bool
 
 
-def work(task: Task, loaded: Loaded) -> int:
+def work(task: RunTask, loaded: Loaded) -> int:
     """Do the task; the exit code."""
     return asyncio.run(_work(task, loaded))
 
 
-async def _work(task: Task, loaded: Loaded) -> int:
+async def _work(task: RunTask, loaded: Loaded) -> int:
     for notice in loaded.notices:
         sys.stderr.write(text(notice.key, **notice.values) + "\n")
     open_log_file()
@@ -56,7 +56,7 @@ async def _work(task: Task, loaded: Loaded) -> int:
         await app.aclose()
 
 
-async def _until_done(app: App, task: Task) -> RequestOutcome:
+async def _until_done(app: App, task: RunTask) -> RequestOutcome:
     """Work on the task; Ctrl-C and a polite kill end it in order, with everything kept."""
     running = asyncio.ensure_future(_start(app, task))
     loop = asyncio.get_running_loop()
@@ -68,7 +68,7 @@ async def _until_done(app: App, task: Task) -> RequestOutcome:
         return "interrupted"
 
 
-async def _start(app: App, task: Task) -> RequestOutcome:
+async def _start(app: App, task: RunTask) -> RequestOutcome:
     """Work, and while the model waits for the background, wait with it."""
     outcome = await _begin(app, task)
     while outcome == "deferred" and app.session.state.background_runs:
@@ -79,7 +79,7 @@ async def _start(app: App, task: Task) -> RequestOutcome:
     return outcome
 
 
-async def _begin(app: App, task: Task) -> RequestOutcome:
+async def _begin(app: App, task: RunTask) -> RequestOutcome:
     state = app.session.state
     if state.consultation is not None and task.answer is not None:
         return await app.chat.choose(read_choice(task.answer, state.consultation))

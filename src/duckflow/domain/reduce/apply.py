@@ -49,12 +49,12 @@ from duckflow.domain.reduce.changes import note_changes, note_recovery, take_bac
 from duckflow.domain.reduce.items import check_items, set_items
 from duckflow.domain.reduce.objective import (
     answer_consultation,
-    know,
     note_action,
+    reduce_objective,
 )
-from duckflow.domain.reduce.plans import begin_task, get_on
+from duckflow.domain.reduce.plans import begin_task, reduce_plans
 from duckflow.domain.reduce.transcript import outdate, remember, tell
-from duckflow.domain.state import AgentState, Entry, Request, RequestOutcome, Running, TierUsage
+from duckflow.domain.state import AgentState, Request, RequestOutcome, Running, TierUsage, TranscriptEntry
 from duckflow.domain.text import count_questions, cut, head_and_tail
 from duckflow.domain.transitions import Status
 
@@ -122,7 +122,7 @@ def _apply(state: AgentState, event: Event) -> AgentState:
             | VerifySet()
             | RequestRated()
         ):
-            return know(state, event)
+            return reduce_objective(state, event)
         case ActionQueued():
             return state.model_copy(update={"queue": event.actions + state.queue})
         case Undone():
@@ -130,7 +130,7 @@ def _apply(state: AgentState, event: Event) -> AgentState:
         case Recovered():
             return note_recovery(state, event)
         case PlanChanged() | TaskListStarted() | TaskFinished() | TaskReported():
-            return get_on(state, event)
+            return reduce_plans(state, event)
         case UsageReported():
             return _usage(state, event)
         case RequestFinished():
@@ -200,7 +200,7 @@ def _user_message(state: AgentState, event: UserMessage) -> AgentState:
         }
     )
     text = f"{event.text}\n\n{event.note}" if event.note else event.text
-    return remember(fresh, Entry(role="user", text=text, said=True))
+    return remember(fresh, TranscriptEntry(role="user", text=text, said=True))
 
 
 def _decision(state: AgentState, event: DecisionMade) -> AgentState:
@@ -225,7 +225,7 @@ def _decision(state: AgentState, event: DecisionMade) -> AgentState:
         }
     )
     said = tuple(
-        Entry(role="assistant" if message.role == "assistant" else "user", text=message.text)
+        TranscriptEntry(role="assistant" if message.role == "assistant" else "user", text=message.text)
         for message in event.exchange
     )
     notes = (*change.notes, ONE_QUESTION) if _asks_too_much(decision) else change.notes
@@ -270,7 +270,7 @@ def _action_finished(state: AgentState, event: ActionFinished) -> AgentState:
         lines.append("Not run: " + ", ".join(event.not_run))
     if outdated:
         lines.append(f"Older now, do not rely on it: {', '.join(outdated)}")
-    entry = Entry(
+    entry = TranscriptEntry(
         role="user",
         text="\n".join(lines),
         evidence_id=event.evidence_id,

@@ -25,7 +25,7 @@ from duckflow.domain.reduce.attempts import (
     set_requirements,
 )
 from duckflow.domain.reduce.transcript import remember, tell
-from duckflow.domain.state import AgentState, CommandRun, Entry, Request
+from duckflow.domain.state import AgentState, CommandRun, Request, TranscriptEntry
 from duckflow.domain.transitions import Status
 
 VITALS_KEPT = 60
@@ -50,7 +50,7 @@ Knowing = LimitSet | VitalsChanged | RequirementsFound | Evaluated | AttemptPlan
 """What the duck learns of itself and its work."""
 
 
-def know(state: AgentState, event: Knowing) -> AgentState:
+def reduce_objective(state: AgentState, event: Knowing) -> AgentState:
     """The state after one of these."""
     match event:
         case LimitSet():
@@ -158,7 +158,7 @@ def answer_consultation(state: AgentState, event: ConsultationAnswered) -> Agent
     if effect.clears:
         answered = _without_approach(answered)
     if event.told:
-        answered = remember(answered, Entry(role="user", text=event.told, said=True))
+        answered = remember(answered, TranscriptEntry(role="user", text=event.told, said=True))
     if request is None:
         return answered
     objective = _redirected(request.objective, effect, event.answer.text) if request.objective else None

@@ -11,7 +11,7 @@ MOST_PLANS = 20
 _RESULT = 300
 
 
-def get_on(
+def reduce_plans(
     state: AgentState, event: PlanChanged | TaskListStarted | TaskFinished | TaskReported
 ) -> AgentState:
     """The state after something happened to a plan or in the background."""

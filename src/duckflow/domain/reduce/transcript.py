@@ -1,12 +1,12 @@
 """The conversation with the model as state keeps it: it only grows, until the older half goes."""
 
-from duckflow.domain.state import AgentState, Entry
+from duckflow.domain.state import AgentState, TranscriptEntry
 
 TRANSCRIPT_LIMIT = 400_000
 """Characters of conversation kept in state; past it, the older half goes (the event log keeps all)."""
 
 
-def remember(state: AgentState, *entries: Entry) -> AgentState:
+def remember(state: AgentState, *entries: TranscriptEntry) -> AgentState:
     """The state with these entries at the end of its transcript."""
     transcript = state.transcript + entries
     size = state.transcript_chars + sum(len(entry.text) for entry in entries)
@@ -17,7 +17,7 @@ def remember(state: AgentState, *entries: Entry) -> AgentState:
 
 def tell(state: AgentState, *notes: str) -> AgentState:
     """The state with something said to the model by the program."""
-    return remember(state, *(Entry(role="user", text=note) for note in notes)) if notes else state
+    return remember(state, *(TranscriptEntry(role="user", text=note) for note in notes)) if notes else state
 
 
 def outdate(state: AgentState, *paths: str) -> tuple[AgentState, tuple[str, ...]]:
@@ -37,7 +37,7 @@ def outdate(state: AgentState, *paths: str) -> tuple[AgentState, tuple[str, ...]
     return state.model_copy(update={"transcript": transcript}), ids
 
 
-def _newest(transcript: tuple[Entry, ...], limit: int) -> tuple[tuple[Entry, ...], int]:
+def _newest(transcript: tuple[TranscriptEntry, ...], limit: int) -> tuple[tuple[TranscriptEntry, ...], int]:
     """The newest entries within `limit` that are not old versions, and at least the last one."""
     current = tuple(entry for entry in transcript[:-1] if not entry.stale) + transcript[-1:]
     size, start = 0, len(current)

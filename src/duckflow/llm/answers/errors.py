@@ -23,7 +23,7 @@ _EXPECTED = {
 }
 
 
-class Unusable(DuckflowError):
+class UnusableAnswer(DuckflowError):
     """An answer that can't be used; `problem` is the sentence for the model."""
 
     def __init__(self, problem: str) -> None:

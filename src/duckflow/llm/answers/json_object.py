@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from duckflow.llm.answers.errors import Unusable
+from duckflow.llm.answers.errors import UnusableAnswer
 from duckflow.llm.answers.strict_json import JsonObject, read_object
 
 _BEGINNING = re.compile(r"""\{\s*+(?:["'}“]|//|/\*|[A-Za-z_$][\w$]*+\s*+:)""")
@@ -14,7 +14,7 @@ _MOST_BEGINNINGS = 200
 _THOUGHTS_END = "</think>"
 
 
-class Found(NamedTuple):
+class FoundObject(NamedTuple):
     """An object and its place in the text."""
 
     value: JsonObject
@@ -31,7 +31,7 @@ def after_thoughts(text: str) -> str:
     return rest.lstrip() if end else text
 
 
-def find_object(text: str) -> Found:
+def find_object(text: str) -> FoundObject:
     """The first object of `text`. Braces of prose are passed over; a broken object is not.
 
     What only resembles an object, such as `{name: 1}`, is passed over as a whole, so that nothing
@@ -47,7 +47,7 @@ def find_object(text: str) -> Found:
         start = beginning.start()
         try:
             found = _read(text, start)
-        except Unusable as fault:
+        except UnusableAnswer as fault:
             if _QUOTED_KEY.match(text, start):
                 raise
             doubt = doubt or fault
@@ -58,7 +58,7 @@ def find_object(text: str) -> Found:
         empty, at = empty or found, found.end
     if empty:
         return empty
-    raise doubt or Unusable("there is no JSON object in the answer")
+    raise doubt or UnusableAnswer("there is no JSON object in the answer")
 
 
 def refuse_more(rest: str) -> None:
@@ -66,20 +66,20 @@ def refuse_more(rest: str) -> None:
     goes_on = _GOES_ON.match(rest.lstrip())
     if goes_on:
         snippet = rest.lstrip()[:30]
-        raise Unusable(
+        raise UnusableAnswer(
             f"the object is closed too early or closed twice: after its last brace follows {snippet!r}"
         )
     second = _QUOTED_KEY.search(rest)
     if second:
         snippet = rest[second.start() : second.start() + 30]
-        raise Unusable(
+        raise UnusableAnswer(
             f"there is more than one JSON object, the second begins with {snippet!r}: give exactly one"
         )
 
 
-def _read(text: str, start: int) -> Found:
+def _read(text: str, start: int) -> FoundObject:
     value, end = read_object(text, start)
-    return Found(value, start, end)
+    return FoundObject(value, start, end)
 
 
 def _closing(text: str, start: int) -> int:

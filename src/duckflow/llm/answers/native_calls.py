@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from duckflow.domain.model import ToolCall
-from duckflow.llm.answers.errors import Unusable
+from duckflow.llm.answers.errors import UnusableAnswer
 from duckflow.llm.answers.json_object import after_thoughts
 from duckflow.llm.answers.raw_blocks import Blocks, fill, read_parts, split_blocks
 from duckflow.llm.answers.strict_json import JsonObject, parse_object
@@ -54,7 +54,7 @@ def _read_text(text: str, *, has_calls: bool) -> tuple[JsonObject, Blocks]:
     text = after_thoughts(text)
     try:
         decision, blocks = read_parts(text)
-    except Unusable:
+    except UnusableAnswer:
         if text.startswith("{") or _MEANT_AS_DECISION.search(text):
             raise
     else:
@@ -68,8 +68,8 @@ def _action(call: ToolCall) -> JsonValue:
     name = operation_of(call.name)
     try:
         arguments = parse_object(call.arguments) if call.arguments.strip() else {}
-    except Unusable as fault:
-        raise Unusable(f"the arguments of the call of {name}: {fault.problem}") from fault
+    except UnusableAnswer as fault:
+        raise UnusableAnswer(f"the arguments of the call of {name}: {fault.problem}") from fault
     return {"operation": name, "args": arguments}
 
 

@@ -16,7 +16,7 @@ _LONGEST_KEY = 64
 _THINK, _THOUGHT = "<think>", "</think>"
 
 
-class ReplyStream:
+class ReplyExtractor:
     """Give it the answer in pieces; it returns the characters of the reply as they become certain.
 
     With `plain`, text that does not begin with an object is itself the reply (SPEC A8).

@@ -15,7 +15,7 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from duckflow.llm.answers.errors import Unusable
+from duckflow.llm.answers.errors import UnusableAnswer
 from duckflow.llm.answers.json_object import after_thoughts, find_object, refuse_more
 from duckflow.llm.answers.strict_json import MAX_BYTES, JsonObject, check_size
 
@@ -48,12 +48,14 @@ def read_parts(text: str) -> tuple[JsonObject, Blocks]:
     marker = _BEGIN.search(text)
     check_size(text[: marker.start()] if marker else text)
     if not text.strip():
-        raise Unusable("the answer is empty")
+        raise UnusableAnswer("the answer is empty")
     found = find_object(text)
     if marker and marker.start() < found.start:
-        raise Unusable(f"the block {marker.group(1)} stands before the JSON object: blocks come after it")
+        raise UnusableAnswer(
+            f"the block {marker.group(1)} stands before the JSON object: blocks come after it"
+        )
     if found.end - found.start > MAX_BYTES:
-        raise Unusable(f"the JSON object is too large: at most {MAX_BYTES:,} bytes are read")
+        raise UnusableAnswer(f"the JSON object is too large: at most {MAX_BYTES:,} bytes are read")
     plain, blocks = split_blocks(text[found.end :])
     refuse_more(plain)
     return found.value, blocks
@@ -70,9 +72,9 @@ def split_blocks(text: str) -> Split:
             text, begin.end()
         )
         if not end:
-            raise Unusable(f"the block {name} has no end: a line `>>>block {name}` is missing")
+            raise UnusableAnswer(f"the block {name} has no end: a line `>>>block {name}` is missing")
         if name in blocks:
-            raise Unusable(f"there are two blocks with the name {name}: each needs its own")
+            raise UnusableAnswer(f"there are two blocks with the name {name}: each needs its own")
         plain.append(text[at : begin.start()])
         blocks[name] = _readable(name, text[begin.end() : end.start()])
         at = end.end()
@@ -80,7 +82,7 @@ def split_blocks(text: str) -> Split:
     outside = "\n".join(plain)
     stray = _STRAY.search(outside)
     if stray:
-        raise Unusable(
+        raise UnusableAnswer(
             f"the line `{stray.group()[:60]}` ends no block: choose a name whose end line is not content"
         )
     return Split(outside, blocks)
@@ -89,7 +91,7 @@ def split_blocks(text: str) -> Split:
 def _readable(name: str, content: str) -> str:
     foreign = _FOREIGN.search(content)
     if foreign:
-        raise Unusable(
+        raise UnusableAnswer(
             f"the block {name} has the character U+{ord(foreign.group()):04X}, which no text file has"
         )
     return content
@@ -102,7 +104,7 @@ def fill(answer: JsonObject, blocks: Blocks) -> JsonObject:
     unused = [name for name in blocks if name not in filling.used]
     if unused:
         # An unused block is content that would be lost without anyone noticing.
-        raise Unusable(
+        raise UnusableAnswer(
             f'no argument names the block {unused[0]}: use it as {{"block": "{unused[0]}"}} or leave it out'
         )
     return filled
@@ -141,12 +143,12 @@ class _Filling:
 
     def _content(self, path: str, name: str) -> str:
         if name not in self._blocks:
-            raise Unusable(
+            raise UnusableAnswer(
                 f"{path} names the block {name!r}, but no line `<<<block {name}` follows the JSON object"
             )
         content = self._blocks[name]
         self._filled += len(content)
         if self._filled > MAX_FILLED:
-            raise Unusable(f"the blocks fill in more than {MAX_FILLED:,} characters")
+            raise UnusableAnswer(f"the blocks fill in more than {MAX_FILLED:,} characters")
         self.used.add(name)
         return content

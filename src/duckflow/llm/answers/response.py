@@ -16,7 +16,7 @@ from duckflow.domain.model import (
     Usage,
 )
 from duckflow.domain.ports import ModelClient
-from duckflow.llm.answers.partial_reply import ReplyStream
+from duckflow.llm.answers.partial_reply import ReplyExtractor
 
 MAX_HEARD = 4_000_000
 """Bytes after which a model is not listened to any longer."""
@@ -25,7 +25,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 _HIGH_AT_END = re.compile("[\ud800-\udbff]\\Z")
 
 
-class Heard(Frozen):
+class CollectedResponse(Frozen):
     """One response, word for word. `stop` is None where it was cut off; `shown` is what the user saw."""
 
     text: str
@@ -36,9 +36,9 @@ class Heard(Frozen):
     shown: str
 
 
-async def hear(
+async def collect(
     client: ModelClient, request: ModelRequest, on_glimpse: Callable[[Glimpse], None], *, has_reply: bool
-) -> Heard:
+) -> CollectedResponse:
     """Ask once and listen to the end. With `has_reply`, the answer's reply is shown as it comes."""
     hearing = _Hearing(on_glimpse, has_reply=has_reply, plain=bool(request.tools))
     stream = client.stream(request)
@@ -67,7 +67,7 @@ class _Hearing:
         self._shown: list[str] = []
         self._half = ""
         self._size = 0
-        self._reply = ReplyStream(plain=self._plain)
+        self._reply = ReplyExtractor(plain=self._plain)
 
     @property
     def over(self) -> bool:
@@ -99,9 +99,9 @@ class _Hearing:
             self._shown.append(shown)
             self._on_glimpse(ReplyPiece(text=shown))
 
-    def heard(self) -> Heard:
+    def heard(self) -> CollectedResponse:
         ended = self._finished
-        return Heard(
+        return CollectedResponse(
             text="".join([*self._texts, self._half]),
             calls=tuple(self._calls),
             stop=ended.stop if ended else None,

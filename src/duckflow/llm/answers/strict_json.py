@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from duckflow.llm.answers.errors import Unusable
+from duckflow.llm.answers.errors import UnusableAnswer
 
 MAX_BYTES = 2_000_000
 MAX_DEPTH = 64
@@ -31,7 +31,7 @@ _STRINGS = json.JSONDecoder(strict=False)
 _CLOSER = {"{": "}", "[": "]"}
 
 
-class _Open(NamedTuple):
+class _OpenContainer(NamedTuple):
     """An object or array that is being read."""
 
     container: JsonObject | list[JsonValue]
@@ -43,10 +43,10 @@ def parse_object(text: str) -> JsonObject:
     check_size(text)
     text = text.removeprefix("\ufeff").strip()
     if not text.startswith("{"):
-        raise Unusable(f"a JSON object must begin with {{, but this begins with {_snippet(text, 0)}")
+        raise UnusableAnswer(f"a JSON object must begin with {{, but this begins with {_snippet(text, 0)}")
     value, end = read_object(text, 0)
     if end < len(text):
-        raise Unusable(f"{_place(text, end)}: text goes on after the end of the object")
+        raise UnusableAnswer(f"{_place(text, end)}: text goes on after the end of the object")
     return value
 
 
@@ -54,7 +54,7 @@ def check_size(text: str) -> None:
     """Refuse what is too large to be read as JSON."""
     size = len(text) if len(text) > MAX_BYTES else len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
-        raise Unusable(f"the JSON is too large: {size:,} bytes, at most {MAX_BYTES:,} are read")
+        raise UnusableAnswer(f"the JSON is too large: {size:,} bytes, at most {MAX_BYTES:,} are read")
 
 
 def read_object(text: str, start: int) -> tuple[JsonObject, int]:
@@ -68,7 +68,7 @@ class _Reader:
     def __init__(self, text: str, start: int) -> None:
         self._text = text
         self._at = start
-        self._open: list[_Open] = []
+        self._open: list[_OpenContainer] = []
         self._values = 0
 
     def read(self) -> tuple[JsonObject, int]:
@@ -78,7 +78,7 @@ class _Reader:
             self._advance(self._open[-1])
         return whole, self._at
 
-    def _advance(self, now: _Open) -> None:
+    def _advance(self, now: _OpenContainer) -> None:
         """Read the next member of the innermost container, or its end."""
         if self._peek() == now.closer:
             self._at += 1
@@ -92,7 +92,7 @@ class _Reader:
         else:
             now.container.append(self._value())
 
-    def _comma(self, now: _Open) -> None:
+    def _comma(self, now: _OpenContainer) -> None:
         if self._peek() != ",":
             problem = f'expected , or {now.closer} after a value (a quote inside a string is written \\")'
             raise self._fault(problem)
@@ -130,7 +130,7 @@ class _Reader:
         if len(self._open) >= MAX_DEPTH:
             raise self._fault(f"nested deeper than {MAX_DEPTH} levels")
         self._at += 1
-        self._open.append(_Open(container, _CLOSER[opener]))
+        self._open.append(_OpenContainer(container, _CLOSER[opener]))
         return container
 
     def _string(self) -> str:
@@ -150,7 +150,7 @@ class _Reader:
         self._at = end
         return value
 
-    def _string_fault(self, exc: json.JSONDecodeError) -> Unusable:
+    def _string_fault(self, exc: json.JSONDecodeError) -> UnusableAnswer:
         if exc.msg.startswith("Unterminated") or '"' not in self._text[exc.pos :]:
             return self._fault("the text ends inside this string")
         return self._fault("an invalid escape in a string (a backslash is written \\\\)", exc.pos)
@@ -187,9 +187,9 @@ class _Reader:
             raise self._fault("the text ends before the object does")
         return self._text[self._at]
 
-    def _fault(self, problem: str, at: int | None = None) -> Unusable:
+    def _fault(self, problem: str, at: int | None = None) -> UnusableAnswer:
         where = self._at if at is None else at
-        return Unusable(f"{_place(self._text, where)}: {problem}")
+        return UnusableAnswer(f"{_place(self._text, where)}: {problem}")
 
 
 def _place(text: str, at: int) -> str:

@@ -15,10 +15,10 @@ from duckflow.domain.glimpses import Glimpse, ReplyVoid
 from duckflow.domain.model import ChatMessage, ModelRequest, Usage
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
-from duckflow.llm.answers.errors import Unusable, describe
+from duckflow.llm.answers.errors import UnusableAnswer, describe
 from duckflow.llm.answers.native_calls import read_native
 from duckflow.llm.answers.raw_blocks import read_answer
-from duckflow.llm.answers.response import MAX_HEARD, SURROGATE, Heard, hear
+from duckflow.llm.answers.response import MAX_HEARD, SURROGATE, CollectedResponse, collect
 from duckflow.llm.answers.strict_json import JsonObject
 
 SHOWN_AGAIN = 4_000
@@ -31,7 +31,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class Answer(Generic[T]):
+class StructuredAnswer(Generic[T]):
     """A usable answer: what it means, what the model said, and what all tries together cost."""
 
     value: T
@@ -46,7 +46,7 @@ async def ask(
     answer: type[T],
     on_glimpse: Callable[[Glimpse], None],
     check: Callable[[T], str | None] | None = None,
-) -> Answer[T]:
+) -> StructuredAnswer[T]:
     """Ask for one `answer`. `check` may refuse a readable one with an exact sentence for the model.
 
     Raises BadAnswer when the second try can't be used either; its `usage` says what was spent.
@@ -57,14 +57,14 @@ async def ask(
         spent += heard.usage
         try:
             value = _understand(heard, request, answer, check)
-        except Unusable as fault:
+        except UnusableAnswer as fault:
             problem = cut(_encodable(fault.problem), _PROBLEM)
             asked = _repair(request, heard, problem)
             on_glimpse(ReplyVoid())
         else:
             if heard.shown and heard.shown != getattr(value, "reply", None):
                 on_glimpse(ReplyVoid())
-            return Answer(value, _words(heard, value), spent, attempt)
+            return StructuredAnswer(value, _words(heard, value), spent, attempt)
     error = BadAnswer("llm.bad_answer", output=request.output, problem=problem)
     error.usage = spent
     raise error
@@ -76,63 +76,63 @@ async def _hear(
     answer: type[BaseModel],
     on_glimpse: Callable[[Glimpse], None],
     spent: Usage,
-) -> Heard:
+) -> CollectedResponse:
     try:
-        return await hear(client, request, on_glimpse, has_reply="reply" in answer.model_fields)
+        return await collect(client, request, on_glimpse, has_reply="reply" in answer.model_fields)
     except ProviderError as error:
         error.usage = spent
         raise
 
 
 def _understand(
-    heard: Heard, request: ModelRequest, answer: type[T], check: Callable[[T], str | None] | None
+    heard: CollectedResponse, request: ModelRequest, answer: type[T], check: Callable[[T], str | None] | None
 ) -> T:
     """The answer, whole and permitted, or Unusable with the reason."""
     _whole(heard)
     try:
         value = answer.model_validate(_fields(heard, request, answer))
     except ValidationError as exc:
-        raise Unusable(describe(exc, answer)) from exc
-    except Unusable as fault:
+        raise UnusableAnswer(describe(exc, answer)) from exc
+    except UnusableAnswer as fault:
         if heard.stop != "length":
             raise
         limit = f"the answer was cut at the limit of {request.max_tokens} tokens, say it shorter"
-        raise Unusable(f"{limit} ({fault.problem})") from fault
+        raise UnusableAnswer(f"{limit} ({fault.problem})") from fault
     problem = check(value) if check else None
     if problem:
-        raise Unusable(problem)
+        raise UnusableAnswer(problem)
     return value
 
 
-def _whole(heard: Heard) -> None:
+def _whole(heard: CollectedResponse) -> None:
     """Refuse what no one needs to read."""
     if heard.too_large:
-        raise Unusable(f"the answer is too large: more than {MAX_HEARD:,} bytes")
+        raise UnusableAnswer(f"the answer is too large: more than {MAX_HEARD:,} bytes")
     if heard.stop == "refusal":
-        raise Unusable("the request was declined instead of answered")
+        raise UnusableAnswer("the request was declined instead of answered")
     if heard.stop is None:
-        raise Unusable("the answer was cut off before its end")
+        raise UnusableAnswer("the answer was cut off before its end")
     if not heard.text.strip() and not heard.calls:
-        raise Unusable("the answer is empty")
+        raise UnusableAnswer("the answer is empty")
     if SURROGATE.search(heard.text):
-        raise Unusable("the answer has half of a surrogate pair, which is no character")
+        raise UnusableAnswer("the answer has half of a surrogate pair, which is no character")
 
 
-def _fields(heard: Heard, request: ModelRequest, answer: type[BaseModel]) -> JsonObject:
+def _fields(heard: CollectedResponse, request: ModelRequest, answer: type[BaseModel]) -> JsonObject:
     if not issubclass(answer, Decision):
         if heard.calls:
-            raise Unusable("no tool can be called here: give the JSON object as text")
+            raise UnusableAnswer("no tool can be called here: give the JSON object as text")
         return read_answer(heard.text)
     native = bool(request.tools or heard.calls)
     if native and heard.stop == "length":
         # What was cut may have been a call: only a whole object in the text is certain.
         if heard.calls:
-            raise Unusable("calls may be missing")
+            raise UnusableAnswer("calls may be missing")
         return read_answer(heard.text)
     return read_native(heard.text, heard.calls) if native else read_answer(heard.text)
 
 
-def _repair(request: ModelRequest, heard: Heard, problem: str) -> ModelRequest:
+def _repair(request: ModelRequest, heard: CollectedResponse, problem: str) -> ModelRequest:
     """The same request, with the bad answer and its exact fault behind it."""
     said = [heard.text.strip(), *(f"{call.name} {call.arguments}" for call in heard.calls)]
     bad = cut(_encodable("\n".join(said)).strip(), SHOWN_AGAIN) or "(nothing)"
@@ -141,7 +141,7 @@ def _repair(request: ModelRequest, heard: Heard, problem: str) -> ModelRequest:
     return request.model_copy(update={"messages": request.messages + again})
 
 
-def _words(heard: Heard, value: BaseModel) -> str:
+def _words(heard: CollectedResponse, value: BaseModel) -> str:
     """What the model said. Calls have no words of their own: with them it is told as its Decision."""
     return value.model_dump_json(exclude_defaults=True) if heard.calls else heard.text
 

@@ -12,7 +12,7 @@ from duckflow.domain.model import ModelPiece, ModelRequest, ModelTraits, TextPie
 from duckflow.domain.ports import ModelClient
 from duckflow.llm.local.cpu_threads import thread_counts, usable_cores
 from duckflow.llm.local.process import WorkerGone, WorkerProcess
-from duckflow.llm.local.protocol import Answer, completion, load_failure
+from duckflow.llm.local.protocol import EmbeddedResponse, completion, load_failure
 from duckflow.llm.streams import bounded, closing
 from duckflow.llm.weights import find
 
@@ -107,7 +107,7 @@ class EmbeddedModel:
             raise
 
     async def _answer(self, worker: WorkerProcess, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
-        answer = Answer()
+        answer = EmbeddedResponse()
         number = self._ask(worker, "ask", {"body": completion(request)})
         ended = False
         try:

@@ -64,7 +64,7 @@ def _loosened(value: object) -> object:
     }
 
 
-class Answer:
+class EmbeddedResponse:
     """One answer, chunk by chunk."""
 
     def __init__(self) -> None:

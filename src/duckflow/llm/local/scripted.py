@@ -20,7 +20,7 @@ CHARACTERS_PER_TOKEN = 4
 Fault = Literal[429, 500, "timeout", "cut"]
 
 
-class Line(Frozen):
+class ScriptedLine(Frozen):
     """One answer, or one fault, for one type of output."""
 
     output: Annotated[str, Field(alias="for")] = "Decision"
@@ -35,8 +35,8 @@ class Line(Frozen):
 class ScriptedModel:
     """Each call takes the next unused line for the output it asks for."""
 
-    def __init__(self, lines: Iterable[Line], traits: ModelTraits, file: str = "script") -> None:
-        self._lines: defaultdict[str, deque[Line]] = defaultdict(deque)
+    def __init__(self, lines: Iterable[ScriptedLine], traits: ModelTraits, file: str = "script") -> None:
+        self._lines: defaultdict[str, deque[ScriptedLine]] = defaultdict(deque)
         for line in lines:
             self._lines[line.output].append(line)
         self._taken: defaultdict[str, int] = defaultdict(int)
@@ -71,7 +71,7 @@ class ScriptedModel:
         stop = "tool_calls" if line.tool_calls else "end"
         yield Finished(stop=stop, usage=line.usage or _estimate(request, text))
 
-    def _take(self, output: str) -> Line:
+    def _take(self, output: str) -> ScriptedLine:
         if not self._lines[output]:
             raise ProviderError(
                 "llm.script_exhausted", file=self._file, output=output, count=self._taken[output]
@@ -85,7 +85,7 @@ async def open_scripted(file: Path, traits: ModelTraits) -> ScriptedModel:
     return ScriptedModel(await asyncio.to_thread(read_script, file), traits, str(file))
 
 
-def read_script(file: Path) -> list[Line]:
+def read_script(file: Path) -> list[ScriptedLine]:
     """All lines of a script; the first wrong one is named."""
     try:
         with file.open("rb") as script:
@@ -97,12 +97,12 @@ def read_script(file: Path) -> list[Line]:
     return list(_parse(file, content))
 
 
-def _parse(file: Path, content: bytes) -> Iterator[Line]:
+def _parse(file: Path, content: bytes) -> Iterator[ScriptedLine]:
     for number, line in enumerate(content.split(b"\n"), start=1):
         if not line.strip():
             continue
         try:
-            yield Line.model_validate_json(line)
+            yield ScriptedLine.model_validate_json(line)
         except ValidationError as exc:
             fault = exc.errors(include_url=False)[0]
             where = ".".join(str(part) for part in fault["loc"])

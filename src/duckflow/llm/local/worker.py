@@ -31,7 +31,7 @@ ERRORS_ONLY = 1
 _NO_SPACE = {"x-guidance": {"whitespace_flexible": False}}
 
 
-class Line:
+class WorkerChannel:
     """The socket to Duckflow, one JSON object a line; whole lines even when two threads write."""
 
     def __init__(self, descriptor: int) -> None:
@@ -59,7 +59,7 @@ class Line:
 class Worker:
     """One loaded model. Questions are answered one after the other; a stop is heard at once."""
 
-    def __init__(self, line: Line, settings: dict[str, Any]) -> None:
+    def __init__(self, line: WorkerChannel, settings: dict[str, Any]) -> None:
         self._line = line
         self._key = secrets.token_urlsafe(32)
         self._stopped = 0
@@ -147,7 +147,7 @@ def main() -> None:
     with suppress(OSError):
         # Where memory runs out, this process goes, and the conversation stays.
         Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
-    line = Line(int(sys.argv[1]))
+    line = WorkerChannel(int(sys.argv[1]))
     settings = line.read()
     try:
         worker = Worker(line, settings)

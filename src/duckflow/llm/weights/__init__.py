@@ -1,16 +1,16 @@
 """The weights of embedded models: which there are, where they come from, and the files on this machine."""
 
-from duckflow.llm.weights.catalogue import Part, Weights, known
+from duckflow.llm.weights.catalogue import Weights, WeightsPart, known
 from duckflow.llm.weights.installation import ModelStatus, find, install, list_models, remove
 from duckflow.llm.weights.progress import Progress, Report, Source
 
 __all__ = [
     "ModelStatus",
-    "Part",
     "Progress",
     "Report",
     "Source",
     "Weights",
+    "WeightsPart",
     "find",
     "install",
     "known",

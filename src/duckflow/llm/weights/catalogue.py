@@ -8,7 +8,7 @@ from duckflow.domain.errors import UsageError
 from duckflow.domain.frozen import Frozen
 
 
-class Part(Frozen):
+class WeightsPart(Frozen):
     """A piece of the weights, and the wheel that carries it as `member`. Nothing else of it is used."""
 
     wheel: str
@@ -31,7 +31,7 @@ class Weights(Frozen):
     sha256: str
     hub_repository: str | None = None
     for_tests: bool = False
-    parts: tuple[Part, ...] = ()
+    parts: tuple[WeightsPart, ...] = ()
 
 
 class _Catalogue(Frozen):

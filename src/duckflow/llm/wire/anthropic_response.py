@@ -6,7 +6,7 @@ from typing import Any
 
 from duckflow.domain.errors import Unavailable
 from duckflow.domain.model import Finished, ModelPiece, StopReason, ToolCall, Usage
-from duckflow.llm.wire.lenient import Loose
+from duckflow.llm.wire.lenient import LenientModel
 
 STOPS: dict[str, StopReason] = {
     "max_tokens": "length",
@@ -16,7 +16,7 @@ STOPS: dict[str, StopReason] = {
 }
 
 
-class TokenCounts(Loose):
+class AnthropicTokenCounts(LenientModel):
     """Usage as this wire reports it: what was cached is not part of the input."""
 
     input_tokens: int | None = None
@@ -25,13 +25,13 @@ class TokenCounts(Loose):
     output_tokens: int | None = None
 
 
-class Opening(Loose):
+class Opening(LenientModel):
     """The message as it is when it begins."""
 
-    usage: TokenCounts | None = None
+    usage: AnthropicTokenCounts | None = None
 
 
-class Block(Loose):
+class AnthropicBlock(LenientModel):
     """The beginning of a block: text, a tool call, or thinking, which is not read."""
 
     type: str = ""
@@ -40,7 +40,7 @@ class Block(Loose):
     input: dict[str, Any] | None = None
 
 
-class Delta(Loose):
+class Delta(LenientModel):
     """The next part of a block, or of the message."""
 
     text: str | None = None
@@ -48,32 +48,32 @@ class Delta(Loose):
     stop_reason: str | None = None
 
 
-class Failure(Loose):
+class Failure(LenientModel):
     """An error after the stream had begun."""
 
     type: str | None = None
 
 
-class Event(Loose):
+class Event(LenientModel):
     """One event of the stream."""
 
     type: str = ""
     index: int = 0
     message: Opening | None = None
-    content_block: Block | None = None
+    content_block: AnthropicBlock | None = None
     delta: Delta | None = None
-    usage: TokenCounts | None = None
+    usage: AnthropicTokenCounts | None = None
     error: Failure | None = None
 
 
-class Answer:
+class AnthropicResponse:
     """What has arrived so far."""
 
     def __init__(self) -> None:
         self.ended = False
-        self._calls: dict[int, tuple[Block, list[str]]] = {}
+        self._calls: dict[int, tuple[AnthropicBlock, list[str]]] = {}
         self._stop: StopReason = "end"
-        self._counts = TokenCounts()
+        self._counts = AnthropicTokenCounts()
 
     def add(self, event: Event) -> str:
         """Take an event in; its text is returned."""
@@ -85,7 +85,7 @@ class Answer:
             case "content_block_delta" if event.delta:
                 return self._continue(event.index, event.delta)
             case "message_delta":
-                self._count(event.usage or TokenCounts())
+                self._count(event.usage or AnthropicTokenCounts())
                 reason = event.delta.stop_reason if event.delta else None
                 self._stop = STOPS.get(reason or "", "end")
             case "message_stop":
@@ -103,7 +103,7 @@ class Answer:
             yield ToolCall(name=block.name or "", arguments=whole)
         yield Finished(stop=self._stop, usage=self._usage())
 
-    def _begin(self, index: int, block: Block) -> str:
+    def _begin(self, index: int, block: AnthropicBlock) -> str:
         if block.type == "tool_use":
             self._calls[index] = (block, [])
         return block.text or "" if block.type == "text" else ""
@@ -113,7 +113,7 @@ class Answer:
             self._calls[index][1].append(delta.partial_json)
         return delta.text or ""
 
-    def _count(self, counts: TokenCounts) -> None:
+    def _count(self, counts: AnthropicTokenCounts) -> None:
         """The end repeats some of the counts of the beginning; the latest of each holds."""
         self._counts = self._counts.model_copy(update=counts.model_dump(exclude_none=True))
 

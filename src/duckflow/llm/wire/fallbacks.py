@@ -10,7 +10,7 @@ from duckflow.llm.wire.errors import REFUSED
 Body = dict[str, Any]
 
 
-class Concession(NamedTuple):
+class Fallback(NamedTuple):
     """Where a refusal has one of `words` and the body has `field`: what to set instead, None for nothing."""
 
     field: str
@@ -18,12 +18,12 @@ class Concession(NamedTuple):
     changes: Mapping[str, Any]
 
 
-class Concessions:
+class Fallbacks:
     """What one server was found to refuse. It is asked again at once, and spared from then on."""
 
-    def __init__(self, table: tuple[Concession, ...]) -> None:
+    def __init__(self, table: tuple[Fallback, ...]) -> None:
         self._table = table
-        self._made: list[Concession] = []
+        self._made: list[Fallback] = []
 
     async def apply(
         self, body: Body, ask: Callable[[Body], AsyncGenerator[ModelPiece]]
@@ -54,7 +54,7 @@ class Concessions:
                 changed.update(concession.changes)
         return {name: value for name, value in changed.items() if value is not None}
 
-    def _find(self, refusal: ProviderError, body: Body) -> Concession | None:
+    def _find(self, refusal: ProviderError, body: Body) -> Fallback | None:
         """A concession not made yet that answers this refusal."""
         if refusal.key != REFUSED:
             return None

@@ -6,7 +6,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict
 
 
-class Loose(BaseModel):
+class LenientModel(BaseModel):
     """Foreign data. Servers add fields as they like, so unlike our own data it forbids none."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)

@@ -8,24 +8,24 @@ from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTr
 from duckflow.llm.streams import closing
 from duckflow.llm.wire.endpoints import THINKING_ALLOWANCE, Endpoint
 from duckflow.llm.wire.errors import not_understood, status_failure
-from duckflow.llm.wire.fallbacks import Concession, Concessions
+from duckflow.llm.wire.fallbacks import Fallback, Fallbacks
 from duckflow.llm.wire.http import HttpConnection
-from duckflow.llm.wire.openai_response import Answer, Chunk
+from duckflow.llm.wire.openai_response import Chunk, OpenAIResponse
 
 CONCESSIONS = (
-    Concession(
+    Fallback(
         "response_format",
         ("response_format", "response format", "json_schema", "json schema", "grammar"),
         {"response_format": None},
     ),
-    Concession("stream_options", ("stream_options",), {"stream_options": None}),
-    Concession("temperature", ("temperature",), {"temperature": None}),
-    Concession(
+    Fallback("stream_options", ("stream_options",), {"stream_options": None}),
+    Fallback("temperature", ("temperature",), {"temperature": None}),
+    Fallback(
         "max_completion_tokens", ("max_completion_tokens", "max_tokens"), {"max_completion_tokens": None}
     ),
-    Concession("max_tokens", ("max_tokens",), {"max_tokens": None}),
+    Fallback("max_tokens", ("max_tokens",), {"max_tokens": None}),
     # OpenAI's thinking models take tools on this wire only without their thinking.
-    Concession("tools", ("reasoning_effort",), {"reasoning_effort": "none"}),
+    Fallback("tools", ("reasoning_effort",), {"reasoning_effort": "none"}),
 )
 
 
@@ -35,7 +35,7 @@ class OpenAIModel:
     def __init__(self, endpoint: Endpoint, traits: ModelTraits) -> None:
         self._endpoint = endpoint
         self._traits = traits
-        self._concessions = Concessions(CONCESSIONS)
+        self._concessions = Fallbacks(CONCESSIONS)
         headers = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
         self._connection = HttpConnection(endpoint, headers)
 
@@ -53,7 +53,7 @@ class OpenAIModel:
         await self._connection.aclose()
 
     async def _answer(self, request: ModelRequest, body: dict[str, Any]) -> AsyncGenerator[ModelPiece]:
-        answer = Answer()
+        answer = OpenAIResponse()
         async with closing(self._connection.post("/chat/completions", body, request.time_limit_s)) as events:
             async for data in events:
                 if data.strip() == "[DONE]":

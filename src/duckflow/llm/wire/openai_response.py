@@ -6,7 +6,7 @@ from typing import Any
 
 from duckflow.domain.errors import Unavailable
 from duckflow.domain.model import Finished, ModelPiece, StopReason, ToolCall, Usage
-from duckflow.llm.wire.lenient import Loose
+from duckflow.llm.wire.lenient import LenientModel
 
 STOPS: dict[str, StopReason] = {
     "length": "length",
@@ -17,20 +17,20 @@ STOPS: dict[str, StopReason] = {
 }
 
 
-class Part(Loose):
+class OpenAIPart(LenientModel):
     """One part of a content given in parts; thinking has no `text`."""
 
     text: str | None = None
 
 
-class Function(Loose):
+class Function(LenientModel):
     """What is called."""
 
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
 
 
-class CallPart(Loose):
+class CallPart(LenientModel):
     """A piece of a tool call."""
 
     index: int | None = None
@@ -38,10 +38,10 @@ class CallPart(Loose):
     function: Function = Function()
 
 
-class Message(Loose):
+class Message(LenientModel):
     """What the model said, whole or in part."""
 
-    content: str | tuple[Part, ...] | None = None
+    content: str | tuple[OpenAIPart, ...] | None = None
     refusal: str | None = None
     tool_calls: tuple[CallPart, ...] | None = None
 
@@ -53,7 +53,7 @@ class Message(Loose):
         return said + (self.refusal or "")
 
 
-class Choice(Loose):
+class OpenAIChoice(LenientModel):
     """The first of the answers is the only one asked for."""
 
     delta: Message | None = None
@@ -61,13 +61,13 @@ class Choice(Loose):
     finish_reason: str | None = None
 
 
-class CachedTokens(Loose):
+class CachedTokens(LenientModel):
     """How much of the prompt was known."""
 
     cached_tokens: int | None = None
 
 
-class TokenCounts(Loose):
+class OpenAITokenCounts(LenientModel):
     """Usage as this wire reports it."""
 
     prompt_tokens: int | None = None
@@ -75,11 +75,11 @@ class TokenCounts(Loose):
     prompt_tokens_details: CachedTokens | None = None
 
 
-class Chunk(Loose):
+class Chunk(LenientModel):
     """One event of the stream, or the whole answer of a server that does not stream."""
 
-    choices: tuple[Choice, ...] | None = None
-    usage: TokenCounts | None = None
+    choices: tuple[OpenAIChoice, ...] | None = None
+    usage: OpenAITokenCounts | None = None
     error: dict[str, Any] | str | None = None
 
 
@@ -101,7 +101,7 @@ class _OpenCall:
         )
 
 
-class Answer:
+class OpenAIResponse:
     """What has arrived so far."""
 
     def __init__(self) -> None:
@@ -146,7 +146,7 @@ class Answer:
             self._calls.append(_OpenCall(part))
         self._calls[-1].add(part.function)
 
-    def _count(self, counts: TokenCounts) -> None:
+    def _count(self, counts: OpenAITokenCounts) -> None:
         details = counts.prompt_tokens_details or CachedTokens()
         self._usage = Usage(
             input_tokens=counts.prompt_tokens or 0,

@@ -5,21 +5,21 @@ from typing import TypeVar
 
 from duckflow.domain.errors import ProviderError
 from duckflow.llm.wire.endpoints import Endpoint
-from duckflow.llm.wire.lenient import Loose
+from duckflow.llm.wire.lenient import LenientModel
 
 MAX_LIST_BYTES = 4 * 1024 * 1024
 
-List = TypeVar("List", bound=Loose)
+List = TypeVar("List", bound=LenientModel)
 
 
-class Meta(Loose):
+class Meta(LenientModel):
     """What a llama.cpp server adds."""
 
     n_params: float | None = None
     n_ctx: int | None = None
 
 
-class Served(Loose):
+class Served(LenientModel):
     """One model of a server's list."""
 
     id: str = ""
@@ -27,26 +27,26 @@ class Served(Loose):
     max_model_len: int | None = None
 
 
-class ServedList(Loose):
+class ServedList(LenientModel):
     """A server's list of models."""
 
     data: tuple[Served, ...] = ()
 
 
-class Details(Loose):
+class Details(LenientModel):
     """What Ollama knows of a model."""
 
     parameter_size: str = ""
 
 
-class Tag(Loose):
+class Tag(LenientModel):
     """A model Ollama has."""
 
     name: str = ""
     details: Details = Details()
 
 
-class Tags(Loose):
+class Tags(LenientModel):
     """The models Ollama has, newest first."""
 
     models: tuple[Tag, ...] = ()

@@ -17,7 +17,7 @@ RESULT_LIMIT = 60_000
 """Characters of a result that are kept: its head and its tail."""
 
 
-class ActionBook:
+class ActionLog:
     """Writes down one action after the other."""
 
     def __init__(self, session: Session, watch: Watch) -> None:

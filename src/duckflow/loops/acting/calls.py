@@ -16,7 +16,7 @@ HANDS_OVER = "task_loop.run"
 _SCRIPT = re.compile(r"#!\s*/")
 
 
-class Call(NamedTuple):
+class ResolvedCall(NamedTuple):
     """An action, its tool, and its arguments as the tool takes them."""
 
     action: Action
@@ -24,54 +24,54 @@ class Call(NamedTuple):
     args: Frozen
 
 
-def command_of(call: Call) -> str | None:
+def command_of(call: ResolvedCall) -> str | None:
     """The command it would run, if it is one."""
     command = getattr(call.args, "command", None)
     return command if call.tool.effect == "execute" and isinstance(command, str) else None
 
 
-def uses_network(call: Call) -> bool:
+def uses_network(call: ResolvedCall) -> bool:
     """Whether it asks for the network."""
     return bool(getattr(call.args, "network", False))
 
 
-def hands_over(call: Call) -> bool:
+def hands_over(call: ResolvedCall) -> bool:
     """Whether it sets something going in the background."""
     return call.tool.operation == HANDS_OVER
 
 
-def handed_over(call: Call) -> str:
+def handed_over(call: ResolvedCall) -> str:
     """The tasks themselves, where nothing differs but they would be started."""
     return json.dumps(call.action.args, ensure_ascii=False, indent=2) if hands_over(call) else ""
 
 
-def remembers(call: Call) -> Literal["", "here", "everywhere"]:
+def remembers(call: ResolvedCall) -> Literal["", "here", "everywhere"]:
     """Where it would have something known in later sessions."""
     if call.tool.operation != REMEMBER:
         return ""
     return "everywhere" if getattr(call.args, "everywhere", False) else "here"
 
 
-def editable(call: Call) -> bool:
+def editable(call: ResolvedCall) -> bool:
     """Whether the user may change what will be written or run."""
     return call.tool.proposal is not None or command_of(call) is not None
 
 
-async def proposal(call: Call) -> str:
+async def proposal(call: ResolvedCall) -> str:
     """What will be written or run, for the user to change."""
     if call.tool.proposal is not None:
         return await call.tool.proposal(call.args)
     return command_of(call) or ""
 
 
-async def is_script(call: Call) -> bool:
+async def is_script(call: ResolvedCall) -> bool:
     """Whether what will be written says at its beginning which program runs it."""
     if call.tool.proposal is None:
         return False
     return _SCRIPT.match(await call.tool.proposal(call.args)) is not None
 
 
-def edited_action(call: Call, text: str) -> Action:
+def edited_action(call: ResolvedCall, text: str) -> Action:
     """The action with what the user made of it."""
     args = call.action.args
     if command_of(call) is not None:

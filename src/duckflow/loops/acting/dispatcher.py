@@ -10,8 +10,8 @@ from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalReq
 from duckflow.domain.plan import Task
 from duckflow.domain.state import AgentState, Approval
 from duckflow.domain.transitions import Step
-from duckflow.loops.acting.action_log import ActionBook
-from duckflow.loops.acting.calls import Call, editable, edited_action, proposal
+from duckflow.loops.acting.action_log import ActionLog
+from duckflow.loops.acting.calls import ResolvedCall, editable, edited_action, proposal
 from duckflow.loops.acting.effects import Watch
 from duckflow.loops.acting.evidence import changed_files
 from duckflow.loops.acting.gate import Gate, permit_of
@@ -34,7 +34,7 @@ class Dispatcher:
         self._workspace = workspace
         self._watch = watch
         self._gate = gate
-        self._book = ActionBook(session, watch)
+        self._book = ActionLog(session, watch)
 
     @property
     def _state(self) -> AgentState:
@@ -59,7 +59,7 @@ class Dispatcher:
     async def run_now(self, actions: Sequence[Action]) -> None:
         """Look at what the program itself wants to see; a failure is no reason to stop."""
         for action in actions:
-            call = Call(action, *self._catalogue.validate(action))
+            call = ResolvedCall(action, *self._catalogue.validate(action))
             if not await self._gate.asks_to_read(call):
                 await self._run(call, None, task_id=None)
 
@@ -91,13 +91,13 @@ class Dispatcher:
         await self._run(call, approval, task_id=None)
         return True
 
-    def _resolve(self, action: Action) -> Call:
+    def _resolve(self, action: Action) -> ResolvedCall:
         """The action as the model wrote it, its tool and arguments; refused where a secret would be lost."""
         meant = self._session.redactor.restore(action)
         tool, args = self._catalogue.validate(meant)
         if tool.effect not in ("read", "consent"):
             refuse_markers(meant.args)
-        return Call(meant, tool, args)
+        return ResolvedCall(meant, tool, args)
 
     async def proposal(self, approval: Approval) -> str:
         """What the open question would write or run, for the user to change."""
@@ -129,7 +129,7 @@ class Dispatcher:
         waiting = Transition(start=state.step, end=Step.AWAITING_APPROVAL, by="program", reason=reason)
         self._session.record(ApprovalRequested(approval=approval), waiting)
 
-    async def _permit_task(self, task: Task, call: Call) -> tuple[Call, Approval | None]:
+    async def _permit_task(self, task: Task, call: ResolvedCall) -> tuple[ResolvedCall, Approval | None]:
         """Come back when the task may run, having asked where needed; Refused when the user said no."""
         while True:
             answer = self._state.task_answer
@@ -147,7 +147,9 @@ class Dispatcher:
             self._session.record(ApprovalRequested(approval=asked))
             await self._session.wait_until(lambda state: state.approval is None)
 
-    async def _run(self, call: Call, approval: Approval | None, *, task_id: str | None) -> ActionFinished:
+    async def _run(
+        self, call: ResolvedCall, approval: Approval | None, *, task_id: str | None
+    ) -> ActionFinished:
         action, tool, args = call
         book = self._book
         mark = book.start(action, task_id, tool.effect)

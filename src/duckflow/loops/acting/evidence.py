@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
-from duckflow.domain.state import AgentState, Entry
+from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import ToolResult
 
@@ -35,7 +35,7 @@ async def changed_files(state: AgentState, workspace: Workspace) -> tuple[Action
     return await asyncio.to_thread(_changed, watched, workspace)
 
 
-def _watched(transcript: tuple[Entry, ...]) -> Iterable[Entry]:
+def _watched(transcript: tuple[TranscriptEntry, ...]) -> Iterable[TranscriptEntry]:
     """The newest entry of each file that is before the model's eyes, a few files at most."""
     seen: set[str] = set()
     for entry in reversed(transcript[-_FAR:]):
@@ -46,7 +46,7 @@ def _watched(transcript: tuple[Entry, ...]) -> Iterable[Entry]:
             return
 
 
-def _changed(watched: Iterable[Entry], workspace: Workspace) -> tuple[Action, ...]:
+def _changed(watched: Iterable[TranscriptEntry], workspace: Workspace) -> tuple[Action, ...]:
     return tuple(
         Action(
             operation="file_ops.read_file",

@@ -14,7 +14,7 @@ from duckflow.domain.events import ErrorReported
 from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.state import AgentState
 from duckflow.loops.acting.calls import (
-    Call,
+    ResolvedCall,
     command_of,
     editable,
     handed_over,
@@ -23,7 +23,7 @@ from duckflow.loops.acting.calls import (
     remembers,
     uses_network,
 )
-from duckflow.loops.acting.impact import Outline, alternatives_to, impact_of
+from duckflow.loops.acting.impact import ChangeOutline, alternatives_to, impact_of
 from duckflow.safety.files.outside import OutsideFile, find_outside
 from duckflow.safety.files.permit import Permit
 from duckflow.safety.files.workspace import Workspace
@@ -44,7 +44,7 @@ _PLACES: dict[Protection, Place] = {"none": "inside", "asks": "protected", "deni
 _log = logging.getLogger(__name__)
 
 
-class _Ground(NamedTuple):
+class _Targets(NamedTuple):
     """Where a call would act: files with their content before, how protected, and how executable."""
 
     before: dict[str, str | None]
@@ -77,7 +77,7 @@ class Gate:
         self._told = True
         return ErrorReported(key="risk.auto_is_edits", notice=True)
 
-    async def question(self, state: AgentState, call: Call, objection: str | None) -> Approval | None:
+    async def question(self, state: AgentState, call: ResolvedCall, objection: str | None) -> Approval | None:
         """The question that must be answered first, if any; Refused where the call may not run at all."""
         if digest_of((call.action,)) in state.refused:
             raise Refused(SAID_NO_BEFORE)
@@ -108,7 +108,7 @@ class Gate:
         asked = {"approval_id": f"p{state.seq + 1}", "intent": intent, "kind": kind}
         return approval.model_copy(update={**asked, "digest": self._digest(approval)})
 
-    async def asks_to_read(self, call: Call) -> bool:
+    async def asks_to_read(self, call: ResolvedCall) -> bool:
         """Whether reading this is for the user to decide: the program itself must not do it either."""
         if call.tool.effect != "read":
             return False
@@ -118,7 +118,7 @@ class Gate:
             return False  # the tool says what is wrong with it
         return ground.protection != "none" or ground.outside is not None
 
-    async def _case(self, state: AgentState, call: Call, ground: _Ground) -> Case:
+    async def _case(self, state: AgentState, call: ResolvedCall, ground: _Targets) -> Case:
         effect = call.tool.effect
         wanted = effect == "execute" or state.mode == "auto"
         return Case(
@@ -129,7 +129,7 @@ class Gate:
             sandboxed=wanted and await self._sandboxed(),
         )
 
-    def _look(self, call: Call) -> _Ground:
+    def _look(self, call: ResolvedCall) -> _Targets:
         before: dict[str, str | None] = {}
         protections: list[Protection] = []
         executable = False
@@ -140,20 +140,20 @@ class Gate:
                 outside = self._find_outside(call, target)
                 if outside is None:
                     raise
-                return _Ground({}, outside=outside)
+                return _Targets({}, outside=outside)
             path = self._workspace.relative(target, folder=True)
             changes = call.tool.effect != "read" and protections[-1] != "denied"
             there = self._workspace.status(path) if changes else None
             executable = executable or (there is not None and there.executable)
             before[path] = self._workspace.digest(path) if there and there.kind == "file" else None
-        return _Ground(before, strongest("none", *protections), executable)
+        return _Targets(before, strongest("none", *protections), executable)
 
-    def _find_outside(self, call: Call, target: str) -> OutsideFile | None:
+    def _find_outside(self, call: ResolvedCall, target: str) -> OutsideFile | None:
         if call.tool.operation != READS_OUTSIDE:
             return None
         return find_outside(target, self._workspace.root, self._workspace.denied)
 
-    def _assess(self, call: Call, ground: _Ground, difference: str, files: int) -> Assessment:
+    def _assess(self, call: ResolvedCall, ground: _Targets, difference: str, files: int) -> Assessment:
         facts = Facts(
             effect=call.tool.effect,
             paths=(*ground.before, *((ground.outside.real,) if ground.outside else ())),
@@ -201,8 +201,8 @@ class Gate:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _outline(call: Call, ground: _Ground, assessed: Assessment, difference: str) -> Outline:
-    return Outline(
+def _outline(call: ResolvedCall, ground: _Targets, assessed: Assessment, difference: str) -> ChangeOutline:
+    return ChangeOutline(
         effect=call.tool.effect,
         memory=remembers(call),
         before=ground.before,
@@ -214,7 +214,7 @@ def _outline(call: Call, ground: _Ground, assessed: Assessment, difference: str)
     )
 
 
-def _approval(call: Call, ruling: Ruling, assessed: Assessment, outline: Outline) -> Approval:
+def _approval(call: ResolvedCall, ruling: Ruling, assessed: Assessment, outline: ChangeOutline) -> Approval:
     return Approval(
         approval_id="",
         action=call.action,
@@ -243,7 +243,7 @@ def _refuse_denied(ruling: Ruling) -> None:
         raise Refused(f"not permitted: {ruling.reason}")
 
 
-def _kind(call: Call, case: Case, paths: Iterable[str], assessed: Assessment) -> Kind | None:
+def _kind(call: ResolvedCall, case: Case, paths: Iterable[str], assessed: Assessment) -> Kind | None:
     """What "always" would cover; None where every time is to be asked."""
     if not may_remember(case):
         return None
@@ -253,7 +253,7 @@ def _kind(call: Call, case: Case, paths: Iterable[str], assessed: Assessment) ->
     return Kind(what="edits", scope=folders.pop()) if len(folders) == 1 else None
 
 
-def _files_at_once(state: AgentState, call: Call, touched: Iterable[str]) -> int:
+def _files_at_once(state: AgentState, call: ResolvedCall, touched: Iterable[str]) -> int:
     """How many files change before somebody looks again: since the last yes, and in the rest of the list."""
     if call.tool.effect not in ("write", "delete") or state.list_granted:
         return 0

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from duckflow.domain.approval import Line
+from duckflow.domain.approval import ApprovalLine
 from duckflow.domain.changes import ToolEffect
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.policy.risk import changed_lines
@@ -12,7 +12,7 @@ FIRST_SHOWN = 20
 """Files named one by one; the rest are counted."""
 
 
-class Outline(Frozen):
+class ChangeOutline(Frozen):
     """What is known of the change."""
 
     effect: ToolEffect
@@ -30,65 +30,69 @@ class Outline(Frozen):
     editable: bool = False
 
 
-def impact_of(outline: Outline) -> tuple[Line, ...]:
+def impact_of(outline: ChangeOutline) -> tuple[ApprovalLine, ...]:
     """Which files, how many lines, inside or outside, and whether it can be taken back."""
     return tuple(_impact(outline))
 
 
-def alternatives_to(outline: Outline) -> tuple[Line, ...]:
+def alternatives_to(outline: ChangeOutline) -> tuple[ApprovalLine, ...]:
     """What the user can do instead of saying yes."""
-    return tuple(Line(key=key) for key in _alternatives(outline))
+    return tuple(ApprovalLine(key=key) for key in _alternatives(outline))
 
 
-def _impact(outline: Outline) -> Iterator[Line]:
+def _impact(outline: ChangeOutline) -> Iterator[ApprovalLine]:
     match outline.effect:
         case "read":
-            yield Line(key="approval.impact.reads", values={"path": outline.outside or _listed(outline)})
-            yield Line(key="approval.impact.to_model")
+            yield ApprovalLine(
+                key="approval.impact.reads", values={"path": outline.outside or _listed(outline)}
+            )
+            yield ApprovalLine(key="approval.impact.to_model")
         case "consent" if outline.memory:
-            yield Line(key=f"approval.impact.memory_{outline.memory}")
-            yield Line(key="approval.impact.memory_undo")
+            yield ApprovalLine(key=f"approval.impact.memory_{outline.memory}")
+            yield ApprovalLine(key="approval.impact.memory_undo")
         case "consent":
-            yield Line(key="approval.impact.plan")
+            yield ApprovalLine(key="approval.impact.plan")
         case "execute":
             yield from _of_command(outline)
         case _:
             yield from _of_files(outline)
-            yield Line(key="approval.impact.undo")
+            yield ApprovalLine(key="approval.impact.undo")
 
 
-def _of_files(outline: Outline) -> Iterator[Line]:
+def _of_files(outline: ChangeOutline) -> Iterator[ApprovalLine]:
     lines = changed_lines(outline.difference)
     added = sum(line.startswith("+") for line in lines)
     removed = len(lines) - added
     missing = [path for path, digest in outline.before.items() if digest is None]
     if outline.effect == "delete":
-        yield Line(key="approval.impact.deletes", values={"path": _listed(outline), "lines": removed})
+        yield ApprovalLine(key="approval.impact.deletes", values={"path": _listed(outline), "lines": removed})
     elif len(outline.before) > 1:
-        yield Line(key="approval.impact.moves", values={"path": _listed(outline)})
+        yield ApprovalLine(key="approval.impact.moves", values={"path": _listed(outline)})
     elif missing:
-        yield Line(key="approval.impact.creates", values={"path": missing[0], "lines": added})
+        yield ApprovalLine(key="approval.impact.creates", values={"path": missing[0], "lines": added})
     else:
         values = {"path": _listed(outline), "added": added, "removed": removed}
-        yield Line(key="approval.impact.changes", values={**values})
+        yield ApprovalLine(key="approval.impact.changes", values={**values})
     if "many_files" in outline.reasons:
-        yield Line(key="approval.impact.in_all", values={"count": outline.files_in_all})
+        yield ApprovalLine(key="approval.impact.in_all", values={"count": outline.files_in_all})
 
 
-def _of_command(outline: Outline) -> Iterator[Line]:
+def _of_command(outline: ChangeOutline) -> Iterator[ApprovalLine]:
     held = "approval.impact.in_sandbox" if outline.sandboxed else "approval.impact.no_sandbox"
-    yield Line(key=held)
-    yield Line(key="approval.impact.with_network" if outline.network else "approval.impact.no_network")
-    yield Line(key="approval.impact.no_undo")
+    yield ApprovalLine(key=held)
+    yield ApprovalLine(
+        key="approval.impact.with_network" if outline.network else "approval.impact.no_network"
+    )
+    yield ApprovalLine(key="approval.impact.no_undo")
 
 
-def _listed(outline: Outline) -> str:
+def _listed(outline: ChangeOutline) -> str:
     paths = list(outline.before)
     more = f" … +{len(paths) - FIRST_SHOWN}" if len(paths) > FIRST_SHOWN else ""
     return ", ".join(paths[:FIRST_SHOWN]) + more
 
 
-def _alternatives(outline: Outline) -> Iterator[str]:
+def _alternatives(outline: ChangeOutline) -> Iterator[str]:
     if outline.effect == "consent" and not outline.memory:
         yield "approval.instead.revise"
         return

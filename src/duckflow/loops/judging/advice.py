@@ -3,8 +3,8 @@
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
-from duckflow.loops.judging.advisors import Counsel
-from duckflow.loops.judging.progress_summary import stock_text
+from duckflow.loops.judging.advisors import Advisors
+from duckflow.loops.judging.progress_summary import progress_text
 from duckflow.loops.session import Session
 from duckflow.prompts.evidence import evidence_in
 from duckflow.services.failure_analysis import FailureAnalysis
@@ -15,7 +15,7 @@ _LINES, _LINE = 6, 200
 class Advice:
     """Seeks advice on the open request of a session."""
 
-    def __init__(self, session: Session, counsel: Counsel) -> None:
+    def __init__(self, session: Session, counsel: Advisors) -> None:
         self._session = session
         self._counsel = counsel
 
@@ -35,7 +35,7 @@ class Advice:
         found = await self._counsel.opinion(_request(state, said), _failures(state), evidence_in(state))
         if found is not None:
             return _shown("advice.opinion", found)
-        return f"{text('advice.no_opinion')}\n{stock_text(state)}"
+        return f"{text('advice.no_opinion')}\n{progress_text(state)}"
 
 
 def _shown(key: str, found: FailureAnalysis) -> str:

@@ -19,7 +19,7 @@ from duckflow.domain.objective import (
 from duckflow.domain.ports import ModelClient
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.thinking.spending import Spending
-from duckflow.services.decide import Call
+from duckflow.services.decide import ModelCall
 from duckflow.services.execution_plans import (
     plain_continuation,
     plan_continuation_execution,
@@ -37,7 +37,7 @@ from duckflow.services.satisfaction import VerdictDraft, evaluate_task_satisfact
 T = TypeVar("T")
 
 
-class Counsel:
+class Advisors:
     """Asks the six services and for a second opinion, and writes down what that used (SPEC K1)."""
 
     def __init__(self, tiers: Tiers, spending: Spending) -> None:
@@ -134,7 +134,7 @@ class Counsel:
             answer, tokens = await asked
         except ProviderError as error:
             if error.usage is not None:
-                await self._spending.report(tier, Call(output=output, tokens=error.usage))
+                await self._spending.report(tier, ModelCall(output=output, tokens=error.usage))
             raise
-        await self._spending.report(tier, Call(output=output, tokens=tokens))
+        await self._spending.report(tier, ModelCall(output=output, tokens=tokens))
         return answer

@@ -13,11 +13,11 @@ from duckflow.i18n.catalogue import text
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.judging.advice import Advice
 from duckflow.loops.judging.consultation import wish
-from duckflow.loops.judging.progress_summary import stock_text
+from duckflow.loops.judging.progress_summary import progress_text
 from duckflow.loops.session import Session
 
 
-class Answering:
+class ConsultationAnswers:
     """Takes an answer. Advice is sought before the answer is written down, so that nothing is half done."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Answering:
             return await self._advice.find_cause(answer.text)
         if effect.reviews:
             return await self._advice.second_opinion(answer.text)
-        return stock_text(self._state) if effect.sums_up else ""
+        return progress_text(self._state) if effect.sums_up else ""
 
     def _reply(self, answer: ChooseWay, effect: Effect, found: str, *, asked_back: bool) -> str:
         if asked_back:

@@ -15,13 +15,13 @@ from duckflow.domain.objective import (
     TaskObjective,
 )
 from duckflow.domain.state import AgentState, Request
-from duckflow.evaluation.case import TALK, Observed, build_case, needs_evaluation
+from duckflow.evaluation.case import TALK, ObservedWork, build_case, needs_evaluation
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.evaluation.facts import Fact, as_evidence, check_files
 from duckflow.evaluation.program_verdict import judge_by_facts
 from duckflow.evaluation.verdict import compute_verdict
-from duckflow.loops.judging.advisors import Counsel
-from duckflow.loops.judging.verification import Verifying
+from duckflow.loops.judging.advisors import Advisors
+from duckflow.loops.judging.verification import Verification
 from duckflow.loops.session import Session
 from duckflow.prompts.continuation import continuation_text, plan_text
 from duckflow.prompts.evidence import evidence_in
@@ -39,9 +39,9 @@ class Judging:
     def __init__(
         self,
         session: Session,
-        counsel: Counsel,
+        counsel: Advisors,
         workspace: Workspace,
-        verifying: Verifying,
+        verifying: Verification,
         rules: EvaluationRules,
     ) -> None:
         self._session = session
@@ -147,7 +147,7 @@ class Judging:
         self, request: Request, facts: Sequence[Fact], checks: Sequence[Evidence], *, passed: bool | None
     ) -> EvaluationCase:
         now = self._state.request or request
-        observed = Observed(
+        observed = ObservedWork(
             reply=self._state.reply,
             changed=bool(now.changed),
             ran=now.ran,

@@ -12,7 +12,7 @@ from duckflow.llm.tiers import Tiers
 from duckflow.loops.session import Session
 from duckflow.loops.thinking.spending import Spending
 from duckflow.prompts.plans import evidence_of, summary_of
-from duckflow.services.decide import Call
+from duckflow.services.decide import ModelCall
 from duckflow.services.plans import draft_plan
 from duckflow.services.reports import plain_report, write_report
 from duckflow.services.task_lists import draft_tasks
@@ -53,7 +53,7 @@ class Planning:
             return plain_report(task_list)
         request = self._session.state.request
         report, tokens = await write_report(client, task_list, request.text if request else "")
-        await self._spending.report("fast", Call(output="TaskReport", tokens=tokens))
+        await self._spending.report("fast", ModelCall(output="TaskReport", tokens=tokens))
         return report
 
     async def _spent(self, output: str, asked: Coroutine[None, None, tuple[T, Usage]]) -> T:
@@ -62,7 +62,7 @@ class Planning:
             answer, tokens = await asked
         except ProviderError as error:
             if error.usage is not None:
-                await self._spending.report("creative", Call(output=output, tokens=error.usage))
+                await self._spending.report("creative", ModelCall(output=output, tokens=error.usage))
             raise
-        await self._spending.report("creative", Call(output=output, tokens=tokens))
+        await self._spending.report("creative", ModelCall(output=output, tokens=tokens))
         return answer

@@ -11,7 +11,7 @@ _LINE, _LINES = 160, 8
 _MET = 0.8
 
 
-def stock_text(state: AgentState) -> str:
+def progress_text(state: AgentState) -> str:
     """Goal, requirements with their scores, files changed, failures, and what was found so far."""
     request = state.request
     return "\n".join([text("stock.title"), *(_lines(state, request) if request else ())])

@@ -15,7 +15,7 @@ RUN = "shell.run"
 WHY = "These are the project's own tests: they show whether the work is done."
 
 
-class Verifying:
+class Verification:
     """Runs the verifying command of a session; the user's own needs no approval.
 
     `tests` is None where nobody can be asked about the project's tests.

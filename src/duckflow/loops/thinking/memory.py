@@ -22,7 +22,7 @@ _LATELY = 40
 _KINDS: dict[RequestOutcome, MemoryKind] = {"done": "worked", "stopped": "failed"}
 
 
-class Remembering:
+class SessionMemory:
     """Looks up and learns, where the settings let it."""
 
     def __init__(

@@ -12,9 +12,9 @@ from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.loops.thinking.spending import Spending
 from duckflow.pacemaker.tier_choice import choose_tier
 from duckflow.prompts.budget import PromptFrame, check_rules
-from duckflow.prompts.sections import Prompt
+from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.tokens import TokenCounter
-from duckflow.services.decide import Call, Decided, Decider, FullDecider
+from duckflow.services.decide import Decided, Decider, FullDecider, ModelCall
 from duckflow.services.decide_compact import CompactDecider, read_ahead
 from duckflow.tools.catalogue import Catalogue
 
@@ -68,11 +68,11 @@ class ModelInUse:
         await self.spent(*decided.calls)
         return decided
 
-    async def preview(self, state: AgentState) -> Prompt:
+    async def preview(self, state: AgentState) -> RenderedPrompt:
         """What the model would be asked in this state; nothing is sent."""
         return await self._decider_for(await self._client()).preview(state)
 
-    async def spent(self, *calls: Call) -> None:
+    async def spent(self, *calls: ModelCall) -> None:
         """Write down what calls used."""
         await self._spending.report(self.tier, *calls)
 

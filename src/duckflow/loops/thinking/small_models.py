@@ -10,9 +10,7 @@ from collections.abc import Sequence
 
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
-from duckflow.domain.state import AgentState, Entry
-from duckflow.loops.acting.dispatcher import Dispatcher
-from duckflow.loops.thinking.model import ModelInUse
+from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.prompts.compact import Choices, Wish
 from duckflow.safety.files.workspace import Workspace
 from duckflow.services.decide_compact import LOOKING, PROFILES
@@ -93,36 +91,18 @@ def _names(text: str, path: str) -> bool:
     )
 
 
-def _since_asked(transcript: Sequence[Entry]) -> Sequence[Entry]:
+def _since_asked(transcript: Sequence[TranscriptEntry]) -> Sequence[TranscriptEntry]:
     for back, entry in enumerate(reversed(transcript)):
         if entry.said:
             return transcript[len(transcript) - back :]
     return transcript
 
 
-def _looks_since_asked(transcript: Sequence[Entry]) -> int:
+def _looks_since_asked(transcript: Sequence[TranscriptEntry]) -> int:
     return sum(1 for entry in _since_asked(transcript) if entry.operation in LOOKING)
 
 
-def _looked_first(transcript: Sequence[Entry]) -> bool:
+def _looked_first(transcript: Sequence[TranscriptEntry]) -> bool:
     """Whether the files the user named were read before the model was asked."""
     since = _since_asked(transcript)
     return bool(since) and since[0].evidence_id is not None
-
-
-class FirstLook:
-    """Looks before the model is asked for the first time."""
-
-    def __init__(self, look: WorkspaceLook, dispatcher: Dispatcher, model: ModelInUse) -> None:
-        self._look = look
-        self._dispatcher = dispatcher
-        self._model = model
-
-    async def files(self) -> Sequence[str]:
-        """The files there are."""
-        return await self._look.files()
-
-    async def read_named(self, text: str, files: Sequence[str]) -> None:
-        """A small model does not have to ask for the files the user named."""
-        if (await self._model.traits()).small:
-            await self._dispatcher.run_now(reads_of_named(text, files))

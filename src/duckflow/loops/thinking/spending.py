@@ -6,7 +6,7 @@ from duckflow.domain.events import UsageReported
 from duckflow.domain.model import TierName, Usage
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.session import Session
-from duckflow.services.decide import Call
+from duckflow.services.decide import ModelCall
 
 Price = Callable[[str, Usage], Awaitable[float | None]]
 
@@ -19,7 +19,7 @@ class Spending:
         self._tiers = tiers
         self._price = price
 
-    async def report(self, tier: TierName, *calls: Call) -> None:
+    async def report(self, tier: TierName, *calls: ModelCall) -> None:
         """Record calls that were made with a tier."""
         model = self._tiers.name(tier)
         reports = [

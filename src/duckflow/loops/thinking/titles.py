@@ -5,11 +5,11 @@ from duckflow.domain.events import SessionTitled
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.session import Session
 from duckflow.loops.thinking.spending import Spending
-from duckflow.services.decide import Call
+from duckflow.services.decide import ModelCall
 from duckflow.services.titles import write_title
 
 
-class Titling:
+class Titles:
     """Asks the fast tier, once there is work to name: a question must cost no second call."""
 
     def __init__(self, session: Session, tiers: Tiers, spending: Spending) -> None:
@@ -31,5 +31,5 @@ class Titling:
             title, tokens = await write_title(client, request.text, self._session.state.reply)
         except ProviderError:
             return  # the list shows the first request, which is as good
-        await self._spending.report("fast", Call(output="SessionTitle", tokens=tokens))
+        await self._spending.report("fast", ModelCall(output="SessionTitle", tokens=tokens))
         self._session.record(SessionTitled(title=title))

@@ -32,7 +32,7 @@ _TEXTS: dict[Finding, str] = {
 }
 
 
-class Found(NamedTuple):
+class CrashFindings(NamedTuple):
     """What became of an action that was running."""
 
     finding: Finding
@@ -75,11 +75,11 @@ class Recovery:
         )
         return tuple(ended)
 
-    def _look(self, running: Running) -> Found:
+    def _look(self, running: Running) -> CrashFindings:
         if running.effect in ("read", "consent"):
-            return Found("not_done")  # what they do is recorded with their result, or not at all
+            return CrashFindings("not_done")  # what they do is recorded with their result, or not at all
         if running.effect not in ("write", "delete"):
-            return Found("unknown")
+            return CrashFindings("unknown")
         for name in ("path", "to"):
             path = running.action.args.get(name)
             if isinstance(path, str):
@@ -87,15 +87,15 @@ class Recovery:
         try:
             intended = net_changes(self._ledger.kept.changes(self._state.session_id, running.action_id))
             if not intended:
-                return Found("unknown" if self._ledger.kept.doubtful else "not_done")
+                return CrashFindings("unknown" if self._ledger.kept.doubtful else "not_done")
         except UserError:
-            return Found("unknown")
+            return CrashFindings("unknown")
         findings: list[Finding] = [find(self._workspace, change) for change in intended]
         done = tuple(one for one, finding in zip(intended, findings, strict=True) if finding == "done")
         same = len(set(findings)) == 1
-        return Found(findings[0] if same else "unknown", done)
+        return CrashFindings(findings[0] if same else "unknown", done)
 
-    def _end(self, running: Running, found: Found) -> ActionFinished:
+    def _end(self, running: Running, found: CrashFindings) -> ActionFinished:
         left = self._state.queue if running.task_id is None else ()
         path = running.action.args.get("path")
         ended = ActionFinished(

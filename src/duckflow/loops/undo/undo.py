@@ -17,7 +17,7 @@ from duckflow.tools.threads import finish
 DiffScope = Literal["request", "session"]
 
 
-class Undoing:
+class Undo:
     """For the user, not for the model. What it does is an event, and can itself be taken back with `redo`."""
 
     def __init__(self, session: Session, workspace: Workspace, ledger: Ledger) -> None:

@@ -41,7 +41,7 @@ def is_temporary(name: str) -> bool:
     return _TEMPORARY.fullmatch(name) is not None
 
 
-class Place(NamedTuple):
+class FilePlace(NamedTuple):
     """Where a file is or will be: an open folder, the name in it, the path to speak of and the real one."""
 
     folder: int
@@ -64,12 +64,12 @@ class Content(NamedTuple):
         return hashlib.sha256(self.data).hexdigest()
 
 
-Keep = Callable[[Place, Content | None, Content | None], None]
+Keep = Callable[[FilePlace, Content | None, Content | None], None]
 """(place, before, after): told right before the change; keeps durably what will be gone, or raises."""
 
 
 def replace(
-    place: Place, data: bytes, expected: str | None, keep: Keep | None = None, mode: int | None = None
+    place: FilePlace, data: bytes, expected: str | None, keep: Keep | None = None, mode: int | None = None
 ) -> None:
     """Put `data` there; what is there now must hash to `expected` (None: must be missing)."""
     folder, name, path = place[:3]
@@ -96,7 +96,7 @@ def replace(
     os.fsync(folder)
 
 
-def remove(place: Place, expected: str | None, keep: Keep | None = None) -> None:
+def remove(place: FilePlace, expected: str | None, keep: Keep | None = None) -> None:
     """Remove a regular file; FileNotFoundError where there is none."""
     before = _present(place, expected)
     if keep is not None:
@@ -106,7 +106,7 @@ def remove(place: Place, expected: str | None, keep: Keep | None = None) -> None
     os.fsync(place.folder)
 
 
-def move(source: Place, target: Place, expected: str | None, keep: Keep | None = None) -> None:
+def move(source: FilePlace, target: FilePlace, expected: str | None, keep: Keep | None = None) -> None:
     """Rename a regular file; FileExistsError where something is at the target."""
     before = _present(source, expected)
     if _taken(target):
@@ -120,7 +120,7 @@ def move(source: Place, target: Place, expected: str | None, keep: Keep | None =
     os.fsync(target.folder)
 
 
-def _present(place: Place, expected: str | None) -> Content:
+def _present(place: FilePlace, expected: str | None) -> Content:
     before = read_now(place)
     if before is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -128,7 +128,7 @@ def _present(place: Place, expected: str | None) -> Content:
     return before
 
 
-def _taken(place: Place) -> bool:
+def _taken(place: FilePlace) -> bool:
     try:
         os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -136,7 +136,7 @@ def _taken(place: Place) -> bool:
     return True
 
 
-def read_now(place: Place) -> Content | None:
+def read_now(place: FilePlace) -> Content | None:
     """A regular file as it is now, None where there is none."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     if regular_status(place) is None:
@@ -153,7 +153,7 @@ def read_now(place: Place) -> Content | None:
         os.close(opened)
 
 
-def compare(place: Place, found_now: Content | None, expected: str | None) -> None:
+def compare(place: FilePlace, found_now: Content | None, expected: str | None) -> None:
     """ChangedMeanwhile where the content is not what it should be."""
     if expected == ANY:
         return
@@ -188,7 +188,7 @@ def check_regular(status: os.stat_result, path: str, cap: int) -> None:
         raise ToolError(f"{path}: is too large: {status.st_size} bytes, {cap} at most.")
 
 
-def regular_status(place: Place) -> os.stat_result | None:
+def regular_status(place: FilePlace) -> os.stat_result | None:
     """What is there now, if anything; ToolError where it is no regular file."""
     try:
         status = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)

@@ -77,7 +77,7 @@ def kernel_resolves() -> bool:
         os.close(root)
 
 
-class Beneath:
+class ConfinedFolder:
     """One folder, held open: it stays the same folder whatever becomes of its name."""
 
     def __init__(self, root: Path, opener: OpenBeneath | None = None) -> None:

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from duckflow.domain.changes import FileChange
 from duckflow.domain.errors import ToolError, UserError
-from duckflow.safety.files.atomic import Content, Place
+from duckflow.safety.files.atomic import Content, FilePlace
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles, Mark
 
@@ -42,7 +42,7 @@ class Ledger:
         finally:
             _under_way.reset(token)
 
-    def keep(self, place: Place, before: Content | None, after: Content | None) -> None:
+    def keep(self, place: FilePlace, before: Content | None, after: Content | None) -> None:
         """Write down one change that is about to be made; ToolError where that can't be done."""
         change = FileChange(
             path=place.real,

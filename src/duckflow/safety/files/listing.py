@@ -14,7 +14,7 @@ _READ_AT_MOST = 100_000  # names of one folder
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ListedEntry:
     """One thing in a folder. `size` is that of a file. There may be very many, so no pydantic."""
 
     path: str
@@ -26,7 +26,7 @@ class Entry:
 class Listing:
     """What was found, in order of path; `complete` is False where a cap ended it."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ListedEntry, ...]
     complete: bool = True
 
 
@@ -48,14 +48,16 @@ def list_tree(
     return Listing(entries=_sorted(found[:limit]), complete=len(found) <= limit)
 
 
-def _read_if_there(open_folder: Callable[[str], int], folder: str, skip: Collection[str]) -> list[Entry]:
+def _read_if_there(
+    open_folder: Callable[[str], int], folder: str, skip: Collection[str]
+) -> list[ListedEntry]:
     try:
         return _read(open_folder(folder), folder, skip)
     except OSError:
         return []  # removed meanwhile, or closed to us: the rest of the list is still true
 
 
-def _read(opened: int, folder: str, skip: Collection[str]) -> list[Entry]:
+def _read(opened: int, folder: str, skip: Collection[str]) -> list[ListedEntry]:
     prefix = "" if folder == "." else folder + "/"
     try:
         with os.scandir(opened) as scanned:
@@ -66,7 +68,7 @@ def _read(opened: int, folder: str, skip: Collection[str]) -> list[Entry]:
     return sorted(entries, key=lambda entry: entry.path)
 
 
-def _entry(prefix: str, entry: "os.DirEntry[str]") -> Entry:
+def _entry(prefix: str, entry: "os.DirEntry[str]") -> ListedEntry:
     kind: Kind = "other"
     size = 0
     if entry.is_symlink():
@@ -79,8 +81,8 @@ def _entry(prefix: str, entry: "os.DirEntry[str]") -> Entry:
             size = entry.stat(follow_symlinks=False).st_size
         except OSError:
             size = 0  # removed meanwhile
-    return Entry(path=prefix + entry.name, kind=kind, size=size)
+    return ListedEntry(path=prefix + entry.name, kind=kind, size=size)
 
 
-def _sorted(entries: list[Entry]) -> tuple[Entry, ...]:
+def _sorted(entries: list[ListedEntry]) -> tuple[ListedEntry, ...]:
     return tuple(sorted(entries, key=lambda entry: entry.path.split("/")))

@@ -11,13 +11,13 @@ from pathlib import Path
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files import atomic
-from duckflow.safety.files.atomic import ANY, LARGEST, Content, Keep, Place
+from duckflow.safety.files.atomic import ANY, LARGEST, Content, FilePlace, Keep
 from duckflow.safety.files.confined_open import LOOK, OpenBeneath
 from duckflow.safety.files.encoding import decode, encode
 from duckflow.safety.files.errors import as_tool_errors
 from duckflow.safety.files.listing import Kind, Listing, list_tree
 from duckflow.safety.files.permit import approved_content
-from duckflow.safety.files.workspace_root import Ground
+from duckflow.safety.files.workspace_root import WorkspaceRoot
 
 READ_CAP = 2_000_000
 """Bytes of a file that is read as a whole."""
@@ -35,7 +35,7 @@ class FileStatus(Frozen):
     executable: bool = False
 
 
-class Workspace(Ground):
+class Workspace(WorkspaceRoot):
     """A folder and what is in it. Blocking. `keep` is told of every change right before it is made."""
 
     def __init__(
@@ -158,7 +158,7 @@ class Workspace(Ground):
 
 
 @contextmanager
-def _move_errors(source: Place, target: Place) -> Generator[None]:
+def _move_errors(source: FilePlace, target: FilePlace) -> Generator[None]:
     try:
         yield
     except FileExistsError as exc:

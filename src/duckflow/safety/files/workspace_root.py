@@ -6,20 +6,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from duckflow.domain.errors import UsageError
-from duckflow.safety.files.atomic import Place
+from duckflow.safety.files.atomic import FilePlace
 from duckflow.safety.files.boundary import Boundary
-from duckflow.safety.files.confined_open import Beneath, OpenBeneath
+from duckflow.safety.files.confined_open import ConfinedFolder, OpenBeneath
 from duckflow.safety.files.errors import as_tool_errors
 from duckflow.safety.policy.protected import Protection, strongest
 
 
-class Ground:
+class WorkspaceRoot:
     """One root. Paths are relative to it, links never lead out of it."""
 
     def __init__(self, root: Path, denied: Iterable[Path], opener: OpenBeneath | None) -> None:
         self._boundary = Boundary(root, denied)
         try:
-            self._beneath = Beneath(self._boundary.root, opener)
+            self._beneath = ConfinedFolder(self._boundary.root, opener)
         except FileNotFoundError as exc:
             raise UsageError("workspace.missing", path=str(root)) from exc
         except NotADirectoryError as exc:
@@ -58,7 +58,7 @@ class Ground:
         self._beneath.close()
 
     @contextmanager
-    def _place(self, path: str, *, follow: bool, create: bool = False) -> Generator[Place]:
+    def _place(self, path: str, *, follow: bool, create: bool = False) -> Generator[FilePlace]:
         """The open folder and the real name behind a path; `follow` a link in its last part."""
         written = self.relative(path)
         with as_tool_errors(written):
@@ -73,6 +73,6 @@ class Ground:
             made = self._beneath.missing(above) if create and above else ()
             opened = self._beneath.open_folder(above or ".", create=create)
             try:
-                yield Place(opened, name, written, real, made)
+                yield FilePlace(opened, name, written, real, made)
             finally:
                 os.close(opened)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from duckflow.safety.sandbox.child_setup import FILTER, GATE, INFO
-from duckflow.safety.sandbox.visibility import Reach
+from duckflow.safety.sandbox.visibility import Visibility
 
 FEATURES = ("--disable-userns", "--size")
 """Options newer than the oldest bubblewrap that will do."""
@@ -18,7 +18,7 @@ _STILL_THERE = ("/run/systemd/resolve", "/run/current-system", "/run/opengl-driv
 """Of /run, which else holds sockets of services, and secrets of containers."""
 
 
-def arguments(program: str, reach: Reach, features: Collection[str], *, network: bool) -> list[str]:
+def arguments(program: str, reach: Visibility, features: Collection[str], *, network: bool) -> list[str]:
     """bubblewrap and all it has to be told, up to the command itself."""
     return [
         program,
@@ -37,7 +37,7 @@ def arguments(program: str, reach: Reach, features: Collection[str], *, network:
     ]
 
 
-def _system(reach: Reach, features: Collection[str]) -> Iterator[str]:
+def _system(reach: Visibility, features: Collection[str]) -> Iterator[str]:
     # Read-only, for root could set the kernel's own switches below /proc/sys without any capability.
     yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")
     yield from ("--bind", f"{reach.temporary}/shm", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108 - of its own
@@ -51,7 +51,7 @@ def _system(reach: Reach, features: Collection[str]) -> Iterator[str]:
             yield from ("--bind", f"{reach.temporary}/own", path)
 
 
-def _guard(reach: Reach) -> Iterator[str]:
+def _guard(reach: Visibility) -> Iterator[str]:
     """What is protected, read-only; the folders that hold it stay in place, or they could be moved away."""
     above = {
         str(folder)
@@ -76,7 +76,7 @@ def _hide(paths: Iterator[str], features: Collection[str]) -> Iterator[str]:
             yield from ("--ro-bind", "/dev/null", path)
 
 
-def _doors(reach: Reach) -> Iterator[str]:
+def _doors(reach: Visibility) -> Iterator[str]:
     """Sockets in the file system that a service of this machine listens at: connecting is no writing."""
     try:
         lines = Path("/proc/net/unix").read_text("utf-8", "replace").splitlines()[1:]

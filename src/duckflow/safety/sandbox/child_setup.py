@@ -23,7 +23,7 @@ _FIRST_TO_GO = b"500"
 """For the kernel, when memory runs out: rather the command than the user's other work."""
 
 
-class Lines(NamedTuple):
+class ChildPipes(NamedTuple):
     """The descriptors between the supervisor and its child."""
 
     output: int
@@ -32,9 +32,9 @@ class Lines(NamedTuple):
     gate: int
 
 
-def become(order: dict[str, Any], lines: Lines) -> NoReturn:
+def become(order: dict[str, Any], lines: ChildPipes) -> NoReturn:
     """Never comes back; what goes wrong is written to `failing`."""
-    lines = Lines(*(fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for one in lines))
+    lines = ChildPipes(*(fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for one in lines))
     try:
         os.setsid()
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -54,7 +54,7 @@ def become(order: dict[str, Any], lines: Lines) -> NoReturn:
     os._exit(127)
 
 
-def _pass_on(order: dict[str, Any], lines: Lines) -> None:
+def _pass_on(order: dict[str, Any], lines: ChildPipes) -> None:
     """Give bubblewrap its descriptors under the numbers its arguments name."""
     program = os.memfd_create("filter", os.MFD_CLOEXEC)
     os.write(program, seccomp.assemble(tuple(order["sockets"])))
@@ -64,7 +64,7 @@ def _pass_on(order: dict[str, Any], lines: Lines) -> None:
         os.dup2(source, number, inheritable=True)
 
 
-def _give_up(order: dict[str, Any], lines: Lines) -> None:
+def _give_up(order: dict[str, Any], lines: ChildPipes) -> None:
     """Confine this process; where signals can't leave, a warden stays behind and the command goes on."""
     supervisor = os.getppid()
     drop_privileges()
@@ -76,7 +76,7 @@ def _give_up(order: dict[str, Any], lines: Lines) -> None:
         _stay_as_warden(supervisor, lines)
 
 
-def _stay_as_warden(supervisor: int, lines: Lines) -> None:
+def _stay_as_warden(supervisor: int, lines: ChildPipes) -> None:
     """Fork: the child comes back. This process waits for its end, or for a word from the supervisor, or for
     the supervisor's own end, and then kills all that it can: that is everything in here, and nothing else.
     """

@@ -9,7 +9,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.sandbox import bubblewrap, seccomp
 from duckflow.safety.sandbox.environment import command_environment
 from duckflow.safety.sandbox.levels import Level, Sandbox
-from duckflow.safety.sandbox.visibility import Reach, uncovered
+from duckflow.safety.sandbox.visibility import Visibility, uncovered
 
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/run/current-system/sw/bin/bash", "/bin/sh")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
@@ -55,7 +55,13 @@ def limits_of(settings: ShellSettings, seconds: float) -> Limits:
 
 
 def confine(
-    command: str, sandbox: Sandbox, reach: Reach, limits: Limits, user: Mapping[str, str], *, network: bool
+    command: str,
+    sandbox: Sandbox,
+    reach: Visibility,
+    limits: Limits,
+    user: Mapping[str, str],
+    *,
+    network: bool,
 ) -> Order:
     """The order to run a command in this sandbox."""
     shell = [_shell(), "-c", command]
@@ -91,14 +97,14 @@ def confine(
             return order
 
 
-def _readable(reach: Reach) -> Iterator[str]:
+def _readable(reach: Visibility) -> Iterator[str]:
     yield from uncovered("/", (*reach.hidden, *_CLOSED))
     yield from _OPEN_ALL_THE_SAME
     yield from ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
     yield from uncovered(reach.workspace, reach.hidden)
 
 
-def _writable(reach: Reach) -> Iterator[str]:
+def _writable(reach: Visibility) -> Iterator[str]:
     yield from _DEVICES
     yield f"{reach.temporary}/own"
     yield from uncovered(reach.workspace, (*reach.hidden, *reach.guarded))

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import NoReturn
 
 from duckflow.safety.sandbox import seccomp
-from duckflow.safety.sandbox.process_tree import descendants, kill, reap
+from duckflow.safety.sandbox.process_tree import kill, process_tree, reap
 from duckflow.safety.sandbox.supervisor import supervise
 from duckflow.safety.sandbox.syscalls import adopt_orphans
 
@@ -67,8 +67,8 @@ class _Launcher:
 
     def _end_strays(self) -> None:
         """What a supervisor left that was killed itself has come to us."""
-        kept = self._supervisors.union(*(descendants(process) for process in self._supervisors))
-        for process in descendants(os.getpid()):
+        kept = self._supervisors.union(*(process_tree(process) for process in self._supervisors))
+        for process in process_tree(os.getpid()):
             if process not in kept:
                 kill(process)
 

@@ -26,7 +26,7 @@ _BINARY_SHARE = 0.1
 _LOOKED_AT = 4_000
 
 
-class Output:
+class CommandOutput:
     """The beginning and the end of all that was written, and how much lay between."""
 
     def __init__(self, most_bytes: int, most_lines: int = LINES_KEPT) -> None:

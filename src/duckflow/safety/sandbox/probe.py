@@ -13,7 +13,7 @@ from duckflow.safety.sandbox.confinement import confine, limits_of
 from duckflow.safety.sandbox.launcher_client import Launcher
 from duckflow.safety.sandbox.levels import Sandbox
 from duckflow.safety.sandbox.syscalls import LINUX
-from duckflow.safety.sandbox.visibility import Reach
+from duckflow.safety.sandbox.visibility import Visibility
 
 _SECONDS = 10.0
 _TRIAL = (
@@ -128,7 +128,7 @@ async def _try_in(folder: Path, sandbox: Sandbox, launcher: Launcher) -> str:
     closed.mkdir()
     (closed / "secret").write_text("secret", "ascii")
     temporary = await launcher.temporary()
-    reach = Reach(workspace=str(workspace), temporary=str(temporary), hidden=(str(closed),), guarded=())
+    reach = Visibility(workspace=str(workspace), temporary=str(temporary), hidden=(str(closed),), guarded=())
     trial = _TRIAL.format(outside=folder / "outside", secret=closed / "secret")
     said = bytearray()
     order = confine(trial, sandbox, reach, limits_of(ShellSettings(), _SECONDS), os.environ, network=False)

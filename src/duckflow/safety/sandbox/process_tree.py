@@ -9,7 +9,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PATIENCE_S = 10.0
 
 
-def descendants(process: int, most: int = 100_000) -> list[int]:
+def process_tree(process: int, most: int = 100_000) -> list[int]:
     """The living or just ended processes below this one, all or a few more than `most`.
 
     Empty where there is no /proc.
@@ -33,7 +33,7 @@ def held_bytes(processes: Iterable[int]) -> int:
     return total
 
 
-def end_descendants(ended: dict[int, int]) -> bool:
+def end_process_tree(ended: dict[int, int]) -> bool:
     """Kill all that is below this process, again and again until nothing is left; False if that failed.
 
     Who adopts orphans misses nobody this way: a child that its parent leaves becomes ours. `ended` gets the
@@ -42,7 +42,7 @@ def end_descendants(ended: dict[int, int]) -> bool:
     until = time.monotonic() + _PATIENCE_S
     while time.monotonic() < until:
         reap(ended)
-        left = descendants(os.getpid())
+        left = process_tree(os.getpid())
         if not left:
             return True
         for process in left:

@@ -11,10 +11,10 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.sandbox.confinement import Order, confine, limits_of
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.levels import Sandbox
-from duckflow.safety.sandbox.output import Emit, Glimpses, Output
+from duckflow.safety.sandbox.output import CommandOutput, Emit, Glimpses
 from duckflow.safety.sandbox.probe import PROBE, Probe
-from duckflow.safety.sandbox.visibility import Reach, reach_of
-from duckflow.safety.sandbox.workspace_scan import Look, changed_between, look
+from duckflow.safety.sandbox.visibility import Visibility, visibility_of
+from duckflow.safety.sandbox.workspace_scan import WorkspaceScan, changed_between, look
 
 LONGEST_COMMAND = 100_000
 """Bytes; the kernel takes 131,071 in one argument."""
@@ -106,7 +106,7 @@ class Shell:
         )
 
     async def _run(self, order: Order, emit: Emit | None) -> tuple[Ending, str]:
-        output, glimpses = Output(self._settings.max_output_bytes), Glimpses(emit)
+        output, glimpses = CommandOutput(self._settings.max_output_bytes), Glimpses(emit)
 
         def take(block: bytes) -> None:
             output.take(block)
@@ -120,10 +120,10 @@ class Shell:
         """End the launcher and remove the temporary folder."""
         await self._launcher.aclose()
 
-    def _look(self, temporary: Path) -> tuple[Reach, Look]:
+    def _look(self, temporary: Path) -> tuple[Visibility, WorkspaceScan]:
         home = Path(self._env.get("HOME") or Path.home())
         seen = look(str(self._workspace))
-        return reach_of(self._workspace, temporary, home, self._closed, seen.guarded), seen
+        return visibility_of(self._workspace, temporary, home, self._closed, seen.guarded), seen
 
 
 def _check(command: str) -> None:

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from duckflow.safety.sandbox.child_setup import Lines, become
-from duckflow.safety.sandbox.process_tree import descendants, end_descendants, held_bytes, kill, reap
+from duckflow.safety.sandbox.child_setup import ChildPipes, become
+from duckflow.safety.sandbox.process_tree import end_process_tree, held_bytes, kill, process_tree, reap
 from duckflow.safety.sandbox.syscalls import LINUX, die_with_parent
 
 _LENGTH = 4
@@ -27,7 +27,7 @@ _WARDENS_TIME_S = 2.0
 _MB = 1_000_000
 
 
-class Start:
+class CommandStart:
     """A command under way. `failure` says why it is not, as soon as that is known."""
 
     def __init__(self, order: dict[str, Any], output: int) -> None:
@@ -41,7 +41,7 @@ class Start:
         if self.process == 0:
             die_with_parent(parent)
             os.close(self._gate[1])  # so that the end of this process is heard at the other side
-            become(order, Lines(output, failing, info[1], self._gate[0]))
+            become(order, ChildPipes(output, failing, info[1], self._gate[0]))
         for opened in (failing, info[1], output):
             os.close(opened)
         if order["kind"] == "bubblewrap":
@@ -96,16 +96,16 @@ def supervise(control: socket.socket, output: int, begun: Callable[[], object]) 
         return
     ended: dict[int, int] = {}
     try:
-        start = Start(order, output)
+        start = CommandStart(order, output)
         begun()
         stopped = _watch(start, control, order["limits"], ended)
         start.kill(ended)
-        gone = end_descendants(ended) if LINUX else _end_group(start.process, ended)
+        gone = end_process_tree(ended) if LINUX else _end_group(start.process, ended)
         ending = {"stopped": stopped, "code": _code(ended.get(start.process)), "error": start.failure()}
         if not gone:
             ending["error"] = "some of its processes could not be ended"
     except OSError as exc:
-        end_descendants(ended)
+        end_process_tree(ended)
         ending = {"stopped": None, "code": None, "error": f"it could not be started: {exc}"}
     with contextlib.suppress(OSError):  # nobody listens any more
         control.sendall(json.dumps(ending).encode())
@@ -121,7 +121,9 @@ def _receive(control: socket.socket) -> dict[str, Any] | None:
     return json.loads(data[_LENGTH:])
 
 
-def _watch(start: Start, control: socket.socket, limits: dict[str, int], ended: dict[int, int]) -> str | None:
+def _watch(
+    start: CommandStart, control: socket.socket, limits: dict[str, int], ended: dict[int, int]
+) -> str | None:
     """Wait for its end; the name of the limit, or "asked", where it has to be ended."""
     until = time.monotonic() + limits["seconds"]
     poll = select.poll()
@@ -142,7 +144,7 @@ def _watch(start: Start, control: socket.socket, limits: dict[str, int], ended: 
 
 def _limit_reached(limits: dict[str, int]) -> str | None:
     most = limits["processes"] + _OWN_PROCESSES
-    below = descendants(os.getpid(), most)
+    below = process_tree(os.getpid(), most)
     if len(below) > most:
         return "processes"
     return "memory_mb" if held_bytes(below) > limits["memory_mb"] * _MB else None

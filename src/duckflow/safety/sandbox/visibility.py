@@ -32,7 +32,7 @@ SECRETS = (
 SYSTEM_SECRETS = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private")
 
 
-class Reach(Frozen):
+class Visibility(Frozen):
     """Real absolute paths."""
 
     workspace: str
@@ -43,15 +43,15 @@ class Reach(Frozen):
     """Inside the workspace, and only to be read."""
 
 
-def reach_of(
+def visibility_of(
     workspace: Path, temporary: Path, home: Path, closed: Iterable[Path], guarded: Iterable[str]
-) -> Reach:
+) -> Visibility:
     """What commands in this workspace can reach; `closed` are Duckflow's own folders."""
     wanted = (*(str(home / name) for name in SECRETS), *SYSTEM_SECRETS, *map(str, closed))
     root = os.path.realpath(workspace)
     real = {os.path.realpath(path) for path in wanted if _exists(path)}
     hidden = {path for path in real if not _inside(root, path)}
-    return Reach(
+    return Visibility(
         workspace=root,
         temporary=os.path.realpath(temporary),
         hidden=tuple(sorted(path for path in hidden if not any(_inside(path, o) for o in hidden - {path}))),

@@ -25,7 +25,7 @@ MOST_NAMED = 200
 MOST_GUARDED = 300
 
 
-class Look(NamedTuple):
+class WorkspaceScan(NamedTuple):
     """What identifies the content of each file, by relative path, and what is protected, by absolute one."""
 
     files: Mapping[str, tuple[int, int, int]]
@@ -33,7 +33,7 @@ class Look(NamedTuple):
     complete: bool
 
 
-def look(root: str) -> Look:
+def look(root: str) -> WorkspaceScan:
     """Look at the files below a folder, nearest first; links are not followed."""
     files: dict[str, tuple[int, int, int]] = {}
     guarded: list[str] = []
@@ -48,10 +48,10 @@ def look(root: str) -> Look:
                 _note(files, entry, root)
             elif entry.name not in SKIPPED:
                 waiting.append((entry.path, entry.name, covered or protected))
-    return Look(files, tuple(guarded[:MOST_GUARDED]), complete=not waiting)
+    return WorkspaceScan(files, tuple(guarded[:MOST_GUARDED]), complete=not waiting)
 
 
-def changed_between(before: Look, after: Look) -> tuple[str, ...]:
+def changed_between(before: WorkspaceScan, after: WorkspaceScan) -> tuple[str, ...]:
     """Made, changed and removed files, in order; where a look was cut short, only what both have seen."""
     whole = before.complete and after.complete
     names = before.files.keys() | after.files.keys() if whole else before.files.keys() & after.files.keys()

@@ -27,7 +27,7 @@ GENESIS = "0" * 64
 Fields = dict[str, str | int]
 
 
-class Entry(NamedTuple):
+class AuditEntry(NamedTuple):
     """One entry as it is stored: its number, the text that is hashed, and the hash."""
 
     number: int
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
     hash: str
 
 
-def write_entry(number: int, previous: str, fields: Mapping[str, str | int]) -> Entry:
+def write_entry(number: int, previous: str, fields: Mapping[str, str | int]) -> AuditEntry:
     """The entry that follows one with the hash `previous`."""
     content = {
         "n": number,
@@ -43,7 +43,7 @@ def write_entry(number: int, previous: str, fields: Mapping[str, str | int]) -> 
         **{name: value for name, value in fields.items() if value != ""},
     }
     body = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return Entry(number, body, hash_of(body))
+    return AuditEntry(number, body, hash_of(body))
 
 
 def hash_of(body: str) -> str:

@@ -23,10 +23,10 @@ from pydantic import ValidationError
 
 from duckflow.domain.approval import Approval
 from duckflow.domain.events import ApprovalAnswered, ApprovalRequested, Event, Recorded
-from duckflow.store.audit.entries import GENESIS, Entry, Fields, fields_of, write_entry
+from duckflow.store.audit.entries import GENESIS, AuditEntry, Fields, fields_of, write_entry
 from duckflow.store.database.database import Database
+from duckflow.store.database.event_rows import decode
 from duckflow.store.database.opening import beside
-from duckflow.store.event_log import decode
 
 _LAST = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1"
 _INSERT = "INSERT INTO audit (number, body, hash) VALUES (?, ?, ?)"
@@ -62,7 +62,7 @@ class HeadFile:
         if not self.path.exists():
             self._write(Head(0, GENESIS))
 
-    def advance(self, entry: Entry) -> None:
+    def advance(self, entry: AuditEntry) -> None:
         """Take note of a stored entry, unless another process has noted a later one meanwhile."""
         self._write(Head(entry.number, entry.hash))
 
@@ -126,7 +126,7 @@ class Chain:
         self._connection = connection
         self._hash = last.hash
         self._number = _number_after(last, noted)
-        self.added: Entry | None = None
+        self.added: AuditEntry | None = None
 
     def add_events(self, session_id: str, recorded: Sequence[Recorded], bodies: Sequence[str]) -> None:
         """An entry for each event of a session."""
@@ -161,13 +161,13 @@ def _number_after(last: Head, noted: Head | None) -> int:
     return last.number + 2 if noted is None else max(last.number, noted.number) + 1
 
 
-def stored_entries(connection: sqlite3.Connection) -> Iterator[Entry]:
+def stored_entries(connection: sqlite3.Connection) -> Iterator[AuditEntry]:
     """Every entry, oldest first, one at a time."""
     for number, body, hashed in connection.execute(_ALL):
-        yield Entry(number, str(body), str(hashed))
+        yield AuditEntry(number, str(body), str(hashed))
 
 
-def read_entries(database: Database) -> Iterator[Entry]:
+def read_entries(database: Database) -> Iterator[AuditEntry]:
     """The same, as of one moment."""
     with database.read() as connection:
         yield from stored_entries(connection)

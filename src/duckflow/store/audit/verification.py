@@ -4,7 +4,7 @@ import json
 import sqlite3
 from typing import Any, Literal, NamedTuple
 
-from duckflow.store.audit.entries import GENESIS, Entry, digest_of, hash_of
+from duckflow.store.audit.entries import GENESIS, AuditEntry, digest_of, hash_of
 from duckflow.store.audit.log import Head, HeadFile, stored_entries
 from duckflow.store.database.database import Database
 
@@ -18,7 +18,7 @@ _EVENT = "SELECT body FROM events WHERE session_id = ? AND seq = ?"
 _DELETED = 'SELECT body FROM audit WHERE body LIKE \'%"kind":"session_deleted"%\''
 
 
-class Finding(NamedTuple):
+class AuditFinding(NamedTuple):
     """The first thing that is wrong, and with which entry."""
 
     fault: Fault
@@ -29,7 +29,7 @@ class Checked(NamedTuple):
     """How many entries there are up to the first fault, if there is one."""
 
     entries: int
-    finding: Finding | None
+    finding: AuditFinding | None
 
 
 def check_audit(database: Database) -> Checked:
@@ -48,11 +48,11 @@ def _check(connection: sqlite3.Connection, head: Head | None) -> Checked:
         fault = _fault(entry, content, last, head) or _event_fault(connection, content or {}, deleted)
         if fault is not None:
             number = last.number + 1 if fault == "missing" else entry.number
-            return Checked(last.number, Finding(fault, number))
+            return Checked(last.number, AuditFinding(fault, number))
         last = Head(entry.number, entry.hash)
     if head is None:
-        return Checked(last.number, Finding("no_head", last.number) if last.number else None)
-    return Checked(last.number, Finding("cut", last.number + 1) if head.number > last.number else None)
+        return Checked(last.number, AuditFinding("no_head", last.number) if last.number else None)
+    return Checked(last.number, AuditFinding("cut", last.number + 1) if head.number > last.number else None)
 
 
 def _deleted_sessions(connection: sqlite3.Connection) -> frozenset[str]:
@@ -61,7 +61,7 @@ def _deleted_sessions(connection: sqlite3.Connection) -> frozenset[str]:
     return frozenset(str(content.get("session")) for content in contents)
 
 
-def _fault(entry: Entry, content: dict[str, Any] | None, last: Head, head: Head | None) -> Fault | None:
+def _fault(entry: AuditEntry, content: dict[str, Any] | None, last: Head, head: Head | None) -> Fault | None:
     if entry.number > last.number + 1:
         return "missing"
     if content is None:
@@ -73,7 +73,7 @@ def _fault(entry: Entry, content: dict[str, Any] | None, last: Head, head: Head 
     return None
 
 
-def _content(entry: Entry) -> dict[str, Any] | None:
+def _content(entry: AuditEntry) -> dict[str, Any] | None:
     """What an entry says; None where it is not what was hashed."""
     return _parsed(entry.body) if hash_of(entry.body) == entry.hash else None
 

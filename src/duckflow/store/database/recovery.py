@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from duckflow.domain.events import ErrorReported, Event
 from duckflow.domain.memory import MemoryKind
 from duckflow.store.database.connections import connect
+from duckflow.store.database.event_rows import decode
 from duckflow.store.database.opening import beside, make_private, transaction
-from duckflow.store.event_log import decode
-from duckflow.store.summaries import note
+from duckflow.store.database.session_rows import note
 
 _LOGS = ("-wal", "-shm")
 _MOST_STEPS = 20_000

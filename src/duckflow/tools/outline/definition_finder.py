@@ -43,7 +43,7 @@ class Scope(NamedTuple):
     depth: int
 
 
-class Row(NamedTuple):
+class DefinitionRow(NamedTuple):
     """One definition: its first and last line, from 1, its depth, its signature."""
 
     first: int
@@ -56,7 +56,7 @@ def find_definitions(text: str, language: str, rules: dict[str, list[Any]], most
     """Rows in order, how many more there are (at least, if not complete), the first line with an error."""
     root = SgRoot(text, language).root()
     nodes = root.find_all(any=[rule for listed in rules.values() for rule in listed])
-    rows: list[Row] = []
+    rows: list[DefinitionRow] = []
     more = 0
     above = [Scope(len(text) + 1, "space", 0)]
     for node in nodes[:MATCHES]:
@@ -86,11 +86,13 @@ def _role(node: SgNode, rules: dict[str, list[Any]]) -> str:
     return "function" if role == "value" and _valued_body(node) else role
 
 
-def _row(node: SgNode, text: str, role: str, depth: int) -> Row:
+def _row(node: SgNode, text: str, role: str, depth: int) -> DefinitionRow:
     begin = _begin(node).range().start
     whole = node.range()
     last = whole.end.line + (whole.end.column > 0)
-    return Row(begin.line + 1, max(last, begin.line + 1), depth, _signature(node, text, role, begin.index))
+    return DefinitionRow(
+        begin.line + 1, max(last, begin.line + 1), depth, _signature(node, text, role, begin.index)
+    )
 
 
 def _signature(node: SgNode, text: str, role: str, start: int) -> str:

@@ -33,7 +33,7 @@ class Definition(NamedTuple):
     text: str
 
 
-class Found(NamedTuple):
+class FoundDefinitions(NamedTuple):
     """What there is, and how many more; `damaged` is the first line that could not be parsed."""
 
     rows: list[Definition]
@@ -43,7 +43,7 @@ class Found(NamedTuple):
     damaged: int | None = None
 
 
-async def find_definitions(path: str, text: str, most: int) -> Found:
+async def find_definitions(path: str, text: str, most: int) -> FoundDefinitions:
     """Those of a file, `most` at most. ToolError where its type is unknown or its grammar gives up."""
     suffix = PurePosixPath(path).suffix.lower()
     if sections := _SECTIONS.get(suffix):
@@ -53,7 +53,7 @@ async def find_definitions(path: str, text: str, most: int) -> Found:
     raise ToolError(f"{path}: there is no outline of this type of file; use file_ops.read_file.")
 
 
-async def _by_grammar(path: str, text: str, language: str, most: int) -> Found:
+async def _by_grammar(path: str, text: str, language: str, most: int) -> FoundDefinitions:
     asked = {"text": text, "language": language, "rules": rules_of(language), "most": most}
     try:
         output = await run_capped([sys.executable, "-I", str(_PROGRAM)], given=json.dumps(asked).encode())
@@ -61,10 +61,10 @@ async def _by_grammar(path: str, text: str, language: str, most: int) -> Found:
     except (ToolError, ValueError) as exc:  # it took too long, or the parser ended its process
         raise ToolError(f"{path}: can't be parsed; use file_ops.read_file.") from exc
     answer["rows"] = [Definition(*row) for row in answer["rows"]]
-    return Found(**answer)
+    return FoundDefinitions(**answer)
 
 
-def _by_sections(find: Finder, text: str, most: int) -> Found:
+def _by_sections(find: Finder, text: str, most: int) -> FoundDefinitions:
     """Each section with its last line: the one before the next that is not inside it."""
     rows: list[Definition] = []
     lines = text.removesuffix("\n").split("\n")
@@ -73,4 +73,4 @@ def _by_sections(find: Finder, text: str, most: int) -> Found:
         rows.append(Definition(line, min(begins[: depth + 1]) - 1, depth, said))
         begins[depth] = line
     rows.reverse()
-    return Found(rows[:most], more=len(rows[most:]))
+    return FoundDefinitions(rows[:most], more=len(rows[most:]))

@@ -14,14 +14,14 @@ from duckflow.tools.files.text_form import plain
 from duckflow.tools.threads import finish
 
 if TYPE_CHECKING:
-    from duckflow.tools.outline.definitions import Definition, Found
+    from duckflow.tools.outline.definitions import Definition, FoundDefinitions
 
 LINES_SHOWN = 400
 WIDTH = 120
 _DEEPEST = 12
 
 
-class Outline(Frozen):
+class OutlineFile(Frozen):
     """What outline takes."""
 
     path: str = Field(description="the file, relative to the workspace")
@@ -30,7 +30,7 @@ class Outline(Frozen):
 def outline_tool(workspace: Workspace) -> Tool:
     """The tool for one workspace."""
 
-    async def run(args: Outline) -> ToolResult:
+    async def run(args: OutlineFile) -> ToolResult:
         from duckflow.tools.outline.definitions import find_definitions  # noqa: PLC0415 - no start waits for it
 
         path = workspace.relative(args.path)
@@ -42,7 +42,7 @@ def outline_tool(workspace: Workspace) -> Tool:
 
     return Tool(
         operation="file_ops.outline",
-        args=Outline,
+        args=OutlineFile,
         summary="what path defines, by line",
         effect="read",
         run=run,
@@ -56,7 +56,7 @@ def _read(workspace: Workspace, path: str) -> str:
         return plain(workspace.read_text(path))
 
 
-def _show(path: str, text: str, found: "Found") -> str:
+def _show(path: str, text: str, found: "FoundDefinitions") -> str:
     count = len(text.removesuffix("\n").split("\n"))
     notes = [f"outline of {count} lines"]
     if found.damaged:

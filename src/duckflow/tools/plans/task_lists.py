@@ -59,7 +59,7 @@ class RunList(Frozen):
         return self
 
 
-class NoArguments(Frozen):
+class NoTaskArguments(Frozen):
     """What cancel takes."""
 
 
@@ -124,11 +124,11 @@ def _run_tool(state: State, start: Start, background: Catalogue) -> Tool:
 
 
 def _cancel_tool(cancel: Cancel) -> Tool:
-    async def run(_args: NoArguments) -> ToolResult:
+    async def run(_args: NoTaskArguments) -> ToolResult:
         stopped = cancel()
         return ToolResult(text="The list in the background is being stopped." if stopped else "No list runs.")
 
-    return _tool("task_loop.cancel", NoArguments, "stop the list that runs in the background", run)
+    return _tool("task_loop.cancel", NoTaskArguments, "stop the list that runs in the background", run)
 
 
 def _of_step(now: AgentState, step_id: str) -> tuple[Task, ...]:

@@ -29,7 +29,7 @@ _ALWAYS = (
 )
 
 
-class Output(NamedTuple):
+class RipgrepOutput(NamedTuple):
     """What a program wrote; `complete` is False where it was stopped at the cap."""
 
     data: bytes
@@ -58,7 +58,7 @@ def _candidates() -> Iterator[Path]:
         yield Path(system).absolute()
 
 
-async def run_ripgrep(binary: Path, root: Path, arguments: list[str], path: str) -> Output:
+async def run_ripgrep(binary: Path, root: Path, arguments: list[str], path: str) -> RipgrepOutput:
     """What it says of `path`, in order. ToolError for what it calls an error, and past the time limit."""
     target = "./" if path == "." else f"./{path}"
     output = await run_capped([str(binary), *_ALWAYS, *arguments, "--", target], cwd=root)
@@ -67,7 +67,7 @@ async def run_ripgrep(binary: Path, root: Path, arguments: list[str], path: str)
     return output
 
 
-async def run_capped(command: list[str], *, cwd: Path | None = None, given: bytes = b"") -> Output:
+async def run_capped(command: list[str], *, cwd: Path | None = None, given: bytes = b"") -> RipgrepOutput:
     """Run one of our own programs without environment; it is killed past the limits and on cancelling."""
     process = await _start(command, cwd)
     try:
@@ -82,7 +82,7 @@ async def run_capped(command: list[str], *, cwd: Path | None = None, given: byte
         if process.returncode is None:
             _kill(process)
         await process.communicate()  # to the end of its pipes, so that they are closed
-    return Output(data, complete, error.result()[0].decode(errors="replace").strip())
+    return RipgrepOutput(data, complete, error.result()[0].decode(errors="replace").strip())
 
 
 async def _start(command: list[str], cwd: Path | None) -> asyncio.subprocess.Process:

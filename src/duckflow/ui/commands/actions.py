@@ -11,7 +11,7 @@ from duckflow.ui.engine import Engine
 from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import width_of, wrap_beside
-from duckflow.ui.output.writer import Paper
+from duckflow.ui.output.writer import Writer
 from duckflow.ui.screen import Screen
 from duckflow.ui.views.progress import plan_tree, tasks_tree
 from duckflow.ui.views.tables import cost_text
@@ -21,17 +21,17 @@ MOST_RATING = 10
 _TITLE = 60
 
 
-class Desk(NamedTuple):
+class CommandContext(NamedTuple):
     """What commands work with."""
 
     engine: Engine
-    paper: Paper
+    paper: Writer
     screen: Screen
     leave: Callable[[str | None], None]
     """For good, or for another session (empty: a new one)."""
 
 
-def show_help(desk: Desk, argument: str) -> None:
+def show_help(desk: CommandContext, argument: str) -> None:
     """All commands and keys."""
     del argument
     rows = [(f"/{one.name} {one.takes}".rstrip(), text(f"commands.{one.name}")) for one in COMMANDS.values()]
@@ -56,7 +56,7 @@ _KEYS = {
 }
 
 
-def show_status(desk: Desk, argument: str) -> None:
+def show_status(desk: CommandContext, argument: str) -> None:
     """How it is doing, and why it may take so many loops."""
     del argument
     from duckflow.ui.views.health import status_text  # noqa: PLC0415 - only when asked for
@@ -65,7 +65,7 @@ def show_status(desk: Desk, argument: str) -> None:
     desk.paper.line(status_text(desk.engine.state, columns))
 
 
-def show_goal(desk: Desk, argument: str) -> None:
+def show_goal(desk: CommandContext, argument: str) -> None:
     """What the request wants, and how far that is met."""
     del argument
     from duckflow.ui.views.goal import goal_text  # noqa: PLC0415 - as above
@@ -73,26 +73,26 @@ def show_goal(desk: Desk, argument: str) -> None:
     desk.paper.line(goal_text(desk.engine.state))
 
 
-def show_plan(desk: Desk, argument: str) -> None:
+def show_plan(desk: CommandContext, argument: str) -> None:
     """The plan as a tree."""
     del argument
     desk.paper.line(plan_tree(desk.engine.state))
 
 
-def show_tasks(desk: Desk, argument: str) -> None:
+def show_tasks(desk: CommandContext, argument: str) -> None:
     """The tasks of the background."""
     del argument
     desk.paper.line(tasks_tree(desk.engine.state))
 
 
-def cancel_tasks(desk: Desk, argument: str) -> None:
+def cancel_tasks(desk: CommandContext, argument: str) -> None:
     """Stop the background."""
     del argument
     if not desk.engine.cancel_tasks():
         desk.paper.line(text("tasks.none"))
 
 
-async def show_difference(desk: Desk, argument: str) -> None:
+async def show_difference(desk: CommandContext, argument: str) -> None:
     """What changed."""
     difference = await desk.engine.diff(session=argument == "session")
     if not difference.strip():
@@ -103,14 +103,14 @@ async def show_difference(desk: Desk, argument: str) -> None:
     paper.raw(*difference_lines(difference, columns, coloured=paper.coloured))
 
 
-async def undo(desk: Desk, argument: str) -> None:
+async def undo(desk: CommandContext, argument: str) -> None:
     """Take changes back."""
     from duckflow.ui.views.undo import undo_text  # noqa: PLC0415 - as above
 
     desk.paper.line(undo_text(await desk.engine.undo(argument)))
 
 
-def set_mode(desk: Desk, argument: str) -> None:
+def set_mode(desk: CommandContext, argument: str) -> None:
     """Show the mode, or change it."""
     wanted: Mode | None = next((mode for mode in MODES if mode == argument), None)
     if argument and wanted is None:
@@ -122,7 +122,7 @@ def set_mode(desk: Desk, argument: str) -> None:
         desk.paper.line(text("mode.now", mode=mode, means=text(f"status.means.{mode}")))
 
 
-async def set_model(desk: Desk, argument: str) -> None:
+async def set_model(desk: CommandContext, argument: str) -> None:
     """Show the model, or change it."""
     if argument:
         await desk.engine.set_model(argument)
@@ -130,13 +130,13 @@ async def set_model(desk: Desk, argument: str) -> None:
         desk.paper.line(text("model.now", model=desk.engine.state.model))
 
 
-def show_cost(desk: Desk, argument: str) -> None:
+def show_cost(desk: CommandContext, argument: str) -> None:
     """Tokens and money, by tier."""
     del argument
     desk.paper.raw(cost_text(desk.engine.state))
 
 
-def rate(desk: Desk, argument: str) -> None:
+def rate(desk: CommandContext, argument: str) -> None:
     """How the user liked the last request."""
     if not argument.isdecimal() or not 1 <= int(argument) <= MOST_RATING:
         desk.paper.line(text("stats.rate_usage"), "yellow")
@@ -146,7 +146,7 @@ def rate(desk: Desk, argument: str) -> None:
         desk.paper.line(text("stats.rate_nothing"))
 
 
-def show_memory(desk: Desk, argument: str) -> None:
+def show_memory(desk: CommandContext, argument: str) -> None:
     """What is remembered, or less of it."""
     from duckflow.ui.views.memory import memory_lines  # noqa: PLC0415 - as above
 
@@ -161,7 +161,7 @@ def show_memory(desk: Desk, argument: str) -> None:
             desk.paper.line(line)
 
 
-def show_history(desk: Desk, argument: str) -> None:
+def show_history(desk: CommandContext, argument: str) -> None:
     """The requests of this session, and earlier sessions of this folder."""
     del argument
     for line in desk.engine.state.summaries:
@@ -170,7 +170,7 @@ def show_history(desk: Desk, argument: str) -> None:
         desk.paper.line(text("session.none"))
 
 
-def list_sessions(desk: Desk) -> bool:
+def list_sessions(desk: CommandContext) -> bool:
     """Earlier sessions, one a line; False where there are none."""
     here = desk.engine.state.session_id
     others = [one for one in desk.engine.sessions() if one.session_id != here]
@@ -180,26 +180,26 @@ def list_sessions(desk: Desk) -> bool:
     return bool(others)
 
 
-def expand(desk: Desk, argument: str) -> None:
+def expand(desk: CommandContext, argument: str) -> None:
     """The last result, whole."""
     del argument
     desk.screen.expand()
 
 
-def show_settings(desk: Desk, argument: str) -> None:
+def show_settings(desk: CommandContext, argument: str) -> None:
     """What is set, and where."""
     del argument
     for line in desk.engine.settings():
         desk.paper.line(line)
 
 
-def start_anew(desk: Desk, argument: str) -> None:
+def start_anew(desk: CommandContext, argument: str) -> None:
     """Leave for a new session."""
     del argument
     desk.leave("")
 
 
-def resume(desk: Desk, argument: str) -> None:
+def resume(desk: CommandContext, argument: str) -> None:
     """Leave for an earlier session, or list them."""
     found = [one for one in desk.engine.sessions() if one.session_id.startswith(argument)] if argument else []
     if len(found) == 1:
@@ -210,13 +210,13 @@ def resume(desk: Desk, argument: str) -> None:
         desk.paper.line(text("session.resume" if list_sessions(desk) else "session.none"))
 
 
-def leave(desk: Desk, argument: str) -> None:
+def leave(desk: CommandContext, argument: str) -> None:
     """Leave."""
     del argument
     desk.leave(None)
 
 
-ACTIONS: Mapping[str, Callable[[Desk, str], Awaitable[None] | None]] = {
+ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[None] | None]] = {
     "help": show_help,
     "status": show_status,
     "goal": show_goal,

@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 
 from duckflow.domain.errors import UserError
 from duckflow.i18n.catalogue import text
-from duckflow.ui.commands.actions import ACTIONS, Desk
+from duckflow.ui.commands.actions import ACTIONS, CommandContext
 from duckflow.ui.commands.table import Typed, find_command, nearest_command
 from duckflow.ui.output.escaping import on_one_line
 
@@ -22,7 +22,7 @@ class Exit:
             self.taken.set_result(session)
 
 
-def obey(desk: Desk, typed: Typed) -> Awaitable[None] | None:
+def dispatch_command(desk: CommandContext, typed: Typed) -> Awaitable[None] | None:
     """Do what a command says; what takes time is to be waited for."""
     command = find_command(typed.name)
     if command is None:
@@ -31,17 +31,17 @@ def obey(desk: Desk, typed: Typed) -> Awaitable[None] | None:
     return ACTIONS[command.name](desk, typed.argument)
 
 
-async def obey_in_turn(desk: Desk, typed: Typed) -> None:
+async def dispatch_in_turn(desk: CommandContext, typed: Typed) -> None:
     """The same, to its end; what the user can mend is told."""
     try:
-        going_on = obey(desk, typed)
+        going_on = dispatch_command(desk, typed)
         if going_on is not None:
             await going_on
     except UserError as error:
         desk.paper.line(text("error.line", message=text(error.key, **error.values)), "red")
 
 
-def _tell_unknown(desk: Desk, typed: Typed) -> None:
+def _tell_unknown(desk: CommandContext, typed: Typed) -> None:
     name, nearest = f"/{on_one_line(typed.name)}", nearest_command(typed.name)
     if nearest is None:
         desk.paper.line(text("chat.unknown_command", command=name), "yellow")

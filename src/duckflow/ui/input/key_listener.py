@@ -3,20 +3,20 @@
 import time
 
 from duckflow.i18n.catalogue import text
-from duckflow.ui.commands.actions import MODES, Desk
-from duckflow.ui.commands.dispatch import obey
+from duckflow.ui.commands.actions import MODES, CommandContext
+from duckflow.ui.commands.dispatch import dispatch_command
 from duckflow.ui.commands.table import find_command, read_command
 from duckflow.ui.input.keyboard import Keyboard
-from duckflow.ui.jobs import Labour
+from duckflow.ui.jobs import Job
 
 _AGAIN_S = 2.0
 """Ctrl-C twice within so long leaves."""
 
 
-class Attendant:
+class KeyListener:
     """Listens to the keyboard."""
 
-    def __init__(self, desk: Desk, keyboard: Keyboard, labour: Labour) -> None:
+    def __init__(self, desk: CommandContext, keyboard: Keyboard, labour: Job) -> None:
         self._desk = desk
         self._keyboard = keyboard
         self._labour = labour
@@ -32,7 +32,7 @@ class Attendant:
         if command is not None and not command.now:
             return False
         self._desk.screen.said(line)
-        obey(self._desk, typed)
+        dispatch_command(self._desk, typed)
         return True
 
     def stop(self) -> None:

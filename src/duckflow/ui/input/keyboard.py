@@ -7,7 +7,7 @@ import sys
 from typing import Protocol
 
 from duckflow.ui.input.inbox import Inbox
-from duckflow.ui.input.listener import Listener, Nobody
+from duckflow.ui.input.listener import Listener, NullListener
 
 _CHUNK = 65_536
 
@@ -36,7 +36,7 @@ class PlainKeyboard:
 
     def __init__(self) -> None:
         self.left = asyncio.Event()
-        self.listener: Listener = Nobody(self.left)
+        self.listener: Listener = NullListener(self.left)
         self.inbox = Inbox()
         self._terminal = sys.stdin.isatty()
         self._begun = b""

@@ -10,7 +10,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from duckflow.ui.input.listener import Listener
 
 
-class Desk(Protocol):
+class KeyTarget(Protocol):
     """Where the keys act."""
 
     listener: Listener
@@ -25,7 +25,7 @@ class Desk(Protocol):
         ...
 
 
-def bindings(desk: Desk) -> KeyBindings:
+def bindings(desk: KeyTarget) -> KeyBindings:
     """The keys of the conversation, on top of the usual ones of a line editor."""
     keys = KeyBindings()
     typing = ~is_searching

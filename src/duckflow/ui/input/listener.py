@@ -32,7 +32,7 @@ class Listener(Protocol):
         ...
 
 
-class Nobody:
+class NullListener:
     """Listens before the engine is there: messages wait, and one may leave."""
 
     def __init__(self, left: asyncio.Event) -> None:

@@ -18,8 +18,8 @@ from prompt_toolkit.styles import Style
 from duckflow.ui.input.inbox import Inbox
 from duckflow.ui.input.keys import bindings
 from duckflow.ui.input.layout import ReflowingApplication, make_layout
-from duckflow.ui.input.listener import Listener, Nobody
-from duckflow.ui.output.scrollback import Above
+from duckflow.ui.input.listener import Listener, NullListener
+from duckflow.ui.output.scrollback import Scrollback
 from duckflow.ui.output.synchronized import open_output
 from duckflow.ui.views.prompt_view import STYLES, Look, View
 
@@ -48,7 +48,7 @@ class Prompt:
 
     def __init__(self, history: Path, clean: Callable[[str], str] = str) -> None:
         self.left = asyncio.Event()
-        self.listener: Listener = Nobody(self.left)
+        self.listener: Listener = NullListener(self.left)
         self.look: Look = lambda _columns: View()
         self.completer: Completer | None = None
         self.inbox = Inbox()
@@ -76,7 +76,7 @@ class Prompt:
         # An Esc alone must act at once; what belongs to a key arrives together.
         self._app.ttimeoutlen, self._app.timeoutlen = 0.1, 0.1
         self._app.key_processor.before_key_press += self._note_key
-        self.above = Above(self._app, self.output)
+        self.above = Scrollback(self._app, self.output)
         self._running: asyncio.Future[None] | None = None
 
     @property

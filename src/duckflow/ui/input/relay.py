@@ -4,13 +4,13 @@ from duckflow.domain.errors import ProviderError
 from duckflow.i18n.catalogue import text
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.output.escaping import harmless
-from duckflow.ui.output.writer import Paper
+from duckflow.ui.output.writer import Writer
 
 
-class RelayDesk:
+class RelayPrompt:
     """Shows prompts and reads answers at the terminal of the conversation."""
 
-    def __init__(self, keyboard: Keyboard, paper: Paper) -> None:
+    def __init__(self, keyboard: Keyboard, paper: Writer) -> None:
         self._keyboard = keyboard
         self._paper = paper
 

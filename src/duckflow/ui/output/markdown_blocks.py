@@ -13,7 +13,7 @@ _CODE_LINES = 40
 _TEXT_LINES = 200
 
 
-class Block(NamedTuple):
+class MarkdownBlock(NamedTuple):
     """A part of a reply: Markdown, or code with its language. `ends` is False where more code follows."""
 
     text: str
@@ -21,7 +21,7 @@ class Block(NamedTuple):
     ends: bool = True
 
 
-class Blocks:
+class MarkdownBlocks:
     """Text goes in piece by piece; blocks come out as they are finished."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Blocks:
         self._fence = ""
         self._language = ""
 
-    def feed(self, piece: str) -> Iterator[Block]:
+    def feed(self, piece: str) -> Iterator[MarkdownBlock]:
         """The blocks that are finished now."""
         *whole, self._open = (self._open + piece).split("\n")
         for line in whole:
@@ -39,7 +39,7 @@ class Blocks:
             line, self._open = self._open, ""
             yield from self._take(line)
 
-    def end(self) -> Iterator[Block]:
+    def end(self) -> Iterator[MarkdownBlock]:
         """What is left, finished or not."""
         if self._open:
             line, self._open = self._open, ""
@@ -51,7 +51,7 @@ class Blocks:
         """The text of the block that is being written."""
         return "\n".join([*self._lines, self._open])
 
-    def _take(self, line: str) -> Iterator[Block]:
+    def _take(self, line: str) -> Iterator[MarkdownBlock]:
         if self._fence:
             yield from self._code(line)
             return
@@ -67,7 +67,7 @@ class Blocks:
             if line.startswith("#") or len(self._lines) >= _TEXT_LINES:
                 yield from self._flush()
 
-    def _code(self, line: str) -> Iterator[Block]:
+    def _code(self, line: str) -> Iterator[MarkdownBlock]:
         if line.strip().startswith(self._fence) and not line.strip().strip(self._fence[0]):
             yield from self._flush()
             self._fence = ""
@@ -76,11 +76,11 @@ class Blocks:
         if len(self._lines) >= _CODE_LINES:
             yield from self._flush(ends=False)
 
-    def _flush(self, *, ends: bool = True) -> Iterator[Block]:
+    def _flush(self, *, ends: bool = True) -> Iterator[MarkdownBlock]:
         body = "\n".join(self._lines)
         language = self._language if self._fence else None
         if body.strip() or (language is not None and not ends):
-            yield Block(body if self._fence else body.strip("\n"), language, ends)
+            yield MarkdownBlock(body if self._fence else body.strip("\n"), language, ends)
         elif language is not None:
-            yield Block("", language, ends)
+            yield MarkdownBlock("", language, ends)
         self._lines = []

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from duckflow.ui.output.escaping import harmless
 from duckflow.ui.output.markdown import render_code, render_text
-from duckflow.ui.output.markdown_blocks import Block, Blocks
+from duckflow.ui.output.markdown_blocks import MarkdownBlock, MarkdownBlocks
 from duckflow.ui.output.text_width import wrap
-from duckflow.ui.output.writer import Paper
+from duckflow.ui.output.writer import Writer
 
 _FORMATTED = 200_000
 """Characters of a reply that are formatted; who writes more than that gets it plainly."""
@@ -17,9 +17,9 @@ _PREVIEW = 2_000
 class ReplyStream:
     """Takes pieces, writes blocks to the paper."""
 
-    def __init__(self, paper: Paper) -> None:
+    def __init__(self, paper: Writer) -> None:
         self._paper = paper
-        self._blocks = Blocks()
+        self._blocks = MarkdownBlocks()
         self._taken = 0
         self._in_code = False
 
@@ -44,12 +44,15 @@ class ReplyStream:
                 yield from self._drawn(block)
 
     def _last(self) -> Iterator[str]:
-        ended, self._blocks = self._blocks, Blocks()  # what is drawn now must not be shown as unfinished too
+        ended, self._blocks = (
+            self._blocks,
+            MarkdownBlocks(),
+        )  # what is drawn now must not be shown as unfinished too
         for block in ended.end():
             yield from self._drawn(block)
         self._taken, self._in_code = 0, False
 
-    def _drawn(self, block: Block) -> Iterator[str]:
+    def _drawn(self, block: MarkdownBlock) -> Iterator[str]:
         """A block with space before it, unless it goes on with the code before it."""
         if not self._in_code:
             yield "\n"

@@ -9,7 +9,7 @@ from typing import Any
 
 from prompt_toolkit.application import Application
 
-from duckflow.ui.output.synchronized import SteadyOutput
+from duckflow.ui.output.synchronized import SynchronizedOutput
 
 _SLICE = 16_384
 """Characters written at a time."""
@@ -19,10 +19,10 @@ _PAUSE_S = 0.015
 """Between two slices, and before the first, so that what comes together is drawn together."""
 
 
-class Above:
+class Scrollback:
     """What is written here scrolls by above the prompt, and stays in the terminal's own history."""
 
-    def __init__(self, app: Application[Any], output: SteadyOutput) -> None:
+    def __init__(self, app: Application[Any], output: SynchronizedOutput) -> None:
         self._app = app
         self._output = output
         self._pending: deque[Iterator[str]] = deque()

@@ -12,7 +12,7 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """Terminals that know these draw all that comes between at once; others do not care."""
 
 
-class SteadyOutput(Vt100_Output):
+class SynchronizedOutput(Vt100_Output):
     """Holds back what is written until a change is whole."""
 
     held = 0
@@ -42,11 +42,11 @@ class SteadyOutput(Vt100_Output):
             self.flush()
 
 
-def open_output() -> SteadyOutput:
+def open_output() -> SynchronizedOutput:
     """Standard output, which must be a terminal."""
     plain = ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else ColorDepth.from_env()
-    output = SteadyOutput.from_pty(sys.stdout, os.environ.get("TERM"), plain)
-    assert isinstance(output, SteadyOutput)
+    output = SynchronizedOutput.from_pty(sys.stdout, os.environ.get("TERM"), plain)
+    assert isinstance(output, SynchronizedOutput)
     # Asking where the cursor is costs a round trip over ssh, and the layout grows by itself.
     output.enable_cpr = False
     return output

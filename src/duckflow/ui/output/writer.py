@@ -10,7 +10,7 @@ from duckflow.ui.output.escaping import harmless
 from duckflow.ui.output.text_width import wrap_hanging
 
 
-class Paper(Protocol):
+class Writer(Protocol):
     """Takes whole lines: wrapped and perhaps coloured on a terminal, as they are through a pipe."""
 
     coloured: bool
@@ -35,7 +35,7 @@ class Paper(Protocol):
         ...
 
 
-class TerminalPaper:
+class TerminalWriter:
     """Writes above the prompt."""
 
     formatted = True
@@ -64,7 +64,7 @@ class TerminalPaper:
         self._write((paint(wrapped, colour) if colour and self.coloured else wrapped,))
 
 
-class PlainPaper:
+class PlainWriter:
     """Writes lines to standard output, for a pipe or a terminal that can only print."""
 
     coloured = False

@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 
-from duckflow.domain.approval import Approval, Kind, Line, Risk
+from duckflow.domain.approval import Approval, ApprovalLine, Kind, Risk
 from duckflow.domain.frozen import Frozen
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.colours import Colour
@@ -101,7 +101,7 @@ def _risk_line(approval: Approval) -> str:
     return text("risk.line_because", level=level, reasons=why) if why else text("risk.line", level=level)
 
 
-def _line(line: Line) -> str:
+def _line(line: ApprovalLine) -> str:
     values = {
         name: on_one_line(value) if isinstance(value, str) else value for name, value in line.values.items()
     }

@@ -15,7 +15,7 @@ from duckflow.ui.input.answers import read_answer, read_choice
 from duckflow.ui.input.editor import Edit
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.output.diff import difference_lines
-from duckflow.ui.output.writer import Paper
+from duckflow.ui.output.writer import Writer
 from duckflow.ui.views.approval import approval_view, question_lines
 from duckflow.ui.views.events import consultation_text
 
@@ -31,7 +31,7 @@ _SHORTEST = 10
 class Questions:
     """Asks the user at the keyboard, on the paper."""
 
-    def __init__(self, keyboard: Keyboard, paper: Paper, rows: Callable[[], int], edit: Edit) -> None:
+    def __init__(self, keyboard: Keyboard, paper: Writer, rows: Callable[[], int], edit: Edit) -> None:
         self._keyboard = keyboard
         self._paper = paper
         self._rows = rows

@@ -25,7 +25,7 @@ from duckflow.domain.events import (
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.colours import paint_difference
-from duckflow.ui.output.writer import PlainPaper, TerminalPaper
+from duckflow.ui.output.writer import PlainWriter, TerminalWriter
 from duckflow.ui.screen import Screen
 from duckflow.ui.views.events import (
     action_line,
@@ -42,7 +42,7 @@ _RECALLED = 800
 """Characters of a reply that are worth seeing again."""
 
 
-class Story:
+class TranscriptPrinter:
     """Prints one event after the other."""
 
     def __init__(self, out: TextIO | None = None) -> None:
@@ -97,7 +97,7 @@ _LONGEST_S = 1.5
 
 def replay(events: Sequence[Recorded], speed: float) -> None:
     """Write the session on standard output; `speed` 0 leaves out the pauses."""
-    paper = TerminalPaper(PlainPaper().write, lambda: shutil.get_terminal_size().columns)
+    paper = TerminalWriter(PlainWriter().write, lambda: shutil.get_terminal_size().columns)
     screen = Screen(paper)
     before = events[0].at if events else None
     for recorded in events:

@@ -6,7 +6,7 @@ from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
 
 
-class Found(NamedTuple):
+class FolderFacts(NamedTuple):
     """What was found in the folder at the start."""
 
     first_time: bool = False
@@ -18,7 +18,7 @@ class Found(NamedTuple):
     """A file worth asking about."""
 
 
-def start_text(state: AgentState, found: Found) -> str:
+def start_text(state: AgentState, found: FolderFacts) -> str:
     """A few lines for someone new to this folder; one for those who know it."""
     if not found.first_time:
         return text("chat.hint")

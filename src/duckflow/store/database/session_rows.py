@@ -12,7 +12,7 @@ from duckflow.domain.events import (
     UserMessage,
 )
 from duckflow.domain.text import cut
-from duckflow.store.outcomes import Told, note_outcomes
+from duckflow.store.database.outcome_rows import Told, note_outcomes
 
 TITLE_LENGTH = 60
 
