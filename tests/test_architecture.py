@@ -84,14 +84,13 @@ def test_no_class_name_stands_for_two_things():
 
 def test_modules_do_not_import_each_other_in_a_circle():
     """Folder layers are import-linter's; this looks at single modules, also at imports inside functions."""
-    names = {
-        module.name.removesuffix(".py").replace("/", ".").removesuffix(".__init__") for module in modules()
-    }
-    imports = {
-        module.name.removesuffix(".py").replace("/", ".").removesuffix(".__init__"): imported(module, names)
-        for module in modules()
-    }
+    names = {dotted(module) for module in modules()}
+    imports = {dotted(module): imported(module, names) for module in modules()}
     assert not circles(imports)
+
+
+def dotted(module: Module) -> str:
+    return module.name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
 
 
 def imported(module: Module, names: set[str]) -> set[str]:
