@@ -1,0 +1,61 @@
+"""Effects: what a command did to the folder, read from the copy it worked on, not from what it said (SPEC G9)."""
+
+from typing import Literal
+
+from duckflow.domain.frozen import Frozen
+
+EffectKind = Literal["created", "changed", "deleted", "moved", "mode"]
+"""`mode`: only the permission bits differ."""
+
+FileType = Literal["file", "folder", "link"]
+
+DropReason = Literal["set_id", "device", "pipe", "socket", "link_out", "unreadable"]
+"""Why something in the copy is never taken over."""
+
+
+class Effect(Frozen):
+    """One path that differs now, relative to the workspace. Digests are SHA-256; a link's is of its target."""
+
+    path: str
+    kind: EffectKind
+    type: FileType = "file"
+    before: str | None = None
+    after: str | None = None
+    mode_before: int | None = None
+    mode_after: int | None = None
+    size: int = 0
+    """Bytes of the new content."""
+    moved_from: str = ""
+    link_target: str = ""
+
+
+class BulkEffect(Frozen):
+    """A build or ignored folder (node_modules, target, .venv) that changed, told as a whole."""
+
+    path: str
+    files: int
+    size: int
+    undoable: bool = True
+    """False if it is too large to be kept for undo, which is said."""
+
+
+class Dropped(Frozen):
+    """Something in the copy that is not taken over, or not as it was (a set-id bit is taken off)."""
+
+    path: str
+    reason: DropReason
+
+
+class Effects(Frozen):
+    """All that a command did. Nothing of it has happened to the folder until it is taken over."""
+
+    effects: tuple[Effect, ...] = ()
+    bulk: tuple[BulkEffect, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    """Paths that somebody else changed in the folder since the command began."""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether the folder would be the same afterwards."""
+        return not self.effects and not self.bulk
