@@ -37,25 +37,25 @@ from duckflow.ui.screen import Screen
 from duckflow.ui.views.prompt_view import View
 
 async def main():
-    front = open_front(lambda: Path(sys.argv[1]) / "history")
-    screen = Screen(front.paper)
+    frontend = open_front(lambda: Path(sys.argv[1]) / "history")
+    screen = Screen(frontend.writer)
     state = AgentState()
     screen.activity.busy = True
-    front.prompt.look = lambda columns: View(above=screen.activity.lines(state, (), columns))
+    frontend.prompt.draw = lambda columns: View(activity=screen.activity.lines(state, (), columns))
     await asyncio.sleep(0.5)
-    front.paper.line("ready")
-    await front.keyboard.inbox.get()
+    frontend.writer.line("ready")
+    await frontend.keyboard.inbox.get()
     if sys.argv[2] == "output":
         for start in range(0, 100_000, 50):
             screen(OutputPiece(text="".join(f"line {n} of the output\\n" for n in range(start, start + 50))))
-            front.prompt.refresh()
+            frontend.prompt.refresh()
             await asyncio.sleep(0)
     else:
         paragraph = "A reply with **bold** words, `code` and 日本語の文章。 " * 20
         screen._event(Reply(text="\\n\\n".join([paragraph] * (10_000_000 // len(paragraph)))))
-    front.paper.line("flood over")
+    frontend.writer.line("flood over")
     while True:
-        front.paper.line("said " + await front.keyboard.inbox.get())
+        frontend.writer.line("said " + await frontend.keyboard.inbox.get())
 
 asyncio.run(main())
 """

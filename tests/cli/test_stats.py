@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.domain.outcomes import Figures
+from duckflow.domain.outcomes import RequestStats
 from duckflow.i18n.catalogue import set_language
 from duckflow.ui.output.text_width import width_of
 from duckflow.ui.views.tables import stats_text
 from fakes.engine import decision, engine
 
 FIGURES = [
-    Figures(requests=12, done=0.75, done_at_once=0.5, attempts=1.4, satisfaction=0.86, rating=8.5),
-    Figures(by="profile", name="debugging", requests=10, done=0.7, done_at_once=0.4, attempts=1.5),
-    Figures(by="profile", name="", requests=2, done=1.0, done_at_once=1.0),
-    Figures(by="model", name="openai:any", requests=12, done=0.75, done_at_once=0.5, attempts=1.4),
+    RequestStats(requests=12, done=0.75, done_at_once=0.5, attempts=1.4, satisfaction=0.86, rating=8.5),
+    RequestStats(by="profile", name="debugging", requests=10, done=0.7, done_at_once=0.4, attempts=1.5),
+    RequestStats(by="profile", name="", requests=2, done=1.0, done_at_once=1.0),
+    RequestStats(by="model", name="openai:any", requests=12, done=0.75, done_at_once=0.5, attempts=1.4),
 ]
 
 
@@ -60,7 +60,7 @@ def test_J7_without_requests_that_is_said(language, said):
     assert said in stats(language=language)
 
 
-async def test_J7_what_was_done_and_rated_is_in_the_figures(tmp_path: Path):
+async def test_J7_what_was_done_and_rated_is_in_the_stats(tmp_path: Path):
     async with engine(tmp_path, decision("Hello.", task_profile="general_chat")) as duck:
         assert duck.app.chat.rate(9) is False
         await duck.app.chat.say("hi")

@@ -6,9 +6,10 @@ import pytest
 
 from duckflow.config.keys import leaves, nearest, variable_for
 from duckflow.config.loading import Source, load, rows, user_file
-from duckflow.config.project import PROJECT_MAY_SET, STRICTEST_FIRST
+from duckflow.config.project import PROJECT_MAY_SET
 from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError
+from duckflow.domain.modes import MODES
 from duckflow.i18n.catalogue import text
 
 
@@ -75,13 +76,13 @@ def test_the_project_of_an_untrusted_folder_is_named_and_not_even_parsed(tmp_pat
     assert str(path) in text(loaded.notices[0].key, **loaded.notices[0].values)
 
 
-@pytest.mark.parametrize("user", STRICTEST_FIRST)
-@pytest.mark.parametrize("project", STRICTEST_FIRST)
+@pytest.mark.parametrize("user", MODES)
+@pytest.mark.parametrize("project", MODES)
 def test_M5_a_project_can_make_the_mode_stricter_and_never_looser(tmp_path, user, project):
     write_user(f'mode = "{user}"')
     write_project(tmp_path, f'mode = "{project}"')
     loaded = load(tmp_path, trusted=True, environ={})
-    looser = STRICTEST_FIRST.index(project) > STRICTEST_FIRST.index(user)
+    looser = MODES.index(project) > MODES.index(user)
     assert loaded.settings.mode == (user if looser else project)
     assert [notice.key for notice in loaded.notices] == ["config.project_looser"] * looser
     assert loaded.sources["mode"].kind == ("user" if looser else "project")

@@ -10,13 +10,13 @@ from duckflow.ui.views.prompt_view import View
 
 async def main(folder: str) -> None:
     """Echo until Ctrl-D."""
-    front = open_frontend(lambda: Path(folder) / "history")
-    assert front.prompt is not None
-    front.prompt.look = lambda _columns: View(bar=([("bar", "[ bar ]")],))
-    front.prompt.inbox.put("ready")
-    while not front.left.is_set():
-        said = await front.keyboard.inbox.get()
-        front.paper.raw(f"said {said!a}")
+    frontend = open_frontend(lambda: Path(folder) / "history")
+    assert frontend.prompt is not None
+    frontend.prompt.draw = lambda _columns: View(bar=([("bar", "[ bar ]")],))
+    frontend.prompt.inbox.put("ready")
+    while not frontend.left.is_set():
+        said = await frontend.keyboard.inbox.get()
+        frontend.writer.raw(f"said {said!a}")
 
 
 if __name__ == "__main__":

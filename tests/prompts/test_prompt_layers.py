@@ -14,8 +14,9 @@ from duckflow.domain.decision import (
     TaskProfile,
 )
 from duckflow.domain.model import ModelTraits
+from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.vitals import Vitals
-from duckflow.domain.state import AgentState, Mode
+from duckflow.domain.state import AgentState
 from duckflow.domain.transitions import Step
 from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.decision import DecisionPrompt

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.events import RequestFinished, RequestRated, SessionStarted, UserMessage
-from duckflow.domain.outcomes import Figures
+from duckflow.domain.outcomes import RequestStats
 from duckflow.store.database.connections import connect
 from duckflow.store.database.migrations import MIGRATIONS
 from duckflow.store.event_log import SqliteEventLog
@@ -30,20 +30,20 @@ def finished(request: str, outcome: str = "done", **fields) -> RequestFinished:
     return RequestFinished(request_id=request, outcome=outcome, exit_code=0, **fields)
 
 
-def of(log: SqliteEventLog, by: str) -> dict[str, Figures]:
-    return {one.name: one for one in Outcomes(log.database).figures() if one.by == by}
+def of(log: SqliteEventLog, by: str) -> dict[str, RequestStats]:
+    return {one.name: one for one in Outcomes(log.database).stats() if one.by == by}
 
 
-def test_J7_nothing_gives_no_figures(log):
+def test_J7_nothing_gives_no_stats(log):
     log.append("s1", [started("m"), UserMessage(request_id="r1", text="x")])
-    assert Outcomes(log.database).figures() == []
+    assert Outcomes(log.database).stats() == []
 
 
 def test_J7_a_request_counts_once_by_its_last_outcome(log):
     log.append("s1", [started("m"), finished("r1", "pending_user"), finished("r1", "awaiting_approval")])
     assert of(log, "all")[""].done == 0
     log.append("s1", [finished("r1", profile="debugging", attempts=2, satisfaction=0.9)])
-    assert of(log, "all")[""] == Figures(
+    assert of(log, "all")[""] == RequestStats(
         by="all", requests=1, done=1.0, done_at_once=0.0, attempts=2.0, satisfaction=0.9
     )
 

@@ -10,7 +10,7 @@ from duckflow.domain.memory import Memory
 from duckflow.i18n.catalogue import set_language
 from duckflow.ui.commands.actions import ACTIONS
 from duckflow.ui.views.memory import learned_line
-from fakes.desk import Paper
+from fakes.keyboard import FakeWriter
 
 WHEN = datetime(2026, 3, 4, 12, tzinfo=UTC)
 KEPT = [
@@ -27,9 +27,9 @@ def obey(argument: str, kept: list[Memory]) -> tuple[list[int], str]:
         return len(wanted)
 
     engine = SimpleNamespace(memories=lambda: kept, forget=forget, state=SimpleNamespace(workspace="/w"))
-    desk = SimpleNamespace(engine=engine, paper=Paper())
-    ACTIONS["memory"](desk, argument)
-    return gone, desk.paper.text
+    context = SimpleNamespace(engine=engine, writer=FakeWriter())
+    ACTIONS["memory"](context, argument)
+    return gone, context.writer.text
 
 
 @pytest.mark.parametrize(

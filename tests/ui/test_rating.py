@@ -7,7 +7,7 @@ import pytest
 from duckflow.ui.commands.actions import ACTIONS
 
 
-class Paper:
+class FakeWriter:
     """Keeps what is written."""
 
     def __init__(self) -> None:
@@ -24,9 +24,9 @@ def rate(argument: str, *, there: bool = True) -> tuple[list[int], str]:
         given.append(rating)
         return there
 
-    desk = SimpleNamespace(engine=SimpleNamespace(rate=keep), paper=Paper())
-    ACTIONS["rate"](desk, argument)
-    return given, desk.paper.lines[-1]
+    context = SimpleNamespace(engine=SimpleNamespace(rate=keep), writer=FakeWriter())
+    ACTIONS["rate"](context, argument)
+    return given, context.writer.lines[-1]
 
 
 @pytest.mark.parametrize("argument", ["1", "10", "８"])

@@ -11,7 +11,7 @@ from duckflow.domain.glimpses import ReplyPiece, ReplyVoid
 from duckflow.ui.output.markdown_blocks import MarkdownBlock, MarkdownBlocks
 from duckflow.ui.output.reply_stream import ReplyStream
 from duckflow.ui.screen import Screen
-from fakes.desk import Paper
+from fakes.keyboard import FakeWriter
 
 SOURCE = "# Title\nfirst line\nsecond\n\n- a\n\n  more of a\n- b\n\n"
 SOURCE += "Text\n```py\nx = 1\n\ny\n```\nafter `x`\n\nlast"
@@ -65,9 +65,9 @@ def test_long_code_comes_in_parts_and_an_endless_line_is_not_waited_for():
 
 @pytest.mark.parametrize("cut", [1, 7, 1000])
 def test_a_streamed_reply_reads_like_a_whole_one(cut: int):
-    whole, streamed = Paper(), Paper()
-    for paper, step in ((whole, len(SOURCE)), (streamed, cut)):
-        stream = ReplyStream(paper)
+    whole, streamed = FakeWriter(), FakeWriter()
+    for writer, step in ((whole, len(SOURCE)), (streamed, cut)):
+        stream = ReplyStream(writer)
         for start in range(0, len(SOURCE), step):
             stream.feed(SOURCE[start : start + step])
         stream.end()
@@ -75,7 +75,7 @@ def test_a_streamed_reply_reads_like_a_whole_one(cut: int):
 
 
 def test_what_is_being_written_is_shown_until_it_is_finished():
-    stream = ReplyStream(Paper())
+    stream = ReplyStream(FakeWriter())
     stream.feed("日本語の文章が" * 4)
     assert stream.preview(20, 2) == ["の文章が日本語の文章", "が日本語の文章が"]
     stream.feed("\n\nnext\n")
@@ -83,33 +83,33 @@ def test_what_is_being_written_is_shown_until_it_is_finished():
 
 
 def test_pieces_that_are_void_are_closed_and_the_reply_is_written_anew():
-    paper = Paper()
-    screen = Screen(paper)
+    writer = FakeWriter()
+    screen = Screen(writer)
     screen(ReplyPiece(text="wrong"))
     screen(ReplyVoid())
     screen(ReplyPiece(text="right "))
     screen(Recorded.model_construct(seq=1, at=None, event=Reply(text="right answer")))
-    assert paper.text.count("right") == 1
-    assert "right answer" in paper.text
+    assert writer.text.count("right") == 1
+    assert "right answer" in writer.text
 
 
 def test_a_very_long_reply_is_written_plainly_and_whole():
-    paper = Paper()
-    stream = ReplyStream(paper)
+    writer = FakeWriter()
+    stream = ReplyStream(writer)
     stream.feed("**word**\n\n" * 40_000)
     stream.end()
-    assert paper.text.count("word") == 40_000
-    assert "**word**" in paper.texts[-1]
-    assert "**" not in paper.texts[1]
+    assert writer.text.count("word") == 40_000
+    assert "**word**" in writer.texts[-1]
+    assert "**" not in writer.texts[1]
 
 
 def test_what_was_just_drawn_is_not_shown_as_being_written_too():
     """However slowly the lines are made: drawing may stop after each of them."""
     made: list[str] = []
-    paper = Paper()
-    paper.write = lambda texts: [made.append(text) or shown.append(stream.preview(20, 6)) for text in texts]
+    writer = FakeWriter()
+    writer.write = lambda texts: [made.append(text) or shown.append(stream.preview(20, 6)) for text in texts]
     shown: list[list[str]] = []
-    stream = ReplyStream(paper)
+    stream = ReplyStream(writer)
     stream.feed("the last word")
     assert stream.preview(20, 6) == ["the last word"]
     stream.end()

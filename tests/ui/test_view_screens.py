@@ -29,7 +29,7 @@ from duckflow.ui.views.progress import plan_tree, tasks_tree
 from duckflow.ui.views.tables import cost_text
 from duckflow.ui.views.undo import recovered_text, undo_text
 from duckflow.ui.views.welcome import FolderFacts, start_text
-from fakes.desk import Paper
+from fakes.keyboard import FakeWriter
 
 WELL = Vitals(mood=0.92, focus=0.85, stamina=0.98)
 ASKED = "表示が崩れないように、とても長い依頼でも読みやすく折り返してほしい and in English too, " * 2
@@ -84,31 +84,31 @@ FOUND = FolderFacts(first_time=True, rules=("AGENTS.md",), tests="pytest", sandb
 class Drawn(NamedTuple):
     """A view, and words that must be on it."""
 
-    draw: Callable[[Paper], None]
+    draw: Callable[[FakeWriter], None]
     en: tuple[str, ...]
     ja: tuple[str, ...]
 
 
-def approve(paper: Paper) -> None:
+def approve(writer: FakeWriter) -> None:
     for shown, colour in question_lines(approval_view(APPROVAL)):
-        paper.line(shown, colour)
-    paper.raw(*difference_lines(APPROVAL.difference, paper.columns, coloured=False))
+        writer.line(shown, colour)
+    writer.raw(*difference_lines(APPROVAL.difference, writer.columns, coloured=False))
 
 
-def help_(paper: Paper) -> None:
-    show_help(CommandContext(None, paper, None, lambda session: None), "")  # type: ignore[arg-type]
+def help_(writer: FakeWriter) -> None:
+    show_help(CommandContext(None, writer, None, lambda session: None), "")  # type: ignore[arg-type]
 
 
 VIEWS = {
     "status": Drawn(
-        lambda paper: paper.line(status_text(STATE, paper.columns)),
+        lambda writer: writer.line(status_text(STATE, writer.columns)),
         ("😎(0.92)", "Check-up", "The doctor says", "Why this limit"),
         ("💪(0.98)", "診察結果", "先生の一言", "この上限の理由"),
     ),
-    "goal": Drawn(lambda paper: paper.line(goal_text(STATE)), ("🎯", "0.00"), ("🎯", "長い要件は")),
-    "no plan": Drawn(lambda paper: paper.line(plan_tree(STATE)), ("no plan",), ("計画はありません",)),
-    "no tasks": Drawn(lambda paper: paper.line(tasks_tree(STATE)), ("No tasks",), ("作業はありません",)),
-    "no cost": Drawn(lambda paper: paper.raw(cost_text(STATE)), (), ()),
+    "goal": Drawn(lambda writer: writer.line(goal_text(STATE)), ("🎯", "0.00"), ("🎯", "長い要件は")),
+    "no plan": Drawn(lambda writer: writer.line(plan_tree(STATE)), ("no plan",), ("計画はありません",)),
+    "no tasks": Drawn(lambda writer: writer.line(tasks_tree(STATE)), ("No tasks",), ("作業はありません",)),
+    "no cost": Drawn(lambda writer: writer.raw(cost_text(STATE)), (), ()),
     "help": Drawn(help_, ("/undo", "Ctrl-R", "messages wait"), ("/undo", "Ctrl-R", "順番を待ちます")),
     "approval": Drawn(
         approve,
@@ -124,22 +124,22 @@ VIEWS = {
         ("文書/設計.md", "リスク: 高", "目的:", "確認の理由:", "行われること", "代わりに", "新しい"),
     ),
     "consultation": Drawn(
-        lambda paper: paper.line(consultation_text(CONSULTATION)),
+        lambda writer: writer.line(consultation_text(CONSULTATION)),
         ("the same steps", "Done over and over", "How shall we go on?", "3. Go about it"),
         ("同じ手順", "何度もやり直した", "どう進めましょうか", "3. やり方を変える"),
     ),
     "undo": Drawn(
-        lambda paper: paper.line(undo_text(UNDONE)),
+        lambda writer: writer.line(undo_text(UNDONE)),
         ("Taken back", "restored 文書/設計.md", "b.py", "$ echo 日本語"),
         ("取り消しました", "文書/設計.md", "b.py", "$ echo 日本語"),
     ),
     "after a crash (C5)": Drawn(
-        lambda paper: paper.line(recovered_text(CRASHED)),
+        lambda writer: writer.line(recovered_text(CRASHED)),
         ("wrote 文書/設計.md", "shell.run make"),
         ("完了", "不明", "shell.run make"),
     ),
     "start": Drawn(
-        lambda paper: paper.line(start_text(STATE, FOUND)),
+        lambda writer: writer.line(start_text(STATE, FOUND)),
         ("AGENTS.md", "pytest", "Try: “What does 設計.py do?”", "/help"),
         ("AGENTS.md", "pytest", "例: 「設計.py", "/help"),
     ),
@@ -150,9 +150,9 @@ SIZES = list(itertools.product(VIEWS, ["en", "ja"], [60, 80, 120]))
 @pytest.mark.parametrize(("name", "language", "columns"), SIZES)
 def test_H6_G1_I6_C5_M4_a_view_fits_its_screen_and_says_what_matters(name: str, language: str, columns: int):
     set_language(language)
-    view, paper = VIEWS[name], Paper(columns)
-    view.draw(paper)
-    lines = paper.text.split("\n")
+    view, writer = VIEWS[name], FakeWriter(columns)
+    view.draw(writer)
+    lines = writer.text.split("\n")
     screen = pyte.Screen(columns, len(lines) + 9)
     pyte.Stream(screen).feed("\r\n".join(lines))
     shown = [line.rstrip() for line in screen.display]
@@ -160,16 +160,16 @@ def test_H6_G1_I6_C5_M4_a_view_fits_its_screen_and_says_what_matters(name: str, 
     assert not any(shown[len(lines) :])
     joined = "".join(line.strip() for line in lines).replace(" ", "")
     for word in view.en if language == "en" else view.ja:
-        assert word.replace(" ", "") in joined, paper.text
+        assert word.replace(" ", "") in joined, writer.text
     assert not [line for line in lines if line.lstrip().startswith(("。", "、", "」", "）"))]
 
 
 @pytest.mark.parametrize("language", ["en", "ja"])
 def test_M2_what_a_command_does_stands_in_its_own_column(language: str):
     set_language(language)
-    paper = Paper(60)
-    help_(paper)
-    rows = paper.text.split("\n")
+    writer = FakeWriter(60)
+    help_(writer)
+    rows = writer.text.split("\n")
     begins = [row for row in rows if row.startswith(("/", "Esc", "Alt", "Shift", "Ctrl", "@", "!"))]
     assert len(begins) == 27
     told = rows[: rows.index(begins[-1])]

@@ -21,7 +21,7 @@ from duckflow.ui.views.progress import plan_tree, tasks_tree
 from duckflow.ui.views.status_bar import Surroundings, bar_lines
 from duckflow.ui.views.tables import cost_text
 from duckflow.ui.views.welcome import FolderFacts, start_text
-from fakes.desk import Paper
+from fakes.keyboard import FakeWriter
 
 TASKS = (
     Task(task_id="t1", operation="file_ops.write_file", args={"path": "src/文書.py"}, status="completed"),
@@ -95,7 +95,7 @@ def test_the_lines_above_the_prompt_show_reply_output_tasks_queue_and_one_plain_
     set_language(language)
     activity = Activity(lambda wide, rows: ["書きかけの返事 " + "x" * (wide - 15)][:rows])
     activity.busy = True
-    activity.hear_output("".join(f"{number} 行目の出力\n" for number in range(100_000)))
+    activity.add_output("".join(f"{number} 行目の出力\n" for number in range(100_000)))
     shown = joined(activity.lines(STATE, ["次のお願い " * 30], columns))
     assert drawn(shown, columns) == shown.split("\n")
     assert "99999 行目の出力" in shown
@@ -107,13 +107,13 @@ def test_the_lines_above_the_prompt_show_reply_output_tasks_queue_and_one_plain_
 @pytest.mark.parametrize(("language", "columns"), SIZES)
 def test_B5_plan_and_tasks_are_trees(language, columns):
     set_language(language)
-    paper = Paper(columns)
-    paper.line(plan_tree(STATE))
-    paper.line(tasks_tree(STATE))
-    assert drawn(paper.text, columns) == paper.text.split("\n")
-    assert "├─ ● 盤面" in paper.text
-    assert "│   ◐ shell.run pytest -q" in paper.text
-    assert "└─ ○ rules" in paper.text
+    writer = FakeWriter(columns)
+    writer.line(plan_tree(STATE))
+    writer.line(tasks_tree(STATE))
+    assert drawn(writer.text, columns) == writer.text.split("\n")
+    assert "├─ ● 盤面" in writer.text
+    assert "│   ◐ shell.run pytest -q" in writer.text
+    assert "└─ ○ rules" in writer.text
     assert plan_tree(AgentState()) != tasks_tree(AgentState())
 
 
@@ -121,17 +121,17 @@ def test_B5_plan_and_tasks_are_trees(language, columns):
 def test_help_first_lines_and_costs_fit(language, columns):
     """M2."""
     set_language(language)
-    paper = Paper(columns)
-    desk = CommandContext(None, paper, None, lambda session: None)  # type: ignore[arg-type]
-    show_help(desk, "")
+    writer = FakeWriter(columns)
+    context = CommandContext(None, writer, None, lambda session: None)  # type: ignore[arg-type]
+    show_help(context, "")
     found = FolderFacts(
         first_time=True, rules=("AGENTS.md",), tests="pytest", sandbox="bubblewrap", example="a.py"
     )
-    paper.line(start_text(STATE, found))
-    paper.raw(cost_text(STATE))
-    assert all(width_of(line) <= columns for line in paper.text.split("\n"))
+    writer.line(start_text(STATE, found))
+    writer.raw(cost_text(STATE))
+    assert all(width_of(line) <= columns for line in writer.text.split("\n"))
     for expected in ("/status", "/undo", "Ctrl-R", "AGENTS.md", "pytest", "12,345", "$0.0123"):
-        assert expected in paper.text
+        assert expected in writer.text
 
 
 @pytest.mark.parametrize(("language", "columns"), SIZES)

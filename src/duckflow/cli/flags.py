@@ -1,13 +1,13 @@
 """The flags that several commands share."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
+from duckflow.domain.modes import Mode
 from duckflow.i18n.catalogue import text
 
-Mode = Literal["plan", "ask", "edits", "auto"]
 ModelFlag = Annotated[str | None, typer.Option("--model", metavar="NAME", help=text("help.option.model"))]
 ModeFlag = Annotated[Mode | None, typer.Option("--mode", help=text("help.option.mode"))]
 FolderFlag = Annotated[Path, typer.Option("--workspace", metavar="DIR", help=text("help.option.workspace"))]

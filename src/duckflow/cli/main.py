@@ -1,4 +1,4 @@
-"""The `duckflow` command: the conversation, and the commands beside it."""
+"""The `duckflow` command: the conversation, and all other commands."""
 
 import os
 import sys
@@ -71,10 +71,10 @@ def conversation(
     """Open the conversation, unless a command was named."""
     if context.invoked_subcommand is not None:
         return
-    from duckflow.cli.chat.prompt_first import converse  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.cli.chat.start import ConversationStart  # noqa: PLC0415 - as above
+    from duckflow.cli.chat.launch import launch  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.chat.options import ConversationOptions  # noqa: PLC0415 - as above
 
-    converse(ConversationStart(model=model, mode=mode, folder=workspace, trust=trust, last=last))
+    launch(ConversationOptions(model=model, mode=mode, folder=workspace, trust=trust, last=last))
 
 
 @app.command("resume", help=text("help.resume"))
@@ -86,11 +86,11 @@ def resume(
     trust: TrustFlag = False,
 ) -> None:
     """Take up a session again."""
-    from duckflow.cli.chat.prompt_first import converse  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.cli.chat.start import ConversationStart  # noqa: PLC0415 - as above
+    from duckflow.cli.chat.launch import launch  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.chat.options import ConversationOptions  # noqa: PLC0415 - as above
 
-    converse(
-        ConversationStart(
+    launch(
+        ConversationOptions(
             model=model, mode=mode, folder=None, trust=trust, last=session is None, session=session
         )
     )

@@ -8,6 +8,7 @@ from typing import Literal
 from duckflow.config.layers import Layer, shown
 from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError
+from duckflow.domain.modes import MODES
 
 Direction = Literal["free", "stricter", "lower"]
 
@@ -27,8 +28,6 @@ PROJECT_MAY_SET: Mapping[str, Direction] = {
     "shell.file_mb": "lower",
 }
 """All that a project may set, and in which direction. Everything else is the user's alone."""
-
-STRICTEST_FIRST = ("plan", "ask", "edits", "auto")
 
 
 def tighten(layer: Layer, user: Settings, user_file: Path) -> tuple[Layer, list[dict[str, str]]]:
@@ -59,7 +58,7 @@ def _looser(layer: Layer, user: Settings) -> Iterator[str]:
 def _loosens(direction: Direction, now: object, wanted: object) -> bool:
     match direction, now, wanted:
         case "stricter", str(), str():
-            return STRICTEST_FIRST.index(wanted) > STRICTEST_FIRST.index(now)
+            return list[str](MODES).index(wanted) > list[str](MODES).index(now)
         case "lower", int(), int():
             return wanted > now
         case _:

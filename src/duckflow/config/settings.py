@@ -9,8 +9,8 @@ from pydantic_core import PydanticCustomError
 
 from duckflow.config.pacing import PacemakerSettings
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.modes import Mode
 from duckflow.domain.objective import EvaluationRules
-from duckflow.domain.state import Mode
 from duckflow.domain.transitions import Transitions
 
 SandboxChoice = Literal["auto", "bubblewrap", "landlock", "none"]

@@ -16,11 +16,12 @@ from duckflow.domain.decision import Action, Decision, TaskProfile
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.memory import MemoryKind
 from duckflow.domain.model import ChatMessage, TierName, Usage
+from duckflow.domain.modes import Mode
 from duckflow.domain.objective import Evidence, ExecutionPlan, RequirementItem, SatisfactionEvaluation
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 from duckflow.domain.plan import Plan, TaskList
-from duckflow.domain.state import Mode, RequestOutcome
+from duckflow.domain.state import RequestOutcome
 from duckflow.domain.transitions import Step
 
 ActionOutcome = Literal["ok", "failed", "refused", "unknown"]

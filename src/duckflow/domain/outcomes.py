@@ -15,7 +15,7 @@ PAUSES: tuple[RequestOutcome, ...] = (
 """Outcomes after which the user had to say more. A permission is no more than a yes."""
 
 
-class Figures(Frozen):
+class RequestStats(Frozen):
     """What became of a group of requests; None where nothing is known."""
 
     by: Literal["all", "profile", "model", "target"] = "all"
@@ -33,5 +33,5 @@ class Figures(Frozen):
     """How users liked them, of 10."""
 
 
-TARGETS = Figures(by="target", done_at_once=0.95, attempts=1.6, rating=8.5)
+TARGETS = RequestStats(by="target", done_at_once=0.95, attempts=1.6, rating=8.5)
 """What is aimed at."""

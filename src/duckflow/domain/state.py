@@ -9,13 +9,13 @@ from duckflow.domain.consultation import Consultation, ConsultationKind
 from duckflow.domain.decision import Action, NextStep, PromptPattern, TaskProfile
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import TierName, Usage
+from duckflow.domain.modes import Mode
 from duckflow.domain.objective import TaskObjective
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.plan import Plan, TaskList
 from duckflow.domain.transitions import Status, Step
 
-Mode = Literal["plan", "ask", "edits", "auto"]
 RequestOutcome = Literal[
     "done",
     "pending_user",

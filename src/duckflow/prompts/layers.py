@@ -5,9 +5,10 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from duckflow.domain.decision import PromptPattern
+from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.plan import TaskList, progress
-from duckflow.domain.state import AgentState, Items, Mode
+from duckflow.domain.state import AgentState, Items
 from duckflow.domain.text import cut
 from duckflow.domain.transitions import Step
 from duckflow.prompts.templates import fill, template

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from duckflow.domain.outcomes import Figures
+from duckflow.domain.outcomes import RequestStats
 from duckflow.store.database.database import Database
 
 _FIGURES = """
@@ -29,13 +29,13 @@ class Outcomes:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def figures(self) -> Sequence[Figures]:
+    def stats(self) -> Sequence[RequestStats]:
         """For all requests, then by profile and by model, the most frequent first."""
-        found: list[Figures] = []
+        found: list[RequestStats] = []
         with self._database.read() as connection:
             for by, name in _NAMES.items():
                 rows = connection.execute(_FIGURES.format(name=name)).fetchall()
-                found += [_figures(by, row) for row in rows]
+                found += [_stats(by, row) for row in rows]
         return found
 
     def loops_used(self, profile: str | None) -> tuple[int, ...]:
@@ -44,11 +44,11 @@ class Outcomes:
             return tuple(loops for (loops,) in connection.execute(_LOOPS, (profile, RECENT)))
 
 
-def _figures(
+def _stats(
     by: Group, row: tuple[str, int, float, float, float | None, float | None, float | None]
-) -> Figures:
+) -> RequestStats:
     name, requests, done, at_once, attempts, satisfaction, rating = row
-    return Figures(
+    return RequestStats(
         by=by,
         name=name,
         requests=requests,

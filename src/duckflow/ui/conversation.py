@@ -28,17 +28,17 @@ class Conversation:
     """Takes messages, lets the engine work on them, and asks what is open, until the user leaves."""
 
     def __init__(
-        self, desk: CommandContext, keyboard: Keyboard, questions: Questions, way_out: Exit, notify: Notify
+        self, context: CommandContext, keyboard: Keyboard, questions: Questions, way_out: Exit, notify: Notify
     ) -> None:
-        self._desk = desk
-        self._engine = desk.engine
+        self._context = context
+        self._engine = context.engine
         self._keyboard = keyboard
         self._questions = questions
         self._exit = way_out
         self._notify = notify
         self._called = asyncio.Event()
-        self._labour = Job(self._show_work)
-        keyboard.listener = self.attendant = KeyListener(desk, keyboard, self._labour)
+        self._job = Job(self._show_work)
+        keyboard.listener = KeyListener(context, keyboard, self._job)
 
     def __call__(self, what: Recorded | Glimpse) -> None:
         """See what happens; the background may want an answer, or that its report be looked at."""
@@ -84,23 +84,23 @@ class Conversation:
         """Do what a line says: a command, a shell command, a message."""
         if not said:
             return
-        self._desk.screen.said(said)
+        self._context.screen.said(said)
         typed = read_command(said)
         if typed is not None:
-            await dispatch_in_turn(self._desk, typed)
+            await dispatch_in_turn(self._context, typed)
         elif said.startswith("!"):
             await self._run_command(said[1:].strip())
         else:
-            await self._labour.do(self._engine.say(said))
+            await self._job.do(self._engine.say(said))
             await self._settle_questions()
-            if self._labour.lasted_s > _LONG_S:
+            if self._job.lasted_s > _LONG_S:
                 self._notify(text("notice.done"))
 
     async def _run_command(self, command: str) -> None:
         """A command of the user's own; what it printed is there for the model too."""
-        ran = await self._labour.do(self._engine.run_command(command)) if command else None
+        ran = await self._job.do(self._engine.run_command(command)) if command else None
         if ran is False:
-            self._desk.paper.line(text("shell.not_there"), "yellow")
+            self._context.writer.line(text("shell.not_there"), "yellow")
 
     async def _settle_background(self) -> None:
         """Answer what the background asked; and where the chat waits for its report, go on."""
@@ -110,7 +110,7 @@ class Conversation:
         await self._settle_questions()
         request = self._engine.state.request
         if request is not None and request.outcome == "deferred" and not self._engine.state.background_runs:
-            await self._labour.do(self._engine.go_on())
+            await self._job.do(self._engine.go_on())
             await self._settle_questions()
 
     async def _settle_questions(self) -> None:
@@ -125,8 +125,8 @@ class Conversation:
                 way = await self._questions.consult(state.consultation)
                 if way is None:
                     return
-                self._desk.paper.line(chosen_line(way), "dim")
-                await self._labour.do(self._engine.choose(way))
+                self._context.writer.line(chosen_line(way), "dim")
+                await self._job.do(self._engine.choose(way))
             else:
                 return
 
@@ -137,12 +137,12 @@ class Conversation:
         if answer is None:
             await stopped(self._engine.answer(AnswerApproval(yes=False)))
             return False
-        self._desk.paper.line(_told(answer), "dim")
-        await self._labour.do(self._engine.answer(answer))
+        self._context.writer.line(_told(answer), "dim")
+        await self._job.do(self._engine.answer(answer))
         return True
 
     def _show_work(self, busy: bool) -> None:  # noqa: FBT001 - it is called with what is
-        self._desk.screen.activity.busy = busy
+        self._context.screen.activity.busy = busy
         self._keyboard.refresh()
 
 

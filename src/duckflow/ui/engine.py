@@ -7,7 +7,8 @@ from typing import NamedTuple, Protocol
 from duckflow.domain.changes import UndoReport
 from duckflow.domain.commands import AnswerApproval, ChooseWay
 from duckflow.domain.memory import Memory
-from duckflow.domain.state import AgentState, Mode, RequestOutcome
+from duckflow.domain.modes import Mode
+from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.ui.views.status_bar import Surroundings
 
 

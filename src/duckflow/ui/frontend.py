@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from duckflow.ui.input.keyboard import Keyboard, PlainKeyboard
 from duckflow.ui.output.writer import PlainWriter, TerminalWriter, Writer
-from duckflow.ui.views.prompt_view import Look
+from duckflow.ui.views.prompt_view import DrawView
 
 if TYPE_CHECKING:
     from duckflow.ui.input.completion import Known
@@ -28,7 +28,7 @@ class Frontend:
     """Where a person types and reads."""
 
     keyboard: Keyboard
-    paper: Writer
+    writer: Writer
     prompt: "Prompt | None" = None
     left: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the terminal is gone, or somebody leaves before the engine is there."""
@@ -37,13 +37,13 @@ class Frontend:
         """How high it is."""
         return self.prompt.size[1] if self.prompt else _ROWS
 
-    def dress(self, look: Look, known: "Known") -> None:
-        """From now on show this around the line, and suggest what is known."""
+    def attach(self, draw: DrawView, known: "Known") -> None:
+        """From now on draw this around the line, and suggest what is known."""
         if self.prompt is None:
             return
         from duckflow.ui.input.completion import Suggestions  # noqa: PLC0415 - only a terminal completes
 
-        self.prompt.look = look
+        self.prompt.draw = draw
         self.prompt.completer = Suggestions(known)
 
     def signal(self, sequence: str) -> None:
@@ -77,5 +77,5 @@ def open_frontend(history: Callable[[], Path], clean: Callable[[str], str] = str
     prompt = Prompt(history(), clean)
     prompt.start()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: prompt.listener.interrupt())  # noqa: PLW0108 - the listener changes
-    paper = TerminalWriter(prompt.above.write, lambda: prompt.size[0])
-    return Frontend(prompt, paper, prompt, prompt.left)
+    writer = TerminalWriter(prompt.scrollback.write, lambda: prompt.size[0])
+    return Frontend(prompt, writer, prompt, prompt.left)

@@ -49,11 +49,11 @@ _OUTCOMES: dict[ActionOutcome, Colour] = {
 
 
 class Screen:
-    """Writes events and glimpses on the paper."""
+    """Writes events and glimpses."""
 
-    def __init__(self, paper: Writer) -> None:
-        self._paper = paper
-        self._replies = ReplyStream(paper)
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._replies = ReplyStream(writer)
         self._shown: list[str] = []
         self._last: ActionFinished | None = None
         self.activity = Activity(self._replies.preview)
@@ -69,7 +69,7 @@ class Screen:
             case Waiting():
                 self._line(text("llm.waiting", reason=text(what.reason), seconds=round(what.wait_s)), "dim")
             case OutputPiece():
-                self.activity.hear_output(what.text)
+                self.activity.add_output(what.text)
             case Recorded():
                 self._event(what.event)
 
@@ -78,7 +78,7 @@ class Screen:
         if self._last is None:
             self._line(text("chat.nothing_to_expand"), "dim")
             return
-        self._paper.raw(visible(self._last.text))
+        self._writer.raw(visible(self._last.text))
 
     def _event(self, event: Event) -> None:
         match event:
@@ -115,19 +115,19 @@ class Screen:
 
     def said(self, message: str) -> None:
         """What the user said stands above what came of it."""
-        if not self._paper.formatted:
+        if not self._writer.formatted:
             return
         prompt = text("chat.prompt")
         lines = harmless(message).expandtabs(4).replace("\n", f"\n{' ' * len(prompt)}")
-        self._paper.raw(f"\n{paint(prompt + lines, 'bold') if self._paper.coloured else prompt + lines}")
+        self._writer.raw(f"\n{paint(prompt + lines, 'bold') if self._writer.coloured else prompt + lines}")
 
     def _acted(self, event: ActionFinished) -> None:
         self._end_reply()
         self.activity.forget_output()
         self._last = event
-        first, *more = tool_lines(event, self._paper.columns)
-        self._paper.line(first, _OUTCOMES[event.outcome])
-        self._paper.raw(*(paint(line, "dim") if self._paper.coloured else line for line in more))
+        first, *more = tool_lines(event, self._writer.columns)
+        self._writer.line(first, _OUTCOMES[event.outcome])
+        self._writer.raw(*(paint(line, "dim") if self._writer.coloured else line for line in more))
 
     def _reply(self, reply: str) -> None:
         """The rest of a reply that was partly shown already, or all of it."""
@@ -149,4 +149,4 @@ class Screen:
     def _line(self, line: str | None, colour: Colour | None = None) -> None:
         if line:
             self._end_reply()
-            self._paper.line(line, colour)
+            self._writer.line(line, colour)

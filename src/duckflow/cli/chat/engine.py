@@ -11,7 +11,8 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import ProviderError, ToolError, UsageError
 from duckflow.domain.events import ModeChanged
 from duckflow.domain.memory import Memory
-from duckflow.domain.state import AgentState, Mode, RequestOutcome
+from duckflow.domain.modes import Mode
+from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.i18n.catalogue import text
 from duckflow.store.memory import Memories
 from duckflow.store.sessions import Sessions

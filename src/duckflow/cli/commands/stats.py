@@ -8,16 +8,16 @@ from duckflow.cli.flags import JsonFlag
 
 
 def stats(*, json: JsonFlag = False) -> None:
-    """Print the figures, as a table or a JSON object a line."""
+    """Print the statistics, as a table or a JSON object a line."""
     from duckflow.app import open_log  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.domain.outcomes import TARGETS  # noqa: PLC0415 - as above
     from duckflow.store.outcome_stats import Outcomes  # noqa: PLC0415 - as above
     from duckflow.ui.views.tables import stats_text  # noqa: PLC0415 - as above
 
     with closing(open_log()) as log:
-        figures = Outcomes(log.database).figures()
+        found = Outcomes(log.database).stats()
     if not json:
-        typer.echo(stats_text(figures))
+        typer.echo(stats_text(found))
         return
-    for one in (*figures, TARGETS):
+    for one in (*found, TARGETS):
         typer.echo(one.model_dump_json())

@@ -6,7 +6,7 @@ from typing import Literal
 from duckflow.domain.approval import Because, Risk
 from duckflow.domain.changes import ToolEffect
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.state import Mode
+from duckflow.domain.modes import Mode
 from duckflow.safety.policy.protected import Protection
 
 Effect = ToolEffect

@@ -22,28 +22,28 @@ class Exit:
             self.taken.set_result(session)
 
 
-def dispatch_command(desk: CommandContext, typed: Typed) -> Awaitable[None] | None:
+def dispatch_command(context: CommandContext, typed: Typed) -> Awaitable[None] | None:
     """Do what a command says; what takes time is to be waited for."""
     command = find_command(typed.name)
     if command is None:
-        _tell_unknown(desk, typed)
+        _tell_unknown(context, typed)
         return None
-    return ACTIONS[command.name](desk, typed.argument)
+    return ACTIONS[command.name](context, typed.argument)
 
 
-async def dispatch_in_turn(desk: CommandContext, typed: Typed) -> None:
+async def dispatch_in_turn(context: CommandContext, typed: Typed) -> None:
     """The same, to its end; what the user can mend is told."""
     try:
-        going_on = dispatch_command(desk, typed)
+        going_on = dispatch_command(context, typed)
         if going_on is not None:
             await going_on
     except UserError as error:
-        desk.paper.line(text("error.line", message=text(error.key, **error.values)), "red")
+        context.writer.line(text("error.line", message=text(error.key, **error.values)), "red")
 
 
-def _tell_unknown(desk: CommandContext, typed: Typed) -> None:
+def _tell_unknown(context: CommandContext, typed: Typed) -> None:
     name, nearest = f"/{on_one_line(typed.name)}", nearest_command(typed.name)
     if nearest is None:
-        desk.paper.line(text("chat.unknown_command", command=name), "yellow")
+        context.writer.line(text("chat.unknown_command", command=name), "yellow")
     else:
-        desk.paper.line(text("chat.unknown_command_near", command=name, nearest=f"/{nearest}"), "yellow")
+        context.writer.line(text("chat.unknown_command_near", command=name, nearest=f"/{nearest}"), "yellow")

@@ -4,6 +4,8 @@ import difflib
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from duckflow.domain.modes import MODES
+
 Completes = Literal["nothing", "modes", "models", "sessions", "scopes"]
 
 
@@ -28,7 +30,7 @@ COMMANDS: Mapping[str, Command] = {
         Command("cancel"),
         Command("diff", "[session]", "scopes", now=False),
         Command("undo", "[N|all|redo]", now=False),
-        Command("mode", "[plan|ask|edits|auto]", "modes"),
+        Command("mode", f"[{'|'.join(MODES)}]", "modes"),
         Command("model", "[NAME]", "models", now=False),
         Command("cost"),
         Command("rate", "1-10", now=False),

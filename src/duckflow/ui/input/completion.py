@@ -6,6 +6,7 @@ from typing import NamedTuple
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from duckflow.domain.modes import MODES
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.table import COMMANDS, Completes
@@ -13,7 +14,6 @@ from duckflow.ui.engine import Engine
 from duckflow.ui.output.escaping import on_one_line
 
 _MOST = 50
-MODES = ("plan", "ask", "edits", "auto")
 
 
 class Known(NamedTuple):

@@ -27,7 +27,7 @@ class Keyboard(Protocol):
         ...
 
     def refresh(self) -> None:
-        """Draw what stands around the line anew."""
+        """Draw what is around the line again."""
         ...
 
 
@@ -102,14 +102,14 @@ class PlainKeyboard:
     def _take(self, got: bytes) -> None:
         *lines, self._begun = (self._begun + got).split(b"\n")
         for line in lines:
-            self._hear(line.decode(errors="replace").strip())
+            self._receive(line.decode(errors="replace").strip())
 
     def _end(self) -> None:
         if self._begun:
-            self._hear(self._begun.decode(errors="replace").strip())
+            self._receive(self._begun.decode(errors="replace").strip())
         self.inbox.close()
 
-    def _hear(self, line: str) -> None:
+    def _receive(self, line: str) -> None:
         """Someone at a terminal is obeyed at once; lines of a pipe, and answers, have their order."""
-        if self._asked is not None or not (self._terminal and self.listener.hear(line)):
+        if self._asked is not None or not (self._terminal and self.listener.handle_line(line)):
             self.inbox.put(line)

@@ -25,7 +25,7 @@ class KeyTarget(Protocol):
         ...
 
 
-def bindings(desk: KeyTarget) -> KeyBindings:
+def bindings(target: KeyTarget) -> KeyBindings:
     """The keys of the conversation, on top of the usual ones of a line editor."""
     keys = KeyBindings()
     typing = ~is_searching
@@ -42,17 +42,17 @@ def bindings(desk: KeyTarget) -> KeyBindings:
 
     @keys.add("c-c", filter=typing)
     def _(_event: KeyPressEvent) -> None:
-        if desk.asking:
-            desk.give_no_answer()
+        if target.asking:
+            target.give_no_answer()
         else:
-            desk.listener.interrupt()
+            target.listener.interrupt()
 
     @keys.add("escape", filter=typing & ~menu_open)
     def _(_event: KeyPressEvent) -> None:
-        if desk.asking:
-            desk.give_no_answer()
+        if target.asking:
+            target.give_no_answer()
         else:
-            desk.listener.stop()
+            target.listener.stop()
 
     @keys.add("escape", filter=typing & menu_open)
     def _(event: KeyPressEvent) -> None:
@@ -62,18 +62,18 @@ def bindings(desk: KeyTarget) -> KeyBindings:
     def _(event: KeyPressEvent) -> None:
         if event.current_buffer.text:
             event.current_buffer.delete()
-        elif desk.asking:
-            desk.give_no_answer()
+        elif target.asking:
+            target.give_no_answer()
         else:
-            desk.listener.leave()
+            target.listener.leave()
 
     @keys.add("s-tab", filter=typing & ~menu_open)
     def _(_event: KeyPressEvent) -> None:
-        desk.listener.change_mode()
+        target.listener.change_mode()
 
     @keys.add("c-o", filter=typing)
     def _(_event: KeyPressEvent) -> None:
-        desk.listener.expand()
+        target.listener.expand()
 
     @keys.add("c-z")
     def _(event: KeyPressEvent) -> None:

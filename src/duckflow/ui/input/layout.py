@@ -34,7 +34,7 @@ def make_layout(
     )
     lines = HSplit(
         [
-            _lines(lambda: view().above),
+            _lines(lambda: view().activity),
             ConditionalContainer(_typed(message, lambda: text("chat.prompt"), "prompt", search), ~asking),
             ConditionalContainer(_typed(answer, lambda: question() or "", "question"), asking),
             search,
@@ -90,7 +90,7 @@ def _menu() -> Window:
 
 
 class ReflowingApplication(Application[None]):
-    """An application that goes up over all of its rows before it draws itself anew."""
+    """An application that goes up over all of its rows before it draws itself again."""
 
     def _on_resize(self) -> None:
         drawn = self.renderer.last_rendered_screen

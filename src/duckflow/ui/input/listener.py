@@ -7,7 +7,7 @@ from typing import Protocol
 class Listener(Protocol):
     """Hears lines and the keys that mean something by themselves."""
 
-    def hear(self, line: str) -> bool:
+    def handle_line(self, line: str) -> bool:
         """Obey a line at once; False where it is a message that waits its turn."""
         ...
 
@@ -38,7 +38,7 @@ class NullListener:
     def __init__(self, left: asyncio.Event) -> None:
         self._left = left
 
-    def hear(self, line: str) -> bool:
+    def handle_line(self, line: str) -> bool:
         """Everything waits."""
         del line
         return False

@@ -21,7 +21,7 @@ from duckflow.ui.input.layout import ReflowingApplication, make_layout
 from duckflow.ui.input.listener import Listener, NullListener
 from duckflow.ui.output.scrollback import Scrollback
 from duckflow.ui.output.synchronized import open_output
-from duckflow.ui.views.prompt_view import STYLES, Look, View
+from duckflow.ui.views.prompt_view import STYLES, DrawView, View
 
 _QUIET_S = 0.6
 """A question takes the keyboard only when nobody has typed for so long: what is typed ahead is no answer."""
@@ -49,7 +49,7 @@ class Prompt:
     def __init__(self, history: Path, clean: Callable[[str], str] = str) -> None:
         self.left = asyncio.Event()
         self.listener: Listener = NullListener(self.left)
-        self.look: Look = lambda _columns: View()
+        self.draw: DrawView = lambda _columns: View()
         self.completer: Completer | None = None
         self.inbox = Inbox()
         self._question: str | None = None
@@ -76,7 +76,7 @@ class Prompt:
         # An Esc alone must act at once; what belongs to a key arrives together.
         self._app.ttimeoutlen, self._app.timeoutlen = 0.1, 0.1
         self._app.key_processor.before_key_press += self._note_key
-        self.above = Scrollback(self._app, self.output)
+        self.scrollback = Scrollback(self._app, self.output)
         self._running: asyncio.Future[None] | None = None
 
     @property
@@ -96,7 +96,7 @@ class Prompt:
 
     async def stop(self) -> None:
         """Take it off the screen; what was written stays."""
-        self.above.finish()
+        self.scrollback.finish()
         if self._app.is_running:
             self._app.exit()
         if self._running is not None:
@@ -111,7 +111,7 @@ class Prompt:
             self.left.set()
 
     def refresh(self) -> None:
-        """Draw the lines above and the bar anew."""
+        """Draw the lines around the prompt again."""
         self._app.invalidate()
 
     async def answer(self, question: str, prefilled: str = "") -> str | None:
@@ -152,7 +152,7 @@ class Prompt:
 
     def _accept(self, buffer: Buffer) -> bool:
         line = buffer.text.strip()
-        if line and not self.listener.hear(line):
+        if line and not self.listener.handle_line(line):
             self.inbox.put(line)
         self.refresh()
         return False
@@ -163,4 +163,4 @@ class Prompt:
         return True
 
     def _view(self) -> View:
-        return self.look(self.size[0])
+        return self.draw(self.size[0])

@@ -10,14 +10,14 @@ from duckflow.ui.output.writer import Writer
 class RelayPrompt:
     """Shows prompts and reads answers at the terminal of the conversation."""
 
-    def __init__(self, keyboard: Keyboard, paper: Writer) -> None:
+    def __init__(self, keyboard: Keyboard, writer: Writer) -> None:
         self._keyboard = keyboard
-        self._paper = paper
+        self._writer = writer
 
     async def show(self, prompt: str) -> None:
         """Put the prompt where it can be copied."""
-        self._paper.line(text("relay.copy"), "dim")
-        self._paper.raw(harmless(prompt))
+        self._writer.line(text("relay.copy"), "dim")
+        self._writer.raw(harmless(prompt))
 
     async def read(self) -> str:
         """What the person pastes, up to Enter."""

@@ -15,21 +15,21 @@ _PREVIEW = 2_000
 
 
 class ReplyStream:
-    """Takes pieces, writes blocks to the paper."""
+    """Takes pieces, writes blocks."""
 
-    def __init__(self, paper: Writer) -> None:
-        self._paper = paper
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
         self._blocks = MarkdownBlocks()
         self._taken = 0
         self._in_code = False
 
     def feed(self, piece: str) -> None:
         """Go on with the reply."""
-        self._paper.write(self._lines(piece))
+        self._writer.write(self._lines(piece))
 
     def end(self) -> None:
         """The reply is whole."""
-        self._paper.write(self._last())
+        self._writer.write(self._last())
 
     def preview(self, columns: int, rows: int) -> list[str]:
         """The last lines of the block that is being written."""
@@ -57,10 +57,10 @@ class ReplyStream:
         if not self._in_code:
             yield "\n"
         self._in_code = block.language is not None and not block.ends
-        coloured = self._paper.coloured
+        coloured = self._writer.coloured
         if self._taken > _FORMATTED:
             yield harmless(block.text)
         elif block.language is not None:
             yield render_code(block.text, block.language, coloured=coloured)
         else:
-            yield render_text(block.text, self._paper.columns, coloured=coloured)
+            yield render_text(block.text, self._writer.columns, coloured=coloured)

@@ -5,10 +5,13 @@ from collections.abc import Callable, Iterable
 
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
+from duckflow.ui.engine import Engine
+from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.output.escaping import harmless, on_one_line
 from duckflow.ui.output.text_width import cut_to_width, width_of
 from duckflow.ui.views.progress import progress_line
-from duckflow.ui.views.prompt_view import Line
+from duckflow.ui.views.prompt_view import DrawView, Line, View
+from duckflow.ui.views.status_bar import bar_lines
 
 _PREVIEW_ROWS = 6
 _OUTPUT_ROWS = 4
@@ -29,7 +32,7 @@ class Activity:
         self._output = ""
         self.busy = False
 
-    def hear_output(self, piece: str) -> None:
+    def add_output(self, piece: str) -> None:
         """A running command printed something."""
         self._output = (self._output + piece[-_KEPT:])[-_KEPT:]
 
@@ -66,3 +69,16 @@ def _doing(state: AgentState, columns: int) -> Line:
 
 def _waits(message: str, columns: int) -> str:
     return cut_to_width(text("chat.queued", message=on_one_line(message)), columns)
+
+
+def prompt_view(engine: Engine, activity: Activity, keyboard: Keyboard) -> DrawView:
+    """Draws what is around the prompt from what the engine and the screen know at that moment."""
+
+    def draw(columns: int) -> View:
+        state = engine.state
+        return View(
+            activity=activity.lines(state, keyboard.inbox, columns),
+            bar=bar_lines(state, engine.around, columns),
+        )
+
+    return draw

@@ -109,10 +109,10 @@ def _money(cost: float | None) -> str:
 
 
 def _told(lines: Iterable[ReasonLine]) -> list[str]:
-    return [_steady(text(line.key, **line.values)) for line in lines]
+    return [_keep_indent(text(line.key, **line.values)) for line in lines]
 
 
-def _steady(line: str) -> str:
+def _keep_indent(line: str) -> str:
     """A line that stays one, its indentation kept."""
     indent = len(line) - len(line.lstrip(" "))
     return " " * indent + on_one_line(line)

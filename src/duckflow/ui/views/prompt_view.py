@@ -1,4 +1,4 @@
-"""What stands around the line that is being typed: lines above it and the bar below."""
+"""What is drawn around the line being typed: what is going on above it, the status bar below."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,14 +8,14 @@ Line = list[tuple[str, str]]
 
 
 class View(NamedTuple):
-    """What is drawn now. Lines are cut to the width by whoever makes them."""
+    """What is drawn now. Whoever makes the lines cuts them to the width."""
 
-    above: tuple[Line, ...] = ()
+    activity: tuple[Line, ...] = ()
     bar: tuple[Line, ...] = ()
 
 
-Look = Callable[[int], View]
-"""The view for so many columns."""
+DrawView = Callable[[int], View]
+"""Makes the view for so many columns."""
 
 STYLES = {
     "prompt": "ansicyan bold",

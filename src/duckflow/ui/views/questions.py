@@ -29,11 +29,11 @@ _SHORTEST = 10
 
 
 class Questions:
-    """Asks the user at the keyboard, on the paper."""
+    """Asks the user and reads the answers."""
 
-    def __init__(self, keyboard: Keyboard, paper: Writer, rows: Callable[[], int], edit: Edit) -> None:
+    def __init__(self, keyboard: Keyboard, writer: Writer, rows: Callable[[], int], edit: Edit) -> None:
         self._keyboard = keyboard
-        self._paper = paper
+        self._writer = writer
         self._rows = rows
         self._edit = edit
 
@@ -56,35 +56,35 @@ class Questions:
                 continue
             answer = read_answer(word if word in _NUMBERS.values() else said)
             if not _offered(answer, approval):
-                self._paper.line(text("approval.not_offered"), "yellow")
+                self._writer.line(text("approval.not_offered"), "yellow")
             elif answer.yes and lines:
-                self._paper.line(text("approval.unseen", count=len(lines)), "yellow")
+                self._writer.line(text("approval.unseen", count=len(lines)), "yellow")
             else:
                 return answer
 
     async def consult(self, consultation: Consultation) -> ChooseWay | None:
         """The way the user chooses; None where they had enough."""
-        self._paper.line(f"\n{consultation_text(consultation)}")
+        self._writer.line(f"\n{consultation_text(consultation)}")
         said = await self._keyboard.answer(text("consultation.question"))
         return read_choice(said, consultation) if said and said.strip() else None
 
     def _drawn(self, approval: Approval) -> list[str]:
         """The points of the question are written at once; what comes back is the difference, in lines."""
-        paper = self._paper
+        writer = self._writer
         for shown, colour in question_lines(approval_view(approval)):
-            paper.line(shown, colour)
-        columns = paper.columns if paper.formatted else 0
-        return difference_lines(approval.difference, columns, coloured=paper.coloured)
+            writer.line(shown, colour)
+        columns = writer.columns if writer.formatted else 0
+        return difference_lines(approval.difference, columns, coloured=writer.coloured)
 
     def _page(self, lines: list[str]) -> list[str]:
         """Write as much as a screen holds; the rest."""
-        page = max(self._rows() - _AROUND, _SHORTEST) if self._paper.formatted else len(lines)
+        page = max(self._rows() - _AROUND, _SHORTEST) if self._writer.formatted else len(lines)
         if lines:
-            self._paper.raw(*lines[:page])
+            self._writer.raw(*lines[:page])
         return lines[page:]
 
     def _show_all(self, lines: list[str]) -> list[str]:
-        self._paper.raw(*lines)
+        self._writer.raw(*lines)
         return []
 
     def _question(self, approval: Approval, unseen: int) -> str:

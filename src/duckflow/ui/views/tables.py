@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from duckflow.domain.outcomes import TARGETS, Figures
+from duckflow.domain.outcomes import TARGETS, RequestStats
 from duckflow.domain.state import AgentState, TierUsage
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
@@ -16,16 +16,16 @@ def cost_text(state: AgentState) -> str:
     if not state.usage:
         return text("cost.none")
     rows = [[text(f"cost.{name}") for name in _COST_COLUMNS]]
-    rows += [[text(f"cost.of_{tier}"), *_figures(used)] for tier, used in state.usage.items()]
+    rows += [[text(f"cost.of_{tier}"), *_usage_cells(used)] for tier, used in state.usage.items()]
     if len(state.usage) > 1:
-        rows.append([text("cost.total"), *_figures(_total(state))])
+        rows.append([text("cost.total"), *_usage_cells(_total(state))])
     widths = [max(width_of(row[place]) for row in rows) for place in range(len(_COST_COLUMNS))]
     return "\n".join(
         "  ".join(_padded(cell, wide) for cell, wide in zip(row, widths, strict=True)) for row in rows
     )
 
 
-def _figures(used: TierUsage) -> list[str]:
+def _usage_cells(used: TierUsage) -> list[str]:
     tokens = used.tokens
     counts = (used.calls, tokens.input_tokens, tokens.cached_tokens, tokens.output_tokens)
     cost = "–" if used.cost_usd is None else f"${used.cost_usd:.4f}"
@@ -53,20 +53,20 @@ _NONE = "–"
 _STATS_COLUMNS = ("requests", "done", "done_at_once", "attempts", "satisfaction", "rating")
 
 
-def stats_text(figures: Sequence[Figures]) -> str:
+def stats_text(stats: Sequence[RequestStats]) -> str:
     """All of it against what is aimed at; one line where there is nothing yet."""
-    if not figures:
+    if not stats:
         return text("stats.none")
     rows = [["", *(text(f"stats.column.{column}") for column in _STATS_COLUMNS)]]
-    rows += [_row(one) for one in figures if one.by == "all"]
+    rows += [_row(one) for one in stats if one.by == "all"]
     rows.append(_row(TARGETS))
     for by in ("profile", "model"):
-        group = [_row(one) for one in figures if one.by == by]
+        group = [_row(one) for one in stats if one.by == by]
         rows += [[text(f"stats.by_{by}")], *group] if group else []
     return "\n".join(_aligned(rows))
 
 
-def _row(one: Figures) -> list[str]:
+def _row(one: RequestStats) -> list[str]:
     return [
         _name(one),
         str(one.requests) if one.requests else "",
@@ -78,7 +78,7 @@ def _row(one: Figures) -> list[str]:
     ]
 
 
-def _name(one: Figures) -> str:
+def _name(one: RequestStats) -> str:
     if one.by in ("all", "target"):
         return text(f"stats.{one.by}")
     return "  " + cut_to_width(on_one_line(one.name) or text("stats.unknown"), _NAME)

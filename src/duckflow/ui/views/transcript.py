@@ -97,8 +97,8 @@ _LONGEST_S = 1.5
 
 def replay(events: Sequence[Recorded], speed: float) -> None:
     """Write the session on standard output; `speed` 0 leaves out the pauses."""
-    paper = TerminalWriter(PlainWriter().write, lambda: shutil.get_terminal_size().columns)
-    screen = Screen(paper)
+    writer = TerminalWriter(PlainWriter().write, lambda: shutil.get_terminal_size().columns)
+    screen = Screen(writer)
     before = events[0].at if events else None
     for recorded in events:
         if before is not None and speed > 0:
@@ -108,9 +108,9 @@ def replay(events: Sequence[Recorded], speed: float) -> None:
             case UserMessage() as said:
                 screen.said(said.text)
             case ApprovalRequested() as asked:
-                paper.raw(approval_text(asked.approval, paint_difference if paper.coloured else str))
+                writer.raw(approval_text(asked.approval, paint_difference if writer.coloured else str))
             case ApprovalAnswered() as answered:
                 key = "approval.yes" if answered.yes else "approval.no"
-                paper.line(text(key, reason=answered.reason).rstrip(), "dim")
+                writer.line(text(key, reason=answered.reason).rstrip(), "dim")
             case _:
                 screen(recorded)

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.cli.chat.quick_start import quick_start
+from duckflow.cli.chat.options import read_options
 
 
 def test_plain_flags_open_the_conversation_at_once():
-    start = quick_start(["--model", "relay", "--mode=plan", "--workspace", "x", "--continue", "--trust"])
+    start = read_options(["--model", "relay", "--mode=plan", "--workspace", "x", "--continue", "--trust"])
     assert start is not None
     assert (start.model, start.mode, start.folder) == ("relay", "plan", Path("x"))
     assert start.last
     assert start.trust
-    assert quick_start([]) is not None
+    assert read_options([]) is not None
 
 
 @pytest.mark.parametrize(
@@ -29,4 +29,4 @@ def test_plain_flags_open_the_conversation_at_once():
     ],
 )
 def test_all_else_is_left_to_the_whole_command_line(arguments: list[str]):
-    assert quick_start(arguments) is None
+    assert read_options(arguments) is None

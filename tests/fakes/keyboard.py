@@ -1,4 +1,4 @@
-"""A keyboard with answers laid out in order, and a paper that keeps what is written on it."""
+"""A keyboard with answers laid out in order, and a writer that keeps what is written on it."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from duckflow.ui.input.inbox import Inbox
 from duckflow.ui.output.writer import TerminalWriter
 
 
-class Paper(TerminalWriter):
+class FakeWriter(TerminalWriter):
     """A terminal of a fixed width without colours."""
 
     def __init__(self, columns: int = 80) -> None:

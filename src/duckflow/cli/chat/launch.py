@@ -1,0 +1,43 @@
+"""Starts the conversation: the prompt comes first, everything slow is loaded behind it."""
+
+import asyncio
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from duckflow.cli.chat.options import ConversationOptions
+from duckflow.cli.secrets import without_secrets
+from duckflow.config.places import state_dir
+from duckflow.ui.frontend import Frontend, open_frontend
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from types import ModuleType
+
+HISTORY = "history"
+
+
+def launch(options: ConversationOptions) -> None:
+    """Talk until the user leaves."""
+    asyncio.run(_launch(options))
+
+
+async def _launch(options: ConversationOptions) -> None:
+    frontend = open_frontend(lambda: state_dir() / HISTORY, without_secrets)
+    try:
+        loading = asyncio.to_thread(import_module, "duckflow.cli.chat.conversation")
+        conversation = await _unless_left(frontend, loading)
+        if conversation is not None:
+            await conversation.converse(options, frontend)
+    finally:
+        await frontend.close()
+
+
+async def _unless_left(
+    frontend: Frontend, loading: "Coroutine[None, None, ModuleType]"
+) -> "ModuleType | None":
+    """The module; None if the user left before it was loaded."""
+    loaded = asyncio.ensure_future(loading)
+    left = asyncio.ensure_future(frontend.left.wait())
+    await asyncio.wait({loaded, left}, return_when=asyncio.FIRST_COMPLETED)
+    left.cancel()
+    return loaded.result() if loaded.done() else None
