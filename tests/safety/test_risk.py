@@ -9,12 +9,13 @@ from duckflow.safety.policy.risk import HIGHER, RISKS, Facts, added_text, assess
 
 TABLE = {
     "low": {"read", "write", "consent", "looks"},
-    "medium": {"delete", "runs"},
+    "medium": {"delete", "runs", "built", "dropped"},
     "high": {
         *("outside", "protected", "executable", "lookalike"),
         *("many_files", "large", "shebang", "pipe_to_shell", "private_key", "secret"),
         *("network", "removes", "discards", "rights", "installs", "inline_code"),
         *("secrets", "environment", "unknown_program", "unclear"),
+        *("mass_deletion", "git_program", "repository", "conflict"),
     },
     "forbidden": {"own", "secret_place"},
 }

@@ -1,4 +1,4 @@
-"""Effects: what a command did to the folder, read from the copy it worked on, not from what it said (SPEC G9)."""
+"""Effects: what a command did to the folder, read from the copy it worked on (SPEC G9)."""
 
 from typing import Literal
 
@@ -14,7 +14,7 @@ DropReason = Literal["set_id", "device", "pipe", "socket", "link_out", "unreadab
 
 
 class Effect(Frozen):
-    """One path that differs now, relative to the workspace. Digests are SHA-256; a link's is of its target."""
+    """One path that differs now, relative to the workspace. Digests are SHA-256, of a link: of its target."""
 
     path: str
     kind: EffectKind

@@ -96,6 +96,25 @@ ASKS: dict[str, tuple[str, ...]] = {
         ".windsurf",
         ".continue",
     ),
+    "virtual environments": (
+        ".venv/bin",
+        ".venv/scripts",
+        "venv/bin",
+        "venv/scripts",
+        ".virtualenv/bin",
+        "bin/activate",
+        "bin/activate.csh",
+        "bin/activate.fish",
+        "bin/activate.nu",
+        "bin/activate.ps1",
+        "bin/activate_this.py",
+        "scripts/activate",
+        "scripts/activate.bat",
+        "scripts/activate.ps1",
+        "*.pth",
+        "sitecustomize.py",
+        "usercustomize.py",
+    ),
     "keys and secrets": (
         ".env*",
         "*.env",
@@ -142,6 +161,8 @@ def _one_name(patterns: Iterable[str]) -> re.Pattern[str]:
 _ASKING = tuple(pattern for patterns in ASKS.values() for pattern in patterns)
 _ASKING_NAME = _one_name(_ASKING)
 _ASKING_CHAINS = tuple(tuple(pattern.split("/")) for pattern in _ASKING if "/" in pattern)
+_ENVIRONMENT_NAME = _one_name(ASKS["virtual environments"])
+_ENVIRONMENT_CHAINS = tuple(tuple(one.split("/")) for one in ASKS["virtual environments"] if "/" in one)
 _DENIED_NAME = _one_name(DENIED)
 _SECRETS = (
     *ASKS["keys and secrets"],
@@ -161,6 +182,14 @@ def protection_of(path: str) -> Protection:
     if any(_ASKING_NAME.match(name) for name in names):
         return "asks"
     return "asks" if _follow_each_other(names, _ASKING_CHAINS) else "none"
+
+
+def is_environment_program(path: str) -> bool:
+    """Whether it runs when a virtual environment is used: its programs, and what Python loads first."""
+    names = folded(path)
+    return any(_ENVIRONMENT_NAME.match(name) for name in names) or _follow_each_other(
+        names, _ENVIRONMENT_CHAINS
+    )
 
 
 def keeps_secrets(path: str) -> bool:

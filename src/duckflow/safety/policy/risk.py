@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator
 
+from pydantic import Field
+
 from duckflow.domain.approval import Risk
 from duckflow.domain.changes import ToolEffect
 from duckflow.domain.frozen import Frozen
@@ -47,6 +49,13 @@ RISKS: dict[str, Risk] = {
     "environment": "high",
     "unknown_program": "high",
     "unclear": "high",
+    # what a command did
+    "built": "medium",
+    "dropped": "medium",
+    "mass_deletion": "high",
+    "git_program": "high",
+    "repository": "high",
+    "conflict": "high",
 }
 """All that is looked for. The risk of an action is the highest of what it shows."""
 
@@ -72,6 +81,8 @@ class Assessment(Frozen):
     risk: Risk
     reasons: tuple[str, ...] = ()
     first_words: str = ""
+    by_path: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Of a command's effects: what makes the risk, for each path that has something to tell."""
 
 
 class Facts(Frozen):
@@ -150,6 +161,11 @@ def _content(written: str, large_bytes: int) -> Iterator[str]:
         yield "large"
     if _SHEBANG.search(written):
         yield "shebang"
+    yield from content_reasons(written)
+
+
+def content_reasons(written: str) -> Iterator[str]:
+    """What new text holds that is asked about, wherever it is written."""
     if _PIPE_TO_SHELL.search(written):
         yield "pipe_to_shell"
     if _PRIVATE_KEY.search(written):

@@ -1,0 +1,193 @@
+"""How risky it is to take over what a command did: rules about effects, not about the words of a command.
+
+The rules are those for a file tool's change (SPEC G2, G9). A build, a formatter or a commit stays low.
+"""
+
+import posixpath
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from duckflow.domain.effects import Effect, Effects
+from duckflow.safety.files.paths import fold
+from duckflow.safety.policy.git_internals import ReadFile, git_reason, led_to_by_git
+from duckflow.safety.policy.homoglyphs import imitating_letters
+from duckflow.safety.policy.protected import folded, is_environment_program, protection_of
+from duckflow.safety.policy.risk import EXECUTABLE, Assessment, content_reasons, rate
+
+TIMES_LARGE = 50
+"""A command may write this many times more than a file tool: lock files and test data are long."""
+
+SOURCE_SUFFIXES = (
+    ".py",
+    ".pyw",
+    ".js",
+    ".mjs",
+    ".cjs",
+    ".ts",
+    ".rb",
+    ".pl",
+    ".php",
+    ".lua",
+    ".r",
+    ".jl",
+    ".md",
+)
+"""Files that are run by naming their interpreter: without an x bit, a first line with #! changes nothing."""
+
+_COMPILED = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"PK\x03\x04")
+_SET_ID, _EXECUTE, _WORLD_WRITE = 0o6000, 0o111, 0o002
+_ENVIRONMENT = "pyvenv.cfg"
+
+
+class Contents(NamedTuple):
+    """How to read any path of the folder: as it was before the command, and as it would be afterwards."""
+
+    before: ReadFile
+    after: ReadFile
+
+
+class EffectLimits(NamedTuple):
+    """How much may change before it counts as much: the gate's own settings."""
+
+    many_files: int
+    large_bytes: int
+
+
+def assess_effects(
+    effects: Effects, contents: Contents, limits: EffectLimits, made: Collection[str] = ()
+) -> Assessment:
+    """The risk of taking effects over, and for each path what makes it so.
+
+    `made`: paths that were created in this session. Deleting one of those is nobody's loss.
+    """
+    rules = _EffectRules(contents, effects, frozenset(made))
+    by_path: dict[str, tuple[str, ...]] = {}
+    seen: dict[str, None] = {"write": None} if effects.effects or effects.bulk else {"looks": None}
+    size = 0
+    for effect in effects.effects:
+        size += effect.size
+        reasons = tuple(dict.fromkeys(rules.reasons(effect, scan=size <= limits.large_bytes * TIMES_LARGE)))
+        by_path[effect.path] = rate(reasons).reasons
+        seen |= dict.fromkeys(reasons)
+    for dropped in effects.dropped:
+        by_path[dropped.path] = (*by_path.get(dropped.path, ()), "dropped")
+        seen["dropped"] = None
+    for path in effects.conflicts:
+        by_path[path] = (*by_path.get(path, ()), "conflict")
+        seen["conflict"] = None
+    if size > limits.large_bytes * TIMES_LARGE:
+        seen["large"] = None
+    if rules.lost_files(effects) > limits.many_files:
+        seen["mass_deletion"] = None
+    told = {path: reasons for path, reasons in by_path.items() if reasons}
+    return rate(seen).model_copy(update={"by_path": told})
+
+
+def told_apart(path: str) -> bool:
+    """Whether a path in a folder that is told as a whole (.venv, node_modules) must be told by itself."""
+    names = folded(path)
+    return ".git" in names or names[-1:] == (_ENVIRONMENT,) or is_environment_program(path)
+
+
+class _EffectRules:
+    """What is worth asking about in one effect, given all of them."""
+
+    def __init__(self, contents: Contents, effects: Effects, made: frozenset[str]) -> None:
+        self._contents = contents
+        self._made = made
+        self._led_to = led_to_by_git(contents.before) if effects.effects else ()
+        created = (one.path for one in effects.effects if one.kind == "created")
+        self._environments = tuple(
+            path.removesuffix(_ENVIRONMENT) for path in created if path.rpartition("/")[2] == _ENVIRONMENT
+        )
+
+    def reasons(self, effect: Effect, *, scan: bool) -> Iterator[str]:
+        """Everything that is seen of one effect; its content is looked into if `scan`."""
+        git = git_reason(effect, self._contents.before, self._contents.after)
+        if git is not None:
+            yield "write" if git == "ordinary" else git
+            return
+        yield "delete" if effect.kind == "deleted" and not self._is_own(effect) else "write"
+        for path in filter(None, (effect.path, effect.moved_from)):
+            yield from self._by_place(path)
+        yield from self._by_mode(effect)
+        if effect.type == "link" and effect.kind != "deleted":
+            yield from self._by_target(effect)
+        if effect.kind != "deleted" and imitating_letters(effect.path):
+            yield "lookalike"
+        if scan and effect.type == "file" and effect.kind in ("created", "changed", "moved"):
+            yield from self._by_content(effect)
+
+    def lost_files(self, effects: Effects) -> int:
+        """How many files that were there before hold nothing any more, deleted or emptied."""
+        return sum(
+            one.type == "file"
+            and not self._is_own(one)
+            and (one.kind == "deleted" or (one.kind == "changed" and one.size == 0))
+            and ".git" not in one.path.split("/")
+            for one in effects.effects
+        )
+
+    def _is_own(self, effect: Effect) -> bool:
+        return effect.path in self._made
+
+    def _in_new_environment(self, path: str) -> bool:
+        """Whether it belongs to a virtual environment that was made as a whole just now."""
+        return bool(self._environments) and path.startswith(self._environments)
+
+    def _by_place(self, path: str) -> Iterator[str]:
+        if self._in_new_environment(path):
+            return
+        protection = protection_of(path)
+        if protection == "denied":
+            yield "own"
+        elif protection != "none":
+            yield "protected"
+        if any(path == place or path.startswith(f"{place}/") for place in self._led_to):
+            yield "git_program"
+
+    def _by_mode(self, effect: Effect) -> Iterator[str]:
+        before, after = effect.mode_before or 0, effect.mode_after or 0
+        if effect.type != "link" and (after & _SET_ID & ~before or after & _WORLD_WRITE & ~before):
+            yield "rights"
+        if effect.type != "file" or self._in_new_environment(effect.path):
+            return
+        if effect.kind == "deleted" and self._is_own(effect):
+            return
+        if effect.kind == "moved" and effect.before == effect.after and not after & _EXECUTE & ~before:
+            return  # it could be run before, under another name
+        if effect.kind == "mode":
+            runs = after & _EXECUTE and not before & _EXECUTE
+        else:
+            runs = (after if effect.kind != "deleted" else before) & _EXECUTE
+            runs = runs or EXECUTABLE.fullmatch(fold(effect.path))
+        if runs:
+            yield "built" if self._is_compiled(effect) else "executable"
+
+    def _is_compiled(self, effect: Effect) -> bool:
+        """Whether a compiler's output is new, or takes the place of an older one."""
+        if effect.kind not in ("created", "changed"):
+            return False
+        new = self._contents.after(effect.path) or b""
+        old = self._contents.before(effect.path) if effect.kind == "changed" else None
+        return new.startswith(_COMPILED) and (old is None or old.startswith(_COMPILED))
+
+    def _by_target(self, effect: Effect) -> Iterator[str]:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(effect.path), effect.link_target))
+        if target.startswith(("/", "../")) or target == "..":
+            yield "outside"
+        elif protection_of(target) != "none":
+            yield "protected"
+
+    def _by_content(self, effect: Effect) -> Iterator[str]:
+        new = self._contents.after(effect.path)
+        if not new or b"\0" in new[:8000]:
+            return
+        old = self._contents.before(effect.moved_from or effect.path) if effect.before else None
+        known = set((old or b"").split(b"\n"))
+        added = b"\n".join(line for line in new.split(b"\n") if line not in known).decode("utf-8", "replace")
+        runs = bool((effect.mode_after or 0) & _EXECUTE)
+        first_line = new.startswith(b"#!") and not (old or b"").startswith(b"#!")
+        if first_line and (runs or not effect.path.lower().endswith(SOURCE_SUFFIXES)):
+            yield "shebang"
+        yield from content_reasons(added)

@@ -1,0 +1,137 @@
+"""What may change below `.git` as part of ordinary work, and what makes git run a program (SPEC G10).
+
+A commit, a merge or a rebase writes objects, refs, the index and logs. Everything that is not known to be
+harmless asks: configuration, hooks, what leads git to another directory, a repository that was not there.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Literal
+
+from duckflow.domain.effects import Effect
+from duckflow.safety.files.paths import fold
+
+ReadFile = Callable[[str], bytes | None]
+"""The content of a path in the folder; None if there is no such file or it can't be read."""
+
+GitReason = Literal["ordinary", "git_program", "repository"]
+
+ORDINARY = re.compile(
+    r"(objects|refs|logs|rr-cache|lfs|rebase-merge|rebase-apply|sequencer|branches)(/.*)?"
+    r"|info|info/(refs|sparse-checkout)|modules|worktrees"
+    r"|index|index\.stash\..*|sharedindex\..*|packed-refs|shallow|description|gc\.(pid|log)"
+    r"|(orig_|fetch_|cherry_pick_|revert_|rebase_|bisect_)?head|auto_merge|merge_.*|bisect_.*|notes_.*"
+    r"|(commit|tag|squash|add|branch)_(editmsg|msg|edit\.patch|description)|edit_description"
+    r"|(index|head|packed-refs|shallow|config)\.lock"
+)
+"""Paths inside a git directory, folded: what git writes while it works and never runs."""
+
+RUNS = re.compile(
+    r"config(\.worktree)?|hooks(/.*)?|commondir|gitdir|info/(attributes|exclude|grafts)"
+    r"|objects/info/(http-)?alternates"
+)
+"""Paths inside a git directory that make git run a program or look somewhere else."""
+
+HARMLESS_SETTINGS = re.compile(
+    r"user\.(name|email)=.*|branch\.[^\n]+\.(remote=[\w.-]+|merge=refs/[\w./-]+|rebase=(true|false))"
+)
+"""Settings that only say who commits and which branch follows which."""
+
+_GIT = re.compile(r"\.git|git~\d")
+_POINTS_SOMEWHERE = re.compile(rb"ref: |[0-9a-f]{40}\s")
+_EXEC_STEP = re.compile(rb"^\s*(exec|x)\s", re.MULTILINE)
+_SECTION = re.compile(r'\[\s*([\w.-]+)(?:\s+"([^"\\]*)")?\s*\]')
+_SETTING = re.compile(r"([A-Za-z][\w-]*)\s*=\s*([^\\\"#;]*)")
+_LEADING_SETTINGS = ("core.hookspath", "core.fsmonitor", "include.path", "core.attributesfile")
+
+
+def git_reason(effect: Effect, before: ReadFile, after: ReadFile) -> GitReason | None:
+    """Why a change concerns git, "ordinary" if it is a part of everyday work; None if it is not git's."""
+    names = effect.path.split("/")
+    place = next((at for at, name in enumerate(names) if _GIT.fullmatch(fold(name))), None)
+    if place is None:
+        return "repository" if _in_bare_repository(effect, after) else None
+    if names[place] != ".git":
+        return "git_program"  # another file system would take it for .git
+    inside = "/".join(fold(name) for name in names[place + 1 :])
+    if not inside:
+        return "repository"
+    if effect.type == "link":
+        return "git_program"
+    return _inside(effect, inside, before, after)
+
+
+def led_to_by_git(before: ReadFile) -> tuple[str, ...]:
+    """Folders and files of the work tree that the repository's own settings make git run or read."""
+    settings = _settings(before(".git/config") or b"") or ()
+    found = [value for name, _, value in (one.partition("=") for one in settings) if _leads(name)]
+    return tuple(
+        path.removeprefix("./").strip("/") for path in found if path and not path.startswith(("/", "~"))
+    )
+
+
+def _inside(effect: Effect, inside: str, before: ReadFile, after: ReadFile) -> GitReason:
+    tails = tuple(_tails(inside))
+    if any(tail == "head" for tail in tails) and effect.kind in ("created", "deleted", "moved"):
+        return "repository"
+    if any(tail == "config" for tail in tails) and effect.kind == "changed":
+        return "ordinary" if _harmless(before(effect.path), after(effect.path)) else "git_program"
+    if any(RUNS.fullmatch(tail) for tail in tails):
+        return "git_program"
+    if not any(ORDINARY.fullmatch(tail) for tail in tails):
+        return "git_program"
+    if (
+        "rebase-merge/" in inside
+        and effect.kind != "deleted"
+        and _EXEC_STEP.search(after(effect.path) or b"")
+    ):
+        return "git_program"
+    return "ordinary"
+
+
+def _tails(inside: str) -> Iterator[str]:
+    """The path inside its git directory. A submodule's name may have slashes in it: every reading counts."""
+    yield inside
+    names = inside.split("/")
+    if names[0] in ("modules", "worktrees"):
+        yield from ("/".join(names[start:]) for start in range(2, len(names)))
+
+
+def _in_bare_repository(effect: Effect, after: ReadFile) -> bool:
+    """Whether a folder without `.git` becomes a repository, or is one whose settings or hooks change."""
+    above, _, name = effect.path.rpartition("/")
+    if fold(name) == "head" and effect.type != "folder" and effect.kind != "deleted":
+        return effect.type == "link" or bool(_POINTS_SOMEWHERE.match(after(effect.path) or b""))
+    home = above.removesuffix("/hooks") if fold(above).endswith("/hooks") else above
+    concerned = home != above or above == "hooks" or fold(name) in ("config", "commondir")
+    head = after(f"{'' if above == 'hooks' else home}/HEAD".lstrip("/")) if concerned else None
+    return bool(head and _POINTS_SOMEWHERE.match(head))
+
+
+def _harmless(old: bytes | None, new: bytes | None) -> bool:
+    """Whether two versions of a configuration differ in harmless settings only."""
+    was, now = (_settings(text) if text is not None else None for text in (old, new))
+    if was is None or now is None:
+        return False
+    return all(HARMLESS_SETTINGS.fullmatch(setting) for setting in set(was) ^ set(now))
+
+
+def _settings(text: bytes) -> list[str] | None:
+    """A configuration as name=value; None if any line is more than plain, so that nothing is read wrongly."""
+    found: list[str] = []
+    section = ""
+    for line in text.decode("utf-8", "replace").splitlines():
+        stripped = line.strip()
+        if not stripped or stripped.startswith(("#", ";")):
+            continue
+        if heading := _SECTION.fullmatch(stripped):
+            section = heading[1].lower() + (f".{heading[2]}" if heading[2] is not None else "")
+        elif (setting := _SETTING.fullmatch(stripped)) and section:
+            found.append(f"{section}.{setting[1].lower()}={setting[2].strip()}")
+        else:
+            return None
+    return found
+
+
+def _leads(name: str) -> bool:
+    return name in _LEADING_SETTINGS or (name.startswith("includeif.") and name.endswith(".path"))
