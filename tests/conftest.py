@@ -6,23 +6,12 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from duckflow.i18n import catalogue
+from fakes.home import move_into
 
-_PROVIDERS = (
-    "OPENAI",
-    "ANTHROPIC",
-    "GOOGLE",
-    "GEMINI",
-    "GROQ",
-    "OPENROUTER",
-    "MISTRAL",
-    "OLLAMA",
-    "AZURE",
-    "AWS",
-)
-_LOCALES = ("LC_ALL", "LC_MESSAGES", "LANGUAGE")
 _LOOPBACK_NAMES = ("", "localhost", "ip6-localhost")
 
 
@@ -41,6 +30,11 @@ def _keep_what_subprocesses_need() -> None:
 
 _keep_what_subprocesses_need()
 
+hypothesis.settings.register_profile(
+    "no clock", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("no clock")
+
 
 class NetworkUsed(AssertionError):
     """A test tried to leave this machine."""
@@ -49,21 +43,8 @@ class NetworkUsed(AssertionError):
 @pytest.fixture(autouse=True)
 def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A fresh home; nothing of the developer's own set-up reaches a test."""
-    for name in list(os.environ):
-        ours = name.startswith("DUCKFLOW_") and name != "DUCKFLOW_TEST_CACHE"
-        if ours or name.startswith(_PROVIDERS) or name.endswith("_API_KEY") or name in _LOCALES:
-            monkeypatch.delenv(name)
     home = tmp_path_factory.mktemp("home")
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("LANG", "C.UTF-8")
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost,::1")
-    for part, folder in (
-        ("CONFIG", ".config"),
-        ("STATE", ".local/state"),
-        ("CACHE", ".cache"),
-        ("DATA", ".local/share"),
-    ):
-        monkeypatch.setenv(f"XDG_{part}_HOME", str(home / folder))
+    move_into(home, monkeypatch)
     return home
 
 

@@ -9,6 +9,7 @@ from duckflow.config.loading import load, user_file
 from duckflow.config.toml_files import MAX_BYTES, line_of
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
+from fakes.rows import every_row
 
 
 def mistake(workspace: Path, content: str | bytes, **how) -> UsageError:
@@ -31,7 +32,7 @@ def test_an_unknown_key_is_named_with_its_line_and_the_nearest(tmp_path):
     assert error.values == {"where": f"{user_file()}:8", "setting": "llm.modle", "nearest": "llm.model"}
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("content", "key", "line"),
     [
         ("a = 1\n[llm]\nb = 2\n", "llm.b", 3),
@@ -49,7 +50,7 @@ def test_the_line_of_a_key_is_found_or_left_out(content, key, line):
     assert line_of(key, content) == line
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("content", "key", "values"),
     [
         ("llm = 3", "config.not_table", {"setting": "llm", "found": "3"}),
@@ -81,7 +82,7 @@ def test_a_wrong_value_is_named_with_what_was_expected_and_found(tmp_path, conte
     assert str(error.values["where"]).startswith(str(user_file()))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("content", "key", "values"),
     [
         ("mode = ", "config.broken", {"line": 1, "column": 8}),
@@ -106,7 +107,7 @@ def test_a_byte_order_mark_is_no_mistake(tmp_path):
     assert load(tmp_path, environ={}).settings.mode == "plan"
 
 
-@pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
+@every_row("make", [Path.mkdir, os.mkfifo], ids=["folder", "pipe"])
 def test_something_else_in_the_files_place_is_refused_without_waiting(tmp_path, make):
     user_file().parent.mkdir(parents=True)
     make(user_file())
@@ -125,7 +126,7 @@ def test_a_value_that_is_overridden_is_still_checked(tmp_path):
     assert mistake(tmp_path, "mode = 3", flags={"mode": "ask"}).key == "config.not_one_of"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("environ", "key", "values"),
     [
         ({"DUCKFLOW_LLM__MODLE": "x"}, "config.unknown_variable_near", {"nearest": "DUCKFLOW_MODEL"}),

@@ -11,6 +11,7 @@ from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError
 from duckflow.domain.modes import MODES
 from duckflow.i18n.catalogue import text
+from fakes.rows import every_row
 
 
 def write_user(content: str | bytes) -> Path:
@@ -76,8 +77,8 @@ def test_the_project_of_an_untrusted_folder_is_named_and_not_even_parsed(tmp_pat
     assert str(path) in text(loaded.notices[0].key, **loaded.notices[0].values)
 
 
-@pytest.mark.parametrize("user", MODES)
-@pytest.mark.parametrize("project", MODES)
+@every_row("user", MODES)
+@every_row("project", MODES)
 def test_M5_a_project_can_make_the_mode_stricter_and_never_looser(tmp_path, user, project):
     write_user(f'mode = "{user}"')
     write_project(tmp_path, f'mode = "{project}"')
@@ -110,7 +111,7 @@ def test_M5_L2_a_project_can_only_switch_memory_off(tmp_path):
     assert [notice.key for notice in loaded.notices] == ["config.project_looser"]
 
 
-@pytest.mark.parametrize("key", sorted(BOUNDS))
+@every_row("key", sorted(BOUNDS))
 def test_M5_a_project_can_lower_what_bounds_the_work_and_never_raise_it(tmp_path, key):
     default = leaves()[key].default
     lower, higher = (False, True) if isinstance(default, bool) else (default - 1, default + 1)
@@ -141,7 +142,7 @@ EXAMPLES = {
 """Values for settings that have none of their own and are no text, or one that takes several lines."""
 
 
-@pytest.mark.parametrize("key", sorted(set(leaves()) - set(PROJECT_MAY_SET)))
+@every_row("key", sorted(set(leaves()) - set(PROJECT_MAY_SET)))
 def test_M5_everything_else_is_refused_from_a_project_with_the_users_file_named(tmp_path, key):
     now = {row.key: row.value for row in rows(load(tmp_path, environ={}))}
     value = EXAMPLES.get(key) or (now[key] if leaves()[key].default is not None else '"x"')
@@ -160,7 +161,7 @@ def test_a_project_can_name_its_rules_files_but_none_outside_it(tmp_path):
         assert refusal(tmp_path, trusted=True).key == "config.outside_workspace"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("variable", "value", "key", "expected"),
     [
         ("DUCKFLOW_MODEL", "openai:gpt-9", "llm.model", "openai:gpt-9"),
@@ -218,7 +219,7 @@ def test_rows_list_every_setting_with_value_and_source(tmp_path):
     assert listed["llm.embedded.path"].value == ""
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("key", "meant"),
     [("modle", "mode"), ("model", "llm.model"), ("llm.modle", "llm.model"), ("lmm.fast", "llm.fast"),
      ("max_loop", "duck_pacemaker.dynamic_limits.max_loops"), ("zzzz", None)],

@@ -9,6 +9,7 @@ import pytest
 
 from duckflow.config import places
 from duckflow.domain.errors import UserError
+from fakes.rows import every_row
 
 
 def mode(path: Path) -> int:
@@ -66,7 +67,7 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(tmp_path, monkeypatch):
     assert caught.value.values["reason"] == os.strerror(20)
 
 
-@pytest.mark.parametrize("module", ["duckflow.config.places", "duckflow.i18n.catalogue"])
+@every_row("module", ["duckflow.config.places", "duckflow.i18n.catalogue"])
 def test_what_help_needs_does_not_import_pydantic(module):
     program = f"import sys, {module}; sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -8,6 +8,7 @@ from duckflow.config.loading import load
 from duckflow.config.places import state_dir
 from duckflow.config.trust import TRUST_FILE, forget_trust, remember_trust, trust_state
 from duckflow.domain.errors import UsageError
+from fakes.rows import every_row
 
 
 def configure(folder: Path, content: str = 'mode = "plan"\n') -> None:
@@ -60,7 +61,7 @@ def test_it_can_be_taken_back(folder: Path):
     assert trust_state(folder).status == "unknown"
 
 
-@pytest.mark.parametrize("broken", ["", "[]", "{", '{"x": 1}', "nul\0", "[" * 5000])
+@every_row("broken", ["", "[]", "{", '{"x": 1}', "nul\0", "[" * 5000])
 def test_a_broken_memory_trusts_nobody_and_can_be_written_again(folder: Path, broken: str):
     configure(folder)
     (state_dir() / TRUST_FILE).write_text(broken)

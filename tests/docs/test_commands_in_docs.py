@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
 import typer
 
 from duckflow.cli.main import app
 from duckflow.loops.chat import EXIT_CODES
 from duckflow.ui.commands.table import COMMANDS
+from fakes.rows import every_row
 from source_tree import ROOT
 
 PAGES = sorted([*(ROOT / "docs").glob("*.md"), *ROOT.glob("*.md"), ROOT / "bench" / "README.md"])
@@ -57,7 +57,7 @@ def options_of(command: Any) -> set[str]:
     return named | {"-h", "--help"}
 
 
-@pytest.mark.parametrize("shown", sorted(set(typed("duckflow"))), ids=lambda one: " ".join(one.words)[:60])
+@every_row("shown", sorted(set(typed("duckflow"))), ids=lambda one: " ".join(one.words)[:60])
 def test_every_duckflow_command_in_the_docs_exists(shown: Typed):
     command, rest = command_for(shown.words)
     flags = [word.partition("=")[0] for word in rest if word.startswith("-") and word != "--"]
@@ -74,14 +74,14 @@ def test_the_options_of_run_are_all_on_its_page():
     assert listed == options_of(command) - {"-h", "--help"}
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/headless.md"])
+@every_row("page", ["README.md", "docs/headless.md"])
 def test_the_exit_codes_are_all_on_the_page(page: str):
     """M3; 2 is wrong usage, before there is an outcome."""
     listed = re.findall(r"^\| (\d+) \| ", (ROOT / page).read_text("utf-8"), re.MULTILINE)
     assert sorted(map(int, listed)) == sorted({*EXIT_CODES.values(), 2})
 
 
-@pytest.mark.parametrize("shown", sorted(set(typed("make"))), ids=lambda one: " ".join(one.words))
+@every_row("shown", sorted(set(typed("make"))), ids=lambda one: " ".join(one.words))
 def test_every_make_target_in_the_docs_exists(shown: Typed):
     targets = set(re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     named = [word for word in shown.words if "=" not in word]
@@ -95,7 +95,7 @@ def test_every_slash_command_in_the_docs_is_one_that_help_lists():
     assert shown <= known
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@every_row("page", PAGES, ids=lambda page: page.name)
 def test_every_link_leads_somewhere(page: Path):
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text("utf-8")):
         if "://" in target:

@@ -3,11 +3,11 @@
 import json
 import re
 
-import pytest
 from pydantic import TypeAdapter
 
 from duckflow.domain.events import Event, Recorded
 from duckflow.i18n.catalogue import text
+from fakes.rows import every_row
 from source_tree import ROOT
 
 PAGE = (ROOT / "docs" / "headless.md").read_text("utf-8")
@@ -16,7 +16,7 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("line", EXAMPLES, ids=lambda line: json.loads(line)["type"])
+@every_row("line", EXAMPLES, ids=lambda line: json.loads(line)["type"])
 def test_every_example_is_an_event_as_the_program_prints_it(line: str):
     """M3, N."""
     body = json.loads(line)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duckflow.domain.text import cut, head_and_tail
+from fakes.rows import every_row
 
 FAMILY = "👩‍👩‍👧‍👦"
 WHOLE = {
@@ -32,7 +33,7 @@ WHOLE = {
 }
 
 
-@pytest.mark.parametrize("character", WHOLE.values(), ids=WHOLE.keys())
+@every_row("character", WHOLE.values(), ids=WHOLE.keys())
 def test_E1_what_is_one_character_to_a_reader_stays_whole(character):
     text = "あ" + character * 4
     kept = {"あ" + character * count for count in range(5)}

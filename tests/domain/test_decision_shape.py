@@ -4,6 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from duckflow.domain.decision import Action, Decision, StateDelta
+from fakes.rows import every_row
 
 
 def test_A1_the_example_of_the_published_shape_is_accepted():
@@ -32,7 +33,7 @@ def test_A1_the_example_of_the_published_shape_is_accepted():
     assert decision.state_delta == StateDelta(goal="…")
 
 
-@pytest.mark.parametrize("said", [{"reply": "Hi"}, {"actions": [{"operation": "shell.run"}]}])
+@every_row("said", [{"reply": "Hi"}, {"actions": [{"operation": "shell.run"}]}])
 def test_A1_next_step_and_a_reply_or_an_action_are_enough(said):
     decision = Decision.model_validate({"next_step": "done", **said})
     assert (decision.step, decision.task_profile, decision.confidence, decision.prompt_pattern) == (None,) * 4
@@ -40,7 +41,7 @@ def test_A1_next_step_and_a_reply_or_an_action_are_enough(said):
     assert decision.objection is None
 
 
-@pytest.mark.parametrize(
+@every_row(
     "wrong",
     [
         {"reply": "Hi"},
@@ -70,13 +71,13 @@ def test_null_stands_for_what_is_not_said():
     assert Decision.model_validate(silent).reply == ""
 
 
-@pytest.mark.parametrize("name", ["mode", "step", "status", "workspace", "pending_gate", "vitals", "seq"])
+@every_row("name", ["mode", "step", "status", "workspace", "pending_gate", "vitals", "seq"])
 def test_E2_a_decision_sets_the_five_items_and_nothing_else(name):
     with pytest.raises(ValidationError):
         StateDelta.model_validate({name: "x"})
 
 
-@pytest.mark.parametrize("answer", ["no", "No: it breaks it", " NO", "not really"])
+@every_row("answer", ["no", "No: it breaks it", " NO", "not really"])
 def test_A5_a_no_to_goal_or_constraints_is_an_objection(answer):
     assert Decision(next_step="done", reply="x", goal_consistency=answer).objection == answer
     assert Decision(next_step="done", reply="x", constraint_check=answer).objection == answer

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from hypothesis import given, settings
 
 from duckflow.domain.plan import (
@@ -19,6 +18,7 @@ from duckflow.domain.plan import (
 )
 from fakes.events import values_of
 from fakes.plans import plan, step, tasks
+from fakes.rows import every_row
 
 TASKS = [
     ((), "pending"),
@@ -52,7 +52,7 @@ STEPS = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["plan", "step", "task", "list"])
+@every_row("kind", ["plan", "step", "task", "list"])
 def test_ids_say_what_they_are_of_B1(kind):
     first, second = new_id(kind), new_id(kind)
     assert re.fullmatch(rf"{kind}_[0-9a-f]{{8}}", first)
@@ -69,23 +69,23 @@ def test_the_models_have_the_fields_and_statuses_they_begin_with_B1():
     assert TaskList(list_id="list_1").step_id is None
 
 
-@pytest.mark.parametrize(("statuses", "expected"), TASKS)
+@every_row(("statuses", "expected"), TASKS)
 def test_a_step_s_status_follows_from_its_tasks_B4(statuses, expected):
     assert status_of(tasks(*statuses)) == expected
 
 
-@pytest.mark.parametrize(("statuses", "expected"), [row for row in TASKS if row[0]])
+@every_row(("statuses", "expected"), [row for row in TASKS if row[0]])
 def test_tasks_overrule_what_the_step_said_B4(statuses, expected):
     said = step("a", status="completed", task_list=tasks(*statuses))
     assert derive(plan(said)).steps[0].status == expected
 
 
-@pytest.mark.parametrize("status", ["pending", "in_progress", "completed", "failed"])
+@every_row("status", ["pending", "in_progress", "completed", "failed"])
 def test_a_step_without_tasks_keeps_its_status_B4(status):
     assert plan(step("a", status=status)).steps[0].status == status
 
 
-@pytest.mark.parametrize(("statuses", "approved", "expected"), STEPS)
+@every_row(("statuses", "approved", "expected"), STEPS)
 def test_a_plan_s_status_follows_from_its_steps_B4(statuses, approved, expected):
     steps = [step(str(place), status=status) for place, status in enumerate(statuses)]
     assert plan(*steps, approved=approved).status == expected
@@ -101,7 +101,7 @@ def test_a_status_alone_is_no_approval_B7():
     assert plan(step("a"), status="approved").status == "draft"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("risk", "approved", "needs"),
     [("low", False, False), ("medium", False, False), ("high", False, True), ("high", True, False)],
 )
@@ -117,7 +117,7 @@ def test_deriving_twice_is_deriving_once_B4(any_plan):
     assert once.approved == any_plan.approved
 
 
-@pytest.mark.parametrize("status", ["pending", "in_progress", "failed"])
+@every_row("status", ["pending", "in_progress", "failed"])
 def test_a_step_waits_for_all_it_depends_on_B4(status):
     waits = plan(step("a", status="completed"), step("b", status=status), step("c", "a", "b"))
     assert [one.step_id for one in unmet(waits, waits.steps[2])] == ["step_b"]
@@ -143,7 +143,7 @@ def test_progress_says_how_far_the_plan_is_B5():
     assert progress(done) == "Make a game (plan_1, completed): 1 of 1 steps complete"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("depends_on", "circle"),
     [
         ({}, set()),

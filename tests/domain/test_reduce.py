@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,6 +29,7 @@ from duckflow.domain.reduce.transcript import TRANSCRIPT_LIMIT
 from duckflow.domain.state import AgentState, Approval, Items, TranscriptEntry
 from duckflow.domain.transitions import Status, Step
 from fakes.events import EVENT_TYPES, events
+from fakes.rows import every_row
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WRITE = Action(operation="file_ops.write_file", args={"path": "a", "content": "x"})
@@ -127,7 +127,7 @@ def test_A4_actions_leave_the_queue_as_they_start():
     assert state.request.changed == ("a",)
 
 
-@pytest.mark.parametrize("outcome", ["failed", "refused", "unknown"])
+@every_row("outcome", ["failed", "refused", "unknown"])
 def test_A4_a_failed_action_stops_the_rest_and_the_model_is_told_what_did_not_run(outcome):
     state = after(
         said("x"), decided(WRITE, READ, next_step="done"), ActionStarted(action_id="a1", action=WRITE)
@@ -182,7 +182,7 @@ class TestApproval:
         assert (state.approval, state.approved) == (APPROVAL, None)
         assert after(ApprovalAnswered(approval_id="p1", yes=True)).approved is None
 
-    @pytest.mark.parametrize("request_id", ["r1", "r2"])
+    @every_row("request_id", ["r1", "r2"])
     def test_G5_a_message_instead_of_an_answer_voids_the_question(self, request_id):
         state = after(*self.asked, said("do something else", request_id))
         assert (state.approval, state.items.pending_gate, state.queue) == (None, False, ())
@@ -316,7 +316,7 @@ class TestItems:
         assert after(*happened).items.plan_brief == ("one", "two")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("reply", "told"),
     [
         ("Which port?", False),

@@ -1,8 +1,7 @@
 """Step transitions, every cell of the table (SPEC D2)."""
 
-import pytest
-
 from duckflow.domain.transitions import Step, Transitions
+from fakes.rows import every_row
 
 P, E, R, A, D = Step.PLANNING, Step.EXECUTION, Step.REVIEW, Step.AWAITING_APPROVAL, Step.DONE
 
@@ -16,8 +15,8 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize("start", Step)
-@pytest.mark.parametrize("end", Step)
+@every_row("start", Step)
+@every_row("end", Step)
 def test_D2_every_pair_is_as_the_table_says(start, end):
     cell = TABLE[start][end]
     assert Transitions().permit(start, end) is (cell == "y")

@@ -1,18 +1,17 @@
 """All that is judged, put together from what was observed (SPEC J2)."""
 
-import pytest
-
 from duckflow.domain.objective import TaskObjective
 from duckflow.evaluation.case import ObservedWork, build_case
 from duckflow.evaluation.facts import Fact, as_evidence
 from duckflow.services.requirements import plain_requirements
 from fakes.cases import seen, wanted
+from fakes.rows import every_row
 
 FACTS = (Fact(path="a.py", state="parses", content="x = 1"),)
 OBJECTIVE = TaskObjective(request="Write a.py with is_empty")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("changed", "ran", "information"),
     [(False, False, True), (True, False, False), (False, True, False), (True, True, False)],
 )

@@ -1,7 +1,5 @@
 """What the next attempt is told, and what it may not repeat (SPEC J4)."""
 
-import pytest
-
 from duckflow.domain.decision import Action
 from duckflow.domain.objective import (
     ExecutionPlan,
@@ -14,6 +12,7 @@ from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.prompts.continuation import SMALL_TOLD, TOLD, continuation_text, plan_text
 from duckflow.services.failure_analysis import FailureAnalysis
 from duckflow.services.missing_information import MissingInfoAnalysis, MissingItem
+from fakes.rows import every_row
 
 READ = Action(operation="file_ops.read_file", args={"path": "a.py"})
 WRITE = Action(operation="file_ops.write_file", args={"path": "a.py", "content": "x"})
@@ -135,7 +134,7 @@ def test_a_plan_is_told_with_what_holds_and_what_to_avoid_J4():
     )
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("lists", "wanted", "equal"),
     [
         ([[WRITE]], [WRITE], True),

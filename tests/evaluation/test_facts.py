@@ -13,6 +13,7 @@ from duckflow.evaluation.facts import (
     without_comments,
 )
 from duckflow.safety.files.workspace import READ_CAP, Workspace
+from fakes.rows import every_row
 
 
 @pytest.fixture
@@ -168,7 +169,7 @@ def test_facts_become_evidence_with_ids_in_order():
     assert found[0].text == "check of a: fine"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("states", "command", "verification"),
     [
         ((), None, "none"),
@@ -188,7 +189,7 @@ def test_what_the_checks_say_together_J3(states, command, verification):
     assert verification_of(facts, command_passed=command) == verification
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "plain"),
     [
         ('{"a": 1}', '{"a": 1}'),
@@ -202,8 +203,6 @@ def test_comments_go_and_strings_stay(text, plain):
     assert without_comments(text) == plain
 
 
-@pytest.mark.parametrize(
-    "text", ["/*" * 200_000, '"\\' * 200_000, '"\\"' * 200_000, "," * 200_000, ",\n " * 90_000]
-)
+@every_row("text", ["/*" * 200_000, '"\\' * 200_000, '"\\"' * 200_000, "," * 200_000, ",\n " * 90_000])
 def test_no_text_makes_the_search_for_comments_slow(text):
     assert len(without_comments(text)) <= len(text)

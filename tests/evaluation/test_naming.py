@@ -1,12 +1,11 @@
 """What a request names, and whether it is there to be seen."""
 
-import pytest
-
 from duckflow.evaluation.facts import Fact
 from duckflow.evaluation.mentions import named_files, named_words, unseen_names
+from fakes.rows import every_row
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "files"),
     [
         ("Create hello.py that prints hello", ["hello.py"]),
@@ -26,7 +25,7 @@ def test_files_a_request_names_are_found(text, files):
     assert list(named_files(text)) == files
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "words"),
     [
         ("a class Stack that has push, pop and is_empty", ["is_empty"]),
@@ -52,6 +51,6 @@ def test_what_is_named_and_not_shown_is_said():
     assert unseen_names("Make it nice", facts) == ()
 
 
-@pytest.mark.parametrize("text", ["a" * 100_000, "a." * 50_000, "a/" * 50_000, "_" * 100_000, "`" * 100_000])
+@every_row("text", ["a" * 100_000, "a." * 50_000, "a/" * 50_000, "_" * 100_000, "`" * 100_000])
 def test_no_request_makes_the_search_slow(text):
     assert len(named_files(text)) + len(named_words(text)) <= 4_000

@@ -2,21 +2,20 @@
 
 from typing import get_args
 
-import pytest
-
 from duckflow.domain.decision import TaskProfile
 from duckflow.evaluation.case import needs_evaluation
+from fakes.rows import every_row
 
 PROFILES = get_args(TaskProfile)
 
 
-@pytest.mark.parametrize("profile", [*PROFILES, None])
-@pytest.mark.parametrize(("changed", "ran"), [(True, False), (False, True), (True, True)])
+@every_row("profile", [*PROFILES, None])
+@every_row(("changed", "ran"), [(True, False), (False, True), (True, True)])
 def test_what_changed_or_ran_something_is_evaluated_whatever_its_profile_J1(profile, changed, ran):
     assert needs_evaluation(profile, changed_anything=changed, ran_anything=ran)
 
 
-@pytest.mark.parametrize("profile", PROFILES)
+@every_row("profile", PROFILES)
 def test_talk_that_did_nothing_is_not_J1(profile):
     talk = profile in ("general_chat", "simple_question")
     for looked in (False, True):

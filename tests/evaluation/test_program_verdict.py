@@ -1,12 +1,11 @@
 """Where facts settle it, a small model is not asked (SPEC J2)."""
 
-import pytest
-
 from duckflow.domain.objective import EvaluationRules
 from duckflow.evaluation.facts import Fact, as_evidence, verification_of
 from duckflow.evaluation.mentions import unseen_names
 from duckflow.evaluation.program_verdict import judge_by_facts
 from fakes.cases import case, seen
+from fakes.rows import every_row
 
 
 def fact(path="a.py", state="parses", content="def is_empty(): ...", detail="there", stubs=()):
@@ -19,7 +18,7 @@ def judged(request, *facts, priorities=(1,), **fields):
     return judge_by_facts(case(*priorities, request=request, evidence=evidence, **{**known, **fields}), facts)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("request_text", "facts"),
     [
         ("Create a.py that prints hello", [fact()]),
@@ -43,7 +42,7 @@ def test_work_that_shows_all_the_request_names_is_done(request_text, facts):
     assert [part.score for part in found.requirement_scores] == [0.8, 0.8]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("request_text", "facts", "fields"),
     [
         ("What does a.py do?", [fact()], {"information": True}),
@@ -66,7 +65,7 @@ def test_where_facts_do_not_settle_it_a_model_has_to_look(request_text, facts, f
     assert judged(request_text, *facts, **fields) is None
 
 
-@pytest.mark.parametrize("state", ["broken", "missing", "left"])
+@every_row("state", ["broken", "missing", "left"])
 def test_a_file_that_is_not_as_it_should_be_is_not_done_and_the_reason_is_said_J3(state):
     found = judged("Create a.py", fact("b.py"), fact(state=state, detail="line 1: no"))
     assert found is not None

@@ -6,6 +6,7 @@ from duckflow.config.places import state_dir
 from duckflow.evaluation.facts import failing_lines
 from duckflow.evaluation.project_tests import MEMORY, ProjectTests
 from duckflow.safety.files.workspace import Workspace
+from fakes.rows import every_row
 
 PYTEST = "python -m pytest -q"
 
@@ -65,7 +66,7 @@ def test_J3_a_memory_that_can_not_be_read_asks_again(tests):
     assert tests.wanted(PYTEST) is False
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("output", "named"),
     [
         ("..F\n= FAILURES =\nFAILED test_a.py::test_x - assert 1 == 2\n1 failed, 2 passed in 0.1s", "test_x"),

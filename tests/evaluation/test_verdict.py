@@ -1,6 +1,5 @@
 """The program computes the whole from the parts (SPEC J3)."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,13 +7,14 @@ from duckflow.domain.objective import EvaluationRules, RequirementItem
 from duckflow.evaluation.verdict import compute_verdict
 from duckflow.services.satisfaction import VerdictDraft
 from fakes.cases import case, scored, seen, verdict
+from fakes.rows import every_row
 
 
 def judged(made, *scores, **fields):
     return compute_verdict(made, VerdictDraft.model_validate_json(verdict(*scores, **fields)))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("priorities", "scores", "overall"),
     [
         ((1,), (1.0,), 1.0),
@@ -38,7 +38,7 @@ def test_priorities_weigh_three_two_and_one_J3(priorities, scores, overall):
     assert found.caps == ()
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("evidence", "score", "cap"),
     [
         (["e1"], 1.0, None),
@@ -93,7 +93,7 @@ def test_a_failing_verification_keeps_the_whole_below_the_mark_J3():
     assert judged(case(verification="passed"), scored("part 1", 1.0, "e1")).done
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("said", "place"),
     [
         ("write the parser", 0),

@@ -1,7 +1,5 @@
 """M4: texts in two languages, the choice between them, and that nothing in a value or a gap does harm."""
 
-import pytest
-
 from duckflow.i18n.catalogue import (
     current_language,
     detect,
@@ -12,24 +10,26 @@ from duckflow.i18n.catalogue import (
     take_gaps,
     text,
 )
+from fakes.rows import every_row
 
+ENGLISH, JAPANESE = entries("en"), entries("ja")
 SAME_IN_BOTH: frozenset[str] = frozenset({"model.line"})
 """Keys whose text has no words to translate, such as a drawing."""
 
 
 def test_M4_both_catalogues_have_the_same_keys():
-    assert entries("en")
-    assert set(entries("en")) == set(entries("ja"))
+    assert ENGLISH
+    assert set(ENGLISH) == set(JAPANESE)
 
 
-@pytest.mark.parametrize("key", sorted(entries("en")))
+@every_row("key", sorted(ENGLISH))
 def test_M4_both_languages_fill_the_same_slots(key):
-    assert slots(entries("en")[key]) == slots(entries("ja")[key])
+    assert slots(ENGLISH[key]) == slots(JAPANESE[key])
 
 
-@pytest.mark.parametrize("key", sorted(set(entries("en")) - SAME_IN_BOTH))
+@every_row("key", sorted(set(ENGLISH) - SAME_IN_BOTH))
 def test_no_text_is_empty_and_the_japanese_is_japanese(key):
-    english, japanese = entries("en")[key].strip(), entries("ja")[key].strip()
+    english, japanese = ENGLISH[key].strip(), JAPANESE[key].strip()
     assert english
     assert japanese
     if any(character.isalpha() for character in fill(english, dict.fromkeys(slots(english), ""))):
@@ -43,9 +43,7 @@ def test_the_language_can_be_changed_at_any_time():
     assert text("help.config") == "設定を確認します。"
 
 
-@pytest.mark.parametrize(
-    "value", ["{path}", "{0}", "{path.__class__}", "{{x}}", "}", "{", "%s", "\\1", "日本語"]
-)
+@every_row("value", ["{path}", "{0}", "{path.__class__}", "{{x}}", "}", "{", "%s", "\\1", "日本語"])
 def test_a_value_is_never_read_as_a_slot(value):
     assert fill("a {name} b {path}", {"name": value, "path": "P"}) == f"a {value} b P"
 
@@ -63,7 +61,7 @@ def test_an_unknown_key_and_a_missing_value_stay_readable_and_are_noticed():
     assert take_gaps() == frozenset()
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("configured", "environ", "language"),
     [
         ("ja", {"DUCKFLOW_LANGUAGE": "en", "LANG": "en_US.UTF-8"}, "ja"),

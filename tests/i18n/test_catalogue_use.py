@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from duckflow.i18n.catalogue import entries, slots
+from fakes.rows import every_row
 from source_tree import Module, called_name, modules
 
 ERRORS = {"UserError", "UsageError", "ProviderError", "Unavailable", "BadAnswer"}
@@ -59,18 +60,17 @@ def read(node: ast.expr, where: str, values: frozenset[str] | None) -> Iterator[
             return
 
 
+ENGLISH = entries("en")
 ASKED = [asked for module in modules() for asked in asked_by(module)]
 
 
-@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: f"{asked.where} {asked.key}")
+@every_row("asked", ASKED, ids=lambda asked: f"{asked.where} {asked.key}")
 def test_every_key_asked_for_exists_and_gets_its_values(asked):
-    known = [
-        key for key in entries("en") if key == asked.key or (asked.beginning and key.startswith(asked.key))
-    ]
+    known = [key for key in ENGLISH if key == asked.key or (asked.beginning and key.startswith(asked.key))]
     if not known:
         pytest.fail(f"{asked.where}: no text for {asked.key}", pytrace=False)
     if asked.values is not None and not asked.beginning:
-        missing = slots(entries("en")[asked.key]) - asked.values
+        missing = slots(ENGLISH[asked.key]) - asked.values
         assert not missing, f"{asked.where}: {asked.key} gets no value for {sorted(missing)}"
 
 
@@ -88,7 +88,7 @@ def test_every_key_in_the_catalogue_is_used():
                     beginnings.add(value)
                 case _:
                     pass
-    unused = {key for key in entries("en") if key not in literals and not key.startswith(tuple(beginnings))}
+    unused = {key for key in ENGLISH if key not in literals and not key.startswith(tuple(beginnings))}
     assert not unused, sorted(unused)
 
 
@@ -109,7 +109,7 @@ def test_M4_nothing_is_said_to_the_user_past_the_catalogues():
     assert not said
 
 
-@pytest.mark.parametrize(
+@every_row(
     "line",
     [
         "print('hello')",

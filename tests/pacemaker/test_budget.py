@@ -1,17 +1,17 @@
 """I9: limits on tokens and cost, with a warning on the way."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.config.pacing import Budget
 from duckflow.i18n.catalogue import set_language, text
 from duckflow.pacemaker.budget import BudgetLevel, Spent, explain_budget, judge
+from fakes.rows import every_row
 
 BOTH = Budget(max_tokens=1000, max_cost_usd=2.0)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("spent", "budget", "level", "resource"),
     [
         (Spent(tokens=799), BOTH, "fine", "tokens"),
@@ -44,7 +44,7 @@ def test_I9_using_more_never_looks_better(used, more, maximum):
     assert order.index(now) <= order.index(later)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("spent", "line"),
     [
         (Spent(tokens=850), "Most of the tokens for this request are used: 850 of 1,000."),

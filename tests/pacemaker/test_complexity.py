@@ -6,13 +6,14 @@ from hypothesis import strategies as st
 
 from duckflow.config.pacing import ComplexityScale
 from duckflow.pacemaker.limit import Counted, measure
+from fakes.rows import every_row
 
 SCALE = ComplexityScale()
 
 counts = st.integers(0, 50)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("files", "messages", "errors", "actions", "complexity"),
     [
         (0, 0, 0, 0, 0.3),

@@ -1,6 +1,5 @@
 """The loops to start from follow what earlier requests used: bounded, explained, switched off at will."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,11 +7,12 @@ from duckflow.config.pacing import Learning, PacemakerSettings
 from duckflow.domain.pacing.reasons import explain
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.pacemaker.limit import compute_limit, learned_base
+from fakes.rows import every_row
 
 TABLE = PacemakerSettings()
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("used", "base"),
     [
         ([], 8),

@@ -2,7 +2,6 @@
 
 from typing import get_args
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from duckflow.domain.decision import TaskProfile
 from duckflow.domain.pacing.limits import Adjustment
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.pacemaker.limit import compute_limit, extend, loops_by_profile, score_of
+from fakes.rows import every_row
 
 TABLE = PacemakerSettings()
 LOW, USUAL, HIGH = (Vitals(mood=value, focus=value, stamina=value) for value in (0.3, 0.6, 1.0))
@@ -44,7 +44,7 @@ def limit_of(profile, vitals, complexity, used=0) -> int:
     return compute_limit(profile, vitals, complexity, TABLE, used).limit
 
 
-@pytest.mark.parametrize(("profile", "vitals", "complexity", "limit"), CELLS)
+@every_row(("profile", "vitals", "complexity", "limit"), CELLS)
 def test_I2_the_limit_of_every_profile_at_three_levels_of_vitals_and_complexity(
     profile, vitals, complexity, limit
 ):
@@ -83,7 +83,7 @@ def test_I2_the_worked_example_of_a_code_analysis():
     assert (limit.fallback, limit.used) == (None, 0)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("vitals", "score", "factor"),
     [
         (Vitals(), 1.0, 1.2),
@@ -121,7 +121,7 @@ def test_I2_adjustments_are_in_per_cent():
     assert shown(USUAL, 0.0) == {}
 
 
-@pytest.mark.parametrize(("used", "limit"), [(0, 3), (2, 3), (3, 3), (4, 4), (17, 17)])
+@every_row(("used", "limit"), [(0, 3), (2, 3), (3, 3), (4, 4), (17, 17)])
 def test_I2_a_new_profile_never_sets_it_below_the_loops_used(used, limit):
     assert limit_of("simple_question", LOW, 0.0, used) == limit
 
@@ -138,7 +138,7 @@ def test_the_bounds_are_settable_and_the_upper_one_counts():
     assert bounded(3, 40) == [5, 16]
 
 
-@pytest.mark.parametrize("complexity", [float("nan"), float("inf"), float("-inf"), None, "much"])
+@every_row("complexity", [float("nan"), float("inf"), float("-inf"), None, "much"])
 def test_I4_whatever_goes_wrong_the_configured_maximum_holds(complexity):
     limit = compute_limit("research", USUAL, complexity, TABLE, used=2)
     assert limit.limit == 20
@@ -176,7 +176,7 @@ def test_better_vitals_never_give_fewer_loops(profile, one, other, complexity):
     assert limit_of(profile, one, complexity) <= limit_of(profile, other, complexity)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("limit", "used", "progressed", "maximum", "extended"),
     [
         (8, 8, True, 20, 12),

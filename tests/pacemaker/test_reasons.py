@@ -2,7 +2,6 @@
 
 from typing import get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from duckflow.i18n.catalogue import set_language, take_gaps, text
 from duckflow.pacemaker.limit import compute_limit
 from duckflow.pacemaker.log_lines import log_end, log_loop, log_start
 from duckflow.pacemaker.rules import Consult, Extend, Go, Halt, Replan
+from fakes.rows import every_row
 
 TABLE = PacemakerSettings()
 ANALYSIS = compute_limit("code_analysis", Vitals(mood=0.75, focus=0.80, stamina=0.45), 0.6, TABLE)
@@ -79,7 +79,7 @@ def test_I7_an_extension_says_why():
     assert text(line.key, **line.values) == "The work is getting on, so it may take 12 loops instead of 8."
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("value", "vital", "complexity"),
     [
         (0.0, "low", "low"),
@@ -125,7 +125,7 @@ def test_I8_the_log_at_the_start():
     assert line == "limit 15 for research, as configured: ValueError('there is no table')"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("move", "told"),
     [
         (Extend(limit=12), "limit extended to 12"),

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-import pytest
-
 from duckflow.domain.decision import Action
 from fakes.pacing import edit, fail, loop, plan, read, run, signs_of, use, write
+from fakes.rows import every_row
 
 FAILING = "1 failed, 4 passed in 0.31s"
 
@@ -224,12 +223,12 @@ FOUND = [
 ]
 
 
-@pytest.mark.parametrize(("loops", "sign"), [case[1:] for case in FOUND], ids=[case[0] for case in FOUND])
+@every_row(("loops", "sign"), [case[1:] for case in FOUND], ids=[case[0] for case in FOUND])
 def test_H3_a_loop_that_gets_nowhere_is_found(loops, sign):
     assert sign in signs_of(*loops)
 
 
-@pytest.mark.parametrize("loops", [case[1] for case in FOUND], ids=[case[0] for case in FOUND])
+@every_row("loops", [case[1] for case in FOUND], ids=[case[0] for case in FOUND])
 def test_H3_what_the_user_says_is_a_new_beginning(loops):
     """The very same loop right after the user spoke shows nothing: they may have asked for it."""
     *before, last = loops

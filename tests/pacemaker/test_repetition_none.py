@@ -1,6 +1,5 @@
 """H3: work that looks alike and is none the less progress. Not one false alarm."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -8,6 +7,7 @@ from duckflow.domain.pacing.limits import LoopTrace
 from duckflow.pacemaker.repetition import find_signs, same_plan
 from duckflow.pacemaker.trace import steady
 from fakes.pacing import edit, fail, loop, plan, read, run, signs_of, trace_all, use, write
+from fakes.rows import every_row
 
 FAILING = "1 failed, 4 passed in 0.31s"
 TESTS = run("pytest", FAILING)
@@ -208,7 +208,7 @@ NOTHING = [
 ]
 
 
-@pytest.mark.parametrize("loops", [case[1] for case in NOTHING], ids=[case[0] for case in NOTHING])
+@every_row("loops", [case[1] for case in NOTHING], ids=[case[0] for case in NOTHING])
 def test_H3_work_that_gets_on_raises_no_alarm_at_any_point(loops):
     for end in range(1, len(loops) + 1):
         assert signs_of(*loops[:end]) == (), end
@@ -246,7 +246,7 @@ def test_nothing_to_compare_with_is_no_sign():
     assert find_signs((), LoopTrace()) == ()
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("one", "other", "same"),
     [
         ((), (), False),
@@ -273,7 +273,7 @@ def test_two_plans_are_the_same_by_their_names_and_most_of_their_words(one, othe
     assert same_plan(other, one) is same
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "other", "same"),
     [
         ("Ran 3 tests in 0.001s", "Ran 3 tests in 0.102s", True),

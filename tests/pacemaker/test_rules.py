@@ -2,7 +2,6 @@
 
 from typing import get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from duckflow.pacemaker.rules import (
     next_move,
     stays_confident,
 )
+from fakes.rows import every_row
 
 TABLE = PacemakerSettings()
 WELL = Vitals(mood=0.9, focus=0.9, stamina=0.9)
@@ -82,7 +82,7 @@ MOVES = [
 ]
 
 
-@pytest.mark.parametrize(("how", "move"), [case[1:] for case in MOVES], ids=[case[0] for case in MOVES])
+@every_row(("how", "move"), [case[1:] for case in MOVES], ids=[case[0] for case in MOVES])
 def test_H5_the_next_move(how, move):
     assert next_move(situation(**how), TABLE) == move
 
@@ -116,7 +116,7 @@ def test_H5_the_oracles_question_was_about_mood_too():
     assert stays_confident(situation(mood=0.5, next_step="done"), Go(), TABLE.thresholds) is True
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("vitals", "low"),
     [
         (WELL, ()),

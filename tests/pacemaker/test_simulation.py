@@ -2,7 +2,6 @@
 
 from typing import get_args
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from duckflow.domain.decision import TaskProfile
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.pacemaker.rules import Consult, Go, Halt, Replan
 from fakes.pacing import Duck, edit, fail, loop, plan, read, run, use, write
+from fakes.rows import every_row
 
 STAGNATION = Consult(kind="stagnation", cause="focus")
 ORACLE = Consult(kind="oracle", cause="vitals")
@@ -27,8 +27,8 @@ FOR_EVER = {
 }
 
 
-@pytest.mark.parametrize("one", FOR_EVER.values(), ids=FOR_EVER.keys())
-@pytest.mark.parametrize("focus", [0.7, 0.75, 0.8, 0.9, 1.0])
+@every_row("one", FOR_EVER.values(), ids=FOR_EVER.keys())
+@every_row("focus", [0.7, 0.75, 0.8, 0.9, 1.0])
 def test_H5_an_action_repeated_for_ever_runs_four_times(one, focus):
     duck = Duck(Vitals(focus=focus))
     assert duck.live_on(one) == 4
@@ -70,7 +70,7 @@ def test_H5_two_that_take_turns_for_ever_are_stopped():
     assert count == 5
 
 
-@pytest.mark.parametrize("paths", [9, 14, 20])
+@every_row("paths", [9, 14, 20])
 def test_I7_batch_work_is_never_interrupted_before_the_maximum(paths):
     duck = Duck(profile="file_operation")
     moves = [duck.live(loop(edit(f"f{place}", "a", "b"))) for place in range(paths - 1)]

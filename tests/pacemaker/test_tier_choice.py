@@ -1,12 +1,11 @@
 """Simple work goes to the fast tier, as long as it goes well (SPEC K5)."""
 
-import pytest
-
 from duckflow.domain.objective import AttemptResult, TaskObjective
 from duckflow.domain.pacing.limits import LoopLimit
 from duckflow.domain.state import Request
 from duckflow.pacemaker.limit import PROFILES
 from duckflow.pacemaker.tier_choice import SIMPLE, choose_tier
+from fakes.rows import every_row
 
 
 def request(**fields) -> Request:
@@ -14,12 +13,12 @@ def request(**fields) -> Request:
     return Request(**{"request_id": "r", "text": "x", "profile": "file_operation", "limit": limit, **fields})
 
 
-@pytest.mark.parametrize("profile", sorted(filter(None, PROFILES)))
+@every_row("profile", sorted(filter(None, PROFILES)))
 def test_K5_the_profile_decides(profile):
     assert choose_tier(request(profile=profile)) == ("fast" if profile in SIMPLE else "creative")
 
 
-@pytest.mark.parametrize(
+@every_row(
     "trouble",
     [
         {"profile": None},

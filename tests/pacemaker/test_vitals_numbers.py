@@ -22,6 +22,7 @@ from duckflow.pacemaker.vitals import (
     update,
 )
 from fakes.pacing import fail, loop, read, trace_all
+from fakes.rows import every_row
 
 NUMBERS = VitalsNumbers()
 OK, NO = True, False
@@ -60,7 +61,7 @@ def test_H1_all_are_full_at_the_start_and_none_can_leave_its_bounds():
             Vitals(focus=wrong)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("confidence", "outcomes", "expected"),
     [
         (1.0, (), 1.0),
@@ -96,7 +97,7 @@ def test_H2_praise_lifts_mood_for_the_next_request_and_not_past_one():
     assert mood(None, praised=True) == 0.9
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("start", "events", "expected"),
     [
         (0.5, (), 0.5),
@@ -128,7 +129,7 @@ def test_H3_focus_moves_as_promised(start, events, expected):
     assert focus(start, *events) == expected
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("loops", "limit", "unresolved", "expected"),
     [
         (0, 8, 0, 1.0),
@@ -163,7 +164,7 @@ def test_H3_H4_a_new_request_finds_focus_and_strength_again():
     assert begin(tired, True, NUMBERS) == Vitals(mood=0.95, focus=0.7, stamina=1.0)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("before", "now", "crosses"),
     [
         (0, 799, False),
@@ -178,7 +179,7 @@ def test_H3_a_prompt_becomes_crowded_once(before, now, crosses):
     assert crosses_window(before, now, 1000, NUMBERS) is crosses
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("goal", "new_goal", "turns"),
     [
         ("make a game", "write a letter", True),

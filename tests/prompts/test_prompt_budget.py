@@ -11,6 +11,7 @@ from duckflow.prompts.decision import DecisionPrompt
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.prompt_states import answered, asked, found, looks
+from fakes.rows import every_row
 
 SUMMARIES = tuple(f"{number}番目の依頼です。" + "要約" * 45 for number in range(5))
 FULL = Items(
@@ -56,7 +57,7 @@ async def test_F3_over_the_base_budget_the_oldest_summaries_go():
     assert all(summary in roomy for summary in SUMMARIES)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("main_tokens", "questions", "plan"), [(2500, True, True), (1400, False, True), (900, False, False)]
 )
 async def test_F3_over_the_main_budget_questions_go_before_the_plan(main_tokens, questions, plan):
@@ -103,7 +104,7 @@ async def test_F3_over_the_window_evidence_goes_then_summaries_then_questions_th
     ]
 
 
-@pytest.mark.parametrize("window", [8192, 16_384, 32_768])
+@every_row("window", [8192, 16_384, 32_768])
 async def test_F3_a_prompt_leaves_room_for_the_answer(window: int):
     state = asked("go", summaries=SUMMARIES, items=FULL, pattern="base_main_specialized")
     prompt = await assemble(looks(state, 1, 100, size=3000), window, rules="rule " * 300)
@@ -118,7 +119,7 @@ async def test_L3_rules_are_never_cut_to_make_room():
     assert rules in prompt.request.messages[0].text
 
 
-@pytest.mark.parametrize(("language", "word"), [("en", "quarter"), ("ja", "四分の一")])
+@every_row(("language", "word"), [("en", "quarter"), ("ja", "四分の一")])
 async def test_F3_rules_over_a_quarter_of_the_window_are_told(language, word):
     counter, traits = TokenCounter(), ModelTraits(name="any", window=8192)
     await check_rules("1" * 2000, traits, counter)

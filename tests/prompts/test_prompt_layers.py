@@ -2,8 +2,6 @@
 
 from typing import get_args
 
-import pytest
-
 from duckflow.domain.decision import (
     Action,
     Decision,
@@ -24,6 +22,7 @@ from duckflow.prompts.layers import MODES, main_text, procedure_text, session_te
 from duckflow.prompts.templates import template
 from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.prompt_states import ENGLISH, JAPANESE, answered, asked, background, looks
+from fakes.rows import every_row
 
 OPERATIONS = (Operation(name="file_ops.read_file", line="file_ops.read_file(path): its text", parameters={}),)
 MAIN, PROCEDURE = "Step: EXECUTION", "Procedure for EXECUTION"
@@ -41,7 +40,7 @@ def test_F1_the_fixed_part_of_base_is_short():
     assert estimate_tokens(template("base")) <= 300
 
 
-@pytest.mark.parametrize("word", ["Clarify", "Propose", "Gate", "Summarize", "next", "Nudge", "one question"])
+@every_row("word", ["Clarify", "Propose", "Gate", "Summarize", "next", "Nudge", "one question"])
 def test_F6_base_holds_the_policy_of_the_dialog(word: str):
     assert word in template("base")
 
@@ -68,7 +67,7 @@ async def test_L3_rules_are_there_in_full():
     assert rules in (await prompt_for(ENGLISH, rules=rules))[0]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("pattern", "main", "procedure"),
     [
         ("base_main", True, False),
@@ -83,13 +82,13 @@ async def test_F2_the_model_chooses_what_the_next_prompt_shows(pattern: PromptPa
     assert (MAIN in ending, PROCEDURE in ending) == (main, procedure)
 
 
-@pytest.mark.parametrize("step", [Step.AWAITING_APPROVAL, Step.DONE])
+@every_row("step", [Step.AWAITING_APPROVAL, Step.DONE])
 async def test_a_step_without_a_procedure_shows_the_main_layer(step: Step):
     state = ENGLISH.model_copy(update={"pattern": "base_specialized", "step": step})
     assert f"Step: {step}" in (await prompt_for(state))[-1]
 
 
-@pytest.mark.parametrize("step", [Step.PLANNING, Step.EXECUTION, Step.REVIEW])
+@every_row("step", [Step.PLANNING, Step.EXECUTION, Step.REVIEW])
 def test_F1_each_working_step_has_a_procedure(step: Step):
     assert f"Procedure for {step}" in procedure_text(step)
     assert estimate_tokens(procedure_text(step)) <= 300
@@ -130,7 +129,7 @@ def test_a_long_task_is_one_short_line_in_main():
     assert max(map(len, main.splitlines())) <= 130
 
 
-@pytest.mark.parametrize("mode", get_args(Mode))
+@every_row("mode", get_args(Mode))
 def test_the_session_says_what_the_mode_permits(mode: Mode):
     assert MODES[mode] in session_text(ENGLISH.model_copy(update={"mode": mode}))
     assert "folder parts" in session_text(ENGLISH)
@@ -156,7 +155,7 @@ async def test_F1_a_summary_comes_in_the_very_prompt_its_conversation_goes_from(
     assert summary in made[-1]
 
 
-@pytest.mark.parametrize("state", [ENGLISH, JAPANESE], ids=["en", "ja"])
+@every_row("state", [ENGLISH, JAPANESE], ids=["en", "ja"])
 async def test_the_last_line_says_what_to_answer(state: AgentState):
     """N: every output part begins with a line that names the answer."""
     system, *_, ending = await prompt_for(state)

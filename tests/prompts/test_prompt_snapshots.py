@@ -5,7 +5,6 @@ After a change that is meant: `.venv/bin/pytest tests/prompts/test_prompt_snapsh
 
 from typing import get_args
 
-import pytest
 from inline_snapshot import external_file
 
 from duckflow.domain.decision import Operation, PromptPattern
@@ -18,6 +17,7 @@ from duckflow.prompts.compact import Choices, CompactPrompt
 from duckflow.prompts.decision import DecisionPrompt
 from duckflow.prompts.tokens import TokenCounter
 from fakes.prompt_states import ENGLISH, JAPANESE, looks
+from fakes.rows import every_row
 
 OPERATIONS = tuple(
     Operation(name=line.partition("(")[0], line=line, parameters={})
@@ -39,14 +39,14 @@ async def full(state: AgentState, window: int = 32_768) -> str:
     return written((await DecisionPrompt(traits, OPERATIONS, FRAME, TokenCounter()).assemble(state)).request)
 
 
-@pytest.mark.parametrize("language", STATES)
-@pytest.mark.parametrize("pattern", get_args(PromptPattern))
+@every_row("language", STATES)
+@every_row("pattern", get_args(PromptPattern))
 async def test_F1_F2_the_prompt_in_each_pattern(language: str, pattern: PromptPattern):
     state = STATES[language].model_copy(update={"pattern": pattern})
     assert await full(state) == external_file(f"snapshots/{pattern}_{language}.txt")
 
 
-@pytest.mark.parametrize("step", [Step.PLANNING, Step.REVIEW])
+@every_row("step", [Step.PLANNING, Step.REVIEW])
 async def test_F1_the_prompt_in_the_other_steps(step: Step):
     state = ENGLISH.model_copy(update={"pattern": "base_main_specialized", "step": step})
     assert await full(state) == external_file(f"snapshots/{step.lower()}_en.txt")
@@ -57,7 +57,7 @@ async def test_F3_the_prompt_after_a_step_of_leaving_out():
     assert await full(state, window=6000) == external_file("snapshots/left_out_en.txt")
 
 
-@pytest.mark.parametrize("language", STATES)
+@every_row("language", STATES)
 async def test_the_prompt_for_small_models(language: str):
     traits = ModelTraits(name="small", window=8192, small=True)
     prompt = await CompactPrompt(traits, FRAME.rules, TokenCounter()).assemble(STATES[language], Choices())

@@ -3,18 +3,17 @@
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.ports import ModelClient
 from duckflow.llm.retry import RetryingClient
 from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.model import FakeModel
+from fakes.rows import every_row
 
 COUNTED = tomllib.loads(Path(__file__).with_name("tokens.toml").read_text("utf-8"))
 
 
-@pytest.mark.parametrize("kind", COUNTED)
+@every_row("kind", COUNTED)
 def test_F4_the_estimate_is_never_far_below_any_tokenizer(kind: str):
     """A little below only for rows of kanji in cl100k, and for long German words."""
     counts, estimate = COUNTED[kind]["counts"], estimate_tokens(COUNTED[kind]["text"])
@@ -22,15 +21,13 @@ def test_F4_the_estimate_is_never_far_below_any_tokenizer(kind: str):
     assert estimate >= 0.98 * counts["qwen"]
 
 
-@pytest.mark.parametrize("kind", ["english", "python", "json", "diff", "log", "paths", "japanese", "mixed"])
+@every_row("kind", ["english", "python", "json", "diff", "log", "paths", "japanese", "mixed"])
 def test_F4_the_estimate_wastes_little_of_the_window(kind: str):
     counts, estimate = COUNTED[kind]["counts"], estimate_tokens(COUNTED[kind]["text"])
     assert estimate <= 1.4 * max(counts.values())
 
 
-@pytest.mark.parametrize(
-    "text", ["", "\n" * 1000, " " * 1000, "\x00" * 10, "あ" * 1000, "x" * 1000, "\ud800"]
-)
+@every_row("text", ["", "\n" * 1000, " " * 1000, "\x00" * 10, "あ" * 1000, "x" * 1000, "\ud800"])
 def test_no_text_is_too_odd_to_be_counted(text: str):
     assert 1 <= estimate_tokens(text) <= 1 + 2 * len(text)
 
@@ -49,12 +46,12 @@ class Broken(FakeModel):
         raise ProviderError("embedded.refused", detail="tokenize")
 
 
-@pytest.mark.parametrize("client", [Counting(), RetryingClient(Counting())])
+@every_row("client", [Counting(), RetryingClient(Counting())])
 async def test_F4_a_model_with_a_tokenizer_is_asked(client: ModelClient):
     assert await TokenCounter(client).count("one two three") == 3
     assert await TokenCounter(client).count("") == 0
 
 
-@pytest.mark.parametrize("client", [None, FakeModel(), RetryingClient(FakeModel()), RetryingClient(Broken())])
+@every_row("client", [None, FakeModel(), RetryingClient(FakeModel()), RetryingClient(Broken())])
 async def test_F4_else_it_is_estimated(client: ModelClient | None):
     assert await TokenCounter(client).count("one two three") == estimate_tokens("one two three")

@@ -14,6 +14,7 @@ from duckflow.prompts.compact import Choices, compact_schema, content_prompt
 from duckflow.services.decide_compact import CompactDecider, CompactDecision, inside_fence
 from fakes.engine import engine
 from fakes.model import FakeModel, said
+from fakes.rows import every_row
 
 SMALL = ModelTraits(name="small", window=4096, small=True)
 
@@ -128,7 +129,7 @@ async def test_a_content_that_was_cut_off_is_never_written():
     assert error.value.usage is not None
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "content"),
     [
         ("print(1)", "print(1)\n"),

@@ -14,6 +14,7 @@ from duckflow.services.execution_plans import (
 )
 from fakes.cases import seen
 from fakes.model import ONE_CALL, FakeModel
+from fakes.rows import every_row
 
 CONTEXT = ContinuationContext(
     score=0.4,
@@ -70,7 +71,7 @@ async def test_the_next_plan_carries_strategy_constraints_and_what_to_avoid_J4()
         assert shown in asked
 
 
-@pytest.mark.parametrize("name", ["Use the template", "use the  template!"])
+@every_row("name", ["Use the template", "use the  template!"])
 async def test_a_strategy_that_has_failed_is_refused_once_J4(name):
     plan, _, model = await again(drafted(name), drafted())
     assert plan.strategy == "Write it by hand"
@@ -79,7 +80,7 @@ async def test_a_strategy_that_has_failed_is_refused_once_J4(name):
         await again(drafted(name), drafted(name))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("bad", "problem"),
     [
         ("First I would look.", "JSON"),

@@ -2,14 +2,13 @@
 
 import json
 
-import pytest
-
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import Usage
 from duckflow.domain.objective import RequirementScore, SatisfactionEvaluation
 from duckflow.services.missing_information import extract_missing_information, plain_missing
 from fakes.cases import case
 from fakes.model import ONE_CALL, FakeModel
+from fakes.rows import every_row
 
 SCORES = (
     RequirementScore(requirement="a.py exists", priority=1, score=1.0, evidence=("e1",)),
@@ -51,7 +50,7 @@ async def test_answers_are_bounded():
     assert (len(made.missing), len(made.constraints), len(made.alternatives)) == (8, 5, 5)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("turns", "spent"),
     [
         (("nonsense", "{]"), ONE_CALL + ONE_CALL),

@@ -13,6 +13,7 @@ from duckflow.services.plans import draft_plan
 from duckflow.services.task_lists import draft_tasks
 from fakes.model import ONE_CALL, FakeModel
 from fakes.plans import plan, step, tasks
+from fakes.rows import every_row
 
 OPERATIONS = tuple(
     Operation(name=name, line=f"{name}(path): …", parameters={"properties": known, "required": needed})
@@ -84,7 +85,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("bad", "problem"), BAD)
+@every_row(("bad", "problem"), BAD)
 async def test_a_bad_draft_is_mended_once_with_the_exact_fault_B2(bad, problem):
     made, usage, model = await plan_from(bad, GOOD)
     assert len(made.steps) == 3
@@ -174,7 +175,7 @@ async def test_no_task_plans_or_starts_another_list_B3():
     assert not any(family in offered for family in ("plan_tool.", "task_tool.", "task_loop."))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("bad", "problem"),
     [
         (listed(), "a list has 1 to 20 tasks, not 0"),

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ModelTraits, Usage
 from duckflow.domain.plan import TaskList
@@ -11,6 +9,7 @@ from duckflow.prompts.plans import report_request
 from duckflow.services.reports import TaskReport, plain_report, write_report
 from fakes.model import ONE_CALL, FakeModel
 from fakes.plans import tasks
+from fakes.rows import every_row
 
 
 def ended(*statuses, result="a.py: no such file"):
@@ -27,7 +26,7 @@ def report(status="success", summary="Two files were read.", **fields):
     return json.dumps({"status": status, "summary": summary, "failures": [], "next_action": "", **fields})
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("statuses", "status", "counts"),
     [
         (("completed", "completed"), "success", (2, 0, 0)),
@@ -84,7 +83,7 @@ async def test_a_task_that_ran_may_still_tell_of_a_failure_C3():
     assert told.failures == ("file_ops.read_file (task_x1): two tests fail",)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("claimed", "statuses", "problem"),
     [
         ("success", ("completed", "failed"), "`status` can't be success: 1 tasks failed and 0 did not run"),
@@ -105,7 +104,7 @@ async def test_a_cancelled_list_stays_cancelled_whatever_the_model_says_C4():
     assert told.status == "cancelled"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("turns", "spent"),
     [
         (([ProviderError("llm.no_key")],), Usage()),

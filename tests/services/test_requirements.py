@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ModelTraits, Usage
 from duckflow.prompts.evaluation import SMALL_ANSWER
@@ -14,6 +12,7 @@ from duckflow.services.requirements import (
     plain_requirements,
 )
 from fakes.model import ONE_CALL, FakeModel
+from fakes.rows import every_row
 
 REQUEST = "Create hello.py that\nprints hello"
 
@@ -45,7 +44,7 @@ async def test_a_request_becomes_requirements_with_priorities_J1():
     assert asked.text.endswith("Output: RequirementList")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("bad", "problem"),
     [
         ("I would list them.", "JSON"),
@@ -62,7 +61,7 @@ async def test_a_bad_list_is_mended_once_A6(bad, problem):
     assert usage == ONE_CALL + ONE_CALL
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("turns", "spent"),
     [
         (("nonsense", "nonsense"), ONE_CALL + ONE_CALL),

@@ -14,6 +14,7 @@ from duckflow.prompts.tokens import estimate_tokens
 from duckflow.services.satisfaction import evaluate_task_satisfaction
 from fakes.cases import case, scored, seen, verdict
 from fakes.model import ONE_CALL, FakeModel
+from fakes.rows import every_row
 
 GOOD = verdict(scored("part 1", 0.9, "e1"))
 SMALL = ModelTraits(name="small", window=8192, small=True)
@@ -41,7 +42,7 @@ async def test_an_evaluator_scores_each_requirement_from_the_evidence_J2():
     assert asked.endswith("Output: SatisfactionEvaluation")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("written", "requirement", "evidence"),
     [
         ({"requirement": 1, "score": 1, "evidence": ["e1"]}, "1", ("e1",)),
@@ -71,7 +72,7 @@ NONSENSE = [
 ]
 
 
-@pytest.mark.parametrize("nonsense", NONSENSE)
+@every_row("nonsense", NONSENSE)
 async def test_a_verdict_that_can_t_be_read_is_mended_once_A6(nonsense):
     found, usage, model = await evaluate(nonsense, GOOD)
     assert found is not None
@@ -79,7 +80,7 @@ async def test_a_verdict_that_can_t_be_read_is_mended_once_A6(nonsense):
     assert usage == ONE_CALL + ONE_CALL
 
 
-@pytest.mark.parametrize("nonsense", NONSENSE)
+@every_row("nonsense", NONSENSE)
 async def test_an_evaluator_that_talks_nonsense_twice_never_says_done_J3(nonsense):
     found, usage, _ = await evaluate(nonsense, nonsense)
     assert found is None
@@ -88,7 +89,7 @@ async def test_an_evaluator_that_talks_nonsense_twice_never_says_done_J3(nonsens
     assert (weighed.done, weighed.caps) == (False, ("unreadable",))
 
 
-@pytest.mark.parametrize(
+@every_row(
     "readable",
     [
         '{"requirement_scores": []}',
@@ -116,7 +117,7 @@ def asked(made, traits=None):
     return system.text, user.text
 
 
-@pytest.mark.parametrize("traits", [ModelTraits(name="m"), SMALL])
+@every_row("traits", [ModelTraits(name="m"), SMALL])
 def test_for_a_request_for_information_the_reply_itself_is_judged_against_its_sources_J2(traits):
     system, text = asked(case(information=True, reply="It parses dates."), traits)
     assert "judge the reply itself. Its sources are the evidence." in text

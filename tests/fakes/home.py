@@ -1,0 +1,34 @@
+"""A home of its own for a test, so that nothing of the developer's set-up reaches it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+_PROVIDERS = (
+    "OPENAI",
+    "ANTHROPIC",
+    "GOOGLE",
+    "GEMINI",
+    "GROQ",
+    "OPENROUTER",
+    "MISTRAL",
+    "OLLAMA",
+    "AZURE",
+    "AWS",
+)
+_LOCALES = ("LC_ALL", "LC_MESSAGES", "LANGUAGE")
+_FOLDERS = {"CONFIG": ".config", "STATE": ".local/state", "CACHE": ".cache", "DATA": ".local/share"}
+
+
+def move_into(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make this empty folder the home, with no keys, no settings and no language of anyone."""
+    for name in list(os.environ):
+        ours = name.startswith("DUCKFLOW_") and name != "DUCKFLOW_TEST_CACHE"
+        if ours or name.startswith(_PROVIDERS) or name.endswith("_API_KEY") or name in _LOCALES:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost,::1")
+    for part, folder in _FOLDERS.items():
+        monkeypatch.setenv(f"XDG_{part}_HOME", str(home / folder))
