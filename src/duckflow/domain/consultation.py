@@ -45,7 +45,7 @@ CHOICES: dict[ConsultationKind, tuple[Choice, ...]] = {
 """What the user may choose, in the order shown; the catalogues say each in words (SPEC I6, H6, J5)."""
 
 
-class Effect(Frozen):
+class ChoiceEffect(Frozen):
     """What a choice does, beside what the model is told of it."""
 
     ends: Literal["done", "stopped", "rest"] | None = None
@@ -72,35 +72,35 @@ class Effect(Frozen):
     """Only the user's own words make it worth anything: asked for where there are none."""
 
 
-EFFECTS: dict[Choice, Effect] = {
-    "stop": Effect(ends="stopped"),
-    "more_information": Effect(restarts=True, needs_words=True),
-    "go_on": Effect(),
-    "another_approach": Effect(forbids=True),
-    "detail": Effect(restarts=True, needs_words=True),
-    "divide": Effect(plans=True),
-    "other_source": Effect(reviews=True),
-    "most_important": Effect(restarts=True, clears=True, leads=True, needs_words=True),
-    "reset": Effect(clears=True),
-    "sort_out": Effect(sums_up=True),
-    "another_angle": Effect(forbids=True),
-    "accept": Effect(ends="done"),
-    "analyse": Effect(analyses=True),
-    "simplify": Effect(clears=True, redraws=True),
-    "different_way": Effect(forbids=True, clears=True),
-    "instruct": Effect(restarts=True, needs_words=True),
-    "second_opinion": Effect(reviews=True),
-    "rest": Effect(ends="rest"),
-    "more_detail": Effect(restarts=True, needs_words=True),
-    "technical_help": Effect(analyses=True),
+EFFECTS: dict[Choice, ChoiceEffect] = {
+    "stop": ChoiceEffect(ends="stopped"),
+    "more_information": ChoiceEffect(restarts=True, needs_words=True),
+    "go_on": ChoiceEffect(),
+    "another_approach": ChoiceEffect(forbids=True),
+    "detail": ChoiceEffect(restarts=True, needs_words=True),
+    "divide": ChoiceEffect(plans=True),
+    "other_source": ChoiceEffect(reviews=True),
+    "most_important": ChoiceEffect(restarts=True, clears=True, leads=True, needs_words=True),
+    "reset": ChoiceEffect(clears=True),
+    "sort_out": ChoiceEffect(sums_up=True),
+    "another_angle": ChoiceEffect(forbids=True),
+    "accept": ChoiceEffect(ends="done"),
+    "analyse": ChoiceEffect(analyses=True),
+    "simplify": ChoiceEffect(clears=True, redraws=True),
+    "different_way": ChoiceEffect(forbids=True, clears=True),
+    "instruct": ChoiceEffect(restarts=True, needs_words=True),
+    "second_opinion": ChoiceEffect(reviews=True),
+    "rest": ChoiceEffect(ends="rest"),
+    "more_detail": ChoiceEffect(restarts=True, needs_words=True),
+    "technical_help": ChoiceEffect(analyses=True),
 }
 """Tested choice by choice by what differs afterwards."""
 
 
-def effect_of(choice: str) -> Effect:
+def effect_of(choice: str) -> ChoiceEffect:
     """What a choice does; words alone are more on the request."""
-    known: dict[str, Effect] = {**EFFECTS}
-    return known.get(choice, Effect(restarts=True))
+    known: dict[str, ChoiceEffect] = {**EFFECTS}
+    return known.get(choice, ChoiceEffect(restarts=True))
 
 
 class Consultation(Frozen):

@@ -1,6 +1,6 @@
 """What self-knowledge does to the state: limits, vitals, requirements, verdicts, and the user's answers."""
 
-from duckflow.domain.consultation import Effect, effect_of
+from duckflow.domain.consultation import ChoiceEffect, effect_of
 from duckflow.domain.events import (
     ActionFinished,
     AttemptPlanned,
@@ -174,7 +174,7 @@ def answer_consultation(state: AgentState, event: ConsultationAnswered) -> Agent
     )
 
 
-def _redirected(objective: TaskObjective, effect: Effect, said: str) -> TaskObjective:
+def _redirected(objective: TaskObjective, effect: ChoiceEffect, said: str) -> TaskObjective:
     """The objective after an answer: what was tried, what is wanted, and in which parts."""
     if effect.forbids or effect.clears:
         objective = give_up_attempt(objective, forbidden=effect.forbids)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from duckflow.domain.approval import Approval
 from duckflow.domain.commands import ChooseWay
-from duckflow.domain.consultation import Effect, effect_of
+from duckflow.domain.consultation import ChoiceEffect, effect_of
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ApprovalAnswered, ConsultationAnswered, Reply, Transition
 from duckflow.domain.state import AgentState, RequestOutcome
@@ -68,7 +68,7 @@ class ConsultationAnswers:
             await self._plan()
         return "pending_user" if effect.analyses or asked_back else None
 
-    async def _find_out(self, effect: Effect, answer: ChooseWay) -> str:
+    async def _find_out(self, effect: ChoiceEffect, answer: ChooseWay) -> str:
         """What the choice wants known before the work goes on."""
         if effect.analyses:
             return await self._advice.find_cause(answer.text)
@@ -76,14 +76,14 @@ class ConsultationAnswers:
             return await self._advice.second_opinion(answer.text)
         return progress_text(self._state) if effect.sums_up else ""
 
-    def _reply(self, answer: ChooseWay, effect: Effect, found: str, *, asked_back: bool) -> str:
+    def _reply(self, answer: ChooseWay, effect: ChoiceEffect, found: str, *, asked_back: bool) -> str:
         if asked_back:
             return text(f"consultation.ask.{answer.choice}")
         if effect.ends == "rest":
             return text("consultation.resting")
         return f"{found}\n\n{text('consultation.your_word')}" if effect.analyses else found
 
-    def _end(self, effect: Effect) -> RequestOutcome:
+    def _end(self, effect: ChoiceEffect) -> RequestOutcome:
         match effect.ends:
             case "done":
                 self._accept()
@@ -93,7 +93,7 @@ class ConsultationAnswers:
             case _:
                 return "pending_user"
 
-    def _turn_round(self, effect: Effect) -> None:
+    def _turn_round(self, effect: ChoiceEffect) -> None:
         """Another direction begins with planning."""
         turns = effect.forbids or effect.clears or effect.plans or effect.restarts
         if turns and self._state.step != Step.PLANNING:
