@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 
 MOST_CHANGE_SETS = 300
 """How many actions back the state remembers what they did to files."""
@@ -97,10 +97,9 @@ def _mode_differs(change: FileChange) -> bool:
 
 
 def _join(first: FileChange, last: FileChange) -> FileChange:
-    return first.model_copy(
-        update={
-            "after": last.after,
-            "mode_after": last.mode_after,
-            "folders": tuple(dict.fromkeys((*first.folders, *last.folders))),
-        }
+    return replace(
+        first,
+        after=last.after,
+        mode_after=last.mode_after,
+        folders=tuple(dict.fromkeys((*first.folders, *last.folders))),
     )

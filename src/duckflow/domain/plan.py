@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 
 from pydantic import Field, JsonValue
 
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 
 WorkStatus = Literal["pending", "in_progress", "completed", "failed"]
 PlanStatus = Literal["draft", "approved", "in_progress", "completed", "failed"]
@@ -94,13 +94,12 @@ def status_of(tasks: Sequence[Task]) -> WorkStatus:
 def derive(plan: Plan) -> Plan:
     """The plan with every status that follows from what is beneath it (SPEC B4)."""
     steps = tuple(
-        step.model_copy(update={"status": status_of(step.task_list)}) if step.task_list else step
-        for step in plan.steps
+        replace(step, status=status_of(step.task_list)) if step.task_list else step for step in plan.steps
     )
     status = _combined({step.status for step in steps})
     if status == "pending":
         status = "approved" if plan.approved else "draft"
-    return plan.model_copy(update={"steps": steps, "status": status})
+    return replace(plan, steps=steps, status=status)
 
 
 def find_cycle(depends_on: Mapping[Node, Sequence[Node]]) -> tuple[Node, ...]:

@@ -98,6 +98,8 @@ class Request(Frozen):
     """What its loops did, oldest first."""
     sure: bool = True
     """Whether the model was sure of itself in the last loop, or said nothing of it."""
+    goal: str = ""
+    """The goal it had when the user last spoke; empty before its first loop."""
     replanned: bool = False
     """Whether there was a replan since the user last spoke."""
     grants: int = 1

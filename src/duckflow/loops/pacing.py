@@ -21,6 +21,7 @@ from duckflow.domain.events import (
     UserMessage,
     VitalsChanged,
 )
+from duckflow.domain.frozen import replace
 from duckflow.domain.glimpses import Glimpse
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.pacing.limits import LoopTrace
@@ -185,7 +186,7 @@ class Pacing:
                 moved_by=moved,
                 confident=self._state.confident,
                 prompt_tokens=tokens,
-                trace=trace.model_copy(update={"repeated": bool(signs)}),
+                trace=replace(trace, repeated=bool(signs)),
             )
         )
 
@@ -208,7 +209,7 @@ class Pacing:
         """The work gets on: more loops, and strength counted by them (SPEC I7)."""
         if request.limit is None:
             return
-        longer = request.limit.model_copy(update={"limit": limit})
+        longer = replace(request.limit, limit=limit)
         self._session.record(LimitSet(limit=longer, extended_from=request.limit.limit))
         self._change("extension", self._moved())
 
@@ -217,11 +218,10 @@ class Pacing:
         vitals, request = self._state.vitals, self._state.request
         loops, limit = (request.loops, _limit(request, self._table)) if request else (0, 1)
         unresolved = len(request.failing) if request else 0
-        return vitals.model_copy(
-            update={
-                "focus": focus_after(vitals.focus, events, self._table.vitals),
-                "stamina": stamina_of(loops, limit, unresolved, self._table.vitals),
-            }
+        return replace(
+            vitals,
+            focus=focus_after(vitals.focus, events, self._table.vitals),
+            stamina=stamina_of(loops, limit, unresolved, self._table.vitals),
         )
 
     def _change(

@@ -10,6 +10,7 @@ from duckflow.domain.events import (
     TaskListStarted,
     TaskReported,
 )
+from duckflow.domain.frozen import replace
 from duckflow.domain.plan import Task, TaskList, new_id
 from duckflow.domain.state import AgentState
 from duckflow.loops.acting.dispatcher import Dispatcher
@@ -140,6 +141,4 @@ class TaskLoop:
 
 def _anew(task: Task) -> Task:
     """A task that is done stays done; one that failed is tried again."""
-    return (
-        task if task.status == "completed" else task.model_copy(update={"status": "pending", "result": None})
-    )
+    return task if task.status == "completed" else replace(task, status="pending", result=None)

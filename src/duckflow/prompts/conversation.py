@@ -5,6 +5,7 @@ It is read as it grows, so a late loop costs no more than an early one.
 
 from collections.abc import Sequence
 
+from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage
 from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.prompts.lines import LineKind, PromptLines
@@ -68,7 +69,7 @@ class PromptHistory:
         answered = len(messages) - len(self._lines.newest()) - 1
         for end in {answered - 1, len(messages) - 1}:
             if end >= 0:
-                messages[end] = messages[end].model_copy(update={"stable": True})
+                messages[end] = replace(messages[end], stable=True)
         return [*messages, ChatMessage(role="user", text=ending)]
 
 

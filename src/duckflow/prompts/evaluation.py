@@ -6,6 +6,7 @@ read slowly: they get less to read and fewer words to say.
 
 from collections.abc import Iterable, Sequence
 
+from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage, JsonSchema, ModelRequest, ModelTraits
 from duckflow.domain.objective import (
     REPLY,
@@ -48,7 +49,7 @@ def satisfaction_request(traits: ModelTraits, case: EvaluationCase) -> ModelRequ
     request = _request("SatisfactionEvaluation", traits, text, about, case.evidence)
     if not traits.small:
         return request
-    return request.model_copy(update={"answer_schema": small_verdict_schema(case)})
+    return replace(request, answer_schema=small_verdict_schema(case))
 
 
 def missing_request(

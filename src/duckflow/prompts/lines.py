@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage, Role
 from duckflow.prompts.tokens import TokenCounter
 
@@ -55,7 +56,7 @@ class PromptLines:
     async def replace(self, line: PromptLine, text: str, kind: LineKind) -> None:
         """Another text in the place of this line."""
         self._account(line, -line.tokens)
-        line.message = line.message.model_copy(update={"text": text})
+        line.message = replace(line.message, text=text)
         line.kind, line.tokens = kind, await self._counter.count(text)
         self._account(line, line.tokens)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from duckflow.domain.frozen import replace
 from duckflow.domain.model import Usage
 from duckflow.domain.objective import ContinuationContext, Evidence, ExecutionPlan
 from duckflow.domain.ports import ModelClient
@@ -46,16 +47,14 @@ def plain_continuation(context: ContinuationContext) -> ExecutionPlan:
 def with_lessons(plan: ExecutionPlan, context: ContinuationContext) -> ExecutionPlan:
     """The plan with what earlier attempts taught: what holds, and what not to do again."""
     unavailable = tuple(f"not available: {text}" for text in context.unavailable)
-    return plan.model_copy(
-        update={"constraints": context.limitations + unavailable, "avoid": context.failed_approaches}
-    )
+    return replace(plan, constraints=context.limitations + unavailable, avoid=context.failed_approaches)
 
 
 async def _ask(
     client: ModelClient, request: str, known: str, evidence: Sequence[Evidence], tried: Sequence[str]
 ) -> tuple[PlanDraft, Usage]:
-    asked = execution_plan_request(client.traits, request, known, evidence).model_copy(
-        update={"answer_schema": schema_of(PlanDraft)}
+    asked = replace(
+        execution_plan_request(client.traits, request, known, evidence), answer_schema=schema_of(PlanDraft)
     )
 
     def check(draft: PlanDraft) -> str | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import ModelRequest, Usage
 from duckflow.domain.objective import Evidence
 from duckflow.domain.ports import ModelClient
@@ -32,7 +32,7 @@ async def analyze_execution_failure(
 
 async def ask_analysis(client: ModelClient, request: ModelRequest) -> tuple[FailureAnalysis, Usage]:
     """The analysis a prompt asks for, kept short."""
-    asked = request.model_copy(update={"answer_schema": schema_of(FailureAnalysis)})
+    asked = replace(request, answer_schema=schema_of(FailureAnalysis))
     answer = await ask(client, asked, FailureAnalysis, lambda _: None, _problem)
     fixes = [cut(" ".join(fix.split()), _FIX) for fix in answer.value.fixes if fix.strip()]
     found = FailureAnalysis(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from duckflow.domain.errors import ProviderError
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import Usage
 from duckflow.domain.objective import EvaluationCase, Priority, SatisfactionEvaluation
 from duckflow.domain.ports import ModelClient
@@ -36,8 +36,8 @@ async def extract_missing_information(
     client: ModelClient, case: EvaluationCase, evaluation: SatisfactionEvaluation
 ) -> tuple[MissingInfoAnalysis, Usage]:
     """What is lacking, for the fast tier; from the verdict alone where no model can tell."""
-    asked = missing_request(client.traits, case, evaluation).model_copy(
-        update={"answer_schema": schema_of(MissingInfoAnalysis)}
+    asked = replace(
+        missing_request(client.traits, case, evaluation), answer_schema=schema_of(MissingInfoAnalysis)
     )
     try:
         answer = await ask(client, asked, MissingInfoAnalysis, lambda _: None)
@@ -59,12 +59,12 @@ def plain_missing(evaluation: SatisfactionEvaluation) -> MissingInfoAnalysis:
 
 
 def _with(found: MissingInfoAnalysis, plain: MissingInfoAnalysis) -> MissingInfoAnalysis:
-    return found.model_copy(update={"missing": plain.missing})
+    return replace(found, missing=plain.missing)
 
 
 def _tidy(found: MissingInfoAnalysis) -> MissingInfoAnalysis:
     """Most important first, in a line each, and not too many."""
-    missing = [one.model_copy(update={"what": _line(one.what)}) for one in found.missing if one.what.strip()]
+    missing = [replace(one, what=_line(one.what)) for one in found.missing if one.what.strip()]
     return MissingInfoAnalysis(
         missing=tuple(sorted(missing, key=lambda one: one.priority)[:MOST_MISSING]),
         constraints=_lines(found.constraints),

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.events import TaskReported
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import Usage
 from duckflow.domain.plan import Task, TaskList
 from duckflow.domain.ports import ModelClient
@@ -45,9 +45,7 @@ async def write_report(
 ) -> tuple[TaskReported, Usage]:
     """What came of the list, for the user whose request it served, and what it took to say so."""
     facts = plain_report(task_list)
-    asked = report_request(client.traits, task_list, request).model_copy(
-        update={"answer_schema": _schema(TaskReport)}
-    )
+    asked = replace(report_request(client.traits, task_list, request), answer_schema=_schema(TaskReport))
 
     def check(report: TaskReport) -> str | None:
         return _contradiction(report, facts)
@@ -104,14 +102,13 @@ def _merged(facts: TaskReported, report: TaskReport, task_list: TaskList) -> Tas
     """The model's words over the program's counts; every failed task is named, whatever the model says."""
     causes = {one.task.strip(): one.cause for one in report.failures if one.cause.strip()}
     named = [task for task in task_list.tasks if task.status == "failed" or task.task_id in causes]
-    return facts.model_copy(
-        update={
-            "status": CANCELLED if facts.status == CANCELLED else report.status,
-            "summary": cut(report.summary.strip(), _SUMMARY),
-            "by": "model",
-            "failures": tuple(_failure(task, causes.get(task.task_id, task.result or "")) for task in named),
-            "next_action": cut(report.next_action.strip(), _NEXT),
-        }
+    return replace(
+        facts,
+        status=CANCELLED if facts.status == CANCELLED else report.status,
+        summary=cut(report.summary.strip(), _SUMMARY),
+        by="model",
+        failures=tuple(_failure(task, causes.get(task.task_id, task.result or "")) for task in named),
+        next_action=cut(report.next_action.strip(), _NEXT),
     )
 
 

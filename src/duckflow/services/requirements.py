@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from duckflow.domain.errors import ProviderError
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import Usage
 from duckflow.domain.objective import Priority, RequirementItem
 from duckflow.domain.ports import ModelClient
@@ -34,8 +34,8 @@ async def extract_task_requirements(
     client: ModelClient, request: str, summary: str = ""
 ) -> tuple[tuple[RequirementItem, ...], Usage]:
     """What the request wants, for the fast tier; the request itself where no model can tell."""
-    asked = requirements_request(client.traits, request, summary).model_copy(
-        update={"answer_schema": schema_of(RequirementList)}
+    asked = replace(
+        requirements_request(client.traits, request, summary), answer_schema=schema_of(RequirementList)
     )
     try:
         answer = await ask(client, asked, RequirementList, lambda _: None, _problem)

@@ -3,7 +3,7 @@
 from pydantic import Field, field_validator
 
 from duckflow.domain.errors import BadAnswer
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import Usage
 from duckflow.domain.objective import EvaluationCase, Share
 from duckflow.domain.ports import ModelClient
@@ -47,7 +47,7 @@ async def evaluate_task_satisfaction(
     """What the evaluator tier finds, None where its verdict can't be read. Raises other ProviderErrors."""
     asked = satisfaction_request(client.traits, case)
     if asked.answer_schema is None:
-        asked = asked.model_copy(update={"answer_schema": schema_of(VerdictDraft)})
+        asked = replace(asked, answer_schema=schema_of(VerdictDraft))
     try:
         answer = await ask(client, asked, VerdictDraft, lambda _: None)
     except BadAnswer as error:

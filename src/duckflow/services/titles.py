@@ -1,6 +1,6 @@
 """A few words for a session, for the fast tier (SPEC L1)."""
 
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import Usage
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
@@ -19,7 +19,7 @@ class SessionTitle(Frozen):
 
 async def write_title(client: ModelClient, request: str, reply: str) -> tuple[str, Usage]:
     """A title from the first request and its reply. Raises ProviderError."""
-    asked = title_request(request, reply).model_copy(update={"answer_schema": schema_of(SessionTitle)})
+    asked = replace(title_request(request, reply), answer_schema=schema_of(SessionTitle))
     answer = await ask(client, asked, SessionTitle, lambda _: None, _problem)
     return cut(" ".join(answer.value.title.split()), LONGEST), answer.usage
 

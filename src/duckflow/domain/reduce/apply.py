@@ -41,6 +41,7 @@ from duckflow.domain.events import (
     VerifySet,
     VitalsChanged,
 )
+from duckflow.domain.frozen import replace
 from duckflow.domain.memory import recalled_text
 from duckflow.domain.objective import TaskObjective
 from duckflow.domain.reduce.approvals import answer_approval, ask_approval, count_unseen
@@ -86,7 +87,7 @@ STATUS_AFTER: dict[RequestOutcome, Status] = {
 
 def apply(state: AgentState, recorded: Recorded) -> AgentState:
     """The state after this event."""
-    return _apply(state, recorded.event).model_copy(update={"seq": recorded.seq})
+    return replace(_apply(state, recorded.event), seq=recorded.seq)
 
 
 def _apply(state: AgentState, event: Event) -> AgentState:
@@ -124,7 +125,7 @@ def _apply(state: AgentState, event: Event) -> AgentState:
         ):
             return reduce_objective(state, event)
         case ActionQueued():
-            return state.model_copy(update={"queue": event.actions + state.queue})
+            return replace(state, queue=event.actions + state.queue)
         case Undone():
             return take_back(state, event)
         case Recovered():
@@ -138,11 +139,11 @@ def _apply(state: AgentState, event: Event) -> AgentState:
         case Reply():
             return _replied(state, event)
         case ModeChanged():
-            return state.model_copy(update={"mode": event.mode})
+            return replace(state, mode=event.mode)
         case MemoryRecalled():
             return tell(state, recalled_text(event.texts))
         case ModelChanged():
-            return state.model_copy(update={"model": event.model})
+            return replace(state, model=event.model)
         case ErrorReported() | SessionTitled() | MemoryKept():
             return state
         case _:
@@ -150,26 +151,26 @@ def _apply(state: AgentState, event: Event) -> AgentState:
 
 
 def _session_started(state: AgentState, event: SessionStarted) -> AgentState:
-    opened = {
-        "session_id": event.session_id,
-        "workspace": event.workspace,
-        "model": event.model,
-        "mode": event.mode,
-        "allowed": (),
-    }
-    return state.model_copy(update=opened)
+    return replace(
+        state,
+        session_id=event.session_id,
+        workspace=event.workspace,
+        model=event.model,
+        mode=event.mode,
+        allowed=(),
+    )
 
 
 def _replied(state: AgentState, event: Reply) -> AgentState:
     short = cut(" ".join(event.text.split()), SUMMARY)
-    return state.model_copy(update={"last_reply": short, "reply": head_and_tail(event.text, REPLY_KEPT)})
+    return replace(state, last_reply=short, reply=head_and_tail(event.text, REPLY_KEPT))
 
 
 def _transition(state: AgentState, event: Transition) -> AgentState:
     request = state.request
     if event.recovery and request is not None:
-        request = request.model_copy(update={"recoveries": request.recoveries + 1})
-    return state.model_copy(update={"step": event.end, "request": request})
+        request = replace(request, recoveries=request.recoveries + 1)
+    return replace(state, step=event.end, request=request)
 
 
 def _user_message(state: AgentState, event: UserMessage) -> AgentState:
@@ -179,25 +180,25 @@ def _user_message(state: AgentState, event: UserMessage) -> AgentState:
         request = Request(request_id=event.request_id, text=event.text, objective=objective)
     else:
         objective = renew(request.objective, event.text) if request.objective else None
-        fresh = {"loops": 0, "outcome": None, "profile": None, "replanned": False, "objective": objective}
-        request = request.model_copy(update=fresh)
+        goal = state.items.goal if request.history else ""
+        request = replace(request, loops=0, outcome=None, profile=None, replanned=False, goal=goal)
+        request = replace(request, objective=objective)
     # What the background asked stays open: this message does not answer it.
     approval = state.approval if state.approval and state.approval.task_id else None
-    fresh = state.model_copy(
-        update={
-            "request": request,
-            "status": Status.IN_PROGRESS,
-            "queue": (),
-            "running": None,
-            "approval": approval,
-            "approved": None,
-            "refused": (),
-            "unseen": (),
-            "consultation": None,
-            "items": state.items.model_copy(update={"pending_gate": approval is not None}),
-            "next_step": "continue",
-            "files_note": event.note or state.files_note,
-        }
+    fresh = replace(
+        state,
+        request=request,
+        status=Status.IN_PROGRESS,
+        queue=(),
+        running=None,
+        approval=approval,
+        approved=None,
+        refused=(),
+        unseen=(),
+        consultation=None,
+        items=replace(state.items, pending_gate=approval is not None),
+        next_step="continue",
+        files_note=event.note or state.files_note,
     )
     text = f"{event.text}\n\n{event.note}" if event.note else event.text
     return remember(fresh, TranscriptEntry(role="user", text=text, said=True))
@@ -209,20 +210,19 @@ def _decision(state: AgentState, event: DecisionMade) -> AgentState:
     if request is not None:
         profile = decision.task_profile or request.profile
         objective = note_list(request.objective, decision.actions) if request.objective else None
-        made = {"loops": event.loop, "profile": profile, "objective": objective, "sure": _sure(decision)}
-        request = request.model_copy(update=made)
+        sure = _sure(decision)
+        request = replace(request, loops=event.loop, profile=profile, objective=objective, sure=sure)
     change = set_items(state.items, decision.state_delta)
-    decided = state.model_copy(
-        update={
-            "request": request,
-            "status": Status.IN_PROGRESS,
-            "queue": decision.actions,
-            "next_step": decision.next_step,
-            "objection": decision.objection,
-            "list_granted": False,
-            "pattern": decision.prompt_pattern or state.pattern,
-            "items": check_items(change.items, decision),
-        }
+    decided = replace(
+        state,
+        request=request,
+        status=Status.IN_PROGRESS,
+        queue=decision.actions,
+        next_step=decision.next_step,
+        objection=decision.objection,
+        list_granted=False,
+        pattern=decision.prompt_pattern or state.pattern,
+        items=check_items(change.items, decision),
     )
     said = tuple(
         TranscriptEntry(role="assistant" if message.role == "assistant" else "user", text=message.text)
@@ -245,9 +245,9 @@ def _action_started(state: AgentState, event: ActionStarted) -> AgentState:
         action_id=event.action_id, action=event.action, task_id=event.task_id, effect=event.effect
     )
     if event.task_id is not None:
-        begun = state.model_copy(update={"task_running": running, "task_answer": None})
+        begun = replace(state, task_running=running, task_answer=None)
         return begin_task(begun, event.task_id)
-    return state.model_copy(update={"running": running, "queue": state.queue[1:], "approved": None})
+    return replace(state, running=running, queue=state.queue[1:], approved=None)
 
 
 def _action_finished(state: AgentState, event: ActionFinished) -> AgentState:
@@ -255,14 +255,13 @@ def _action_finished(state: AgentState, event: ActionFinished) -> AgentState:
         note_action(_progress(state.request, event), event, _command(state, event)) if state.request else None
     )
     noted = note_changes(state, event, state.running if event.task_id is None else state.task_running)
-    finished = noted.model_copy(
-        update={
-            "request": request,
-            "evidence_count": state.evidence_count + 1,
-            "unseen": count_unseen(state, event),
-            **_after(state, event),
-        }
+    finished = replace(
+        noted,
+        request=request,
+        evidence_count=state.evidence_count + 1,
+        unseen=count_unseen(state, event),
     )
+    finished = _after(finished, event)
     shown = (event.path,) if event.path and event.digest else ()
     current, outdated = outdate(finished, *event.changed, *shown)
     lines = [f"[{event.evidence_id}] {event.operation}: {event.outcome}", event.text]
@@ -294,34 +293,33 @@ def _progress(request: Request, event: ActionFinished) -> Request:
     failing = tuple(one for one in request.failing if one != target and one not in event.changed)
     if event.outcome != "ok":
         failing = (*failing, target)
-    return request.model_copy(
-        update={
-            "changed": known + event.changed,
-            "removed": (*(one for one in request.removed if one not in event.changed), *event.removed),
-            "failing": failing,
-            "recoveries": request.recoveries if failing else 0,
-        }
+    return replace(
+        request,
+        changed=known + event.changed,
+        removed=(*(one for one in request.removed if one not in event.changed), *event.removed),
+        failing=failing,
+        recoveries=request.recoveries if failing else 0,
     )
 
 
-def _after(state: AgentState, event: ActionFinished) -> dict[str, object]:
-    """What the end of an action means for the loop that ran it."""
+def _after(state: AgentState, event: ActionFinished) -> AgentState:
+    """The state with what the end of an action means for the loop that ran it."""
     if event.task_id is not None:
-        return {"task_running": None}
+        return replace(state, task_running=None)
     if event.outcome == "ok":
-        return {"running": None, "status": Status.SUCCESS, "queue": event.then + state.queue}
+        return replace(state, running=None, status=Status.SUCCESS, queue=event.then + state.queue)
     if event.then:
-        return {"running": None, "queue": event.then + state.queue}
-    return {"running": None, "status": Status.ERROR, "queue": (), "next_step": "continue"}
+        return replace(state, running=None, queue=event.then + state.queue)
+    return replace(state, running=None, status=Status.ERROR, queue=(), next_step="continue")
 
 
 def _consultation_requested(state: AgentState, event: ConsultationRequested) -> AgentState:
     request = state.request
     again = state.consultation is not None
     if request is not None and not again:
-        request = request.model_copy(update={"asked": (*request.asked, event.kind)[-ASKED_KEPT:]})
-    asked = {"consultation": event.consultation, "status": Status.REQUIRES_USER_INPUT, "request": request}
-    return state.model_copy(update=asked)
+        request = replace(request, asked=(*request.asked, event.kind)[-ASKED_KEPT:])
+    waiting = Status.REQUIRES_USER_INPUT
+    return replace(state, consultation=event.consultation, status=waiting, request=request)
 
 
 def _usage(state: AgentState, event: UsageReported) -> AgentState:
@@ -333,11 +331,10 @@ def _usage(state: AgentState, event: UsageReported) -> AgentState:
     request = state.request
     if request is not None:
         used = event.tokens.input_tokens + event.tokens.output_tokens
-        spent: dict[str, object] = {"tokens": request.tokens + used}
+        request = replace(request, tokens=request.tokens + used)
         if event.cost_usd is not None:
-            spent["cost_usd"] = (request.cost_usd or 0.0) + event.cost_usd
-        request = request.model_copy(update=spent)
-    return state.model_copy(update={"usage": {**state.usage, event.tier: after}, "request": request})
+            request = replace(request, cost_usd=(request.cost_usd or 0.0) + event.cost_usd)
+    return replace(state, usage={**state.usage, event.tier: after}, request=request)
 
 
 def _request_finished(state: AgentState, event: RequestFinished) -> AgentState:
@@ -346,15 +343,16 @@ def _request_finished(state: AgentState, event: RequestFinished) -> AgentState:
         return state
     if event.outcome in ("done", "stopped"):
         line = cut(f"{cut(request.text, SUMMARY // 2)} → {state.last_reply}", SUMMARY)
-        ended = {
-            "request": None,
-            "finished": request.model_copy(update={"outcome": event.outcome, "history": ()}),
-            "praised": False,
-            "queue": (),
-            "running": None,
-            "approved": None,
-            "summaries": (*state.summaries, line)[-SUMMARIES:],
-        }
-        return state.model_copy(update={**ended, "status": STATUS_AFTER[event.outcome]})
-    open_still = request.model_copy(update={"outcome": event.outcome})
-    return state.model_copy(update={"request": open_still, "status": STATUS_AFTER[event.outcome]})
+        return replace(
+            state,
+            request=None,
+            finished=replace(request, outcome=event.outcome, history=()),
+            praised=False,
+            queue=(),
+            running=None,
+            approved=None,
+            summaries=(*state.summaries, line)[-SUMMARIES:],
+            status=STATUS_AFTER[event.outcome],
+        )
+    open_still = replace(request, outcome=event.outcome)
+    return replace(state, request=open_still, status=STATUS_AFTER[event.outcome])

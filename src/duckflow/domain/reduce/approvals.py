@@ -3,6 +3,7 @@
 import json
 
 from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested
+from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.reduce.transcript import tell
 from duckflow.domain.state import AgentState, TaskAnswer
@@ -15,10 +16,8 @@ _TOLD = 4000
 
 def ask_approval(state: AgentState, event: ApprovalRequested) -> AgentState:
     """The state with a question open."""
-    items = state.items.model_copy(update={"pending_gate": True})
-    return state.model_copy(
-        update={"approval": event.approval, "items": items, "status": Status.REQUIRES_USER_INPUT}
-    )
+    items = replace(state.items, pending_gate=True)
+    return replace(state, approval=event.approval, items=items, status=Status.REQUIRES_USER_INPUT)
 
 
 def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
@@ -27,25 +26,23 @@ def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
     if approval is None or approval.approval_id != event.approval_id:
         return state
     digest = approval.digest if event.digest is None else event.digest
-    answered: dict[str, object] = {
-        "approval": None,
-        "items": state.items.model_copy(update={"pending_gate": False}),
-    }
+    items = replace(state.items, pending_gate=False)
+    answered = replace(state, approval=None, items=items, status=Status.IN_PROGRESS)
     if approval.task_id is not None:
-        answered["task_answer"] = TaskAnswer(
-            digest=digest, yes=event.yes, reason=event.reason, edited=event.edited
-        )
+        said = TaskAnswer(digest=digest, yes=event.yes, reason=event.reason, edited=event.edited)
+        answered = replace(answered, task_answer=said)
     else:
-        answered["approved"] = digest if event.yes else None
+        answered = replace(answered, approved=digest if event.yes else None)
         if event.edited is not None:
-            answered["queue"] = (event.edited, *state.queue[1:])
-            answered["refused"] = tuple(one for one in state.refused if one != digest_of((event.edited,)))
+            refused = tuple(one for one in state.refused if one != digest_of((event.edited,)))
+            answered = replace(answered, queue=(event.edited, *state.queue[1:]), refused=refused)
     if event.yes:
         kinds = (event.allowed,) if event.allowed and event.allowed not in state.allowed else ()
-        answered |= {"allowed": (*state.allowed, *kinds), "unseen": (), "list_granted": True}
+        answered = replace(answered, allowed=(*state.allowed, *kinds), unseen=(), list_granted=True)
     else:
-        answered["refused"] = (*state.refused, digest_of((approval.action,)))[-MOST_REFUSED:]
-    return _tell_edit(state.model_copy(update=answered), event)
+        refused = (*state.refused, digest_of((approval.action,)))[-MOST_REFUSED:]
+        answered = replace(answered, refused=refused)
+    return _tell_edit(answered, event)
 
 
 def count_unseen(state: AgentState, event: ActionFinished) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from duckflow.domain.changes import MOST_CHANGE_SETS, ChangeSet
 from duckflow.domain.events import ActionFinished, Recovered, Undone
+from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.transcript import outdate, tell
 from duckflow.domain.state import AgentState, Request, Running
 from duckflow.domain.text import cut
@@ -22,7 +23,7 @@ def note_changes(state: AgentState, event: ActionFinished, running: Running | No
         changes=event.changes,
         command=command,
     )
-    return state.model_copy(update={"change_sets": (*state.change_sets, made)[-MOST_CHANGE_SETS:]})
+    return replace(state, change_sets=(*state.change_sets, made)[-MOST_CHANGE_SETS:])
 
 
 def take_back(state: AgentState, event: Undone) -> AgentState:
@@ -37,11 +38,8 @@ def take_back(state: AgentState, event: Undone) -> AgentState:
         undone=event.redo,
     )
     paths = tuple(dict.fromkeys(change.path for change in event.changes))
-    marked = state.model_copy(
-        update={
-            "change_sets": (*earlier, made)[-MOST_CHANGE_SETS:],
-            "request": _without(state.request, event),
-        }
+    marked = replace(
+        state, change_sets=(*earlier, made)[-MOST_CHANGE_SETS:], request=_without(state.request, event)
     )
     current, outdated = outdate(marked, *paths)
     return tell(current, _told(event, paths, outdated))
@@ -58,12 +56,11 @@ def note_recovery(state: AgentState, event: Recovered) -> AgentState:
     lines += [f"{title}: {', '.join(named)}." for title, named in parts if named]
     asked = state.approval is not None and state.approval.task_id is None
     outcome = "awaiting_approval" if asked else "consultation" if state.consultation else "interrupted"
-    update: dict[str, object] = {"status": Status.REQUIRES_USER_INPUT}
-    if state.request is not None:
-        update["request"] = state.request.model_copy(update={"outcome": outcome})
+    request = replace(state.request, outcome=outcome) if state.request else None
+    stopped = replace(state, status=Status.REQUIRES_USER_INPUT, request=request)
     if not asked:
-        update |= {"queue": (), "next_step": "continue", "approved": None}
-    return tell(state.model_copy(update=update), "\n".join(lines))
+        stopped = replace(stopped, queue=(), next_step="continue", approved=None)
+    return tell(stopped, "\n".join(lines))
 
 
 def _marked(sets: tuple[ChangeSet, ...], event: Undone) -> tuple[ChangeSet, ...]:
@@ -71,10 +68,7 @@ def _marked(sets: tuple[ChangeSet, ...], event: Undone) -> tuple[ChangeSet, ...]
     gone = set(event.takes_back)
     back = {one for undo in sets if event.redo and undo.action_id in gone for one in undo.takes_back}
     marks = {**dict.fromkeys(gone, True), **dict.fromkeys(back, False)}
-    return tuple(
-        one.model_copy(update={"undone": marks[one.action_id]}) if one.action_id in marks else one
-        for one in sets
-    )
+    return tuple(replace(one, undone=marks[one.action_id]) if one.action_id in marks else one for one in sets)
 
 
 def _without(request: Request | None, event: Undone) -> Request | None:
@@ -85,9 +79,7 @@ def _without(request: Request | None, event: Undone) -> Request | None:
     kept = tuple(path for path in request.changed if path not in paths)
     removed = tuple(path for path in request.removed if path not in paths)
     gone = tuple(change.path for change in event.changes if change.after is None) if event.redo else ()
-    return request.model_copy(
-        update={"changed": kept + (paths if event.redo else ()), "removed": removed + gone}
-    )
+    return replace(request, changed=kept + (paths if event.redo else ()), removed=removed + gone)
 
 
 def _told(event: Undone, paths: tuple[str, ...], outdated: tuple[str, ...]) -> str:

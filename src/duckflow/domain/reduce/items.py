@@ -3,12 +3,14 @@
 from collections.abc import Iterable
 
 from duckflow.domain.decision import Decision, StateDelta
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.state import Items
 from duckflow.domain.text import cut
 
 LONG, SHORT = 200, 100
 COUNTS = {"constraints": 2, "plan_brief": 3, "open_questions": 2, "context_refs": 100, "decision_log": 100}
+LOGS = ("context_refs", "decision_log")
+"""Lists that grow at their end: of too many entries the oldest go."""
 
 
 class ItemsChange(Frozen):
@@ -20,7 +22,7 @@ class ItemsChange(Frozen):
 
 def set_items(items: Items, delta: StateDelta) -> ItemsChange:
     """The items with what `delta` sets, each cut to its length and count (SPEC E1, E2)."""
-    changes: dict[str, object] = {}
+    changes: dict[str, str | tuple[str, ...]] = {}
     notes: list[str] = []
     for name, value in delta.model_dump(exclude_none=True).items():
         kept = _fit(name, value)
@@ -30,7 +32,7 @@ def set_items(items: Items, delta: StateDelta) -> ItemsChange:
     if not changes:
         return ItemsChange(items=items)
     changes.setdefault("last_delta", cut(f"set {', '.join(changes)}", LONG))
-    return ItemsChange(items=items.model_copy(update=changes), notes=tuple(notes))
+    return ItemsChange(items=Items.model_validate({**dict(items), **changes}), notes=tuple(notes))
 
 
 def check_items(items: Items, decision: Decision) -> Items:
@@ -39,7 +41,7 @@ def check_items(items: Items, decision: Decision) -> Items:
     conflicts = list(_conflicts(items, decision))
     questions = (*conflicts, *(one for one in open_still if one not in conflicts))
     kept = tuple(cut(one, SHORT) for one in questions[: COUNTS["open_questions"]])
-    return items if kept == items.open_questions else items.model_copy(update={"open_questions": kept})
+    return items if kept == items.open_questions else replace(items, open_questions=kept)
 
 
 def _conflicts(items: Items, decision: Decision) -> Iterable[str]:
@@ -71,7 +73,8 @@ def _plain(text: str) -> str:
 def _fit(name: str, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
     if isinstance(value, str):
         return cut(value, LONG)
-    return tuple(cut(text, SHORT) for text in value)[: COUNTS[name]]
+    kept = value[-COUNTS[name] :] if name in LOGS else value[: COUNTS[name]]
+    return tuple(cut(text, SHORT) for text in kept)
 
 
 def _shown(value: str | tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ from duckflow.domain.events import (
     VerifySet,
     VitalsChanged,
 )
+from duckflow.domain.frozen import replace
 from duckflow.domain.objective import TaskObjective
 from duckflow.domain.pacing.limits import TRACES_KEPT
 from duckflow.domain.reduce.attempts import (
@@ -64,30 +65,33 @@ def reduce_objective(state: AgentState, event: Knowing) -> AgentState:
         case AttemptPlanned():
             return plan_attempt(state, event)
         case VerifySet():
-            return state.model_copy(update={"verify": event.command})
+            return replace(state, verify=event.command)
         case RequestRated():
-            return state.model_copy(update={"praised": event.rating >= PRAISE_FROM})
+            return replace(state, praised=event.rating >= PRAISE_FROM)
 
 
 def set_limit(state: AgentState, event: LimitSet) -> AgentState:
     """The state with how many loops the request may take."""
-    return _with_request(state, limit=event.limit, extended_from=event.extended_from)
+    if state.request is None:
+        return state
+    limited = replace(state.request, limit=event.limit, extended_from=event.extended_from)
+    return replace(state, request=limited)
 
 
 def change_vitals(state: AgentState, event: VitalsChanged) -> AgentState:
     """The state with how the duck is doing; a loop leaves its trace."""
-    history = state.request.history if state.request else ()
-    if event.trace is not None:
-        history = (*history, event.trace)[-TRACES_KEPT:]
-    replanned = event.cause == "replan"
-    known = _with_request(state, history=history, **({"replanned": True} if replanned else {}))
-    changed = known.model_copy(
-        update={
-            "vitals": event.vitals,
-            "vitals_over_time": (*state.vitals_over_time, event.vitals)[-VITALS_KEPT:],
-            "confident": event.confident,
-            "prompt_tokens": event.prompt_tokens,
-        }
+    request, replanned = state.request, event.cause == "replan"
+    if request is not None:
+        traces = (event.trace,) if event.trace else ()
+        history = (*request.history, *traces)[-TRACES_KEPT:]
+        request = replace(request, history=history, replanned=request.replanned or replanned)
+    changed = replace(
+        state,
+        request=request,
+        vitals=event.vitals,
+        vitals_over_time=(*state.vitals_over_time, event.vitals)[-VITALS_KEPT:],
+        confident=event.confident,
+        prompt_tokens=event.prompt_tokens,
     )
     return tell(changed, REPLAN) if replanned else changed
 
@@ -95,50 +99,43 @@ def change_vitals(state: AgentState, event: VitalsChanged) -> AgentState:
 def find_requirements(state: AgentState, event: RequirementsFound) -> AgentState:
     """The state with what the request wants, in parts."""
     objective = state.request.objective if state.request else None
-    if objective is None:
-        return state
-    return _with_request(state, objective=set_requirements(objective, event.requirements))
+    return _with_objective(state, set_requirements(objective, event.requirements)) if objective else state
 
 
 def take_verdict(state: AgentState, event: Evaluated) -> AgentState:
     """The state after an evaluation; what the program looked at for it has evidence ids of its own."""
-    seen = state.model_copy(update={"evidence_count": state.evidence_count + len(event.checks)})
+    seen = replace(state, evidence_count=state.evidence_count + len(event.checks))
     objective = state.request.objective if state.request else None
-    if objective is None:
-        return seen
-    return _with_request(seen, objective=end_attempt(objective, event.evaluation))
+    return _with_objective(seen, end_attempt(objective, event.evaluation)) if objective else seen
 
 
 def plan_attempt(state: AgentState, event: AttemptPlanned) -> AgentState:
     """The state with the next attempt's plan, told to the model; the work goes on."""
-    objective = state.request.objective if state.request else None
-    if objective is None:
+    request = state.request
+    if request is None or request.objective is None:
         return state
-    planned = begin_attempt(learn(objective, event.learned), event.plan)
-    return tell(_with_request(state, objective=planned, outcome=None), event.told)
+    planned = begin_attempt(learn(request.objective, event.learned), event.plan)
+    return tell(replace(state, request=replace(request, objective=planned, outcome=None)), event.told)
 
 
 def note_action(request: Request, event: ActionFinished, command: str) -> Request:
     """The request with what an action brought for its objective, and with a command that ran."""
-    update: dict[str, object] = {}
-    if request.objective is not None:
-        update["objective"] = note_result(
-            request.objective,
-            f"{event.evidence_id} {event.operation} {event.path or command}: {event.text}",
-            event.outcome,
-            changed=bool(event.changed),
-            background=event.task_id is not None,
-        )
     if command and event.outcome != "refused":
-        update["ran"] = True
         ran = CommandRun(
             command=command,
             exit_code=NO_END if event.exit_code is None else event.exit_code,
             evidence_id=event.evidence_id,
             revision=revision_of(request),
         )
-        update["commands"] = (*request.commands, ran)[-COMMANDS_KEPT:]
-    return request.model_copy(update=update)
+        request = replace(request, ran=True, commands=(*request.commands, ran)[-COMMANDS_KEPT:])
+    if request.objective is None:
+        return request
+    line = f"{event.evidence_id} {event.operation} {event.path or command}: {event.text}"
+    background = event.task_id is not None
+    noted = note_result(
+        request.objective, line, event.outcome, changed=bool(event.changed), background=background
+    )
+    return replace(request, objective=noted)
 
 
 def revision_of(request: Request) -> int:
@@ -152,9 +149,7 @@ def answer_consultation(state: AgentState, event: ConsultationAnswered) -> Agent
     if consultation is None or consultation.consultation_id != event.consultation_id:
         return state
     effect = effect_of(event.answer.choice)
-    answered = state.model_copy(
-        update={"consultation": None, "status": Status.IN_PROGRESS, "queue": (), "next_step": "continue"}
-    )
+    answered = replace(state, consultation=None, status=Status.IN_PROGRESS, queue=(), next_step="continue")
     if effect.clears:
         answered = _without_approach(answered)
     if event.told:
@@ -162,8 +157,8 @@ def answer_consultation(state: AgentState, event: ConsultationAnswered) -> Agent
     if request is None:
         return answered
     objective = _redirected(request.objective, effect, event.answer.text) if request.objective else None
-    return _with_request(
-        answered,
+    renewed = replace(
+        request,
         recoveries=0,
         loops=0,
         outcome=None,
@@ -172,6 +167,7 @@ def answer_consultation(state: AgentState, event: ConsultationAnswered) -> Agent
         grants=request.grants + 1,
         objective=objective,
     )
+    return replace(answered, request=renewed)
 
 
 def _redirected(objective: TaskObjective, effect: ChoiceEffect, said: str) -> TaskObjective:
@@ -186,13 +182,10 @@ def _redirected(objective: TaskObjective, effect: ChoiceEffect, said: str) -> Ta
 
 def _without_approach(state: AgentState) -> AgentState:
     """The state without how the work was gone about; what it is for and what was seen stay."""
-    items = state.items.model_copy(update={"plan_brief": (), "open_questions": (), "last_delta": ""})
-    return state.model_copy(
-        update={"items": items, "active_plan_id": None, "pattern": "base_main", "queue": ()}
-    )
+    items = replace(state.items, plan_brief=(), open_questions=(), last_delta="")
+    return replace(state, items=items, active_plan_id=None, pattern="base_main", queue=())
 
 
-def _with_request(state: AgentState, **changes: object) -> AgentState:
-    if state.request is None:
-        return state
-    return state.model_copy(update={"request": state.request.model_copy(update=changes)})
+def _with_objective(state: AgentState, objective: TaskObjective) -> AgentState:
+    request = replace(state.request, objective=objective) if state.request else None
+    return replace(state, request=request)

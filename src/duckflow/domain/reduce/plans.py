@@ -1,6 +1,7 @@
 """What plans and background tasks do to the state."""
 
 from duckflow.domain.events import PlanChanged, TaskFinished, TaskListStarted, TaskReported
+from duckflow.domain.frozen import replace
 from duckflow.domain.plan import Plan, PlanStep, Task, WorkStatus, derive
 from duckflow.domain.reduce.transcript import tell
 from duckflow.domain.state import AgentState
@@ -31,7 +32,7 @@ def change_plan(state: AgentState, event: PlanChanged) -> AgentState:
     others = tuple(plan for plan in state.plans if plan.plan_id != event.plan.plan_id)
     if event.change == "deleted":
         active = None if state.active_plan_id == event.plan.plan_id else state.active_plan_id
-        return state.model_copy(update={"plans": others, "active_plan_id": active})
+        return replace(state, plans=others, active_plan_id=active)
     known = any(plan.plan_id == event.plan.plan_id for plan in state.plans)
     plan = derive(event.plan)
     plans = (
@@ -40,7 +41,7 @@ def change_plan(state: AgentState, event: PlanChanged) -> AgentState:
         else (*others, plan)[-MOST_PLANS:]
     )
     active = plan.plan_id if event.change in ("proposed", "approved", "revised") else state.active_plan_id
-    return state.model_copy(update={"plans": plans, "active_plan_id": active})
+    return replace(state, plans=plans, active_plan_id=active)
 
 
 def start_tasks(state: AgentState, event: TaskListStarted) -> AgentState:
@@ -49,12 +50,10 @@ def start_tasks(state: AgentState, event: TaskListStarted) -> AgentState:
     def with_list(step: PlanStep) -> PlanStep:
         if step.step_id != event.task_list.step_id:
             return step
-        return step.model_copy(update={"task_list": event.task_list.tasks})
+        return replace(step, task_list=event.task_list.tasks)
 
-    plans = tuple(
-        derive(plan.model_copy(update={"steps": tuple(map(with_list, plan.steps))})) for plan in state.plans
-    )
-    return state.model_copy(update={"task_list": event.task_list, "plans": plans, "list_granted": False})
+    plans = tuple(derive(replace(plan, steps=tuple(map(with_list, plan.steps)))) for plan in state.plans)
+    return replace(state, task_list=event.task_list, plans=plans, list_granted=False)
 
 
 def begin_task(state: AgentState, task_id: str) -> AgentState:
@@ -71,7 +70,7 @@ def end_tasks(state: AgentState, event: TaskReported) -> AgentState:
     """The state with the list ended, and the report told to the model."""
     if state.task_list is None or state.task_list.list_id != event.list_id:
         return state
-    ended = state.model_copy(update={"task_list": state.task_list.model_copy(update={"ended": True})})
+    ended = replace(state, task_list=replace(state.task_list, ended=True))
     counts = f"{event.completed} completed, {event.failed} failed, {event.pending} not run"
     lines = [f"Task report ({event.status}; {counts}): {event.summary}", *event.failures]
     if event.next_action:
@@ -83,18 +82,15 @@ def _set_task(state: AgentState, task_id: str, status: WorkStatus, result: str |
     def changed(task: Task) -> Task:
         if task.task_id != task_id:
             return task
-        return task.model_copy(update={"status": status, "result": result})
+        return replace(task, status=status, result=result)
 
     def with_tasks(plan: Plan) -> Plan:
         if not any(task.task_id == task_id for step in plan.steps for task in step.task_list):
             return plan
-        steps = tuple(
-            step.model_copy(update={"task_list": tuple(map(changed, step.task_list))}) for step in plan.steps
-        )
-        return derive(plan.model_copy(update={"steps": steps}))
+        steps = tuple(replace(step, task_list=tuple(map(changed, step.task_list))) for step in plan.steps)
+        return derive(replace(plan, steps=steps))
 
-    update: dict[str, object] = {"plans": tuple(map(with_tasks, state.plans))}
-    if state.task_list is not None:
-        tasks = tuple(map(changed, state.task_list.tasks))
-        update["task_list"] = state.task_list.model_copy(update={"tasks": tasks})
-    return state.model_copy(update=update)
+    running = state.task_list
+    if running is not None:
+        running = replace(running, tasks=tuple(map(changed, running.tasks)))
+    return replace(state, plans=tuple(map(with_tasks, state.plans)), task_list=running)

@@ -1,5 +1,6 @@
 """The conversation with the model as state keeps it: it only grows, until the older half goes."""
 
+from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, TranscriptEntry
 
 TRANSCRIPT_LIMIT = 400_000
@@ -12,7 +13,7 @@ def remember(state: AgentState, *entries: TranscriptEntry) -> AgentState:
     size = state.transcript_chars + sum(len(entry.text) for entry in entries)
     if size > TRANSCRIPT_LIMIT:
         transcript, size = _newest(transcript, TRANSCRIPT_LIMIT // 2)
-    return state.model_copy(update={"transcript": transcript, "transcript_chars": size})
+    return replace(state, transcript=transcript, transcript_chars=size)
 
 
 def tell(state: AgentState, *notes: str) -> AgentState:
@@ -30,11 +31,10 @@ def outdate(state: AgentState, *paths: str) -> tuple[AgentState, tuple[str, ...]
     if not old:
         return state, ()
     transcript = tuple(
-        entry.model_copy(update={"stale": True}) if entry.evidence_id in old else entry
-        for entry in state.transcript
+        replace(entry, stale=True) if entry.evidence_id in old else entry for entry in state.transcript
     )
     ids = tuple(entry.evidence_id for entry in transcript if entry.evidence_id and entry.evidence_id in old)
-    return state.model_copy(update={"transcript": transcript}), ids
+    return replace(state, transcript=transcript), ids
 
 
 def _newest(transcript: tuple[TranscriptEntry, ...], limit: int) -> tuple[tuple[TranscriptEntry, ...], int]:

@@ -7,6 +7,7 @@ from typing import Literal
 from duckflow.domain.decision import Action, Decision
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.events import AttemptPlanned, ErrorReported, Evaluated, RequirementsFound
+from duckflow.domain.frozen import replace
 from duckflow.domain.objective import (
     EvaluationCase,
     EvaluationRules,
@@ -191,7 +192,7 @@ class Judging:
 def _with_failures(evaluation: SatisfactionEvaluation, failures: tuple[str, ...]) -> SatisfactionEvaluation:
     """The verdict, with what the verifying command found before all else that is missing."""
     missing = dict.fromkeys((*failures, *evaluation.missing_aspects))
-    return evaluation.model_copy(update={"missing_aspects": tuple(missing)})
+    return replace(evaluation, missing_aspects=tuple(missing))
 
 
 def _must_be_judged(request: Request) -> bool:

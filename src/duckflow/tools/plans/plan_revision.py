@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pydantic import Field, field_validator, model_validator
 
 from duckflow.domain.errors import ToolError
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.plan import Plan, PlanStep, find_cycle, new_id
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
@@ -57,12 +57,12 @@ def revised(state: AgentState, plan: Plan, args: RevisePlan, fresh: Plan | None)
     """
     if fresh is not None:
         check_not_under_way(state, *plan.steps)
-        return fresh.model_copy(update={"plan_id": plan.plan_id, "approved": False})
+        return replace(fresh, plan_id=plan.plan_id, approved=False)
     steps = _steps(plan, args.steps or ())
     kept = {step.step_id for step in steps}
     check_not_under_way(state, *(step for step in plan.steps if step.step_id not in kept))
     goal = _line(args.goal or "", _TEXT) or plan.goal
-    return plan.model_copy(update={"steps": steps, "goal": goal, "approved": False})
+    return replace(plan, steps=steps, goal=goal, approved=False)
 
 
 def _steps(plan: Plan, changes: Sequence[StepChange]) -> tuple[PlanStep, ...]:
@@ -115,12 +115,8 @@ def _step(step_id: str, before: PlanStep | None, change: StepChange, needed: tup
     name = _line(change.name or "", _NAME)
     description = cut((change.description or "").strip(), _TEXT)
     if before is not None:
-        return before.model_copy(
-            update={
-                "name": name or before.name,
-                "description": description or before.description,
-                "depends_on": needed,
-            }
+        return replace(
+            before, name=name or before.name, description=description or before.description, depends_on=needed
         )
     if not name or not description:
         raise ToolError("A new step needs a name and a description.")

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ProviderError, ToolError
 from duckflow.domain.events import PlanChanged
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.plan import Plan, WorkStatus, derive, progress
 from duckflow.domain.state import AgentState
 from duckflow.safety.policy.policy import Effect
@@ -121,7 +121,7 @@ def _approve_tool(state: State) -> Tool:
         plan = find_plan(state(), args.plan_id)
         if plan.approved:
             return ToolResult(text=f"The user approved {plan.plan_id} before.")
-        approved = derive(plan.model_copy(update={"approved": True}))
+        approved = derive(replace(plan, approved=True))
         text = f"The user approved {plan.plan_id}.\n{_next(approved)}"
         return ToolResult(text=text, events=(PlanChanged(plan=approved, change="approved"),))
 
@@ -138,9 +138,9 @@ def _update_step_tool(state: State) -> Tool:
             raise ToolError(f"{step.step_id} has tasks: its status follows from them and is {step.status}.")
         if args.status in ("in_progress", "completed"):
             check_may_start(plan, step)
-        changed = step.model_copy(update={"status": args.status})
+        changed = replace(step, status=args.status)
         steps = tuple(changed if one.step_id == step.step_id else one for one in plan.steps)
-        after = derive(plan.model_copy(update={"steps": steps}))
+        after = derive(replace(plan, steps=steps))
         return ToolResult(text=progress(after), events=(PlanChanged(plan=after, change="step"),))
 
     summary = f"set the status ({', '.join(STATUSES)}) of a step that has no tasks; step_id names it"

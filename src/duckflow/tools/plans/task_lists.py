@@ -11,7 +11,7 @@ from pydantic import Field, JsonValue, field_validator, model_validator
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ProviderError, ToolError
 from duckflow.domain.events import PlanChanged
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.plan import Plan, PlanStep, Task, derive
 from duckflow.domain.state import AgentState
 from duckflow.services.task_lists import MOST_TASKS, TaskDraft, may_be_task, new_tasks
@@ -88,9 +88,9 @@ def _generate_tool(state: State, draft: DraftTasks, background: Catalogue) -> To
         tasks = _checked(await _drafted(draft, *found(args.step_id)), background)
         # Read again: the plan may have changed while the model thought.
         plan, step = found(args.step_id)
-        filled = step.model_copy(update={"task_list": tasks})
+        filled = replace(step, task_list=tasks)
         steps = tuple(filled if one.step_id == step.step_id else one for one in plan.steps)
-        after = derive(plan.model_copy(update={"steps": steps}))
+        after = derive(replace(plan, steps=steps))
         listed = "\n".join(map(task_text, tasks))
         text = (
             f"{len(tasks)} tasks for {step.step_id} ({step.name}), none has run yet:\n{listed}\n{_hint(step)}"
@@ -140,7 +140,7 @@ def _of_step(now: AgentState, step_id: str) -> tuple[Task, ...]:
     left = [task for task in step.task_list if task.status != "completed"]
     if not left:
         raise ToolError(f"All tasks of {step.step_id} are complete.")
-    return tuple(task.model_copy(update={"status": "pending", "result": None}) for task in left)
+    return tuple(replace(task, status="pending", result=None) for task in left)
 
 
 def _inline(given: Sequence[InlineTask]) -> tuple[Task, ...]:
@@ -153,7 +153,7 @@ def _checked(tasks: Sequence[Task], background: Catalogue) -> tuple[Task, ...]:
     problems: list[str] = []
     for place, task in enumerate(tasks, start=1):
         try:
-            checked.append(task.model_copy(update={"operation": _operation(task, background)}))
+            checked.append(replace(task, operation=_operation(task, background)))
         except ToolError as error:
             problems.append(f"Task {place}: {error}")
     if problems:
