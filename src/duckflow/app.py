@@ -22,7 +22,6 @@ from duckflow.llm.pricing import cost_usd
 from duckflow.llm.providers import open_client
 from duckflow.llm.tiers import Tiers, tier_names
 from duckflow.loops.acting.dispatcher import Dispatcher
-from duckflow.loops.acting.effects import Watch
 from duckflow.loops.acting.gate import Gate
 from duckflow.loops.chat import ChatLoop
 from duckflow.loops.judging.advice import Advice
@@ -47,7 +46,6 @@ from duckflow.loops.undo.recovery import Recovery
 from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
 from duckflow.loops.undo.undo import Undo
 from duckflow.prompts.budget import PromptFrame
-from duckflow.safety.files.ledger import Ledger
 from duckflow.safety.files.lock import WorkspaceLock
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.redaction.model import redacted
@@ -88,7 +86,7 @@ class App:
     undoing: Undo
     recovery: Recovery
     snapshots: Snapshots
-    ledger: Ledger
+    kept: KeptFiles
     lock: WorkspaceLock
     shell: Shell
     started: SessionStarted
@@ -109,7 +107,7 @@ class App:
         await self.shell.aclose()
         await self.tiers.aclose()
         self.snapshots.close()
-        self.ledger.kept.close()
+        self.kept.close()
         self.log.close()
         self.workspace.close()
         self.lock.release()
@@ -128,9 +126,9 @@ def open_log() -> SqliteEventLog:
     return SqliteEventLog(state_dir() / DATABASE)
 
 
-def open_ledger(settings: Settings) -> Ledger:
-    """Where it is kept what files were, in the user's state directory."""
-    return Ledger(KeptFiles(state_dir() / KEPT_FILES, settings.undo.max_mb * 1_000_000))
+def open_kept_files(settings: Settings) -> KeptFiles:
+    """What files were before they were changed, in the user's state directory."""
+    return KeptFiles(state_dir() / KEPT_FILES, settings.undo.max_mb * 1_000_000)
 
 
 def forget_files(session_id: str) -> None:
@@ -148,11 +146,12 @@ class _Foundation:
     """What a session stands on: its log and folder, and what keeps both safe."""
 
     log: SqliteEventLog
-    ledger: Ledger
+    kept: KeptFiles
     workspace: Workspace
     session: Session
+    steps: Steps
+    ripgrep: Path | None
     snapshots: Snapshots
-    watch: Watch
     shell: Shell
     gate: Gate
 
@@ -174,7 +173,7 @@ def build(
     tiers, spending = _open_models(settings, choice, session, env, relay)
     rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
     look = WorkspaceLook(workspace)
-    background = Catalogue((*file_tools(workspace), *shell_tools(ground.shell, session.show)))
+    background = Catalogue((*file_tools(ground.ripgrep), *shell_tools(ground.shell, session.show)))
     planning = Planning(session, tiers, spending, operations_of(background))
     tasks = TaskLoop(session, _dispatcher(ground, background), planning.report)
     plans = plan_tools(session.current, planning.plan)
@@ -187,11 +186,10 @@ def build(
     counsel = Advisors(tiers, spending)
     verifying = Verification(session, dispatcher, ProjectTests(workspace) if relay else None)
     judging = Judging(session, counsel, workspace, verifying, settings.evaluation)
-    steps = Steps(session, settings.transitions)
-    turn = Turn(session, model, dispatcher, pacing, judging, steps)
+    turn = Turn(session, model, dispatcher, pacing, judging, ground.steps)
     memory = SessionMemory(session, Memories(ground.log.database), settings.memory, model.traits)
     answering = ConsultationAnswers(
-        session, dispatcher, Advice(session, counsel), steps.accept, pacing.answered
+        session, dispatcher, Advice(session, counsel), ground.steps.accept, pacing.answered
     )
     return App(
         session=session,
@@ -204,10 +202,10 @@ def build(
         tiers=tiers,
         log=ground.log,
         workspace=workspace,
-        undoing=Undo(session, workspace, ground.ledger),
-        recovery=Recovery(session, workspace, ground.ledger),
+        undoing=Undo(session, workspace, ground.kept),
+        recovery=Recovery(session, workspace, ground.kept),
         snapshots=ground.snapshots,
-        ledger=ground.ledger,
+        kept=ground.kept,
         lock=WorkspaceLock(state_dir() / LOCKS, workspace.identity),
         shell=ground.shell,
         problems=(*ground.log.database.notices, *rules.problems),
@@ -220,10 +218,11 @@ def _open_ground(
 ) -> _Foundation:
     log = open_log()
     closed = (state_dir(), config_dir(), cache_dir())
-    ledger = open_ledger(settings)
-    workspace = Workspace(folder, denied=closed, keep=ledger.keep)
+    kept = open_kept_files(settings)
+    workspace = Workspace(folder, denied=closed)
     session = _open_session(log, workspace, session_id, Redactor(known_secrets(env)))
-    snapshots = Snapshots(workspace, ledger.kept, find_ripgrep(workspace.root), _snapshot_limits(settings))
+    ripgrep = find_ripgrep(workspace.root)
+    snapshots = Snapshots(workspace, kept, ripgrep, _snapshot_limits(settings))
     shell = Shell(workspace.root, settings.shell, closed=closed, env=env)
 
     async def sandboxed() -> bool:
@@ -231,11 +230,12 @@ def _open_ground(
 
     return _Foundation(
         log=log,
-        ledger=ledger,
+        kept=kept,
         workspace=workspace,
         session=session,
+        steps=Steps(session, settings.transitions),
+        ripgrep=ripgrep,
         snapshots=snapshots,
-        watch=Watch(workspace, ledger, snapshots),
         shell=shell,
         gate=Gate(workspace, sandboxed, settings.gate, network_open=settings.shell.network),
     )
@@ -263,7 +263,15 @@ def _memory_tools(settings: Settings, ground: _Foundation) -> tuple[Tool, ...]:
 
 
 def _dispatcher(ground: _Foundation, catalogue: Catalogue) -> Dispatcher:
-    return Dispatcher(ground.session, catalogue, ground.workspace, ground.watch, ground.gate)
+    return Dispatcher(
+        ground.session,
+        catalogue,
+        ground.workspace,
+        ground.kept,
+        ground.snapshots,
+        ground.gate,
+        ground.steps,
+    )
 
 
 def _started(

@@ -24,17 +24,16 @@ def once(duck, kind: type, act) -> None:
 
 def at_the_write(duck, act) -> None:
     """Do something when the new content is on the disk beside the old, right before it takes its place."""
-    workspace, keep = duck.app.workspace, duck.app.workspace._keep
+    keep = duck.app.kept.keep
     done: list[bool] = []
 
     def meddling(*args: object) -> None:
-        if keep is not None:
-            keep(*args)
+        keep(*args)
         if not done:
             done.append(True)
             act()
 
-    workspace._keep = meddling
+    duck.app.kept.keep = meddling
 
 
 CHANGES = {

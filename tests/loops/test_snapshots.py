@@ -8,6 +8,7 @@ from duckflow.domain.changes import FileChange
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted
 from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
+from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles, Mark
 from duckflow.tools.searching.ripgrep import find_ripgrep
@@ -33,10 +34,10 @@ def snapshots(request, folder: Path, kept: KeptFiles):
 
 
 async def changed_by(snapshots: Snapshots, command) -> dict[str, FileChange]:
-    made: list[FileChange] = []
-    async with snapshots.around(MARK, made):
+    access = Access(snapshots._workspace, snapshots._kept, MARK)
+    async with snapshots.around(access):
         command()
-    return {change.path: change for change in made}
+    return {change.path: change for change in access.changes}
 
 
 async def test_changed_new_and_deleted_files_are_seen(folder: Path, snapshots: Snapshots, kept: KeptFiles):
@@ -111,8 +112,8 @@ async def test_G8_an_undo_covers_what_a_command_did_and_names_the_command(folder
         session, app = duck.app.session, duck.app
         command = Action(operation="shell.run", args={"command": "make   all"})
         session.record(ActionStarted(action_id="a1", action=command, effect="execute"))
-        made: list[FileChange] = []
-        async with app.snapshots.around(Mark(duck.state.session_id, "", "a1"), made):
+        access = Access(app.workspace, app.kept, Mark(duck.state.session_id, "", "a1"))
+        async with app.snapshots.around(access):
             (folder / "a.txt").write_text("built\n")
             (folder / "out.txt").write_text("built\n")
         session.record(
@@ -122,7 +123,7 @@ async def test_G8_an_undo_covers_what_a_command_did_and_names_the_command(folder
                 outcome="ok",
                 text="",
                 evidence_id="e1",
-                changes=tuple(made),
+                changes=access.changes,
             )
         )
         report = await app.undoing.undo()

@@ -16,6 +16,7 @@ from duckflow.domain.events import (
     UsageReported,
 )
 from duckflow.domain.state import AgentState
+from duckflow.safety.files.access import Access
 from duckflow.tools.catalogue import Tool, ToolResult
 from fakes.engine import Watched, action, decision, engine
 
@@ -40,14 +41,14 @@ class Gate:
         tools = {tool.operation: tool for tool in dispatcher._catalogue.tools}
         plain = tools["file_ops.write_file"]
 
-        async def run(args: Any) -> ToolResult:
+        async def run(args: Any, access: Access) -> ToolResult:
             self.entered.set()
             try:
                 await self.open.wait()
             except asyncio.CancelledError:
                 self.stopped = True
                 raise
-            return await plain.run(args)
+            return await plain.run(args, access)
 
         slow = Tool(**{**plain.__dict__, "run": run})
         dispatcher._catalogue._by_operation["file_ops.write_file"] = slow

@@ -12,7 +12,6 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ActionFinished, ActionStarted, Undone
 from duckflow.i18n.catalogue import set_language
-from duckflow.safety.files.ledger import Ledger
 from duckflow.store.kept_files import KeptFiles
 from duckflow.ui.views.undo import undo_text
 from fakes.engine import action, decision, engine
@@ -170,7 +169,7 @@ async def test_G8_the_difference_is_that_between_before_and_now(folder: Path):
 
 
 async def test_G8_content_that_went_past_the_limit_is_said_to_be_gone(folder: Path, monkeypatch):
-    monkeypatch.setattr("duckflow.app.open_ledger", small_ledger)
+    monkeypatch.setattr("duckflow.app.open_kept_files", small_store)
     (folder / "a.txt").write_bytes(os.urandom(40_000).hex().encode())
     (folder / "b.txt").write_bytes(os.urandom(40_000).hex().encode())
     steps = [decision("", write(name, "new\n"), next_step="done") for name in ("a.txt", "b.txt")]
@@ -182,8 +181,8 @@ async def test_G8_content_that_went_past_the_limit_is_said_to_be_gone(folder: Pa
         assert (folder / "a.txt").read_text() == "new\n"
 
 
-def small_ledger(settings):
-    return Ledger(KeptFiles(state_dir() / KEPT_FILES, 60_000))
+def small_store(settings):
+    return KeptFiles(state_dir() / KEPT_FILES, 60_000)
 
 
 async def test_G8_nothing_is_changed_where_what_was_can_not_be_kept(folder: Path):
@@ -194,7 +193,7 @@ async def test_G8_nothing_is_changed_where_what_was_can_not_be_kept(folder: Path
         def full(*_):
             raise UserError("store.disk_full", path="undo.db", reason="full")
 
-        duck.app.ledger.kept.keep = full
+        duck.app.kept.keep = full
         await do(duck, "go")
         (ended,) = duck.of(ActionFinished)
         assert ended.outcome == "failed"
@@ -220,7 +219,7 @@ async def test_an_undo_that_fails_half_way_can_be_tried_again(folder: Path):
     (folder / "b.txt").write_text("old b\n")
     async with engine(folder, step) as duck:
         await do(duck, "go")
-        kept = duck.app.ledger.kept
+        kept = duck.app.kept
         real = kept.keep
 
         def full(mark, changes, contents):

@@ -8,15 +8,16 @@ import pytest
 
 from duckflow.domain.changes import FileChange, net_changes, removed_paths
 from duckflow.domain.errors import ToolError
+from duckflow.safety.files.access import Access
 from duckflow.safety.files.confined_open import open_resolved, open_walking
-from duckflow.safety.files.ledger import Ledger, find, made_of
+from duckflow.safety.files.ledger import find, made_of
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles, Mark
 
 OPERATIONS = {
-    "write": lambda workspace: workspace.write_text("a", "new"),
-    "delete": lambda workspace: workspace.delete("a"),
-    "move": lambda workspace: workspace.move("a", "deep/b"),
+    "write": lambda files, **keep: files.write_text("a", "new", **keep),
+    "delete": lambda files, **keep: files.delete("a", **keep),
+    "move": lambda files, **keep: files.move("a", "deep/b", **keep),
 }
 MARK = Mark("s", "r", "a1")
 
@@ -36,9 +37,9 @@ def test_what_can_not_be_kept_is_not_changed(folder: Path, operation: str, opene
         raise ToolError("no room to keep it")
 
     (folder / "a").write_text("old")
-    workspace = Workspace(folder, opener=opener, keep=refuse)
+    workspace = Workspace(folder, opener=opener)
     with pytest.raises(ToolError, match="no room"):
-        OPERATIONS[operation](workspace)
+        OPERATIONS[operation](workspace, keep=refuse)
     assert files(folder) == {"a": "old"}
     workspace.close()
 
@@ -51,9 +52,9 @@ def test_what_changed_after_it_was_kept_is_not_lost(folder: Path, operation: str
         (folder / "a").write_text("someone else's")
 
     (folder / "a").write_text("old")
-    workspace = Workspace(folder, opener=opener, keep=keep)
+    workspace = Workspace(folder, opener=opener)
     with pytest.raises(ToolError, match="changed by someone else"):
-        OPERATIONS[operation](workspace)
+        OPERATIONS[operation](workspace, keep=keep)
     assert files(folder) == {"a": "someone else's"}
     workspace.close()
 
@@ -63,47 +64,48 @@ def test_every_change_is_told_with_what_it_does_away_with(
     folder: Path, tmp_path: Path, operation: str, opener
 ):
     (folder / "a").write_text("old")
-    ledger = Ledger(KeptFiles(tmp_path / "undo.db", 1_000_000))
-    workspace = Workspace(folder, opener=opener, keep=ledger.keep)
-    with ledger.recording(MARK) as made:
-        OPERATIONS[operation](workspace)
-    assert tuple(made) == ledger.kept.changes("s", "a1") == made_of(workspace, made)
+    kept = KeptFiles(tmp_path / "undo.db", 1_000_000)
+    workspace = Workspace(folder, opener=opener)
+    access = Access(workspace, kept, MARK)
+    OPERATIONS[operation](access)
+    made = access.changes
+    assert made == kept.changes("s", "a1") == made_of(workspace, made)
     gone = next(change for change in made if change.path == "a")
-    assert ledger.kept.content(gone.before) == b"old"
+    assert kept.content(gone.before) == b"old"
     if operation == "move":
         assert next(change for change in made if change.path == "deep/b").folders == ("deep",)
-    ledger.kept.close()
+    kept.close()
     workspace.close()
 
 
 async def test_what_two_loops_do_at_once_is_kept_apart(folder: Path, tmp_path: Path):
-    ledger = Ledger(KeptFiles(tmp_path / "undo.db", 1_000_000))
-    workspace = Workspace(folder, keep=ledger.keep)
+    kept = KeptFiles(tmp_path / "undo.db", 1_000_000)
+    workspace = Workspace(folder)
 
-    async def work(name: str) -> list[FileChange]:
-        with ledger.recording(Mark("s", "r", name)) as made:
-            for number in range(20):
-                await asyncio.to_thread(workspace.write_text, f"{name}{number}", "x")
-                await asyncio.sleep(0)
-        return made
+    async def work(name: str) -> tuple[FileChange, ...]:
+        access = Access(workspace, kept, Mark("s", "r", name))
+        for number in range(20):
+            await asyncio.to_thread(access.write_text, f"{name}{number}", "x")
+            await asyncio.sleep(0)
+        return access.changes
 
     for name, made in zip("xy", await asyncio.gather(work("x"), work("y")), strict=True):
         assert [change.path for change in made] == [f"{name}{number}" for number in range(20)]
-        assert len(ledger.kept.changes("s", name)) == 20
-    ledger.kept.close()
+        assert len(kept.changes("s", name)) == 20
+    kept.close()
     workspace.close()
 
 
 def test_a_change_through_a_link_is_told_by_the_real_name(folder: Path, tmp_path: Path):
     (folder / "real").write_text("old")
     (folder / "link").symlink_to("real")
-    ledger = Ledger(KeptFiles(tmp_path / "undo.db", 1_000_000))
-    workspace = Workspace(folder, keep=ledger.keep)
-    with ledger.recording(MARK) as made:
-        workspace.write_text("link", "new")
-    assert [change.path for change in made] == ["real"]
+    kept = KeptFiles(tmp_path / "undo.db", 1_000_000)
+    workspace = Workspace(folder)
+    access = Access(workspace, kept, MARK)
+    access.write_text("link", "new")
+    assert [change.path for change in access.changes] == ["real"]
     assert (folder / "link").is_symlink()
-    ledger.kept.close()
+    kept.close()
     workspace.close()
 
 

@@ -1,14 +1,16 @@
-"""A permit lets through exactly what was approved, looked at by the file layer itself (SAFETY 7, G5)."""
+"""A permit lets through exactly what was approved, looked at when a file is changed (SAFETY 7, G5)."""
 
 import hashlib
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from duckflow.domain.errors import ToolError
+from duckflow.safety.files.access import Access, Permit
 from duckflow.safety.files.atomic import ChangedMeanwhile
-from duckflow.safety.files.permit import Permit, holding, permitted_outside
 from duckflow.safety.files.workspace import Workspace
+from duckflow.store.kept_files import KeptFiles, Mark
 from duckflow.tools.threads import finish
 
 
@@ -17,52 +19,53 @@ def sha(text: str) -> str:
 
 
 @pytest.fixture
-def workspace(folder: Path):
+def permitting(folder: Path, tmp_path: Path):
+    """Gives access with a permit, or without one."""
     (folder / "a.txt").write_text("old\n")
-    opened = Workspace(folder)
-    yield opened
-    opened.close()
+    workspace, kept = Workspace(folder), KeptFiles(tmp_path / "undo.db", 1_000_000)
+    yield lambda permit: Access(workspace, kept, Mark("s", "r", "a1"), permit)
+    kept.close()
+    workspace.close()
 
 
-def test_what_was_approved_is_written(workspace: Workspace, folder: Path):
-    with holding(Permit({"a.txt": sha("old\n"), "new.txt": None})):
-        workspace.write_text("a.txt", "x")
-        workspace.write_text("new.txt", "y")
+def test_what_was_approved_is_written(permitting, folder: Path):
+    access = permitting(Permit({"a.txt": sha("old\n"), "new.txt": None}))
+    access.write_text("a.txt", "x")
+    access.write_text("new.txt", "y")
     assert ((folder / "a.txt").read_text(), (folder / "new.txt").read_text()) == ("x", "y")
+    assert [change.path for change in access.changes] == ["a.txt", "new.txt"]
 
 
-@pytest.mark.parametrize("before", [{"a.txt": sha("other\n")}, {"a.txt": None}, {"b.txt": None}, {}])
-def test_another_content_or_another_file_is_not(workspace: Workspace, folder: Path, before):
-    with holding(Permit(before)):
+def test_another_content_or_another_file_is_not(permitting, folder: Path):
+    for before in ({"a.txt": sha("other\n")}, {"a.txt": None}, {"b.txt": None}, {}):
+        access = permitting(Permit(before))
         for attempt in (
-            lambda: workspace.write_text("a.txt", "x"),
-            lambda: workspace.write_text("a.txt", "x", expected=sha("old\n")),
-            lambda: workspace.delete("a.txt"),
-            lambda: workspace.move("a.txt", "b.txt"),
+            partial(access.write_text, "a.txt", "x"),
+            partial(access.write_text, "a.txt", "x", expected=sha("old\n")),
+            partial(access.delete, "a.txt"),
+            partial(access.move, "a.txt", "b.txt"),
         ):
             with pytest.raises(ChangedMeanwhile):
                 attempt()
+        assert access.changes == ()
     assert (folder / "a.txt").read_text() == "old\n"
     assert not (folder / "b.txt").exists()
 
 
-def test_the_target_of_a_move_must_be_approved_too(workspace: Workspace, folder: Path):
-    with holding(Permit({"a.txt": sha("old\n")})), pytest.raises(ChangedMeanwhile):
-        workspace.move("a.txt", "b.txt")
-    with holding(Permit({"a.txt": sha("old\n"), "b.txt": None})):
-        workspace.move("a.txt", "b.txt")
+def test_the_target_of_a_move_must_be_approved_too(permitting, folder: Path):
+    with pytest.raises(ChangedMeanwhile):
+        permitting(Permit({"a.txt": sha("old\n")})).move("a.txt", "b.txt")
+    permitting(Permit({"a.txt": sha("old\n"), "b.txt": None})).move("a.txt", "b.txt")
     assert (folder / "b.txt").read_text() == "old\n"
 
 
-async def test_it_reaches_the_threads_and_ends_with_the_block(workspace: Workspace):
-    with holding(Permit({})), pytest.raises(ToolError, match="not what the user was asked about"):
-        await finish(workspace.write_text, "a.txt", "x")
-    await finish(workspace.write_text, "a.txt", "x")
+async def test_a_permit_counts_for_its_own_action_only(permitting):
+    with pytest.raises(ToolError, match="not what the user was asked about"):
+        await finish(permitting(Permit({})).write_text, "a.txt", "x")
+    await finish(permitting(None).write_text, "a.txt", "x")
 
 
-def test_nothing_outside_is_permitted_unless_it_says_so():
-    assert permitted_outside() is None
-    with holding(Permit({}, "/x")):
-        assert permitted_outside() == "/x"
-        with holding(None):
-            assert permitted_outside() is None
+def test_nothing_outside_is_permitted_unless_it_says_so(permitting):
+    assert permitting(None).outside is None
+    assert permitting(Permit({})).outside is None
+    assert permitting(Permit({}, "/x")).outside == "/x"

@@ -101,7 +101,7 @@ def test_B7_consent_is_asked_in_every_mode_and_never_remembered():
 def test_G1_what_can_not_be_remembered(asked_always):
     case = Case(**{"sandboxed": True, **asked_always})
     assert not may_remember(case)
-    remembered = case.model_copy(update={"remembered": True})
+    remembered = case._replace(remembered=True)
     assert decide("ask", remembered) == decide("ask", case)
 
 
@@ -123,7 +123,7 @@ def test_SAFETY_1_more_danger_is_never_looser(mode, case):
         {"remembered": False},
     ]
     for change in worse:
-        assert STRICT.index(decide(mode, case.model_copy(update=change)).verdict) >= now, change
+        assert STRICT.index(decide(mode, case._replace(**change)).verdict) >= now, change
 
 
 @given(st.sampled_from(MODES), all_cases)

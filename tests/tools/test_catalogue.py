@@ -8,15 +8,13 @@ from inline_snapshot import snapshot
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.files.workspace import Workspace
-from duckflow.tools.catalogue import Catalogue, Tool
+from duckflow.tools.catalogue import Catalogue, Tool, propose_nothing
 from duckflow.tools.files.operations import file_tools
-from duckflow.tools.files.reading import no_change
 
 
 @pytest.fixture
-def catalogue(tmp_path):
-    return Catalogue(file_tools(Workspace(tmp_path)))
+def catalogue():
+    return Catalogue(file_tools(None))
 
 
 def made_up(operation):
@@ -25,9 +23,7 @@ def made_up(operation):
         args=Frozen,
         summary="",
         effect="read",
-        run=no_change,
-        preview=no_change,
-        targets=lambda _: (),
+        run=propose_nothing,
     )
 
 
@@ -131,7 +127,7 @@ def test_numbers_in_quotes_are_numbers(catalogue):
 
 
 def test_what_the_prompt_says_of_each_operation(catalogue):
-    assert catalogue.operations() == snapshot(
+    assert tuple(tool.line for tool in catalogue.tools) == snapshot(
         (
             "file_ops.read_file(path, start?, end?): the file at path, or only its lines from start to end",
             "file_ops.write_file(path, content): make or replace the file at path; content is its whole new text",

@@ -13,26 +13,27 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.files.operations import file_tools
 from duckflow.tools.threads import finish
+from fakes.access import access_to
 
 
 @pytest.fixture
 def call(tmp_path):
-    catalogue = Catalogue(file_tools(Workspace(tmp_path)))
+    catalogue, access = Catalogue(file_tools(None)), access_to(tmp_path)
 
     async def call(operation, **args):
         tool, parsed = catalogue.validate(Action(operation=operation, args=args))
-        return await tool.run(parsed)
+        return await tool.run(parsed, access)
 
     return call
 
 
 @pytest.fixture
 def preview(tmp_path):
-    catalogue = Catalogue(file_tools(Workspace(tmp_path)))
+    catalogue, workspace = Catalogue(file_tools(None)), Workspace(tmp_path)
 
     async def preview(operation, **args):
         tool, parsed = catalogue.validate(Action(operation=operation, args=args))
-        return await tool.preview(parsed)
+        return (await tool.propose(parsed, workspace)).difference
 
     return preview
 
@@ -131,9 +132,9 @@ async def test_write_over_what_is_no_text_is_refused(call, tmp_path):
 @given(content=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
 def test_what_write_file_is_given_is_in_the_new_file(tmp_path_factory, content):
     root = tmp_path_factory.mktemp("write")
-    catalogue = Catalogue(file_tools(Workspace(root)))
+    catalogue = Catalogue(file_tools(None))
     tool, args = catalogue.validate(Action(operation="write_file", args={"path": "f", "content": content}))
-    asyncio.run(tool.run(args))
+    asyncio.run(tool.run(args, access_to(root)))
     assert (root / "f").read_bytes() == content.encode()
 
 
@@ -161,12 +162,12 @@ async def test_edit_makes_all_changes_or_none(call, tmp_path):
 
 async def test_a_file_changed_between_reading_and_writing_is_left_alone(tmp_path):
     class Meddled(Workspace):
-        def write_text(self, path, text, *, expected="any"):
+        def write_bytes(self, path, data, **given):
             (tmp_path / path).write_text("someone else's\n")
-            super().write_text(path, text, expected=expected)
+            super().write_bytes(path, data, **given)
 
     (tmp_path / "a.py").write_text("a\n")
-    catalogue = Catalogue(file_tools(Meddled(tmp_path)))
+    catalogue, access = Catalogue(file_tools(None)), access_to(Meddled(tmp_path))
     for operation, args in (
         ("edit_file", {"path": "a.py", "edits": [{"find": "a", "replace": "b"}]}),
         ("write_file", {"path": "a.py", "content": "mine\n"}),
@@ -174,7 +175,7 @@ async def test_a_file_changed_between_reading_and_writing_is_left_alone(tmp_path
     ):
         (tmp_path / "a.py").write_text("a\n")
         tool, parsed = catalogue.validate(Action(operation=operation, args=args))
-        assert "someone else" in await refusal(tool.run(parsed))
+        assert "someone else" in await refusal(tool.run(parsed, access))
         assert (tmp_path / args["path"]).read_text() == "someone else's\n"
 
 

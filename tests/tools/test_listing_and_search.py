@@ -9,25 +9,25 @@ import pytest
 
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
-from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.files.listing import list_tool
 from duckflow.tools.searching import ripgrep as ripgrep_module
 from duckflow.tools.searching.globs import file_matcher
 from duckflow.tools.searching.ripgrep import find_ripgrep, run_capped
 from duckflow.tools.searching.search import search_tool
+from fakes.access import access_to
 
 
 @pytest.fixture(params=["ripgrep", "ourselves"])
 def call(request, tmp_path):
-    workspace = Workspace(tmp_path)
+    access = access_to(tmp_path)
     binary = find_ripgrep(tmp_path) if request.param == "ripgrep" else None
     assert binary or request.param == "ourselves"
-    catalogue = Catalogue([list_tool(workspace, binary), search_tool(workspace, binary)])
+    catalogue = Catalogue([list_tool(binary), search_tool(binary)])
 
     async def call(operation, **args):
         tool, parsed = catalogue.validate(Action(operation=operation, args=args))
-        return (await tool.run(parsed)).text
+        return (await tool.run(parsed, access)).text
 
     call.ripgrep = binary is not None
     return call
@@ -125,15 +125,15 @@ async def test_names_that_are_no_text_are_spelled_out_and_temporary_ones_left_ou
 
 
 async def test_ignored_files_are_left_out_without_a_repository_too(tmp_path):
-    workspace = Workspace(tmp_path)
+    access = access_to(tmp_path)
     plant(
         tmp_path, **{".gitignore": "*.log\nbuild/\n", "a.log": "needle", "build__b": "needle", "c": "needle"}
     )
     binary = find_ripgrep(tmp_path)
-    catalogue = Catalogue([list_tool(workspace, binary), search_tool(workspace, binary)])
+    catalogue = Catalogue([list_tool(binary), search_tool(binary)])
     for operation, args in (("list_files", {}), ("search", {"pattern": "needle"})):
         tool, parsed = catalogue.validate(Action(operation=operation, args=args))
-        text = (await tool.run(parsed)).text
+        text = (await tool.run(parsed, access)).text
         assert "a.log" not in text
         assert "build" not in text
         assert "c" in text
@@ -239,11 +239,11 @@ async def test_what_ripgrep_says_of_other_places_is_not_believed(tmp_path):
         "esac\n"
     )
     lying.chmod(0o755)
-    workspace = Workspace(root)
-    catalogue = Catalogue([list_tool(workspace, lying), search_tool(workspace, lying)])
+    access = access_to(root)
+    catalogue = Catalogue([list_tool(lying), search_tool(lying)])
     for operation, args in (("list_files", {}), ("search", {"pattern": "x"})):
         tool, parsed = catalogue.validate(Action(operation=operation, args=args))
-        text = (await tool.run(parsed)).text
+        text = (await tool.run(parsed, access)).text
         assert "secret" not in text
         assert "a/none" not in text
 
@@ -276,9 +276,9 @@ async def test_no_setting_from_the_environment_reaches_ripgrep(call, tree, monke
 async def test_a_pattern_that_never_ends_is_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(ripgrep_module, "TIME_LIMIT_S", 0.5)
     (tmp_path / "a").write_text("a" * 60 + "b\n")
-    tool = search_tool(Workspace(tmp_path), None)
+    tool = search_tool(None)
     with pytest.raises(ToolError, match="took longer than"):
-        await tool.run(tool.args(pattern="(a+)+$"))
+        await tool.run(tool.args(pattern="(a+)+$"), access_to(tmp_path))
 
 
 async def test_output_past_the_cap_ends_the_program(monkeypatch):
@@ -291,9 +291,9 @@ async def test_output_past_the_cap_ends_the_program(monkeypatch):
 
 async def test_a_program_that_is_gone_is_said(tmp_path):
     (tmp_path / "a").write_text("x")
-    tool = search_tool(Workspace(tmp_path), tmp_path / "gone/rg")
+    tool = search_tool(tmp_path / "gone/rg")
     with pytest.raises(ToolError, match="rg could not be started"):
-        await tool.run(tool.args(pattern="x"))
+        await tool.run(tool.args(pattern="x"), access_to(tmp_path))
 
 
 async def test_cancelling_ends_the_program(tmp_path):

@@ -22,15 +22,15 @@ def validate(**args: object):
 
 async def test_L2_what_is_kept_is_what_the_user_is_shown():
     tool, args = validate(text="Use\n tabs \u202e here")
-    assert await tool.preview(args) == "Use tabs here\n"
-    result = await tool.run(args)
+    assert (await tool.propose(args, None)).difference == "Use tabs here\n"
+    result = await tool.run(args, None)
     assert result.events == (MemoryKept(kind="preference", text="Use tabs here", workspace="/w"),)
     assert result.changed == ()
 
 
 async def test_L2_what_counts_everywhere_has_no_folder():
     tool, args = validate(text="Use tabs", everywhere=True)
-    assert [event.workspace for event in (await tool.run(args)).events] == [""]
+    assert [event.workspace for event in (await tool.run(args, None)).events] == [""]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_L2_nothing_empty_and_nothing_long_is_taken(text, problem):
 async def test_L2_a_secret_is_not_kept():
     tool, args = validate(text="the password is hunter2")
     with pytest.raises(ToolError, match="secret"):
-        await tool.run(args)
+        await tool.run(args, None)
 
 
 def test_L2_the_operation_asks_in_every_mode_and_says_so_briefly():

@@ -11,26 +11,26 @@ import pytest
 
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
-from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.files.operations import file_tools
 from duckflow.tools.outline import outline as outlining
 from duckflow.tools.outline.grammar_table import ROLES, languages, rules_of
 from duckflow.tools.searching import ripgrep
+from fakes.access import access_to
 
 CASES = tomllib.loads(Path(__file__).with_name("outlines.toml").read_text("utf-8"))
 
 
 @pytest.fixture
 def outline(tmp_path):
-    catalogue = Catalogue(file_tools(Workspace(tmp_path)))
+    catalogue = Catalogue(file_tools(None))
 
     async def outline(name, content=None):
         if content is not None:
             data = content if isinstance(content, bytes) else content.encode()
             (tmp_path / name).write_bytes(data)
         tool, parsed = catalogue.validate(Action(operation="outline", args={"path": name}))
-        return await tool.run(parsed)
+        return await tool.run(parsed, access_to(tmp_path))
 
     return outline
 

@@ -42,7 +42,7 @@ class Desk:
         """Run an operation; what it returns as events becomes the state."""
         tool, valid = self.catalogue.validate(Action(operation=f"plan_tool.{name}", args=args))
         before = self.state
-        result = await tool.run(valid)
+        result = await tool.run(valid, None)
         assert self.state is before or self.goals, "a tool never writes state"
         for event in result.events:
             self.state = change_plan(self.state, event)
@@ -50,7 +50,7 @@ class Desk:
 
     async def preview(self, **args) -> str:
         tool, valid = self.catalogue.validate(Action(operation="plan_tool.approve", args=args))
-        return await tool.preview(valid)
+        return (await tool.propose(valid, None)).difference
 
     async def refusal(self, name: str, **args) -> str:
         """The words with which an operation refuses; nothing changes."""
@@ -323,7 +323,7 @@ async def test_delete_removes_the_plan_B2():
 
 
 def test_what_the_prompt_says_of_plans():
-    assert Desk(planned()).catalogue.operations() == snapshot(
+    assert tuple(tool.line for tool in Desk(planned()).catalogue.tools) == snapshot(
         (
             "plan_tool.propose(goal): draft a plan for work too long for a few actions; goal says what it must reach",
             "plan_tool.get(plan_id?): the plan plan_id, or the one in hand, with steps and tasks",

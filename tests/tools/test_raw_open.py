@@ -1,4 +1,4 @@
-"""Tools reach files only through the workspace (SAFETY 3)."""
+"""Tools reach files only through the workspace and their access to it (SAFETY 3)."""
 
 import ast
 import re
@@ -34,7 +34,7 @@ def banned_calls(source: str) -> list[str]:
         name
         for name in names
         if name not in PERMITTED
-        and not name.startswith("workspace.")
+        and not name.startswith(("workspace.", "access."))
         and (re.fullmatch(r"(os|shutil)\.[\w.]+", name) or name.rpartition(".")[2] in BANNED)
     ]
 

@@ -5,10 +5,12 @@ import pytest
 from duckflow.config.settings import ShellSettings
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
+from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.levels import Sandbox
 from duckflow.safety.sandbox.shell import CommandResult, Shell
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.shell import shell_tools
+from fakes.access import access_to
 
 
 class FakeShell:
@@ -31,7 +33,7 @@ class FakeShell:
 
 async def run(shell, **args):
     tool, valid = Catalogue(shell_tools(shell, print)).validate(Action(operation="shell.run", args=args))
-    return await tool.run(valid)
+    return await tool.run(valid, access_to(shell.workspace))
 
 
 @pytest.mark.parametrize(
@@ -100,16 +102,18 @@ async def test_more_time_than_permitted_is_refused(folder):
 async def test_G1_the_user_sees_the_whole_command_the_folder_and_the_network(folder):
     (tool,) = shell_tools(FakeShell(folder), print)
     command = "one\n" * 500 + "last"
-    shown = await tool.preview(tool.args(command=command))
-    assert shown == f"# in {folder}\n{command}\n"
-    assert await tool.preview(tool.args(command="x", network=True)) == f"# in {folder}\n# with network\nx\n"
+    workspace = Workspace(folder)
+    shown = await tool.propose(tool.args(command=command), workspace)
+    assert shown == (f"# in {folder}\n{command}\n", command)
+    shown = await tool.propose(tool.args(command="x", network=True), workspace)
+    assert shown.difference == f"# in {folder}\n# with network\nx\n"
     assert (tool.effect, tool.targets(tool.args(command="x"))) == ("execute", ())
 
 
 async def test_a_real_command_runs_through_the_operation(folder):
     shell, pieces = Shell(folder, ShellSettings(sandbox="none")), []
     (tool,) = shell_tools(shell, pieces.append)
-    result = await tool.run(tool.args(command="echo made > file; cat file"))
+    result = await tool.run(tool.args(command="echo made > file; cat file"), access_to(folder))
     await shell.aclose()
     assert (result.text, result.changed) == ("exit code 0\nmade", ("file",))
     assert "".join(piece.text for piece in pieces) == "made\n"

@@ -11,7 +11,6 @@ from duckflow.domain.events import PlanChanged
 from duckflow.domain.plan import Task
 from duckflow.domain.reduce.plans import change_plan
 from duckflow.domain.state import AgentState
-from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.files.operations import file_tools
 from duckflow.tools.plans.task_lists import task_tools
@@ -31,7 +30,7 @@ class Bench:
         self.meanwhile = lambda: None
         self.runs = False
         self._drafted = drafted or tasks("pending", "pending", of="n")
-        background = Catalogue(file_tools(Workspace(folder)))
+        background = Catalogue(file_tools(None))
         made = task_tools(lambda: self.state, self._draft, self._start, lambda: self.runs, background)
         self.catalogue = Catalogue(made)
 
@@ -48,7 +47,7 @@ class Bench:
 
     async def call(self, operation: str, **args):
         tool, valid = self.catalogue.validate(Action(operation=operation, args=args))
-        result = await tool.run(valid)
+        result = await tool.run(valid, None)
         for event in result.events:
             self.state = change_plan(self.state, event)
         return result
@@ -242,7 +241,7 @@ async def test_cancel_says_whether_there_was_something_to_stop_C4(bench, runs, w
 
 
 def test_what_the_prompt_says_of_task_lists(bench):
-    assert bench(planned()).catalogue.operations() == snapshot(
+    assert tuple(tool.line for tool in bench(planned()).catalogue.tools) == snapshot(
         (
             "task_tool.generate_list(step_id): write the tasks of the step step_id and keep them; runs nothing",
             "task_loop.run(step_id?, task_list?): run in the background the tasks of the step step_id, or those in task_list, a list of {operation, args}; comes back at once",

@@ -400,6 +400,26 @@ def test_e_opens_the_editor_and_what_was_made_of_it_is_written(folder: Path):
     assert (folder / "a.txt").read_text() == "mine\n"
 
 
+def test_e_on_an_edit_opens_the_whole_new_content_and_what_is_saved_becomes_the_file(folder: Path):
+    """G1: an edit speaks of a few lines, the editor shows the whole file as it would be."""
+    (folder / "a.txt").write_text("one\ntwo\nthree\n")
+    editor = folder.parent / "editor.sh"
+    editor.write_text('#!/bin/sh\ncp "$1" "$0.shown"\necho "four" >> "$1"\n')
+    editor.chmod(0o755)
+    edit = decision(
+        "I'll change it.", action("edit_file", path="a.txt", edits=[{"find": "two", "replace": "2"}])
+    )
+    env = {"EDITOR": str(editor), "PATH": os.environ["PATH"]}
+    with conversation(folder, edit, decision("As you like."), env=env) as terminal:
+        ready(terminal)
+        terminal.type("Change a.txt\r")
+        terminal.wait_for("e edit")
+        terminal.type("e\r")
+        terminal.wait_for("As you like.")
+    assert (folder.parent / "editor.sh.shown").read_text() == "one\n2\nthree\n"
+    assert (folder / "a.txt").read_text() == "one\n2\nthree\nfour\n"
+
+
 def test_K2_a_person_can_be_the_messenger_of_a_model(folder: Path):
     """The relay: the prompt is shown, the answer is pasted, the work is done."""
     command = [sys.executable, "-m", "duckflow", "--workspace", str(folder), "--model", "relay"]

@@ -78,11 +78,11 @@ async def test_what_was_edited_is_the_answer_and_no_change_asks_again():
         assert (content, name) == ("neu\n", "a.txt")
         return "anders\n"
 
-    assert await questions(Keyboard("e"), FakeWriter(), edit).approve(approval()) == AnswerApproval(
+    assert await questions(Keyboard("e"), FakeWriter(), edit).approve(approval(), "neu\n") == AnswerApproval(
         yes=True, edited="anders\n"
     )
     keyboard = Keyboard("4", "n")
-    assert await questions(keyboard, FakeWriter()).approve(approval()) == AnswerApproval(yes=False)
+    assert await questions(keyboard, FakeWriter()).approve(approval(), "neu\n") == AnswerApproval(yes=False)
     assert len(keyboard.asked) == 2
 
 

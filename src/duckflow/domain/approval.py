@@ -44,12 +44,17 @@ class Approval(Frozen):
     difference: str
     digest: str
     kind: Kind | None = None
-    """What "always" would cover; None where it must be asked every time."""
+    """What "always" would cover; None if it must be asked every time."""
     editable: bool = False
     """Whether the user may change what will be written or run."""
     before: dict[str, str | None] = Field(default_factory=dict)
-    """SHA-256 of each file it touches as it was when shown; None where there was none."""
+    """SHA-256 of each file it touches as it was when shown; None if there was none."""
     outside: str | None = None
     """The real path of a file outside the workspace that would be read."""
     task_id: str | None = None
     """The background task that waits for the answer, if it is not the chat."""
+
+
+def asked_by_task(approval: Approval, approval_id: str, task_id: str) -> Approval:
+    """The same question, asked by a task of the background."""
+    return approval.model_copy(update={"approval_id": approval_id, "task_id": task_id})

@@ -102,10 +102,10 @@ class ChatLoop:
         self._move(*((Step.EXECUTION, "approved") if answered.yes else (Step.PLANNING, "not approved")))
         return await self.go_on()
 
-    async def proposal(self) -> str:
-        """What the open question would write or run, for the user to change."""
+    async def proposal(self) -> str | None:
+        """What the open question would write or run, for the user to change; None if it can't be changed."""
         approval = self._session.state.approval
-        return await self._answering.proposal(approval) if approval and approval.editable else ""
+        return await self._answering.proposal(approval) if approval and approval.editable else None
 
     async def choose(self, answer: ChooseWay) -> RequestOutcome:
         """The user's answer to the open consultation; what it says is done."""

@@ -1,7 +1,8 @@
 """The step of the work: what the model may take, and where the program itself moves it (SPEC D2 to D5)."""
 
+from duckflow.domain.approval import Approval
 from duckflow.domain.decision import Decision
-from duckflow.domain.events import Transition, TransitionRefused
+from duckflow.domain.events import ApprovalRequested, Transition, TransitionRefused
 from duckflow.domain.state import AgentState
 from duckflow.domain.transitions import Step, Transitions
 from duckflow.loops.session import Session
@@ -32,6 +33,12 @@ class Steps:
             self._refuse(end, f"{end} may not follow {start}")
         else:
             self._session.record(Transition(start=start, end=end, by="model", reason=decision.rationale))
+
+    def await_approval(self, approval: Approval) -> None:
+        """Ask the user, and wait: question and step are written down together."""
+        reason = "a change needs the user's yes"
+        waiting = Transition(start=self._state.step, end=Step.AWAITING_APPROVAL, by="program", reason=reason)
+        self._session.record(ApprovalRequested(approval=approval), waiting)
 
     def back_to_planning(self, reason: str) -> None:
         """Plan anew, where the table lets the work come back from here."""

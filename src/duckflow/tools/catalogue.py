@@ -3,13 +3,15 @@
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import Event
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import JsonSchema
+from duckflow.safety.files.access import Access
+from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.policy import Effect
 from duckflow.tools.arguments import argument_schema, parse_arguments, signature
 
@@ -21,31 +23,46 @@ class ToolResult(Frozen):
     path: str | None = None
     changed: tuple[str, ...] = ()
     digest: str | None = None
-    """Of the whole file that `path` names, where the text shows what is in it."""
+    """Of the whole file that `path` names, if the text shows what is in it."""
     exit_code: int | None = None
-    """Of a command, where one ran."""
+    """Of a command."""
     events: tuple[Event, ...] = ()
     """What happened besides, to be recorded with the action."""
     then: tuple[Action, ...] = ()
     """What must come next, before the rest of the list."""
 
 
+class Proposal(NamedTuple):
+    """What an operation would do, before it does it."""
+
+    difference: str = ""
+    """What would change, whole: a difference in the usual format, empty if nothing would."""
+    content: str | None = None
+    """The whole text it would write or run, if the user may put another one in its place."""
+
+
+class NoArguments(Frozen):
+    """What an operation takes that needs nothing."""
+
+
+async def propose_nothing(_args: Frozen, _workspace: Workspace) -> Proposal:
+    """The proposal of an operation that changes nothing."""
+    return Proposal()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """One operation. `run`, `preview` and `targets` take a valid instance of `args`."""
+    """One operation. `run`, `propose` and `targets` take a valid instance of `args`."""
 
     operation: str
     args: type[Frozen]
     summary: str
     """One line for the prompt that names each argument."""
     effect: Effect
-    run: Callable[[Any], Awaitable[ToolResult]]
-    preview: Callable[[Any], Awaitable[str]]
-    """What would change, whole: a difference in the usual format, empty for what only reads."""
-    targets: Callable[[Any], tuple[str, ...]]
+    run: Callable[[Any, Access], Awaitable[ToolResult]]
+    propose: Callable[[Any, Workspace], Awaitable[Proposal]] = propose_nothing
+    targets: Callable[[Any], tuple[str, ...]] = lambda _: ()
     """The paths it touches, as the model wrote them."""
-    proposal: Callable[[Any], Awaitable[str]] | None = None
-    """The whole text it would write, where the user may write another one instead."""
 
     @property
     def name(self) -> str:
@@ -72,7 +89,7 @@ class Catalogue:
             raise ValueError("two tools have the same operation")
 
     def get(self, operation: str) -> Tool:
-        """The tool of an operation; its bare name will do where only one family has it."""
+        """The tool of an operation; its bare name will do if only one family has it."""
         wanted = operation.strip()
         if found := self._by_operation.get(wanted):
             return found
@@ -88,10 +105,6 @@ class Catalogue:
         """The tool an action names and its arguments, or a ToolError that lists what is wrong with them."""
         tool = self.get(action.operation)
         return tool, parse_arguments(tool.operation, tool.args, action.args)
-
-    def operations(self) -> tuple[str, ...]:
-        """One line for each operation, as a prompt shows them."""
-        return tuple(tool.line for tool in self.tools)
 
     def _nearest(self, wanted: str) -> str:
         names = {tool.name: tool.operation for tool in self.tools}

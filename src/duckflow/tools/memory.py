@@ -8,7 +8,9 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.events import MemoryKept
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.memory import LONGEST_MEMORY, memory_line
-from duckflow.tools.catalogue import Tool, ToolResult
+from duckflow.safety.files.access import Access
+from duckflow.safety.files.workspace import Workspace
+from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 
 REMEMBER = "memory.remember"
 
@@ -33,15 +35,15 @@ class Remember(Frozen):
 def memory_tools(workspace: str, clean: Callable[[str], str]) -> tuple[Tool, ...]:
     """The operations of long-term memory. `clean` hides secrets."""
 
-    async def run(args: Remember) -> ToolResult:
+    async def run(args: Remember, _access: Access) -> ToolResult:
         if clean(args.text) != args.text:
             raise ToolError("It holds a secret, and secrets are not kept.")
         where = "" if args.everywhere else workspace
         kept = MemoryKept(kind="preference", text=args.text, workspace=where)
         return ToolResult(text=f"Kept for later sessions: {args.text}", events=(kept,))
 
-    async def preview(args: Remember) -> str:
-        return f"{args.text}\n"
+    async def propose(args: Remember, _workspace: Workspace) -> Proposal:
+        return Proposal(f"{args.text}\n")
 
     return (
         Tool(
@@ -51,7 +53,6 @@ def memory_tools(workspace: str, clean: Callable[[str], str]) -> tuple[Tool, ...
             # It changes what later sessions do, so that no mode and no "always" lets it pass unseen.
             effect="consent",
             run=run,
-            preview=preview,
-            targets=lambda _: (),
+            propose=propose,
         ),
     )

@@ -7,9 +7,11 @@ from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
+from duckflow.safety.files.access import Access
+from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.output import Emit
 from duckflow.safety.sandbox.shell import CommandResult, Shell
-from duckflow.tools.catalogue import Tool, ToolResult
+from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 
 _STOPPED = {
     "processes": "stopped: it had more than {limit} processes",
@@ -32,7 +34,7 @@ class Run(Frozen):
 def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
     """The operations of one shell; `emit` gets the output as it comes."""
 
-    async def run(args: Run) -> ToolResult:
+    async def run(args: Run, _access: Access) -> ToolResult:
         longest = shell.settings.max_timeout_s
         if args.timeout_s is not None and args.timeout_s > longest:
             raise ToolError(f"timeout_s may be {longest} at most.")
@@ -46,9 +48,9 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
             exit_code=result.exit_code,
         )
 
-    async def preview(args: Run) -> str:
+    async def propose(args: Run, workspace: Workspace) -> Proposal:
         network = "\n# with network" if args.network or shell.settings.network else ""
-        return f"# in {shell.workspace}{network}\n{args.command}\n"
+        return Proposal(f"# in {workspace.root}{network}\n{args.command}\n", args.command)
 
     return (
         Tool(
@@ -57,8 +59,7 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
             summary="run a bash command in the workspace, in a sandbox; network: it needs the network",
             effect="execute",
             run=run,
-            preview=preview,
-            targets=lambda _: (),
+            propose=propose,
         ),
     )
 

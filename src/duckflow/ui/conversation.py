@@ -133,7 +133,8 @@ class Conversation:
     async def _settle_approval(self, approval: Approval) -> bool:
         """Ask; False where the user had enough: then it is a no, and nothing goes on."""
         self._notify(text("notice.question"))
-        answer = await self._questions.approve(approval)
+        proposed = await self._engine.proposal() if approval.editable else None
+        answer = await self._questions.approve(approval, proposed)
         if answer is None:
             await stopped(self._engine.answer(AnswerApproval(yes=False)))
             return False

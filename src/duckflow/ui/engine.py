@@ -36,6 +36,10 @@ class Talk(Protocol):
         """Go on after an approval was answered."""
         ...
 
+    async def proposal(self) -> str | None:
+        """The whole text that the open question would write or run; None if it can't be changed."""
+        ...
+
     async def choose(self, way: ChooseWay) -> RequestOutcome:
         """Go on after a consultation was answered."""
         ...

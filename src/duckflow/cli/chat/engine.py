@@ -16,12 +16,12 @@ from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.i18n.catalogue import text
 from duckflow.store.memory import Memories
 from duckflow.store.sessions import Sessions
+from duckflow.tools.searching.skip_list import SKIPPED
 from duckflow.ui.engine import Earlier
 from duckflow.ui.views.status_bar import Surroundings
 
 _MOST_FILES = 5_000
 _DEPTH = 8
-_SKIPPED = (".git", ".venv", "node_modules", "__pycache__", ".tox", "target", "dist", "build")
 _COMMAND = "shell.run"
 
 
@@ -45,6 +45,10 @@ class ChatWork:
         return await self._app.chat.answer(
             yes=answer.yes, reason=answer.reason, always=answer.always, edited=answer.edited
         )
+
+    async def proposal(self) -> str | None:
+        """The whole text that the open question would write or run; None if it can't be changed."""
+        return await self._app.chat.proposal()
 
     async def choose(self, way: ChooseWay) -> RequestOutcome:
         """Go on after a consultation was answered."""
@@ -76,7 +80,7 @@ class ChatLists(ChatWork):
         """Look at the files there are, for suggestions."""
         try:
             listing = await asyncio.to_thread(
-                self._app.workspace.list, ".", depth=_DEPTH, limit=_MOST_FILES, skip=_SKIPPED
+                self._app.workspace.list, ".", depth=_DEPTH, limit=_MOST_FILES, skip=SKIPPED
             )
         except ToolError:
             return

@@ -1,16 +1,15 @@
-"""The book of actions: how each begins and ends is written down here, the same way for both loops."""
-
-from collections.abc import Sequence
+"""The log of actions: how each begins and ends is written down here, the same way for both loops."""
 
 from duckflow.domain.changes import FileChange, ToolEffect
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import Refused, ToolError
-from duckflow.domain.events import ActionFinished, ActionOutcome, ActionStarted, Event
+from duckflow.domain.events import ActionFinished, ActionOutcome, ActionStarted
 from duckflow.domain.text import head_and_tail
-from duckflow.loops.acting.effects import Watch
 from duckflow.loops.acting.evidence import already_shown
 from duckflow.loops.session import Session
-from duckflow.store.kept_files import Mark
+from duckflow.safety.files.ledger import made_of
+from duckflow.safety.files.workspace import Workspace
+from duckflow.store.kept_files import KeptFiles, Mark
 from duckflow.tools.catalogue import ToolResult
 
 RESULT_LIMIT = 60_000
@@ -20,9 +19,10 @@ RESULT_LIMIT = 60_000
 class ActionLog:
     """Writes down one action after the other."""
 
-    def __init__(self, session: Session, watch: Watch) -> None:
+    def __init__(self, session: Session, workspace: Workspace, kept: KeptFiles) -> None:
         self._session = session
-        self._watch = watch
+        self._workspace = workspace
+        self._kept = kept
 
     def start(self, action: Action, task_id: str | None, effect: ToolEffect = "read") -> Mark:
         """An action is about to take effect."""
@@ -33,48 +33,56 @@ class ActionLog:
         )
         return Mark(state.session_id, state.request.request_id if state.request else "", action_id)
 
-    def fail(self, action: Action, error: ToolError, task_id: str | None) -> ActionFinished:
+    def refuse(self, action: Action, error: ToolError, task_id: str | None) -> ActionFinished:
         """It was not even begun: it can't be done, or may not be."""
         self.start(action, task_id)
-        outcome: ActionOutcome = "refused" if isinstance(error, Refused) else "failed"
         path = action.args.get("path")
-        ended = self.ended(action, outcome, str(error), task_id)
-        return self.write(ended, path=path if isinstance(path, str) else None)
+        outcome: ActionOutcome = "refused" if isinstance(error, Refused) else "failed"
+        about = ToolResult(text=str(error), path=path if isinstance(path, str) else None)
+        return self.end(action, outcome, about, (), task_id)
 
-    def put_back(self, action: Action, error: ToolError, task_id: str | None) -> ActionFinished:
-        """What was approved is not there any more: nothing was done, and the action is asked about anew."""
-        ended = self.ended(action, "refused", f"{error} The user is asked again.", task_id)
-        return self.write(ended.model_copy(update={"then": (action,), "not_run": ()}), path=None)
+    def ask_again(self, action: Action, error: ToolError, task_id: str | None) -> ActionFinished:
+        """What was approved is not there any more: nothing was done, and the user is asked again."""
+        result = ToolResult(text=f"{error} The user is asked again.", then=(action,))
+        return self.end(action, "refused", result, (), task_id)
 
-    def succeed(
-        self, action: Action, result: ToolResult, made: Sequence[FileChange], task_id: str | None
+    def end(
+        self,
+        action: Action,
+        outcome: ActionOutcome,
+        result: ToolResult,
+        changes: tuple[FileChange, ...],
+        task_id: str | None,
     ) -> ActionFinished:
-        """It was done; this came of it."""
-        shown = result.model_copy(update={"text": self._session.redactor.clean(result.text)})
-        text = already_shown(self._session.state, action.operation, shown) or shown.text
-        ended = self.ended(action, "ok", text, task_id).model_copy(
-            update={"digest": result.digest, "exit_code": result.exit_code, "then": result.then}
-        )
-        described = self._watch.describe(ended, made, result.changed)
-        return self.write(described, *result.events, path=result.path)
-
-    def ended(self, action: Action, outcome: ActionOutcome, text: str, task_id: str | None) -> ActionFinished:
-        """The end of an action, not written down yet."""
+        """It ended like this, and this happened to files; what did not end well is compared with the disk."""
         state = self._session.state
         running = state.running if task_id is None else state.task_running
-        left = () if outcome == "ok" or task_id else state.queue
-        return ActionFinished(
+        made = changes if outcome == "ok" else made_of(self._workspace, changes)
+        changed = tuple(dict.fromkeys((*result.changed, *(change.path for change in made))))
+        goes_on = outcome == "ok" or task_id or result.then
+        # Redacted before it is cut: half a secret would not be recognised.
+        text = self._session.redactor.clean(result.text)
+        ended = ActionFinished(
             action_id=running.action_id if running else "",
             operation=action.operation,
             outcome=outcome,
-            # Redacted before it is cut: half a secret would not be recognised.
-            text=head_and_tail(self._session.redactor.clean(text), RESULT_LIMIT),
+            text=head_and_tail(already_shown(state, action.operation, result, text) or text, RESULT_LIMIT),
+            path=result.path,
+            changed=changed,
+            removed=tuple(path for path in changed if not self._there(path)),
+            changes=made,
             evidence_id=self._session.next_evidence_id(),
-            not_run=tuple(one.operation for one in left),
+            digest=result.digest,
+            exit_code=result.exit_code,
+            not_run=() if goes_on else tuple(one.operation for one in state.queue),
+            then=result.then,
             task_id=task_id,
         )
-
-    def write(self, ended: ActionFinished, *events: Event, path: str | None) -> ActionFinished:
-        """Write down the end of an action, and what happened besides."""
-        self._session.record(ended.model_copy(update={"path": path}), *events, *self._watch.notices())
+        self._session.record(ended, *result.events, *self._kept.take_notices())
         return ended
+
+    def _there(self, path: str) -> bool:
+        try:
+            return self._workspace.status(path) is not None
+        except ToolError:
+            return True

@@ -1,7 +1,6 @@
-"""A call: an action with its tool and arguments, and what the user may make of it before it runs."""
+"""A resolved call: an action with its tool and arguments, and what the user may make of it before it runs."""
 
 import json
-import re
 from typing import Literal, NamedTuple
 
 from duckflow.domain.decision import Action
@@ -11,9 +10,6 @@ from duckflow.tools.memory import REMEMBER
 
 HANDS_OVER = "task_loop.run"
 """It changes nothing by itself, but a decision that doubts itself may not start it unasked (SPEC A5)."""
-
-
-_SCRIPT = re.compile(r"#!\s*/")
 
 
 class ResolvedCall(NamedTuple):
@@ -41,7 +37,7 @@ def hands_over(call: ResolvedCall) -> bool:
 
 
 def handed_over(call: ResolvedCall) -> str:
-    """The tasks themselves, where nothing differs but they would be started."""
+    """The tasks themselves, if nothing differs but they would be started."""
     return json.dumps(call.action.args, ensure_ascii=False, indent=2) if hands_over(call) else ""
 
 
@@ -52,30 +48,15 @@ def remembers(call: ResolvedCall) -> Literal["", "here", "everywhere"]:
     return "everywhere" if getattr(call.args, "everywhere", False) else "here"
 
 
-def editable(call: ResolvedCall) -> bool:
-    """Whether the user may change what will be written or run."""
-    return call.tool.proposal is not None or command_of(call) is not None
-
-
-async def proposal(call: ResolvedCall) -> str:
-    """What will be written or run, for the user to change."""
-    if call.tool.proposal is not None:
-        return await call.tool.proposal(call.args)
-    return command_of(call) or ""
-
-
-async def is_script(call: ResolvedCall) -> bool:
-    """Whether what will be written says at its beginning which program runs it."""
-    if call.tool.proposal is None:
-        return False
-    return _SCRIPT.match(await call.tool.proposal(call.args)) is not None
-
-
 def edited_action(call: ResolvedCall, text: str) -> Action:
-    """The action with what the user made of it."""
+    """The action with what the user made of what it would write or run."""
     args = call.action.args
     if command_of(call) is not None:
-        return call.action.model_copy(update={"args": {**args, "command": text}})
+        return Action(
+            operation=call.action.operation,
+            args={**args, "command": text},
+            reasoning=call.action.reasoning,
+        )
     return Action(
         operation="file_ops.write_file",
         args={"path": args["path"], "content": text},

@@ -1,4 +1,4 @@
-"""Evidence: what tools returned, kept once, and shown anew when the file behind it has changed."""
+"""Evidence: what tools returned, kept once, and shown again when the file behind it has changed."""
 
 import asyncio
 from collections.abc import Iterable
@@ -16,13 +16,13 @@ _WATCHED, _FAR = 8, 200
 """How many files are looked at for changes before a decision, and how many entries back."""
 
 
-def already_shown(state: AgentState, operation: str, result: ToolResult) -> str | None:
-    """Where the very same thing was shown a moment ago, a pointer to it instead of it."""
+def already_shown(state: AgentState, operation: str, result: ToolResult, text: str) -> str | None:
+    """If the very same text was shown a moment ago, a pointer to it; `text` has no secrets any more."""
     if result.digest is None:
         return None
     for entry in reversed(state.transcript[-RECENT:]):
         same = entry.path == result.path and entry.operation == operation and not entry.stale
-        if same and entry.evidence_id and entry.text.endswith(f"\n{result.text}"):
+        if same and entry.evidence_id and entry.text.endswith(f"\n{text}"):
             return f"{result.path} is unchanged: see [{entry.evidence_id}]."
     return None
 

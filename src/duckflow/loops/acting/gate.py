@@ -1,14 +1,16 @@
-"""The gate: whether an action may run now, by the policy, and by the user where the policy wants it."""
+"""The gate: whether an action may run now, by the policy, and by the user if the policy wants it."""
 
 import asyncio
 import hashlib
 import json
 import logging
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from duckflow.config.settings import GateSettings
-from duckflow.domain.approval import Approval, Kind
+from duckflow.domain.approval import Approval, Kind, Risk
+from duckflow.domain.decision import Action
 from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.reduce.attempts import digest_of
@@ -16,21 +18,20 @@ from duckflow.domain.state import AgentState
 from duckflow.loops.acting.calls import (
     ResolvedCall,
     command_of,
-    editable,
     handed_over,
     hands_over,
-    is_script,
     remembers,
     uses_network,
 )
 from duckflow.loops.acting.impact import ChangeOutline, alternatives_to, impact_of
+from duckflow.safety.files.access import Permit
 from duckflow.safety.files.outside import OutsideFile, find_outside
-from duckflow.safety.files.permit import Permit
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.command_risk import Place
 from duckflow.safety.policy.policy import Case, Ruling, decide, may_remember
 from duckflow.safety.policy.protected import Protection, protection_of, strongest, within
 from duckflow.safety.policy.risk import Assessment, Facts, added_text, assess, rate
+from duckflow.tools.catalogue import Proposal
 
 READS_OUTSIDE = "file_ops.read_file"
 """The one operation that may leave the workspace."""
@@ -40,6 +41,7 @@ SAID_NO_BEFORE = (
 )
 
 _CHANGING = ("write_file", "edit_file", "delete_file", "move_file")
+_SCRIPT = re.compile(r"#!\s*/")
 _PLACES: dict[Protection, Place] = {"none": "inside", "asks": "protected", "denied": "own"}
 _log = logging.getLogger(__name__)
 
@@ -71,61 +73,111 @@ class Gate:
         self._told = False
 
     async def notice(self, state: AgentState) -> ErrorReported | None:
-        """Said once: that `auto` is not what it says, where there is no sandbox."""
+        """Said once: that `auto` is not what it says, if there is no sandbox."""
         if self._told or state.mode != "auto" or await self._sandboxed():
             return None
         self._told = True
         return ErrorReported(key="risk.auto_is_edits", notice=True)
 
     async def question(self, state: AgentState, call: ResolvedCall, objection: str | None) -> Approval | None:
-        """The question that must be answered first, if any; Refused where the call may not run at all."""
+        """The question that must be answered first, if any; Refused if the call may not run at all."""
         if digest_of((call.action,)) in state.refused:
             raise Refused(SAID_NO_BEFORE)
-        ground = await asyncio.to_thread(self._look, call)
-        case = await self._case(state, call, ground)
+        targets = await asyncio.to_thread(self._look, call)
+        case = await self._case(state, call, targets)
         _refuse_denied(decide(state.mode, case))
-        difference = "" if call.tool.effect == "read" else await call.tool.preview(call.args)
-        if await is_script(call):
-            ground = ground._replace(executable=True)
-        files = _files_at_once(state, call, ground.before)
-        assessed = await asyncio.to_thread(self._assess, call, ground, difference, files)
-        case = case.model_copy(update={"risk": assessed.risk})
-        kind = _kind(call, case, ground.before, assessed)
-        ruling = decide(state.mode, case.model_copy(update={"remembered": kind in state.allowed}))
+        proposal = await self._proposal(call)
+        files = _files_at_once(state, call, targets.before)
+        assessed = await asyncio.to_thread(self._assess, call, targets, proposal, files)
+        case = case._replace(risk=assessed.risk)
+        kind = _kind(call, case, targets.before, assessed)
+        ruling = decide(state.mode, case._replace(remembered=kind in state.allowed))
         _refuse_denied(ruling)
         doubt = objection if call.tool.effect != "read" or hands_over(call) else None
         if ruling.verdict == "allow" and not doubt:
             return None
-        if not difference and call.tool.effect in ("write", "delete", "consent"):
+        if not proposal.difference and call.tool.effect in ("write", "delete", "consent"):
             return None  # nothing would change
         if doubt:
             ruling, kind = Ruling(verdict="ask", reason=doubt, because="objection"), None
-        outline = _outline(call, ground, assessed, difference).model_copy(
-            update={"sandboxed": case.sandboxed, "files_in_all": files}
+        outline = ChangeOutline(
+            effect=call.tool.effect,
+            memory=remembers(call),
+            before=targets.before,
+            difference=proposal.difference or handed_over(call),
+            outside=targets.outside.real if targets.outside else None,
+            reasons=assessed.reasons,
+            network=uses_network(call),
+            editable=proposal.content is not None,
+            sandboxed=case.sandboxed,
+            files_in_all=files,
         )
-        approval = _approval(call, ruling, assessed, outline)
-        intent = call.action.reasoning or state.last_reply
-        asked = {"approval_id": f"p{state.seq + 1}", "intent": intent, "kind": kind}
-        return approval.model_copy(update={**asked, "digest": self._digest(approval)})
+        return self._approval(state, call.action, ruling, assessed.risk, outline, kind)
+
+    def _approval(
+        self,
+        state: AgentState,
+        action: Action,
+        ruling: Ruling,
+        risk: Risk,
+        outline: ChangeOutline,
+        kind: Kind | None,
+    ) -> Approval:
+        return Approval(
+            approval_id=f"p{state.seq + 1}",
+            action=action,
+            intent=action.reasoning or state.last_reply,
+            rationale=ruling.reason,
+            because=ruling.because,
+            risk=risk,
+            reasons=outline.reasons,
+            impact=impact_of(outline),
+            alternatives=alternatives_to(outline),
+            difference=outline.difference,
+            digest=self._digest(action, outline),
+            kind=kind,
+            editable=outline.editable,
+            before=outline.before,
+            outside=outline.outside,
+        )
+
+    def _digest(self, action: Action, outline: ChangeOutline) -> str:
+        """Binds an approval to exactly what was shown, where, and to the files as they are."""
+        bound = [
+            action.operation,
+            action.args,
+            outline.difference,
+            str(self._workspace.root),
+            outline.before,
+            outline.outside,
+        ]
+        text = json.dumps(bound, sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+    async def _proposal(self, call: ResolvedCall) -> Proposal:
+        """What would change. What only reads may look at nothing before it is allowed to."""
+        return (
+            Proposal() if call.tool.effect == "read" else await call.tool.propose(call.args, self._workspace)
+        )
 
     async def asks_to_read(self, call: ResolvedCall) -> bool:
         """Whether reading this is for the user to decide: the program itself must not do it either."""
         if call.tool.effect != "read":
             return False
         try:
-            ground = await asyncio.to_thread(self._look, call)
+            targets = await asyncio.to_thread(self._look, call)
         except ToolError:
             return False  # the tool says what is wrong with it
-        return ground.protection != "none" or ground.outside is not None
+        return targets.protection != "none" or targets.outside is not None
 
-    async def _case(self, state: AgentState, call: ResolvedCall, ground: _Targets) -> Case:
+    async def _case(self, state: AgentState, call: ResolvedCall, targets: _Targets) -> Case:
         effect = call.tool.effect
         wanted = effect == "execute" or state.mode == "auto"
         return Case(
             effect=effect,
-            risk="forbidden" if ground.outside and ground.outside.closed else "low",
-            protection=ground.protection,
-            outside=ground.outside is not None,
+            risk="forbidden" if targets.outside and targets.outside.closed else "low",
+            protection=targets.protection,
+            outside=targets.outside is not None,
             sandboxed=wanted and await self._sandboxed(),
         )
 
@@ -153,15 +205,15 @@ class Gate:
             return None
         return find_outside(target, self._workspace.root, self._workspace.denied)
 
-    def _assess(self, call: ResolvedCall, ground: _Targets, difference: str, files: int) -> Assessment:
+    def _assess(self, call: ResolvedCall, targets: _Targets, proposal: Proposal, files: int) -> Assessment:
         facts = Facts(
             effect=call.tool.effect,
-            paths=(*ground.before, *((ground.outside.real,) if ground.outside else ())),
-            protection=ground.protection,
-            outside=ground.outside is not None,
-            secret_place=ground.outside is not None and ground.outside.closed,
-            executable=ground.executable,
-            written=added_text(difference) if call.tool.effect == "write" else "",
+            paths=(*targets.before, *((targets.outside.real,) if targets.outside else ())),
+            protection=targets.protection,
+            outside=targets.outside is not None,
+            secret_place=targets.outside is not None and targets.outside.closed,
+            executable=targets.executable or _SCRIPT.match(proposal.content or "") is not None,
+            written=added_text(proposal.difference) if call.tool.effect == "write" else "",
             many_files=files > self._settings.many_files,
             command=command_of(call),
             network=uses_network(call),
@@ -186,52 +238,6 @@ class Gate:
             path = path[len(root) :]
         return _PLACES[protection_of(path)]
 
-    def _digest(self, approval: Approval) -> str:
-        """Binds an approval to exactly what was shown, where, and to the files as they are."""
-        action = approval.action
-        bound = [
-            action.operation,
-            action.args,
-            approval.difference,
-            str(self._workspace.root),
-            approval.before,
-            approval.outside,
-        ]
-        text = json.dumps(bound, sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _outline(call: ResolvedCall, ground: _Targets, assessed: Assessment, difference: str) -> ChangeOutline:
-    return ChangeOutline(
-        effect=call.tool.effect,
-        memory=remembers(call),
-        before=ground.before,
-        difference=difference or handed_over(call),
-        outside=ground.outside.real if ground.outside else None,
-        reasons=assessed.reasons,
-        network=uses_network(call),
-        editable=editable(call),
-    )
-
-
-def _approval(call: ResolvedCall, ruling: Ruling, assessed: Assessment, outline: ChangeOutline) -> Approval:
-    return Approval(
-        approval_id="",
-        action=call.action,
-        intent="",
-        rationale=ruling.reason,
-        because=ruling.because,
-        risk=assessed.risk,
-        reasons=assessed.reasons,
-        impact=impact_of(outline),
-        alternatives=alternatives_to(outline),
-        difference=outline.difference,
-        digest="",
-        editable=outline.editable,
-        before=outline.before,
-        outside=outline.outside,
-    )
-
 
 def permit_of(approval: Approval | None) -> Permit | None:
     """What may be changed or read while the approved action runs."""
@@ -244,7 +250,7 @@ def _refuse_denied(ruling: Ruling) -> None:
 
 
 def _kind(call: ResolvedCall, case: Case, paths: Iterable[str], assessed: Assessment) -> Kind | None:
-    """What "always" would cover; None where every time is to be asked."""
+    """What "always" would cover; None if it must be asked every time."""
     if not may_remember(case):
         return None
     if call.tool.effect == "execute":

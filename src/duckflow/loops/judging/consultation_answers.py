@@ -42,7 +42,7 @@ class ConsultationAnswers:
         """A yes to what the user made of an action."""
         return await self._dispatcher.edit(approval, text)
 
-    async def proposal(self, approval: Approval) -> str:
+    async def proposal(self, approval: Approval) -> str | None:
         """What an open question would write or run, for the user to change."""
         return await self._dispatcher.proposal(approval)
 

@@ -17,8 +17,9 @@ from duckflow.domain.events import (
 from duckflow.domain.state import AgentState, Running
 from duckflow.domain.text import cut
 from duckflow.loops.session import Session
-from duckflow.safety.files.ledger import Finding, Ledger, find
+from duckflow.safety.files.ledger import Finding, find
 from duckflow.safety.files.workspace import Workspace
+from duckflow.store.kept_files import KeptFiles
 
 _LABEL = 120
 _OUTCOMES: dict[Finding, ActionOutcome] = {"done": "ok", "not_done": "failed", "unknown": "unknown"}
@@ -42,10 +43,10 @@ class CrashFindings(NamedTuple):
 class Recovery:
     """Looks once, when a session is opened again."""
 
-    def __init__(self, session: Session, workspace: Workspace, ledger: Ledger) -> None:
+    def __init__(self, session: Session, workspace: Workspace, kept: KeptFiles) -> None:
         self._session = session
         self._workspace = workspace
-        self._ledger = ledger
+        self._kept = kept
 
     @property
     def _state(self) -> AgentState:
@@ -71,7 +72,7 @@ class Recovery:
                 unknown=tuple(found["unknown"]),
                 not_run=not_run,
             ),
-            *self._ledger.kept.take_notices(),
+            *self._kept.take_notices(),
         )
         return tuple(ended)
 
@@ -85,9 +86,9 @@ class Recovery:
             if isinstance(path, str):
                 self._workspace.sweep(path)
         try:
-            intended = net_changes(self._ledger.kept.changes(self._state.session_id, running.action_id))
+            intended = net_changes(self._kept.changes(self._state.session_id, running.action_id))
             if not intended:
-                return CrashFindings("unknown" if self._ledger.kept.doubtful else "not_done")
+                return CrashFindings("unknown" if self._kept.doubtful else "not_done")
         except UserError:
             return CrashFindings("unknown")
         findings: list[Finding] = [find(self._workspace, change) for change in intended]

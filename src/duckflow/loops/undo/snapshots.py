@@ -13,6 +13,7 @@ from typing import NamedTuple
 from duckflow.domain.changes import FileChange
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.frozen import Frozen
+from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import protection_of
 from duckflow.store.kept_files import KeptFiles, Mark
@@ -54,14 +55,14 @@ class Snapshots:
         self._session_id: str | None = None
 
     @asynccontextmanager
-    async def around(self, mark: Mark, made: list[FileChange]) -> AsyncGenerator[None]:
-        """What changes inside the block is added to `made`, as far as there was a copy."""
-        before = await self._take(mark.session_id)
+    async def around(self, access: Access) -> AsyncGenerator[None]:
+        """What changes inside the block becomes part of the action's changes, as far as there was a copy."""
+        before = await self._take(access.mark.session_id)
         try:
             yield
         finally:
             if before is not None:
-                made.extend(await self._changes(mark, before))
+                access.add(*await self._changes(access.mark, before))
 
     def close(self) -> None:
         """The copy is of no use once no command can run any more."""

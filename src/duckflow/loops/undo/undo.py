@@ -8,9 +8,10 @@ from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.events import Undone
 from duckflow.domain.state import AgentState
 from duckflow.loops.session import Session
-from duckflow.safety.files.ledger import Ledger, made_of
+from duckflow.safety.files.access import Access
+from duckflow.safety.files.ledger import made_of
 from duckflow.safety.files.workspace import Workspace
-from duckflow.store.kept_files import Mark
+from duckflow.store.kept_files import KeptFiles, Mark
 from duckflow.tools.editing.differences import unified
 from duckflow.tools.threads import finish
 
@@ -20,10 +21,10 @@ DiffScope = Literal["request", "session"]
 class Undo:
     """For the user, not for the model. What it does is an event, and can itself be taken back with `redo`."""
 
-    def __init__(self, session: Session, workspace: Workspace, ledger: Ledger) -> None:
+    def __init__(self, session: Session, workspace: Workspace, kept: KeptFiles) -> None:
         self._session = session
         self._workspace = workspace
-        self._ledger = ledger
+        self._kept = kept
 
     @property
     def _state(self) -> AgentState:
@@ -65,7 +66,14 @@ class Undo:
         report = await self._change_back(sets, redo=False)
         covered = {change.path for one in sets if one.command for change in one.changes}
         restored = tuple(dict.fromkeys(change.path for change in report.restored if change.path in covered))
-        return report.model_copy(update={"commands": self._commands_since(sets), "covered": restored})
+        return UndoReport(
+            kind=report.kind,
+            actions=report.actions,
+            restored=report.restored,
+            left=report.left,
+            commands=self._commands_since(sets),
+            covered=restored,
+        )
 
     def _commands_since(self, sets: Sequence[ChangeSet]) -> tuple[str, ...]:
         """The commands that ran since the first of these; what they did beyond known files is not undone."""
@@ -79,10 +87,10 @@ class Undo:
         if self._state.running or self._state.task_running or self._state.background_runs:
             raise UserError("undo.busy")
         undo_id = f"u{self._state.seq + 1}"
-        with self._ledger.recording(Mark(self._state.session_id, undo_id, undo_id)) as made:
-            left = await finish(self._restore_all, sets)
-        self._session.record(*self._ledger.kept.take_notices())
-        changes = await finish(made_of, self._workspace, made)
+        access = Access(self._workspace, self._kept, Mark(self._state.session_id, undo_id, undo_id))
+        left = await finish(self._restore_all, sets, access)
+        self._session.record(*self._kept.take_notices())
+        changes = await finish(made_of, self._workspace, access.changes)
         broken = any(one.reason == "failed" for one in left)
         if changes or not broken:
             ids = () if broken else tuple(one.action_id for one in sets)
@@ -91,15 +99,16 @@ class Undo:
             )
         return UndoReport(kind="redo" if redo else "undo", actions=len(sets), restored=changes, left=left)
 
-    def _restore_all(self, sets: Sequence[ChangeSet]) -> tuple[LeftFile, ...]:
+    def _restore_all(self, sets: Sequence[ChangeSet], access: Access) -> tuple[LeftFile, ...]:
         by_path: dict[str, list[FileChange]] = {}
         for one in reversed(sets):
             for change in reversed(one.changes):
                 by_path.setdefault(change.path, []).append(change)
-        left = [found for newest_first in by_path.values() for found in self._restore_file(newest_first)]
-        return tuple(left)
+        return tuple(
+            left for newest_first in by_path.values() for left in self._restore_file(newest_first, access)
+        )
 
-    def _restore_file(self, newest_first: Sequence[FileChange]) -> Iterable[LeftFile]:
+    def _restore_file(self, newest_first: Sequence[FileChange], access: Access) -> Iterable[LeftFile]:
         """Put a file back to what it was before the oldest change that no one else's change came after."""
         whole, *older = newest_first
         for change in older:
@@ -108,28 +117,28 @@ class Undo:
                 break
             whole = _joined(change, whole)
         try:
-            left = self._restore(whole)
+            left = self._restore(whole, access)
         except ToolError as error:
             left = LeftFile(path=whole.path, reason="failed", detail=str(error))
         if left is not None:
             yield left
 
-    def _restore(self, change: FileChange) -> LeftFile | None:
-        now = self._workspace.look(change.path)
+    def _restore(self, change: FileChange, access: Access) -> LeftFile | None:
+        now = access.workspace.look(change.path)
         found = now.digest if now else None
         if found == change.before and (now is None or change.mode_before in (None, now.mode)):
             return None  # it is as it was already
         if found != change.after:
             return LeftFile(path=change.path, reason="changed")
         if change.before is None:
-            self._workspace.delete(change.path, expected=change.after)
+            access.delete(change.path, expected=change.after)
             for folder in reversed(change.folders):
-                self._workspace.drop_folder(folder)
+                access.workspace.drop_folder(folder)
             return None
-        data = self._ledger.kept.content(change.before)
+        data = self._kept.content(change.before)
         if data is None:
             return LeftFile(path=change.path, reason="not_kept")
-        self._workspace.write_bytes(change.path, data, expected=change.after, mode=change.mode_before)
+        access.write_bytes(change.path, data, expected=change.after, mode=change.mode_before)
         return None
 
     def _differences(self, first: Iterable[FileChange]) -> str:
@@ -143,7 +152,7 @@ class Undo:
             return f"{error}\n"
         if (now.digest if now else None) == change.before:
             return ""
-        before = self._ledger.kept.content(change.before) if change.before else None
+        before = self._kept.content(change.before) if change.before else None
         if change.before and before is None:
             return f"--- a/{path}\n+++ b/{path}\n(the content before is not kept any more)\n"
         texts = _text(before), _text(now.data if now else None)
@@ -155,8 +164,14 @@ class Undo:
 def _joined(older: FileChange, newer: FileChange) -> FileChange:
     """Two changes that follow each other as one."""
     folders = tuple(dict.fromkeys((*older.folders, *newer.folders)))
-    later = {"after": newer.after, "mode_after": newer.mode_after, "folders": folders}
-    return older.model_copy(update=later)
+    return FileChange(
+        path=older.path,
+        before=older.before,
+        after=newer.after,
+        mode_before=older.mode_before,
+        mode_after=newer.mode_after,
+        folders=folders,
+    )
 
 
 def _text(data: bytes | None) -> str | None:

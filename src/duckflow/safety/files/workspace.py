@@ -1,4 +1,4 @@
-"""The one door to files for tools: beneath one root, capped, atomic, every failure a ToolError."""
+"""The one way to files: beneath one root that is held open, capped, atomic, every failure a ToolError."""
 
 import errno
 import hashlib
@@ -8,16 +8,16 @@ from collections.abc import Collection, Generator, Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from duckflow.domain.errors import ToolError
+from duckflow.domain.errors import ToolError, UsageError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files import atomic
 from duckflow.safety.files.atomic import ANY, LARGEST, Content, FilePlace, Keep
-from duckflow.safety.files.confined_open import LOOK, OpenBeneath
+from duckflow.safety.files.boundary import Boundary
+from duckflow.safety.files.confined_open import LOOK, ConfinedFolder, OpenBeneath
 from duckflow.safety.files.encoding import decode, encode
 from duckflow.safety.files.errors import as_tool_errors
 from duckflow.safety.files.listing import Kind, Listing, list_tree
-from duckflow.safety.files.permit import approved_content
-from duckflow.safety.files.workspace_root import WorkspaceRoot
+from duckflow.safety.policy.protected import Protection, strongest
 
 READ_CAP = 2_000_000
 """Bytes of a file that is read as a whole."""
@@ -35,19 +35,49 @@ class FileStatus(Frozen):
     executable: bool = False
 
 
-class Workspace(WorkspaceRoot):
-    """A folder and what is in it. Blocking. `keep` is told of every change right before it is made."""
+class Workspace:
+    """A folder and what is in it. Paths are relative to it; links never lead out of it. Blocking."""
 
-    def __init__(
-        self,
-        root: Path,
-        *,
-        denied: Iterable[Path] = (),
-        opener: OpenBeneath | None = None,
-        keep: Keep | None = None,
-    ) -> None:
-        super().__init__(root, denied, opener)
-        self._keep = keep
+    def __init__(self, root: Path, *, denied: Iterable[Path] = (), opener: OpenBeneath | None = None) -> None:
+        self._boundary = Boundary(root, denied)
+        try:
+            self._beneath = ConfinedFolder(self._boundary.root, opener)
+        except FileNotFoundError as exc:
+            raise UsageError("workspace.missing", path=str(root)) from exc
+        except NotADirectoryError as exc:
+            raise UsageError("workspace.not_a_folder", path=str(root)) from exc
+        except OSError as exc:
+            raise UsageError("workspace.no_access", path=str(root)) from exc
+
+    @property
+    def root(self) -> Path:
+        """The real absolute path of the root, as it was at the start."""
+        return self._boundary.root
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """What the root is, whatever its name: its device and its number there."""
+        return self._beneath.identity
+
+    @property
+    def denied(self) -> tuple[str, ...]:
+        """The absolute paths of folders nobody gets into."""
+        return self._boundary.denied
+
+    def relative(self, path: str, *, folder: bool = False) -> str:
+        """A path as the model wrote it, relative to the root; ToolError if it can't be one."""
+        return self._boundary.relative(path, folder=folder)
+
+    def protection(self, path: str) -> Protection:
+        """How a path is protected, as written and as resolved."""
+        written = self.relative(path, folder=True)
+        with as_tool_errors(written):
+            real = self._beneath.resolve(written)
+        return strongest(self._boundary.protection(written), self._boundary.protection(real))
+
+    def close(self) -> None:
+        """Give the root back."""
+        self._beneath.close()
 
     def status(self, path: str) -> FileStatus | None:
         """What is there, None for nothing."""
@@ -88,35 +118,42 @@ class Workspace(WorkspaceRoot):
         return decode(self.relative(path), self.read_bytes(path, cap=cap))
 
     def write_bytes(
-        self, path: str, data: bytes, *, expected: str | None = ANY, mode: int | None = None
+        self,
+        path: str,
+        data: bytes,
+        *,
+        expected: str | None = ANY,
+        mode: int | None = None,
+        keep: Keep | None = None,
     ) -> None:
-        """Replace or make a file, with the folders it needs. `expected`: digest of the content before."""
-        expected = approved_content(self.relative(path), expected)
+        """Replace or make a file, with the folders it needs.
+
+        `expected` is the digest of the content before; `keep` is told of the change right before it is made.
+        """
         with self._place(path, follow=True, create=expected in (ANY, None)) as place:
-            atomic.replace(place, data, expected, self._keep, mode)
+            atomic.replace(place, data, expected, keep, mode)
 
-    def write_text(self, path: str, text: str, *, expected: str | None = ANY) -> None:
+    def write_text(
+        self, path: str, text: str, *, expected: str | None = ANY, keep: Keep | None = None
+    ) -> None:
         """The same for text, as UTF-8."""
-        self.write_bytes(path, encode(self.relative(path), text), expected=expected)
+        self.write_bytes(path, encode(self.relative(path), text), expected=expected, keep=keep)
 
-    def delete(self, path: str, *, expected: str | None = ANY) -> None:
+    def delete(self, path: str, *, expected: str | None = ANY, keep: Keep | None = None) -> None:
         """Remove a regular file."""
-        expected = approved_content(self.relative(path), expected)
         with self._place(path, follow=False) as place:
-            atomic.remove(place, expected, self._keep)
+            atomic.remove(place, expected, keep)
 
-    def move(self, path: str, to: str, *, expected: str | None = ANY) -> None:
+    def move(self, path: str, to: str, *, expected: str | None = ANY, keep: Keep | None = None) -> None:
         """Rename a regular file; what is at `to` is never overwritten."""
-        expected = approved_content(self.relative(path), expected)
-        approved_content(self.relative(to), None)
         with self._place(path, follow=False) as source:
             if atomic.regular_status(source) is None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
             with self._place(to, follow=False, create=True) as target, _move_errors(source, target):
-                atomic.move(source, target, expected, self._keep)
+                atomic.move(source, target, expected, keep)
 
     def look(self, path: str) -> Content | None:
-        """A file's content and permission bits as they are now, None where there is no file."""
+        """A file's content and permission bits as they are now, None if there is no file."""
         try:
             with self._place(path, follow=False) as place:
                 return atomic.read_now(place)
@@ -148,13 +185,33 @@ class Workspace(WorkspaceRoot):
         return Listing(entries=open_to_tools, complete=found.complete)
 
     def digest(self, path: str) -> str | None:
-        """SHA-256 of a file's content, None where there is no file."""
+        """SHA-256 of a file's content, None if there is no file."""
         try:
             return hashlib.sha256(self.read_bytes(path, cap=LARGEST)).hexdigest()
         except ToolError as exc:
             if isinstance(exc.__cause__, FileNotFoundError):
                 return None
             raise
+
+    @contextmanager
+    def _place(self, path: str, *, follow: bool, create: bool = False) -> Generator[FilePlace]:
+        """The open folder and the real name behind a path; `follow` a link in its last part."""
+        written = self.relative(path)
+        with as_tool_errors(written):
+            above, _, name = written.rpartition("/")
+            if follow:
+                real = self._beneath.resolve(written)
+            else:
+                folder = self._beneath.resolve(above or ".")
+                real = name if folder == "." else f"{folder}/{name}"
+            self._boundary.admit(written, real)
+            above, _, name = real.rpartition("/")
+            made = self._beneath.missing(above) if create and above else ()
+            opened = self._beneath.open_folder(above or ".", create=create)
+            try:
+                yield FilePlace(opened, name, written, real, made)
+            finally:
+                os.close(opened)
 
 
 @contextmanager
@@ -166,4 +223,4 @@ def _move_errors(source: FilePlace, target: FilePlace) -> Generator[None]:
     except OSError as exc:
         if exc.errno != errno.EXDEV:
             raise
-        raise ToolError(f"{target.path}: is on another disk than {source.path}; write it anew.") from exc
+        raise ToolError(f"{target.path}: is on another disk than {source.path}; write it there.") from exc

@@ -1,7 +1,7 @@
 """May it? One function answers deny, ask or allow; deny beats ask beats allow (SPEC G3, SAFETY 1)."""
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from duckflow.domain.approval import Because, Risk
 from duckflow.domain.changes import ToolEffect
@@ -20,10 +20,10 @@ MODES: dict[Mode, dict[Effect, Verdict]] = {
     "edits": {"read": "allow", "write": "allow", "delete": "ask", "execute": "ask", "consent": "ask"},
     "auto": {"read": "allow", "write": "allow", "delete": "allow", "execute": "allow", "consent": "ask"},
 }
-"""What each mode says to each effect, where nothing else speaks against it."""
+"""What each mode says to each effect, if nothing else speaks against it."""
 
 
-class Case(Frozen):
+class Case(NamedTuple):
     """What the policy judges."""
 
     effect: Effect

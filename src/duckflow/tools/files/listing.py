@@ -9,11 +9,11 @@ from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
+from duckflow.safety.files.access import Access
 from duckflow.safety.files.atomic import is_temporary
 from duckflow.safety.files.paths import printable
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
-from duckflow.tools.files.reading import no_change
 from duckflow.tools.searching.globs import file_matcher
 from duckflow.tools.searching.ripgrep import run_ripgrep
 from duckflow.tools.searching.skip_list import SKIPPED, names_skipped, skip_arguments
@@ -36,16 +36,17 @@ class ListFiles(Frozen):
 
 
 class Inventory(NamedTuple):
-    """Paths of files, relative to the workspace; `complete` is False where a cap ended the list."""
+    """Paths of files, relative to the workspace; `complete` is False if a cap ended the list."""
 
     files: list[str]
     complete: bool
 
 
-def list_tool(workspace: Workspace, ripgrep: Path | None) -> Tool:
-    """The tool for one workspace."""
+def list_tool(ripgrep: Path | None) -> Tool:
+    """The tool, which asks ripgrep if it can."""
 
-    async def run(args: ListFiles) -> ToolResult:
+    async def run(args: ListFiles, access: Access) -> ToolResult:
+        workspace = access.workspace
         folder = workspace.relative(args.path, folder=True)
         there = await finish(workspace.status, folder)
         if there is None or there.kind != "folder":
@@ -59,7 +60,6 @@ def list_tool(workspace: Workspace, ripgrep: Path | None) -> Tool:
         summary="the files below path that match pattern, down to depth levels of folders",
         effect="read",
         run=run,
-        preview=no_change,
         targets=lambda args: (args.path,),
     )
 

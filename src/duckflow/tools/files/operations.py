@@ -1,26 +1,25 @@
-"""The file operations of one workspace, in the order a prompt lists them."""
+"""The file operations, in the order a prompt lists them."""
 
-from duckflow.safety.files.workspace import Workspace
+from pathlib import Path
+
 from duckflow.tools.catalogue import Tool
 from duckflow.tools.files.listing import list_tool
-from duckflow.tools.files.reading import read_tool
-from duckflow.tools.files.removing import delete_tool, move_tool
-from duckflow.tools.files.writing import edit_tool, write_tool
-from duckflow.tools.outline.outline import outline_tool
-from duckflow.tools.searching.ripgrep import find_ripgrep
+from duckflow.tools.files.reading import READ_FILE
+from duckflow.tools.files.removing import DELETE_FILE, MOVE_FILE
+from duckflow.tools.files.writing import EDIT_FILE, WRITE_FILE
+from duckflow.tools.outline.outline import OUTLINE
 from duckflow.tools.searching.search import search_tool
 
 
-def file_tools(workspace: Workspace) -> tuple[Tool, ...]:
-    """All of them."""
-    ripgrep = find_ripgrep(workspace.root)
+def file_tools(ripgrep: Path | None) -> tuple[Tool, ...]:
+    """All of them; `ripgrep` is the program that lists and searches, None if there is none."""
     return (
-        read_tool(workspace),
-        write_tool(workspace),
-        edit_tool(workspace),
-        delete_tool(workspace),
-        move_tool(workspace),
-        list_tool(workspace, ripgrep),
-        search_tool(workspace, ripgrep),
-        outline_tool(workspace),
+        READ_FILE,
+        WRITE_FILE,
+        EDIT_FILE,
+        DELETE_FILE,
+        MOVE_FILE,
+        list_tool(ripgrep),
+        search_tool(ripgrep),
+        OUTLINE,
     )

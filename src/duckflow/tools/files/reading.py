@@ -6,9 +6,8 @@ from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
+from duckflow.safety.files.access import Access
 from duckflow.safety.files.outside import read_outside
-from duckflow.safety.files.permit import permitted_outside
-from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.files.suggestions import suggesting
 from duckflow.tools.files.text_form import form_of, plain
@@ -26,35 +25,17 @@ class ReadFile(Frozen):
     end: int | None = Field(default=None, ge=1, description="last line")
 
 
-def read_tool(workspace: Workspace) -> Tool:
-    """The tool for one workspace."""
-
-    async def run(args: ReadFile) -> ToolResult:
-        return await finish(_read, workspace, args)
-
-    return Tool(
-        operation="file_ops.read_file",
-        args=ReadFile,
-        summary="the file at path, or only its lines from start to end",
-        effect="read",
-        run=run,
-        preview=no_change,
-        targets=lambda args: (args.path,),
-    )
+async def _run(args: ReadFile, access: Access) -> ToolResult:
+    return await finish(_read, args, access)
 
 
-async def no_change(_args: Frozen) -> str:
-    """The preview of what only reads."""
-    return ""
-
-
-def _read(workspace: Workspace, args: ReadFile) -> ToolResult:
-    outside = permitted_outside()
+def _read(args: ReadFile, access: Access) -> ToolResult:
+    outside = access.outside
     if outside is not None:
         return ToolResult(text=_excerpt(outside, read_outside(outside), args), path=outside)
-    path = workspace.relative(args.path)
-    with suggesting(workspace, path):
-        text = workspace.read_text(path)
+    path = access.workspace.relative(args.path)
+    with suggesting(access.workspace, path):
+        text = access.workspace.read_text(path)
     digest = hashlib.sha256(text.encode()).hexdigest()
     return ToolResult(text=_excerpt(path, text, args), path=path, digest=digest)
 
@@ -91,3 +72,13 @@ def _fitting(lines: list[str]) -> list[str]:
         if letters > LETTERS_SHOWN and count:
             return lines[:count]
     return lines[:LINES_SHOWN]
+
+
+READ_FILE = Tool(
+    operation="file_ops.read_file",
+    args=ReadFile,
+    summary="the file at path, or only its lines from start to end",
+    effect="read",
+    run=_run,
+    targets=lambda args: (args.path,),
+)

@@ -4,9 +4,10 @@ from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
+from duckflow.safety.files.access import Access
 from duckflow.safety.files.atomic import LARGEST
 from duckflow.safety.files.workspace import Workspace
-from duckflow.tools.catalogue import Tool, ToolResult
+from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.editing.differences import unified
 from duckflow.tools.files.suggestions import suggesting
 from duckflow.tools.threads import finish
@@ -25,58 +26,37 @@ class MoveFile(Frozen):
     to: str = Field(description="its new path; nothing may be there yet")
 
 
-def delete_tool(workspace: Workspace) -> Tool:
-    """delete_file for one workspace."""
-
-    def delete(args: DeleteFile) -> ToolResult:
-        path = workspace.relative(args.path)
-        with suggesting(workspace, path):
-            workspace.delete(path)
-        return ToolResult(text=f"deleted {path}", path=path, changed=(path,))
-
-    async def run(args: DeleteFile) -> ToolResult:
-        return await finish(delete, args)
-
-    async def preview(args: DeleteFile) -> str:
-        return await finish(_gone, workspace, args.path)
-
-    return Tool(
-        operation="file_ops.delete_file",
-        args=DeleteFile,
-        summary="remove the file at path",
-        effect="delete",
-        run=run,
-        preview=preview,
-        targets=lambda args: (args.path,),
-    )
+async def _run_delete(args: DeleteFile, access: Access) -> ToolResult:
+    return await finish(_delete, args, access)
 
 
-def move_tool(workspace: Workspace) -> Tool:
-    """move_file for one workspace."""
+def _delete(args: DeleteFile, access: Access) -> ToolResult:
+    path = access.workspace.relative(args.path)
+    with suggesting(access.workspace, path):
+        access.delete(path)
+    return ToolResult(text=f"deleted {path}", path=path, changed=(path,))
 
-    def move(args: MoveFile) -> ToolResult:
-        path, to = workspace.relative(args.path), workspace.relative(args.to)
-        _check_target(workspace, path, to)
-        with suggesting(workspace, path):
-            workspace.move(path, to)
-        return ToolResult(text=f"moved {path} to {to}", path=to, changed=(path, to))
 
-    async def run(args: MoveFile) -> ToolResult:
-        return await finish(move, args)
+async def _propose_delete(args: DeleteFile, workspace: Workspace) -> Proposal:
+    return Proposal(await finish(_gone, workspace, args.path))
 
-    async def preview(args: MoveFile) -> str:
-        path, to = workspace.relative(args.path), workspace.relative(args.to)
-        return f"rename from {path}\nrename to {to}\n"
 
-    return Tool(
-        operation="file_ops.move_file",
-        args=MoveFile,
-        summary="move or rename the file at path; to is its new path",
-        effect="write",
-        run=run,
-        preview=preview,
-        targets=lambda args: (args.path, args.to),
-    )
+async def _run_move(args: MoveFile, access: Access) -> ToolResult:
+    return await finish(_move, args, access)
+
+
+def _move(args: MoveFile, access: Access) -> ToolResult:
+    workspace = access.workspace
+    path, to = workspace.relative(args.path), workspace.relative(args.to)
+    _check_target(workspace, path, to)
+    with suggesting(workspace, path):
+        access.move(path, to)
+    return ToolResult(text=f"moved {path} to {to}", path=to, changed=(path, to))
+
+
+async def _propose_move(args: MoveFile, workspace: Workspace) -> Proposal:
+    path, to = workspace.relative(args.path), workspace.relative(args.to)
+    return Proposal(f"rename from {path}\nrename to {to}\n")
 
 
 def _check_target(workspace: Workspace, path: str, to: str) -> None:
@@ -96,3 +76,24 @@ def _gone(workspace: Workspace, path: str) -> str:
     if "\0" in text:
         return f"Binary files a/{path} and /dev/null differ\n"
     return unified(path, text, None) or f"--- a/{path}\n+++ /dev/null\n"
+
+
+DELETE_FILE = Tool(
+    operation="file_ops.delete_file",
+    args=DeleteFile,
+    summary="remove the file at path",
+    effect="delete",
+    run=_run_delete,
+    propose=_propose_delete,
+    targets=lambda args: (args.path,),
+)
+
+MOVE_FILE = Tool(
+    operation="file_ops.move_file",
+    args=MoveFile,
+    summary="move or rename the file at path; to is its new path",
+    effect="write",
+    run=_run_move,
+    propose=_propose_move,
+    targets=lambda args: (args.path, args.to),
+)

@@ -1,15 +1,15 @@
 """file_ops.write_file and edit_file: new content for a file, whole or in places."""
 
 import hashlib
-from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from pydantic import Field, field_validator
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
+from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
-from duckflow.tools.catalogue import Tool, ToolResult
+from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.editing.differences import count_lines, split_lines, unified
 from duckflow.tools.editing.edits import Edit, apply_edits
 from duckflow.tools.files.suggestions import suggesting
@@ -47,7 +47,7 @@ class EditFile(Frozen):
         return value
 
 
-class Change(NamedTuple):
+class _NewText(NamedTuple):
     """What a file will be: its text before (None: no file) and after."""
 
     path: str
@@ -56,90 +56,52 @@ class Change(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-Planned = Callable[[Any], Change]
+Writing = WriteFile | EditFile
 
 
-def write_tool(workspace: Workspace) -> Tool:
-    """write_file for one workspace."""
-
-    def planned(args: WriteFile) -> Change:
-        path = workspace.relative(args.path)
-        before = workspace.read_text(path) if workspace.status(path) else None
-        return Change(path, before, shape(args.content, form_of(before or "")))
-
-    return Tool(
-        operation="file_ops.write_file",
-        args=WriteFile,
-        summary="make or replace the file at path; content is its whole new text",
-        effect="write",
-        run=_runs(workspace, planned),
-        preview=_previews(planned),
-        targets=lambda args: (args.path,),
-        proposal=_proposes(planned),
-    )
+def _plan(args: Writing, workspace: Workspace) -> _NewText:
+    path = workspace.relative(args.path)
+    return _write(args, workspace, path) if isinstance(args, WriteFile) else _edit(args, workspace, path)
 
 
-def edit_tool(workspace: Workspace) -> Tool:
-    """edit_file for one workspace."""
-
-    def planned(args: EditFile) -> Change:
-        path = workspace.relative(args.path)
-        with suggesting(workspace, path):
-            before = workspace.read_text(path)
-        try:
-            edited = apply_edits(before.removeprefix(MARK), args.edits)
-        except ToolError as exc:
-            raise ToolError(f"{path}: {exc}") from exc
-        return Change(path, before, shape(edited.text, form_of(before), keep_ends=True), edited.notes)
-
-    return Tool(
-        operation="file_ops.edit_file",
-        args=EditFile,
-        summary="change the file at path; edits is a list of {find, replace}, each find being text that is "
-        "in the file once",
-        effect="write",
-        run=_runs(workspace, planned),
-        preview=_previews(planned),
-        targets=lambda args: (args.path,),
-        proposal=_proposes(planned),
-    )
+def _write(args: WriteFile, workspace: Workspace, path: str) -> _NewText:
+    before = workspace.read_text(path) if workspace.status(path) else None
+    return _NewText(path, before, shape(args.content, form_of(before or "")))
 
 
-def _runs(workspace: Workspace, planned: Planned) -> Callable[[Any], Awaitable[ToolResult]]:
-    def make(args: Frozen) -> ToolResult:
-        change = planned(args)
-        if change.after != change.before:
-            expected = None if change.before is None else hashlib.sha256(change.before.encode()).hexdigest()
-            workspace.write_text(change.path, change.after, expected=expected)
-        return _report(change)
-
-    async def run(args: Frozen) -> ToolResult:
-        return await finish(make, args)
-
-    return run
+def _edit(args: EditFile, workspace: Workspace, path: str) -> _NewText:
+    with suggesting(workspace, path):
+        before = workspace.read_text(path)
+    try:
+        edited = apply_edits(before.removeprefix(MARK), args.edits)
+    except ToolError as exc:
+        raise ToolError(f"{path}: {exc}") from exc
+    return _NewText(path, before, shape(edited.text, form_of(before), keep_ends=True), edited.notes)
 
 
-def _previews(planned: Planned) -> Callable[[Any], Awaitable[str]]:
-    def show(args: Frozen) -> str:
-        change = planned(args)
-        return unified(change.path, change.before, change.after)
-
-    async def preview(args: Frozen) -> str:
-        return await finish(show, args)
-
-    return preview
+async def _run(args: Writing, access: Access) -> ToolResult:
+    return await finish(_make, args, access)
 
 
-def _proposes(planned: Planned) -> Callable[[Any], Awaitable[str]]:
-    async def proposal(args: Frozen) -> str:
-        change = await finish(planned, args)
-        return plain(change.after)
+def _make(args: Writing, access: Access) -> ToolResult:
+    new = _plan(args, access.workspace)
+    if new.after != new.before:
+        expected = None if new.before is None else hashlib.sha256(new.before.encode()).hexdigest()
+        access.write_text(new.path, new.after, expected=expected)
+    return _report(new)
 
-    return proposal
+
+async def _propose(args: Writing, workspace: Workspace) -> Proposal:
+    return await finish(_proposal, args, workspace)
 
 
-def _report(change: Change) -> ToolResult:
-    path, before, after, notes = change
+def _proposal(args: Writing, workspace: Workspace) -> Proposal:
+    new = _plan(args, workspace)
+    return Proposal(unified(new.path, new.before, new.after), plain(new.after))
+
+
+def _report(new: _NewText) -> ToolResult:
+    path, before, after, notes = new
     count = len(split_lines(after))
     if before == after:
         told = f"unchanged {path}: it has this content already"
@@ -150,3 +112,25 @@ def _report(change: Change) -> ToolResult:
         told = f"changed {path} (+{lines.added} -{lines.removed}, now {count} lines)"
     changed = () if before == after else (path,)
     return ToolResult(text="\n".join([told, *notes]), path=path, changed=changed)
+
+
+WRITE_FILE = Tool(
+    operation="file_ops.write_file",
+    args=WriteFile,
+    summary="make or replace the file at path; content is its whole new text",
+    effect="write",
+    run=_run,
+    propose=_propose,
+    targets=lambda args: (args.path,),
+)
+
+EDIT_FILE = Tool(
+    operation="file_ops.edit_file",
+    args=EditFile,
+    summary="change the file at path; edits is a list of {find, replace}, each find being text that is "
+    "in the file once",
+    effect="write",
+    run=_run,
+    propose=_propose,
+    targets=lambda args: (args.path,),
+)

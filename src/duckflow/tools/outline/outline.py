@@ -6,9 +6,9 @@ from pydantic import Field
 
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.text import cut
+from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
-from duckflow.tools.files.reading import no_change
 from duckflow.tools.files.suggestions import suggesting
 from duckflow.tools.files.text_form import plain
 from duckflow.tools.threads import finish
@@ -27,28 +27,15 @@ class OutlineFile(Frozen):
     path: str = Field(description="the file, relative to the workspace")
 
 
-def outline_tool(workspace: Workspace) -> Tool:
-    """The tool for one workspace."""
+async def _run(args: OutlineFile, access: Access) -> ToolResult:
+    from duckflow.tools.outline.definitions import find_definitions  # noqa: PLC0415 - no start waits for it
 
-    async def run(args: OutlineFile) -> ToolResult:
-        from duckflow.tools.outline.definitions import find_definitions  # noqa: PLC0415 - no start waits for it
-
-        path = workspace.relative(args.path)
-        text = await finish(_read, workspace, path)
-        if not text:
-            return ToolResult(text=f"{path} (empty)", path=path)
-        found = await find_definitions(path, text, LINES_SHOWN)
-        return ToolResult(text=_show(path, text, found), path=path)
-
-    return Tool(
-        operation="file_ops.outline",
-        args=OutlineFile,
-        summary="what path defines, by line",
-        effect="read",
-        run=run,
-        preview=no_change,
-        targets=lambda args: (args.path,),
-    )
+    path = access.workspace.relative(args.path)
+    text = await finish(_read, access.workspace, path)
+    if not text:
+        return ToolResult(text=f"{path} (empty)", path=path)
+    found = await find_definitions(path, text, LINES_SHOWN)
+    return ToolResult(text=_show(path, text, found), path=path)
 
 
 def _read(workspace: Workspace, path: str) -> str:
@@ -72,3 +59,13 @@ def _show(path: str, text: str, found: "FoundDefinitions") -> str:
 def _line(row: "Definition") -> str:
     place = f"{row.first}-{row.last}" if row.last > row.first else f"{row.first}"
     return f"{place}: {'  ' * min(row.depth, _DEEPEST)}{cut(row.text, WIDTH)}"
+
+
+OUTLINE = Tool(
+    operation="file_ops.outline",
+    args=OutlineFile,
+    summary="what path defines, by line",
+    effect="read",
+    run=_run,
+    targets=lambda args: (args.path,),
+)

@@ -14,9 +14,10 @@ from duckflow.domain.events import PlanChanged
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.plan import Plan, WorkStatus, derive, progress
 from duckflow.domain.state import AgentState
+from duckflow.safety.files.access import Access
+from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.policy import Effect
-from duckflow.tools.catalogue import Tool, ToolResult
-from duckflow.tools.files.reading import no_change
+from duckflow.tools.catalogue import NoArguments, Proposal, Tool, ToolResult, propose_nothing
 from duckflow.tools.plans.plan_revision import RevisePlan, revised
 from duckflow.tools.plans.plan_search import check_may_start, check_not_under_way, find_plan, find_step
 from duckflow.tools.plans.plan_text import plan_text
@@ -45,10 +46,6 @@ class AnyPlan(Frozen):
     """What get and approve take."""
 
     plan_id: str | None = Field(default=None, description="the plan; the one in hand unless told")
-
-
-class NoArguments(Frozen):
-    """What list takes."""
 
 
 class UpdateStep(Frozen):
@@ -85,7 +82,7 @@ def plan_tools(state: State, draft: Draft) -> tuple[Tool, ...]:
 
 
 def _propose_tool(state: State, draft: Draft) -> Tool:
-    async def run(args: ProposePlan) -> ToolResult:
+    async def run(args: ProposePlan, _access: Access) -> ToolResult:
         plan = derive(await _drafted(draft, args.goal))
         return _unseen(state(), plan, "proposed")
 
@@ -94,14 +91,14 @@ def _propose_tool(state: State, draft: Draft) -> Tool:
 
 
 def _get_tool(state: State) -> Tool:
-    async def run(args: AnyPlan) -> ToolResult:
+    async def run(args: AnyPlan, _access: Access) -> ToolResult:
         return ToolResult(text=plan_text(find_plan(state(), args.plan_id)))
 
     return _tool("get", AnyPlan, "the plan plan_id, or the one in hand, with steps and tasks", run)
 
 
 def _list_tool(state: State) -> Tool:
-    async def run(_args: NoArguments) -> ToolResult:
+    async def run(_args: NoArguments, _access: Access) -> ToolResult:
         now = state()
         lines = [
             f"{progress(plan)}{' [in hand]' if plan.plan_id == now.active_plan_id else ''}"
@@ -113,11 +110,11 @@ def _list_tool(state: State) -> Tool:
 
 
 def _approve_tool(state: State) -> Tool:
-    async def preview(args: AnyPlan) -> str:
+    async def propose(args: AnyPlan, _workspace: Workspace) -> Proposal:
         plan = find_plan(state(), args.plan_id)
-        return "" if plan.approved else plan_text(plan, whole=True)
+        return Proposal("" if plan.approved else plan_text(plan, whole=True))
 
-    async def run(args: AnyPlan) -> ToolResult:
+    async def run(args: AnyPlan, _access: Access) -> ToolResult:
         plan = find_plan(state(), args.plan_id)
         if plan.approved:
             return ToolResult(text=f"The user approved {plan.plan_id} before.")
@@ -128,11 +125,11 @@ def _approve_tool(state: State) -> Tool:
     summary = (
         "ask the user to approve the plan plan_id, or the one in hand; one of high risk can't start before"
     )
-    return _tool("approve", AnyPlan, summary, run, preview, "consent")
+    return _tool("approve", AnyPlan, summary, run, propose, "consent")
 
 
 def _update_step_tool(state: State) -> Tool:
-    async def run(args: UpdateStep) -> ToolResult:
+    async def run(args: UpdateStep, _access: Access) -> ToolResult:
         plan, step = find_step(state(), args.step_id)
         if step.task_list:
             raise ToolError(f"{step.step_id} has tasks: its status follows from them and is {step.status}.")
@@ -148,7 +145,7 @@ def _update_step_tool(state: State) -> Tool:
 
 
 def _revise_tool(state: State, draft: Draft) -> Tool:
-    async def run(args: RevisePlan) -> ToolResult:
+    async def run(args: RevisePlan, _access: Access) -> ToolResult:
         plan_id = find_plan(state(), args.plan_id).plan_id
         fresh = None
         if args.steps is None:
@@ -165,7 +162,7 @@ def _revise_tool(state: State, draft: Draft) -> Tool:
 
 
 def _delete_tool(state: State) -> Tool:
-    async def run(args: DeletePlan) -> ToolResult:
+    async def run(args: DeletePlan, _access: Access) -> ToolResult:
         now = state()
         plan = find_plan(now, args.plan_id)
         check_not_under_way(now, *plan.steps)
@@ -207,8 +204,8 @@ def _tool(
     name: str,
     args: type[Frozen],
     summary: str,
-    run: Callable[[Any], Awaitable[ToolResult]],
-    preview: Callable[[Any], Awaitable[str]] = no_change,
+    run: Callable[[Any, Access], Awaitable[ToolResult]],
+    propose: Callable[[Any, Workspace], Awaitable[Proposal]] = propose_nothing,
     effect: Effect = "read",
 ) -> Tool:
     """An operation that touches no file: only consent needs the user."""
@@ -218,6 +215,5 @@ def _tool(
         summary=summary,
         effect=effect,
         run=run,
-        preview=preview,
-        targets=lambda _: (),
+        propose=propose,
     )

@@ -14,9 +14,9 @@ from duckflow.domain.events import PlanChanged
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.plan import Plan, PlanStep, Task, derive
 from duckflow.domain.state import AgentState
+from duckflow.safety.files.access import Access
 from duckflow.services.task_lists import MOST_TASKS, TaskDraft, may_be_task, new_tasks
-from duckflow.tools.catalogue import Catalogue, Tool, ToolResult
-from duckflow.tools.files.reading import no_change
+from duckflow.tools.catalogue import Catalogue, NoArguments, Tool, ToolResult
 from duckflow.tools.plans.plan_search import check_consent, check_may_start, check_not_under_way, find_step
 from duckflow.tools.plans.plan_text import task_text
 
@@ -59,10 +59,6 @@ class RunList(Frozen):
         return self
 
 
-class NoTaskArguments(Frozen):
-    """What cancel takes."""
-
-
 def task_tools(
     state: State, draft: DraftTasks, start: Start, cancel: Cancel, background: Catalogue
 ) -> tuple[Tool, ...]:
@@ -84,7 +80,7 @@ def _generate_tool(state: State, draft: DraftTasks, background: Catalogue) -> To
             raise ToolError(f"{step.step_id} is complete. For more work, add a step with plan_tool.revise.")
         return plan, step
 
-    async def run(args: GenerateList) -> ToolResult:
+    async def run(args: GenerateList, _access: Access) -> ToolResult:
         tasks = _checked(await _drafted(draft, *found(args.step_id)), background)
         # Read again: the plan may have changed while the model thought.
         plan, step = found(args.step_id)
@@ -102,7 +98,7 @@ def _generate_tool(state: State, draft: DraftTasks, background: Catalogue) -> To
 
 
 def _run_tool(state: State, start: Start, background: Catalogue) -> Tool:
-    async def run(args: RunList) -> ToolResult:
+    async def run(args: RunList, _access: Access) -> ToolResult:
         now = state()
         if now.background_runs and now.task_list is not None:
             raise ToolError(
@@ -124,11 +120,11 @@ def _run_tool(state: State, start: Start, background: Catalogue) -> Tool:
 
 
 def _cancel_tool(cancel: Cancel) -> Tool:
-    async def run(_args: NoTaskArguments) -> ToolResult:
+    async def run(_args: NoArguments, _access: Access) -> ToolResult:
         stopped = cancel()
         return ToolResult(text="The list in the background is being stopped." if stopped else "No list runs.")
 
-    return _tool("task_loop.cancel", NoTaskArguments, "stop the list that runs in the background", run)
+    return _tool("task_loop.cancel", NoArguments, "stop the list that runs in the background", run)
 
 
 def _of_step(now: AgentState, step_id: str) -> tuple[Task, ...]:
@@ -187,7 +183,7 @@ def _hint(step: PlanStep) -> str:
 
 
 def _tool(
-    operation: str, args: type[Frozen], summary: str, run: Callable[[Any], Awaitable[ToolResult]]
+    operation: str, args: type[Frozen], summary: str, run: Callable[[Any, Access], Awaitable[ToolResult]]
 ) -> Tool:
     """It touches no file itself: each task goes through the gate by itself."""
     return Tool(
@@ -196,6 +192,4 @@ def _tool(
         summary=summary,
         effect="read",
         run=run,
-        preview=no_change,
-        targets=lambda _: (),
     )

@@ -7,10 +7,10 @@ from pydantic import Field, field_validator
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.text import cut
+from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import STRENGTH
 from duckflow.tools.catalogue import Tool, ToolResult
-from duckflow.tools.files.reading import no_change
 from duckflow.tools.searching.hits import FILE_CAP, Hits, Query, ask_ourselves, ask_ripgrep
 from duckflow.tools.threads import finish
 
@@ -39,10 +39,11 @@ class Search(Frozen):
         return value
 
 
-def search_tool(workspace: Workspace, ripgrep: Path | None) -> Tool:
-    """The tool for one workspace."""
+def search_tool(ripgrep: Path | None) -> Tool:
+    """The tool, which asks ripgrep if it can."""
 
-    async def run(args: Search) -> ToolResult:
+    async def run(args: Search, access: Access) -> ToolResult:
+        workspace = access.workspace
         query = Query(args.pattern, workspace.relative(args.path, folder=True), args.glob)
         there = await finish(workspace.status, query.path)
         if there is None or there.kind == "other":
@@ -59,7 +60,6 @@ def search_tool(workspace: Workspace, ripgrep: Path | None) -> Tool:
         summary="lines that match pattern, a regular expression, in the files below path that match glob",
         effect="read",
         run=run,
-        preview=no_change,
         targets=lambda args: (args.path,),
     )
 

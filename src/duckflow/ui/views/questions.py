@@ -22,7 +22,6 @@ from duckflow.ui.views.events import consultation_text
 _NUMBERS = {"1": "y", "2": "n", "3": "a", "4": "e"}
 _EDIT = frozenset({"e", "edit", "編集"})
 _ALL = frozenset({"all", "全部", "すべて"})
-_EDITABLE = ("content", "command")
 _AROUND = 6
 """Rows that stay free of a page: the question, the bar, and a line or two of what was before."""
 _SHORTEST = 10
@@ -37,20 +36,23 @@ class Questions:
         self._rows = rows
         self._edit = edit
 
-    async def approve(self, approval: Approval) -> AnswerApproval | None:
-        """The user's answer; None where there was none, which is a no."""
+    async def approve(self, approval: Approval, proposed: str | None = None) -> AnswerApproval | None:
+        """The user's answer; None if there was none, which is a no.
+
+        `proposed` is the whole text that would be written or run, if the user may change it.
+        """
         lines = self._drawn(approval)
         while True:
             lines = self._page(lines)
-            said = await self._keyboard.answer(self._question(approval, len(lines)))
+            said = await self._keyboard.answer(self._question(approval, proposed, len(lines)))
             if said is None:
                 return None
             word = _word(said)
             if lines and (not word or word in _ALL):
                 lines = lines if not word else self._show_all(lines)
                 continue
-            if word in _EDIT and approval.editable:
-                edited = await self._edited(approval)
+            if word in _EDIT and proposed is not None:
+                edited = await self._edit(proposed, str(approval.action.args.get("path") or "command.sh"))
                 if edited is not None:
                     return AnswerApproval(yes=True, edited=edited)
                 continue
@@ -87,18 +89,13 @@ class Questions:
         self._writer.raw(*lines)
         return []
 
-    def _question(self, approval: Approval, unseen: int) -> str:
+    def _question(self, approval: Approval, proposed: str | None, unseen: int) -> str:
         if unseen:
             return text("approval.rest", count=unseen)
         keys = [text("approval.keys.yes"), text("approval.keys.no")]
         keys += [text("approval.keys.always")] if approval.kind is not None else []
-        keys += [text("approval.keys.edit")] if approval.editable else []
+        keys += [text("approval.keys.edit")] if proposed is not None else []
         return text("approval.ask", keys=" · ".join(keys))
-
-    async def _edited(self, approval: Approval) -> str | None:
-        args = approval.action.args
-        content = next((args[name] for name in _EDITABLE if isinstance(args.get(name), str)), "")
-        return await self._edit(str(content), str(args.get("path") or "command.sh"))
 
 
 def _word(said: str) -> str:

@@ -1,0 +1,20 @@
+"""Access to a folder for tools that are called by themselves: any change is let through, none is kept."""
+
+from pathlib import Path
+from typing import cast
+
+from duckflow.safety.files.access import Access, Permit
+from duckflow.safety.files.workspace import Workspace
+from duckflow.store.kept_files import KeptFiles, Mark
+
+
+class NothingKept:
+    """Stands in for what files were before."""
+
+    def keep(self, mark, changes, contents):
+        pass
+
+
+def access_to(where: Path | Workspace, permit: Permit | None = None) -> Access:
+    workspace = where if isinstance(where, Workspace) else Workspace(where)
+    return Access(workspace, cast("KeptFiles", NothingKept()), Mark("s", "r", "a1"), permit)
