@@ -35,6 +35,8 @@ class BulkEffect(Frozen):
     path: str
     files: int
     size: int
+    deleted: int = 0
+    """How many of the files are gone now."""
     undoable: bool = True
     """False if it is too large to be kept for undo, which is said."""
 
@@ -54,6 +56,8 @@ class Effects(Frozen):
     dropped: tuple[Dropped, ...] = ()
     conflicts: tuple[str, ...] = ()
     """Paths that somebody else changed in the folder since the command began."""
+    touched: tuple[str, ...] = ()
+    """Files with the same content and another time; taken over without a question, for make looks at it."""
 
     @property
     def nothing(self) -> bool:

@@ -43,13 +43,19 @@ def any_level(request) -> Level:
     return request.param
 
 
+@pytest.fixture(params=["bubblewrap"])
+def copying(request) -> Level:
+    """Each sandbox in which commands work on a copy."""
+    return request.param
+
+
 @pytest.fixture
 async def open_shell():
     """Opens shells that are closed at the end."""
     opened: list[Shell] = []
 
     async def make(workspace: Path, level: Level, **settings) -> Shell:
-        kept = {key: settings.pop(key) for key in ("closed", "env") if key in settings}
+        kept = {key: settings.pop(key) for key in ("closed", "env", "copies") if key in settings}
         shell = Shell(workspace, ShellSettings(sandbox=level, **settings), **kept)
         opened.append(shell)
         if level != "none":

@@ -29,6 +29,14 @@ class Limits(Frozen):
     """Threads of the user at which the kernel itself refuses more, far above `processes`."""
 
 
+class CopyMount(Frozen):
+    """The folders of a copy: the workspace, where its changes go, and what the kernel needs for that."""
+
+    lower: str
+    upper: str
+    work: str
+
+
 class Order(Frozen):
     """What the launcher is told."""
 
@@ -41,6 +49,7 @@ class Order(Frozen):
     writable: tuple[str, ...] = ()
     sockets: tuple[int, ...] = ()
     spared: tuple[int, ...] = ()
+    view: CopyMount | None = None
 
 
 def limits_of(settings: ShellSettings, seconds: float) -> Limits:
@@ -62,6 +71,7 @@ def confine(
     user: Mapping[str, str],
     *,
     network: bool,
+    view: CopyMount | None = None,
 ) -> Order:
     """The order to run a command in this sandbox."""
     shell = [_shell(), "-c", command]
@@ -71,6 +81,7 @@ def confine(
         env=command_environment(user, f"{reach.temporary}/own", network=network),
         cwd=reach.workspace,
         limits=limits,
+        view=view,
     )
     match sandbox.level:
         case "bubblewrap":

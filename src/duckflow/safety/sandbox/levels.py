@@ -19,5 +19,7 @@ class Sandbox(Frozen):
     values: dict[str, str] = Field(default_factory=dict[str, str])
     program: str = ""
     """Where bubblewrap is, if that is it."""
+    copies: bool = False
+    """Whether commands work on a copy of the folder, so that nothing has changed until it is taken over."""
     features: frozenset[str] = frozenset()
     """Options that this bubblewrap knows and older ones do not."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import secrets
 import shutil
 import tempfile
 from pathlib import Path
@@ -10,6 +11,7 @@ from duckflow.config.settings import SandboxChoice, ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.safety.sandbox import bubblewrap, landlock, seccomp
 from duckflow.safety.sandbox.confinement import confine, limits_of
+from duckflow.safety.sandbox.copies import CopyFolders
 from duckflow.safety.sandbox.launcher_client import Launcher
 from duckflow.safety.sandbox.levels import Sandbox
 from duckflow.safety.sandbox.syscalls import LINUX
@@ -35,13 +37,23 @@ class Probe:
     """Asks once and remembers, for the whole process."""
 
     def __init__(self) -> None:
-        self._known: dict[SandboxChoice, Sandbox] = {}
+        self._known: dict[tuple[SandboxChoice, Path, bool], Sandbox] = {}
 
-    async def find(self, choice: SandboxChoice, launcher: Launcher) -> Sandbox:
-        """The sandbox in force under this setting."""
-        if choice not in self._known:
-            self._known[choice] = await _find(choice, launcher)
-        return self._known[choice]
+    async def find(
+        self, choice: SandboxChoice, launcher: Launcher, workspace: Path, copies: CopyFolders | None
+    ) -> Sandbox:
+        """The sandbox in force for this folder under this setting.
+
+        `copies` is where copies may be made, if so.
+        """
+        known = (choice, workspace, copies is not None)
+        if known not in self._known:
+            found = await _find(choice, launcher)
+            if copies is not None and found.level == "bubblewrap":
+                failed = await _try_copy(found, launcher, workspace, copies)
+                found = found.model_copy(update={"copies": not failed})
+            self._known[known] = found
+        return self._known[known]
 
 
 async def _find(choice: SandboxChoice, launcher: Launcher) -> Sandbox:
@@ -88,6 +100,44 @@ async def _landlock(launcher: Launcher) -> Sandbox | None:
         return None
     sandbox = Sandbox(level="landlock", reason="sandbox.landlock_chosen")
     return None if await _try(sandbox, launcher) else sandbox
+
+
+async def _try_copy(sandbox: Sandbox, launcher: Launcher, workspace: Path, copies: CopyFolders) -> str:
+    """Run a command on a copy of the folder itself.
+
+    What went wrong, empty if it wrote there and nowhere else.
+    """
+    temporary = await launcher.temporary()
+    reach = Visibility(workspace=str(workspace), temporary=str(temporary), hidden=(), guarded=())
+    name = f".duckflow-{secrets.token_hex(8)}.tmp"
+    try:
+        copy = await asyncio.to_thread(copies.make, str(workspace))
+    except OSError as exc:
+        return str(exc)
+    try:
+        order = confine(
+            f"echo > {name}",
+            sandbox,
+            reach,
+            limits_of(ShellSettings(), _SECONDS),
+            os.environ,
+            network=False,
+            view=copy.mount,
+        )
+        ending = await launcher.run(order, lambda _: None)
+    except ToolError as exc:
+        return str(exc)
+    else:
+        if ending.error or ending.code != 0:
+            return ending.error or f"exit code {ending.code}"
+        apart = copy.content(name, 10) is not None and not _exists(workspace / name)
+        return "" if apart else "it is no copy"
+    finally:
+        await asyncio.to_thread(copy.discard)
+
+
+def _exists(path: Path) -> bool:
+    return path.exists()
 
 
 def _new_folder(above: Path) -> Path:

@@ -6,21 +6,21 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from duckflow.config.settings import ShellSettings
+from duckflow.domain.effects import Effects
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.sandbox.confinement import Order, confine, limits_of
+from duckflow.safety.sandbox.confinement import Limits, Order, confine, limits_of
+from duckflow.safety.sandbox.copies import CopyFolders, WorkspaceCopy
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.levels import Sandbox
 from duckflow.safety.sandbox.output import CommandOutput, Emit, Glimpses
 from duckflow.safety.sandbox.probe import PROBE, Probe
-from duckflow.safety.sandbox.visibility import Visibility, visibility_of
+from duckflow.safety.sandbox.take_over import KeepChanges, TakenOver, take_over
+from duckflow.safety.sandbox.visibility import SYSTEM_FOLDERS, Visibility, visibility_of
 from duckflow.safety.sandbox.workspace_scan import WorkspaceScan, changed_between, look
 
 LONGEST_COMMAND = 100_000
 """Bytes; the kernel takes 131,071 in one argument."""
-
-_TRIES = 3
-"""How often a sandbox is set up that could not be: what is to be hidden may be gone by then. Nothing ran."""
 
 _OF_BUBBLEWRAP = "bwrap: "
 
@@ -34,7 +34,11 @@ class CommandResult(Frozen):
     stopped: str | None = None
     """The limit it reached, if one stopped it: seconds, processes, memory_mb."""
     changed: tuple[str, ...] = ()
-    """Files of the workspace that differ now, as far as a bounded look can tell."""
+    """Without a copy: files of the workspace that differ now, as far as a bounded look can tell."""
+    effects: Effects | None = None
+    """With a copy: all that it did. Nothing of it has happened to the workspace yet."""
+    copy_id: str = ""
+    """The copy that holds the effects, if there are any: take it over or discard it."""
 
 
 class Shell:
@@ -47,6 +51,7 @@ class Shell:
         *,
         closed: Iterable[Path] = (),
         env: Mapping[str, str] | None = None,
+        copies: Path | None = None,
         probe: Probe = PROBE,
     ) -> None:
         self._workspace = Path(os.path.realpath(workspace))
@@ -55,6 +60,10 @@ class Shell:
         self._env = os.environ if env is None else env
         self._probe = probe
         self._launcher = Launcher()
+        self._place = copies
+        self._folders: CopyFolders | None = None
+        self._held: dict[str, WorkspaceCopy] = {}
+        self._interrupted: list[str] = []
 
     @property
     def workspace(self) -> Path:
@@ -68,7 +77,8 @@ class Shell:
 
     async def sandbox(self) -> Sandbox:
         """What keeps commands in here; found out by trying, once for the process."""
-        return await self._probe.find(self._settings.sandbox, self._launcher)
+        copies = await self._copies() if self._place is not None else None
+        return await self._probe.find(self._settings.sandbox, self._launcher, self._workspace, copies)
 
     async def run(
         self,
@@ -85,25 +95,108 @@ class Shell:
         _check(command)
         seconds = self._settings.timeout_s if timeout_s is None else timeout_s
         sandbox = await self.sandbox()
-        reach, before = await asyncio.to_thread(self._look, await self._launcher.temporary())
         limits = limits_of(self._settings, seconds)
         network = network or self._settings.network
-        tries = _TRIES
-        while True:
-            tries -= 1
-            order = confine(command, sandbox, reach, limits, self._env, network=network)
-            ending, written = await self._run(order, emit)
-            if not ending.error or not tries:
-                break
+        if sandbox.copies:
+            return await self._run_on_copy(command, sandbox, limits, emit, network=network)
+        reach, before = await asyncio.to_thread(self._look, await self._launcher.temporary())
+        order = confine(command, sandbox, reach, limits, self._env, network=network)
+        ending, written = await self._run(order, emit)
         _check_started(ending, written, sandbox)
         after = await asyncio.to_thread(look, reach.workspace)
-        return CommandResult(
-            exit_code=ending.code if ending.stopped is None else None,
-            output=written,
-            timed_out=ending.stopped == "seconds",
-            stopped=ending.stopped,
-            changed=changed_between(before, after),
+        return _result(ending, written).model_copy(update={"changed": changed_between(before, after)})
+
+    async def _run_on_copy(
+        self, command: str, sandbox: Sandbox, limits: Limits, emit: Emit | None, *, network: bool
+    ) -> CommandResult:
+        copies = await self._copies()
+        reach = await asyncio.to_thread(self._reach, await self._launcher.temporary(), ())
+        copy = await asyncio.to_thread(copies.make, str(self._workspace), command)
+        try:
+            order = confine(command, sandbox, reach, limits, self._env, network=network, view=copy.mount)
+            ending, written = await self._run(order, emit)
+            _check_started(ending, written, sandbox)
+        except asyncio.CancelledError:
+            if not copy.unused:
+                self._held[copy.id] = copy
+                self._interrupted.append(copy.id)
+            raise
+        except BaseException:
+            copy.discard()
+            raise
+        result = _result(ending, written)
+        if copy.unused:
+            copies.give_back(copy)
+            return result.model_copy(update={"effects": Effects()})
+        self._held[copy.id] = copy
+        effects = (await asyncio.to_thread(copy.read)).effects
+        if effects == Effects():
+            await self.discard(copy.id)
+            return result.model_copy(update={"effects": effects})
+        return result.model_copy(update={"effects": effects, "copy_id": copy.id})
+
+    async def copy(self, copy_id: str) -> WorkspaceCopy:
+        """A copy of this session, or one that an earlier one kept; ToolError if it is gone."""
+        if copy_id not in self._held:
+            found = await asyncio.to_thread((await self._copies()).find, copy_id)
+            if found is None or found.about.workspace != str(self._workspace):
+                raise ToolError("What the command did is no longer kept; run it again.")
+            self._held[copy_id] = found
+        return self._held[copy_id]
+
+    async def take_over(
+        self,
+        copy_id: str,
+        approved: Effects,
+        keep: KeepChanges | None = None,
+        *,
+        conflicts: Iterable[str] = (),
+    ) -> TakenOver:
+        """Make effects real.
+
+        `keep` is told, in a thread, before each batch of them. Not cut short by cancelling.
+        """
+        copy = await self.copy(copy_id)
+        work = asyncio.ensure_future(
+            asyncio.to_thread(take_over, copy, approved, keep, conflicts=tuple(conflicts))
         )
+        try:
+            taken = await asyncio.shield(work)
+        except asyncio.CancelledError:
+            await asyncio.wait([work])
+            raise
+        if not taken.left:
+            self._held.pop(copy_id, None)
+        return taken
+
+    async def discard(self, copy_id: str) -> None:
+        """Throw away what a command did."""
+        copy = self._held.pop(copy_id, None) or await self.copy(copy_id)
+        self._held.pop(copy_id, None)
+        await asyncio.to_thread(copy.discard)
+
+    async def keep(self, copy_id: str) -> None:
+        """Let the effects wait for an answer, also past the end of this process."""
+        await asyncio.to_thread((await self.copy(copy_id)).keep)
+
+    def take_interrupted(self) -> tuple[str, ...]:
+        """The copies of commands that were cancelled after they had done something, each told once."""
+        told, self._interrupted = tuple(self._interrupted), []
+        return told
+
+    async def unfinished(self) -> tuple[str, ...]:
+        """Copies whose taking over a crash interrupted: `finish` them before anything else happens."""
+        found = await asyncio.to_thread((await self._copies()).unfinished, str(self._workspace))
+        self._held.update({copy.id: copy for copy in found})
+        return tuple(copy.id for copy in found)
+
+    async def _copies(self) -> CopyFolders:
+        if self._folders is None:
+            if self._place is None:
+                raise ToolError("Commands work on no copy here.")
+            self._folders = CopyFolders(self._place, SYSTEM_FOLDERS)
+            await asyncio.to_thread(self._folders.sweep)
+        return self._folders
 
     async def _run(self, order: Order, emit: Emit | None) -> tuple[Ending, str]:
         output, glimpses = CommandOutput(self._settings.max_output_bytes), Glimpses(emit)
@@ -117,13 +210,36 @@ class Shell:
         return ending, output.text()
 
     async def aclose(self) -> None:
-        """End the launcher and remove the temporary folder."""
+        """End the launcher and remove the temporary folder, and every copy that was not kept."""
         await self._launcher.aclose()
+        if self._folders is not None:
+            await asyncio.to_thread(self._close_copies, self._folders)
+
+    def _close_copies(self, folders: CopyFolders) -> None:
+        folders.close()
+        for copy in self._held.values():
+            if copy.about.kept:
+                copy.release()
+            else:
+                copy.discard()
+        self._held.clear()
 
     def _look(self, temporary: Path) -> tuple[Visibility, WorkspaceScan]:
-        home = Path(self._env.get("HOME") or Path.home())
         seen = look(str(self._workspace))
-        return visibility_of(self._workspace, temporary, home, self._closed, seen.guarded), seen
+        return self._reach(temporary, seen.guarded), seen
+
+    def _reach(self, temporary: Path, guarded: Iterable[str]) -> Visibility:
+        home = Path(self._env.get("HOME") or Path.home())
+        return visibility_of(self._workspace, temporary, home, self._closed, guarded)
+
+
+def _result(ending: Ending, written: str) -> CommandResult:
+    return CommandResult(
+        exit_code=ending.code if ending.stopped is None else None,
+        output=written,
+        timed_out=ending.stopped == "seconds",
+        stopped=ending.stopped,
+    )
 
 
 def _check(command: str) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from duckflow.safety.sandbox.child_setup import ChildPipes, become
+from duckflow.safety.sandbox.overlay import enter_copy
 from duckflow.safety.sandbox.process_tree import end_process_tree, held_bytes, kill, process_tree, reap
 from duckflow.safety.sandbox.syscalls import LINUX, die_with_parent
 
@@ -96,6 +97,8 @@ def supervise(control: socket.socket, output: int, begun: Callable[[], object]) 
         return
     ended: dict[int, int] = {}
     try:
+        if order["view"] is not None:
+            enter_copy(order["view"])
         start = CommandStart(order, output)
         begun()
         stopped = _watch(start, control, order["limits"], ended)

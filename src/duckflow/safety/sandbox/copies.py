@@ -1,0 +1,276 @@
+"""The copies of one machine's workspaces: made for commands, kept while their effects wait for an answer.
+
+Each is a folder of ours with `upper` (what the command did), `work` (the kernel's) and `about.json`. A copy
+in use is locked; one that a killed process left is swept, unless its effects were kept for an answer.
+"""
+
+import fcntl
+import json
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from duckflow.domain.effects import Effects
+from duckflow.domain.frozen import Frozen
+from duckflow.safety.sandbox.confinement import CopyMount
+from duckflow.safety.sandbox.effect_reader import EffectReader, Reading
+from duckflow.safety.sandbox.ignored import ignored_folders
+
+KEPT_SECONDS = 7 * 24 * 3600
+"""How long effects wait for an answer."""
+
+MOST_KEPT = 50
+
+_ABOUT = "about.json"
+
+
+class AboutCopy(Frozen):
+    """What a copy is of."""
+
+    workspace: str
+    started_ns: int
+    command: str = ""
+    kept: bool = False
+    approved: Effects | None = None
+    """What is being taken over: if that was interrupted, it is finished later."""
+
+
+class WorkspaceCopy:
+    """One copy. Its effects are read from it when asked for, so they are never out of date."""
+
+    def __init__(self, folder: Path, about: AboutCopy, lock: int, outside: Iterable[str] = ()) -> None:
+        self.folder = folder
+        self.about = about
+        self._lock = lock
+        self._outside = tuple(outside)
+
+    @property
+    def id(self) -> str:
+        """Names it, also after a restart."""
+        return self.folder.name
+
+    @property
+    def upper(self) -> str:
+        """Where what the command did lies."""
+        return str(self.folder / "upper")
+
+    @property
+    def mount(self) -> CopyMount:
+        """What the sandbox is told."""
+        return CopyMount(lower=self.about.workspace, upper=self.upper, work=str(self.folder / "work"))
+
+    @property
+    def unused(self) -> bool:
+        """Whether nothing at all was written to it."""
+        here, there = os.stat(self.upper), os.stat(self.about.workspace)
+        with os.scandir(self.upper) as entries:
+            return next(entries, None) is None and here.st_mode == there.st_mode
+
+    def read(self) -> Reading:
+        """What the command did, compared with the workspace as it is now. Blocking."""
+        root = self.about.workspace
+        reader = EffectReader(self.upper, root, self.about.started_ns, self._outside)
+        return reader.read(lambda folders: ignored_folders(root, folders))
+
+    def content(self, path: str, most: int) -> bytes | None:
+        """A file as the command left it, or a link's target.
+
+        None if it is not there, too large or neither.
+        """
+        place = os.path.join(self.upper, path)
+        try:
+            status = os.lstat(place)
+            if stat.S_ISLNK(status.st_mode):
+                return os.fsencode(os.readlink(place))
+            if not stat.S_ISREG(status.st_mode) or status.st_size > most:
+                return None
+            opened = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return None
+        with os.fdopen(opened, "rb") as file:
+            return file.read(most + 1)[:most]
+
+    def keep(self, command: str = "", approved: Effects | None = None) -> None:
+        """Let it outlive this process: its effects wait for an answer, or are being taken over."""
+        changes = {"kept": True, "command": command or self.about.command, "approved": approved}
+        self.about = self.about.model_copy(update=changes)
+        _write_about(self.folder, self.about)
+
+    def discard(self) -> None:
+        """Throw away what the command did."""
+        remove_tree(self.folder)
+        self.release()
+
+    def release(self) -> None:
+        """Say that this process no longer uses it."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+class CopyFolders:
+    """Where copies are made."""
+
+    def __init__(self, place: Path, outside: Iterable[str] = ()) -> None:
+        self._place = place
+        self._outside = tuple(outside)
+        self._idle: list[WorkspaceCopy] = []
+
+    def make(self, workspace: str, command: str = "") -> WorkspaceCopy:
+        """A copy of the folder as it is now; costs the same however large that is."""
+        about = AboutCopy(workspace=workspace, started_ns=time.time_ns(), command=command)
+        if self._idle:
+            copy = self._idle.pop()
+            copy.about = about
+            remove_tree(copy.folder / "work")
+            (copy.folder / "work").mkdir(mode=0o700)
+            return copy
+        self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = self._place / secrets.token_hex(8)
+        folder.mkdir(mode=0o700)
+        lock = _lock(folder)
+        assert lock is not None
+        like = os.stat(workspace)
+        for name in ("work", "upper"):
+            (folder / name).mkdir(mode=0o700)
+        # The view's own top folder is the upper one, with its owner, bits and time.
+        upper = folder / "upper"
+        with suppress(PermissionError):
+            os.chown(upper, like.st_uid, like.st_gid)
+        os.chmod(upper, stat.S_IMODE(like.st_mode))
+        os.utime(upper, ns=(like.st_atime_ns, like.st_mtime_ns))
+        return WorkspaceCopy(folder, about, lock, self._outside)
+
+    def give_back(self, copy: WorkspaceCopy) -> None:
+        """Use a copy that nothing was written to again, for the next command."""
+        self._idle.append(copy)
+
+    def find(self, identity: str) -> WorkspaceCopy | None:
+        """A kept copy by its id, if it is still there and nobody uses it."""
+        folder = self._place / identity
+        about = _read_about(folder) if "/" not in identity else None
+        if about is None or (lock := _lock(folder)) is None:
+            return None
+        return WorkspaceCopy(folder, about, lock, self._outside)
+
+    def unfinished(self, workspace: str) -> list[WorkspaceCopy]:
+        """Copies of this folder whose taking over was interrupted."""
+        found: list[WorkspaceCopy] = []
+        for folder in self._folders():
+            about = _read_about(folder)
+            if about is not None and about.workspace == workspace and about.approved is not None:
+                copy = self.find(folder.name)
+                if copy is not None:
+                    found.append(copy)
+        return found
+
+    def sweep(self) -> None:
+        """Remove what killed processes left, and what waited too long."""
+        kept: list[tuple[float, Path]] = []
+        for folder in self._folders():
+            about = _read_about(folder)
+            if about is not None and about.kept:
+                kept.append((folder.stat().st_mtime, folder))
+            else:
+                _remove_unused(folder)
+        now = time.time()
+        kept.sort(reverse=True)
+        for number, (when, folder) in enumerate(kept):
+            if number >= MOST_KEPT or now - when > KEPT_SECONDS:
+                _remove_unused(folder)
+
+    def close(self) -> None:
+        """Remove the copies that nothing was written to."""
+        for copy in self._idle:
+            copy.discard()
+        self._idle.clear()
+
+    def _folders(self) -> list[Path]:
+        with suppress(OSError):
+            return [folder for folder in self._place.iterdir() if folder.is_dir() and not folder.is_symlink()]
+        return []
+
+
+def remove_tree(top: Path) -> None:
+    """Remove a folder of ours, however deep it is and whatever bits a command gave its folders."""
+    with suppress(FileNotFoundError):
+        _remove_flat(top)
+
+
+def _remove_flat(top: Path) -> None:
+    """One level at a time.
+
+    A folder inside is moved to the top before it is looked into, so no path grows long.
+    """
+    top.chmod(0o700)
+    waiting = [top]
+    while waiting:
+        folder = waiting[-1]
+        folder.chmod(0o700)
+        with os.scandir(folder) as entries:
+            found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        below: list[Path] = []
+        for name, is_folder in found:
+            if not is_folder:
+                (folder / name).unlink()
+            elif folder == top:
+                below.append(folder / name)
+            else:
+                flat = top / f"{secrets.token_hex(8)}"
+                (folder / name).chmod(0o700)
+                (folder / name).rename(flat)
+                below.append(flat)
+        if below:
+            waiting += below
+        else:
+            folder.rmdir()
+            waiting.pop()
+
+
+def _remove_unused(folder: Path) -> None:
+    lock = _lock(folder)
+    if lock is None:
+        return
+    try:
+        remove_tree(folder)
+    finally:
+        os.close(lock)
+
+
+def _lock(folder: Path) -> int | None:
+    """A descriptor that holds the copy, None if another process does."""
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(opened)
+        return None
+    return opened
+
+
+def _read_about(folder: Path) -> AboutCopy | None:
+    try:
+        return AboutCopy.model_validate(json.loads((folder / _ABOUT).read_text("utf-8")))
+    except (OSError, ValueError):
+        return None
+
+
+def _write_about(folder: Path, about: AboutCopy) -> None:
+    temporary = folder / f"{_ABOUT}.new"
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(about.model_dump_json())
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.rename(folder / _ABOUT)
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

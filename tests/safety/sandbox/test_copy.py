@@ -1,0 +1,286 @@
+"""G9: a command works on a copy; what it did is read from there, and happens only when it is taken over."""
+
+import asyncio
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from duckflow.domain.effects import Effects
+from duckflow.domain.errors import ToolError
+
+
+def files(folder, *paths):
+    for path in paths:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(f"{path}\n")
+
+
+def tree(folder):
+    """Everything below a folder: kind and bits, content or target."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        mode = path.lstat().st_mode
+        content = str(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+        found[str(path.relative_to(folder))] = (0 if path.is_symlink() else mode, content)
+    return found
+
+
+def told(effects: Effects):
+    return {(one.kind, one.type, one.path, one.moved_from) for one in effects.effects}
+
+
+@pytest.fixture
+async def shell(folder, tmp_path, copying, open_shell):
+    files(folder, "same", "changed", "removed", "old", "folder/inner", "again/a", "again/b", "bits")
+    return await open_shell(folder, copying, copies=tmp_path / "copies")
+
+
+async def test_G9_nothing_has_happened_until_the_effects_are_taken_over(shell, folder):
+    before = tree(folder)
+    result = await shell.run(
+        "echo more >> changed; rm removed; mv old new; rm -r folder; rm -r again; mkdir again;"
+        "echo c > again/c; chmod 700 bits; mkdir -p made/deep; ln -s same link; cat same > /dev/null;"
+        "touch same; cp same copied"
+    )
+    assert (result.exit_code, result.output) == (0, "")
+    assert tree(folder) == before
+    assert told(result.effects) == {
+        ("changed", "file", "changed", ""),
+        ("deleted", "file", "removed", ""),
+        ("moved", "file", "new", "old"),
+        ("deleted", "folder", "folder", ""),
+        ("deleted", "file", "folder/inner", ""),
+        ("deleted", "file", "again/a", ""),
+        ("deleted", "file", "again/b", ""),
+        ("created", "file", "again/c", ""),
+        ("mode", "file", "bits", ""),
+        ("created", "folder", "made", ""),
+        ("created", "folder", "made/deep", ""),
+        ("created", "link", "link", ""),
+        ("created", "file", "copied", ""),
+    }
+    assert result.effects.touched == ("same",)
+    taken = await shell.take_over(result.copy_id, result.effects)
+    assert taken.left == ()
+    after = tree(folder)
+    assert after["changed"][1] == b"changed\nmore\n"
+    assert stat.S_IMODE(after["bits"][0]) == 0o700
+    assert after["link"][1] == "same"
+    assert set(after) == {
+        *("same", "changed", "new", "again", "again/c", "bits", "made", "made/deep", "link", "copied"),
+    }
+    assert not os.listxattr(folder / "changed")
+
+
+async def test_G9_discarded_effects_leave_no_trace(shell, folder, tmp_path):
+    before = tree(folder)
+    result = await shell.run("rm -rf *; echo x > y")
+    await shell.discard(result.copy_id)
+    assert tree(folder) == before
+    assert list((tmp_path / "copies").iterdir()) == []
+    with pytest.raises(ToolError):
+        await shell.copy(result.copy_id)
+
+
+async def test_G9_a_command_that_changes_nothing_has_no_effects(shell):
+    for command in (
+        "true",
+        "cat same",
+        "ls -la; grep -r same .",
+        "echo > /tmp/x",
+        "cp same x; rm x",
+        "false",
+    ):
+        result = await shell.run(command)
+        assert (result.effects, result.copy_id) == (Effects(), ""), command
+
+
+async def test_G9_the_next_command_sees_what_was_taken_over(shell):
+    result = await shell.run("echo one > first")
+    await shell.take_over(result.copy_id, result.effects)
+    assert (await shell.run("cat first")).output == "one\n"
+
+
+async def test_G9_what_leads_out_or_raises_rights_is_dropped_and_told(shell, folder):
+    result = await shell.run(
+        "cp /bin/true tool; chmod 6755 tool; mkfifo pipe; ln -s /home/somebody out; ln -s ../../x up; "
+        "ln -s /usr/bin/env in"
+    )
+    assert {(one.path, one.reason) for one in result.effects.dropped} == {
+        ("tool", "set_id"),
+        ("pipe", "pipe"),
+        ("out", "link_out"),
+        ("up", "link_out"),
+    }
+    await shell.take_over(result.copy_id, result.effects)
+    assert stat.S_IMODE((folder / "tool").stat().st_mode) == 0o755
+    assert not [
+        name for name in ("pipe", "out", "up") if (folder / name).is_symlink() or (folder / name).exists()
+    ]
+    assert (folder / "in").is_symlink()
+
+
+async def test_G9_a_file_that_someone_changed_meanwhile_is_not_overwritten(shell, folder):
+    running = asyncio.ensure_future(shell.run("sleep 0.5; echo theirs > changed; rm removed; echo x > other"))
+    await asyncio.sleep(0.2)
+    (folder / "changed").write_text("the user's\n")
+    (folder / "removed").write_text("the user's, too\n")
+    result = await running
+    assert set(result.effects.conflicts) == {"changed", "removed"}
+    taken = await shell.take_over(result.copy_id, result.effects)
+    assert {one.path for one in taken.left} == {"changed", "removed"}
+    assert (folder / "changed").read_text() == "the user's\n"
+    assert (folder / "removed").exists()
+    assert (folder / "other").exists()
+    again = (await shell.copy(result.copy_id)).read().effects
+    await shell.take_over(result.copy_id, again, conflicts=again.conflicts)
+    assert (folder / "changed").read_text() == "theirs\n"
+
+
+async def test_G9_what_changed_after_it_was_shown_is_left(shell, folder):
+    result = await shell.run("echo theirs > changed; echo x > new")
+    (folder / "changed").write_text("mine")
+    (folder / "new").write_text("mine")
+    taken = await shell.take_over(result.copy_id, result.effects)
+    assert {(one.path, one.reason) for one in taken.left} == {("changed", "changed"), ("new", "changed")}
+    assert (folder / "changed").read_text() == (folder / "new").read_text() == "mine"
+
+
+async def test_G9_whoever_keeps_the_journal_hears_of_everything_first(shell, folder):
+    seen = []
+
+    def keep(changes):
+        for effect, before in changes:
+            place = folder / effect.path
+            now = place.read_bytes() if place.is_file() else None
+            seen.append((effect.kind, effect.path, before == now))
+
+    result = await shell.run("echo x > changed; rm removed; mv old new; echo y > made")
+    await shell.take_over(result.copy_id, result.effects, keep)
+    assert sorted(seen) == [
+        ("changed", "changed", True),
+        ("created", "made", True),
+        ("created", "new", True),
+        ("deleted", "old", True),
+        ("deleted", "removed", True),
+    ]
+
+
+async def test_G9_if_nothing_can_be_kept_nothing_changes(shell, folder):
+    before = tree(folder)
+
+    def keep(changes):
+        raise ToolError("the disk is full")
+
+    result = await shell.run("echo x > changed; rm removed")
+    with pytest.raises(ToolError):
+        await shell.take_over(result.copy_id, result.effects, keep)
+    assert tree(folder) == before
+    assert (await shell.take_over(result.copy_id, result.effects)).left == ()
+
+
+async def test_G9_build_folders_are_told_as_a_whole_and_taken_over(shell, folder):
+    result = await shell.run(
+        "mkdir -p node_modules/a/b sub/__pycache__; for n in 1 2 3; do echo $n > node_modules/a/b/$n; done;"
+        "echo x > sub/__pycache__/x.pyc; echo y > sub/y"
+    )
+    assert {(one.path, one.files, one.undoable) for one in result.effects.bulk} == {
+        ("node_modules", 3, True),
+        ("sub/__pycache__", 1, True),
+    }
+    assert told(result.effects) == {("created", "folder", "sub", ""), ("created", "file", "sub/y", "")}
+    await shell.take_over(result.copy_id, result.effects)
+    assert (folder / "node_modules/a/b/3").read_text() == "3\n"
+    assert (folder / "sub/__pycache__/x.pyc").exists()
+
+
+async def test_G9_a_hard_link_to_a_file_outside_is_not_written_through(shell, folder, tmp_path):
+    outside = tmp_path / "outside"
+    outside.write_text("untouched\n")
+    os.link(outside, folder / "inside")
+    result = await shell.run("echo more >> inside; chmod 777 inside")
+    await shell.take_over(result.copy_id, result.effects)
+    assert (folder / "inside").read_text() == "untouched\nmore\n"
+    assert outside.read_text() == "untouched\n"
+    assert stat.S_IMODE(outside.stat().st_mode) != 0o777
+
+
+async def test_G9_kinds_can_change(shell, folder):
+    result = await shell.run(
+        "rm same; mkdir same; echo x > same/x; rm -r folder; echo y > folder; rm changed; ln -s bits changed"
+    )
+    await shell.take_over(result.copy_id, result.effects)
+    assert (folder / "same/x").read_text() == "x\n"
+    assert (folder / "folder").read_text() == "y\n"
+    assert str((folder / "changed").readlink()) == "bits"
+
+
+async def test_G9_effects_that_wait_for_an_answer_outlive_the_shell(folder, tmp_path, copying, open_shell):
+    files(folder, "changed")
+    first = await open_shell(folder, copying, copies=tmp_path / "copies")
+    result = await first.run("echo x > changed")
+    lost = await first.run("echo y > changed")
+    await first.keep(result.copy_id)
+    await first.aclose()
+    second = await open_shell(folder, copying, copies=tmp_path / "copies")
+    await second.sandbox()
+    kept = (await second.copy(result.copy_id)).read().effects
+    assert kept == result.effects
+    await second.take_over(result.copy_id, kept)
+    assert (folder / "changed").read_text() == "x\n"
+    with pytest.raises(ToolError):
+        await second.copy(lost.copy_id)
+
+
+async def test_G9_an_interrupted_taking_over_is_finished_later(shell, folder, tmp_path, copying, open_shell):
+    result = await shell.run("for n in $(seq 20); do echo $n > n$n; done; rm removed")
+
+    copy = await shell.copy(result.copy_id)
+    copy.keep(approved=result.effects)
+    Path(copy.upper, "n7").rename(folder / "n7")
+    copy.release()
+    shell._held.clear()
+    second = await open_shell(folder, copying, copies=tmp_path / "copies")
+    (unfinished,) = await second.unfinished()
+    approved = (await second.copy(unfinished)).about.approved
+    assert approved == result.effects
+    assert (await second.take_over(unfinished, approved)).left == ()
+    assert {f"n{n}" for n in range(1, 21)} < set(tree(folder))
+    assert not (folder / "removed").exists()
+    assert await second.unfinished() == ()
+
+
+async def test_G9_what_a_cancelled_command_did_is_offered(shell, folder):
+    running = asyncio.ensure_future(shell.run("echo half > done; sleep 100"))
+    while not any(Path(path).exists() for path in _uppers(shell)):
+        await asyncio.sleep(0.02)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    (offered,) = shell.take_interrupted()
+    assert told((await shell.copy(offered)).read().effects) == {("created", "file", "done", "")}
+    assert not (folder / "done").exists()
+
+
+def _uppers(shell):
+    return [folder / "upper" / "done" for folder in shell._folders._place.iterdir()]
+
+
+async def test_G10_git_works_on_the_copy(shell, folder):
+    result = await shell.run(
+        "git init -q && git config user.email a@b && git config user.name a && git add -A"
+        " && git commit -qm one"
+    )
+    assert result.exit_code == 0, result.output
+    await shell.take_over(result.copy_id, result.effects)
+    result = await shell.run(
+        "git checkout -qb side && echo x >> same && git commit -qam two && git checkout -q -"
+        " && git merge -q side && echo y >> same && git stash -q && git stash pop -q"
+        " && git status --short && git log --format=%s"
+    )
+    assert (result.exit_code, result.output) == (0, " M same\ntwo\none\n")
+    await shell.take_over(result.copy_id, result.effects)
+    again = await shell.run("git status --short; git fsck --no-dangling; git log --format=%s")
+    assert again.output == " M same\ntwo\none\n"
