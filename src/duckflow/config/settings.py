@@ -44,6 +44,22 @@ class ShellSettings(Frozen):
     """The largest file a command may write."""
 
 
+class CheckSettings(Frozen):
+    """What the program runs by itself to see whether work is right, on a copy and in the sandbox."""
+
+    after_edit: bool = True
+    """Let quick tools (the project's linter, else ruff or a compiler) look at each file that was written."""
+
+    edit_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 5.0
+    """Seconds that may take after an edit."""
+
+    before_verdict: bool = True
+    """Run examples of the request, tests of the changed files and slower tools before a verdict."""
+
+    verdict_timeout_s: Annotated[float, Field(gt=0, le=3_600, allow_inf_nan=False)] = 60.0
+    """Seconds that may take, all together."""
+
+
 class UndoSettings(Frozen):
     """What is kept so that changes can be taken back."""
 
@@ -204,6 +220,9 @@ class Settings(Frozen):
 
     evaluation: EvaluationRules = EvaluationRules()
     """When a request is done."""
+
+    checks: CheckSettings = CheckSettings()
+    """Checks by running."""
 
     rules: RulesSettings = RulesSettings()
     """Rules files."""

@@ -102,7 +102,7 @@ def _check(workspace: Workspace, path: str, *, to_be_gone: bool) -> Fact:
         data = workspace.read_bytes(path)
     except ToolError as error:
         return Fact(path=path, state="missing", detail=cut(f"can't be read: {error}", _DETAIL))
-    fact = _look(path, data)
+    fact = look_at(path, data)
     return fact.model_copy(update={"content": ""}) if _secret(path) else fact
 
 
@@ -118,8 +118,8 @@ def _presence(path: str, status: FileStatus | None, *, to_be_gone: bool) -> Fact
     return Fact(path=path, state="left", detail="still there, though it was to be removed")
 
 
-def _look(path: str, data: bytes) -> Fact:
-    """What a file's bytes are."""
+def look_at(path: str, data: bytes) -> Fact:
+    """What a file with these bytes is."""
     if not data.strip():
         return Fact(path=path, state="empty", detail="there, empty")
     try:

@@ -1,0 +1,66 @@
+"""Checks: what the program ran or parsed to see whether work is right, and what came of it (SPEC J10)."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+from duckflow.domain.frozen import Frozen
+
+CheckKind = Literal["diagnostic", "example", "test"]
+"""A compiler, parser or linter; a call or script with a known result; a test of the project."""
+
+CheckState = Literal["passed", "failed", "not_run"]
+
+
+class CheckResult(Frozen):
+    """One check and how it ended."""
+
+    kind: CheckKind
+    name: str
+    """What was checked, as a person would say it: `ruff`, `add(2, 3) == 5`, `tests/test_calc.py`."""
+    state: CheckState
+    detail: str = ""
+    """What failed, or why it was not run."""
+    path: str = ""
+    """The file it speaks of."""
+    binding: bool = False
+    """Whether the request can't be done while it fails."""
+
+    @property
+    def text(self) -> str:
+        """The result as evidence, in one paragraph."""
+        about = f" ({self.path})" if self.path and self.path not in self.name else ""
+        said = f"check of {self.name}{about}: {self.state.replace('_', ' ')}"
+        return f"{said}: {self.detail}" if self.detail else said
+
+
+class CheckTally(Frozen):
+    """How many checks passed, failed and were not run."""
+
+    passed: int = 0
+    failed: int = 0
+    not_run: int = 0
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Higher is better: fewer failures first, then more that passed."""
+        return -self.failed, self.passed
+
+
+def tally(results: Iterable[CheckResult]) -> CheckTally:
+    """The results in numbers."""
+    states = [one.state for one in results]
+    return CheckTally(
+        passed=states.count("passed"), failed=states.count("failed"), not_run=states.count("not_run")
+    )
+
+
+def settled(results: Iterable[CheckResult]) -> bool | None:
+    """What running settled: False if something binding failed, True if an example or a test passed.
+
+    None if nothing was run that could tell; that a file compiles is no sign that it does what was asked.
+    """
+    seen = tuple(results)
+    if any(one.state == "failed" and one.binding for one in seen):
+        return False
+    ran = any(one.state == "passed" and one.kind != "diagnostic" for one in seen)
+    return True if ran and not any(one.state == "failed" for one in seen) else None

@@ -1,0 +1,179 @@
+"""Running one check in a copy, and reading what came of it."""
+
+import asyncio
+import json
+import secrets
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from shlex import quote
+from time import monotonic
+
+from duckflow.domain.checks import CheckResult, CheckState
+from duckflow.domain.text import cut, head_and_tail
+from duckflow.evaluation import example_runner
+from duckflow.evaluation.check_room import CheckCopy
+from duckflow.evaluation.diagnostics import Checker
+from duckflow.evaluation.examples import MOST_EXAMPLES, CallExample, OutputExample, printed
+from duckflow.evaluation.related_tests import RelatedTest, test_command
+from duckflow.safety.sandbox.shell import CommandResult
+
+_DETAIL = 1_500
+_CANT_START = (126, 127)
+_NO_TESTS = 5
+"""pytest's exit code if it found none."""
+
+_EACH_S = 30.0
+_NO_TIME = "there was no time left for it"
+_NO_PYTEST = "No module named pytest"
+
+
+class TimeLeft:
+    """How long checks may still take, together and each."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = monotonic() + seconds
+
+    def next(self) -> float:
+        """Seconds for the next one; 0 if there are none."""
+        return max(0.0, min(self._end - monotonic(), _EACH_S))
+
+
+def python_of(find: Callable[[str], str | None]) -> str:
+    """The words of a command that start the project's Python, or else the user's, or else our own."""
+    other = find("python3") or find("python") or sys.executable
+    return f'"$([ -x .venv/bin/python ] && echo .venv/bin/python || echo {quote(other)})" -B'
+
+
+async def diagnose(
+    copy: CheckCopy, tool: Checker, command: str, files: Sequence[str], seconds: float
+) -> CheckResult | None:
+    """What a tool says of files; None if it is not there after all, or has no opinion."""
+    ended = await copy.run(command, seconds=seconds)
+    path = files[0] if len(files) == 1 else ""
+    if ended.timed_out:
+        return CheckResult(
+            kind="diagnostic", name=tool.name, state="not_run", detail=_slow(seconds), path=path
+        )
+    if ended.exit_code in _CANT_START:
+        return None
+    if ended.exit_code == 0:
+        return CheckResult(kind="diagnostic", name=tool.name, state="passed", path=path)
+    if ended.exit_code not in tool.findings:
+        return CheckResult(
+            kind="diagnostic", name=tool.name, state="not_run", detail=_shown(ended, copy), path=path
+        )
+    return CheckResult(
+        kind="diagnostic", name=tool.name, state="failed", detail=_shown(ended, copy), path=path
+    )
+
+
+async def run_calls(
+    copy: CheckCopy, path: str, calls: Sequence[CallExample], python: str, time: TimeLeft, *, doctests: bool
+) -> tuple[CheckResult, ...]:
+    """The examples of a request for one Python file, and the file's own."""
+    if not calls and not doctests:
+        return ()
+    wanted = [[one.call, one.expected, one.raises] for one in calls]
+    answers = await _ask_runner(copy, python, time, path=path, calls=wanted, doctests=doctests)
+    named = [(one.name, True) for one in calls] + ([(f"doctests of {path}", False)] if doctests else [])
+    return tuple(
+        CheckResult(
+            kind="example",
+            name=name,
+            state=answer[0],
+            detail=cut(answer[1], _DETAIL),
+            path=path,
+            binding=binding,
+        )
+        for (name, binding), answer in zip(named, answers, strict=False)
+    )
+
+
+async def run_script(copy: CheckCopy, example: OutputExample, python: str, time: TimeLeft) -> CheckResult:
+    """Whether a script prints what it must."""
+
+    def result(state: CheckState, detail: str = "") -> CheckResult:
+        return CheckResult(
+            kind="example", name=example.name, state=state, detail=detail, path=example.path, binding=True
+        )
+
+    seconds = time.next()
+    if not seconds:
+        return result("not_run", _NO_TIME)
+    program = python if example.program == "python" else example.program
+    ended = await copy.run(f"{program} {quote('./' + example.path)}", seconds=seconds)
+    if ended.timed_out or ended.exit_code in _CANT_START:
+        return result("not_run", _slow(seconds) if ended.timed_out else _shown(ended, copy))
+    if ended.exit_code != 0:
+        foreign = "ModuleNotFoundError" in ended.output
+        return result("not_run" if foreign else "failed", _shown(ended, copy))
+    match printed(example, ended.output):
+        case True:
+            return result("passed")
+        case False:
+            return result("failed", f"it printed: {cut(ended.output.strip(), _DETAIL) or 'nothing'}")
+        case None:
+            said = f"it ran and printed: {cut(ended.output.strip(), _DETAIL)}"
+            return result("not_run", f"{said}\n(whether that is what was meant can't be told by a program)")
+
+
+async def run_test(
+    copy: CheckCopy, test: RelatedTest, source: str, python: str, time: TimeLeft
+) -> CheckResult:
+    """What a file with tests says. One that was only written itself, without code of it, binds nobody."""
+
+    def result(state: CheckState, detail: str = "") -> CheckResult:
+        return CheckResult(
+            kind="test",
+            name=test.path,
+            state=state,
+            detail=detail,
+            path=test.path,
+            binding=not test.of_itself,
+        )
+
+    command, seconds = test_command(test.path, source, python), time.next()
+    if not command or not seconds:
+        return result("not_run", _NO_TIME if command else "it is not known how to run it")
+    ended = await copy.run(command, seconds=seconds)
+    if ended.timed_out:
+        return result("not_run", _slow(seconds))
+    if _NO_PYTEST in ended.output and "import pytest" not in source:
+        answers = await _ask_runner(copy, python, time, path=test.path, tests=True)
+        return result(*answers[0])
+    if ended.exit_code in (*_CANT_START, _NO_TESTS) or _NO_PYTEST in ended.output:
+        return result("not_run", _shown(ended, copy))
+    return result("passed" if ended.exit_code == 0 else "failed", _shown(ended, copy))
+
+
+async def _ask_runner(
+    copy: CheckCopy, python: str, time: TimeLeft, **wanted: object
+) -> list[tuple[CheckState, str]]:
+    """What the runner of examples says, in order; why for each, if it did not get to an end."""
+    seconds = time.next()
+    if not seconds:
+        return _for_all("not_run", _NO_TIME)
+    mark = secrets.token_hex(8)
+    asked = quote(json.dumps({"calls": [], "doctests": False, "tests": False, "mark": mark, **wanted}))
+    code = quote(await asyncio.to_thread(Path(example_runner.__file__).read_text, "utf-8"))
+    ended = await copy.run(f"{python} -c {code} {asked}", seconds=seconds)
+    for line in reversed(ended.output.splitlines()):
+        if line.startswith(mark):
+            return [(state, detail) for state, detail in json.loads(line.removeprefix(mark))]
+    return _for_all("not_run", _slow(seconds) if ended.timed_out else _shown(ended, copy))
+
+
+def _for_all(state: CheckState, detail: str) -> list[tuple[CheckState, str]]:
+    """The same answer to every example there can be."""
+    return [(state, detail)] * (MOST_EXAMPLES + 1)
+
+
+def _shown(ended: CommandResult, copy: CheckCopy) -> str:
+    """The output, bounded, with paths as they are in the folder."""
+    text = ended.output.replace(f"{copy.folder}/", "").replace(str(copy.folder), ".")
+    return head_and_tail(text.strip(), _DETAIL)
+
+
+def _slow(seconds: float) -> str:
+    return f"it took longer than {seconds:.0f} s"

@@ -1,0 +1,196 @@
+"""Checks by running: what is looked at with an edit, and what is run before a verdict (SPEC J10).
+
+Everything runs in the check room, on a copy. What can't be run is told as not run, and why.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from duckflow.config.settings import CheckSettings
+from duckflow.domain.checks import CheckResult
+from duckflow.domain.errors import ToolError
+from duckflow.domain.text import cut
+from duckflow.evaluation.check_room import CheckCopy, CheckRoom
+from duckflow.evaluation.check_runs import TimeLeft, diagnose, python_of, run_calls, run_script, run_test
+from duckflow.evaluation.diagnostics import Checker, chosen, commands, configurations, known
+from duckflow.evaluation.examples import (
+    CallExample,
+    OutputExample,
+    call_examples,
+    has_doctests,
+    output_examples,
+)
+from duckflow.evaluation.facts import look_at
+from duckflow.evaluation.related_tests import RelatedTest, related_tests
+
+MOST_FILES = 20
+"""Changed files that are checked by running, the last ones."""
+
+_READ = 200_000
+_DETAIL = 300
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What there is to run before a verdict."""
+
+    sources: Mapping[str, str]
+    parsed: tuple[CheckResult, ...]
+    calls: Mapping[str, tuple[CallExample, ...]]
+    doctests: frozenset[str]
+    outputs: tuple[OutputExample, ...]
+    tests: tuple[RelatedTest, ...]
+    test_sources: Mapping[str, str]
+    tools: tuple[Checker, ...]
+
+    @property
+    def anything(self) -> bool:
+        """Whether something has to run."""
+        return bool(any(self.calls.values()) or self.doctests or self.outputs or self.tests or self.tools)
+
+    def not_run(self, why: str) -> tuple[CheckResult, ...]:
+        """The results if nothing of it can be run."""
+        calls = [(one.name, one.path) for path in self.calls for one in self.calls[path]]
+        examples = [*calls, *((one.name, one.path) for one in self.outputs)]
+        return (
+            *self.parsed,
+            *(CheckResult(kind="example", name=n, path=p, state="not_run", detail=why) for n, p in examples),
+            *(CheckResult(kind="test", name=one.path, state="not_run", detail=why) for one in self.tests),
+        )
+
+
+class Checks:
+    """Checks the work in one workspace. `find` gives a program's place outside of it, None for none."""
+
+    def __init__(self, room: CheckRoom, settings: CheckSettings, find: Callable[[str], str | None]) -> None:
+        self._room = room
+        self._settings = settings
+        self._find = find
+        self._unfit: set[str] = set()
+
+    async def after_edit(self, paths: Sequence[str]) -> tuple[CheckResult, ...]:
+        """What quick tools say of files that were just written; nothing if no tool is for them."""
+        fitting = tuple(path for path in paths if known(path))[-MOST_FILES:]
+        if not self._settings.after_edit or not fitting:
+            return ()
+        tools = chosen(fitting, await asyncio.to_thread(self._top), quick=True)
+        tools = tuple(tool for tool in tools if tool.name not in self._unfit)
+        if not any(commands(tool, fitting, self._find) for tool in tools):
+            return ()
+        try:
+            if not await self._room.sandboxed():
+                return ()
+            async with self._room.copy(near=fitting) as copy:
+                return await self._diagnose(copy, tools, fitting, TimeLeft(self._settings.edit_timeout_s))
+        except ToolError:
+            return ()  # a check that can't run is no reason to trouble the one who edits
+
+    async def before_verdict(
+        self, request: str, changed: Sequence[str], candidate: Mapping[str, str] | None = None
+    ) -> tuple[CheckResult, ...]:
+        """Examples, the tests that belong to the changed files, and what slower tools say.
+
+        `candidate`: files as they would be, instead of as they are; nothing of it is written to the folder.
+        """
+        new = candidate or {}
+        paths = tuple(dict.fromkeys([*changed, *new]))[-MOST_FILES:]
+        if not self._settings.before_verdict or not paths:
+            return ()
+        work = await asyncio.to_thread(self._gather, request, paths, new)
+        if not work.anything:
+            return ()
+        try:
+            if not await self._room.sandboxed():
+                return work.not_run("there is no sandbox here")
+            async with self._room.copy(files=new) as copy:
+                return await self._run(copy, work)
+        except ToolError as error:
+            return work.not_run(cut(str(error), _DETAIL))
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing was started yet."""
+        return self._room.idle
+
+    async def aclose(self) -> None:
+        """The program ends."""
+        await self._room.aclose()
+
+    async def _run(self, copy: CheckCopy, work: _Work) -> tuple[CheckResult, ...]:
+        time, python = TimeLeft(self._settings.verdict_timeout_s), python_of(self._find)
+        results: list[CheckResult] = list(work.parsed)
+        for path in work.sources:
+            calls = work.calls.get(path, ())
+            results += await run_calls(copy, path, calls, python, time, doctests=path in work.doctests)
+        results += [await run_script(copy, output, python, time) for output in work.outputs]
+        for test in work.tests:
+            results.append(await run_test(copy, test, work.test_sources[test.path], python, time))
+        results += await self._diagnose(copy, work.tools, tuple(work.sources), time)
+        return tuple(results)
+
+    async def _diagnose(
+        self, copy: CheckCopy, tools: Iterable[Checker], paths: Sequence[str], time: TimeLeft
+    ) -> tuple[CheckResult, ...]:
+        results: list[CheckResult] = []
+        for tool in tools:
+            for command, files in commands(tool, paths, self._find):
+                seconds = time.next()
+                found = await diagnose(copy, tool, command, files, seconds) if seconds else None
+                if found is not None:
+                    results.append(found)
+                if found is not None and found.state == "not_run":
+                    self._unfit.add(tool.name)  # too slow here, or broken: not tried with every edit
+        return tuple(results)
+
+    def _top(self) -> dict[str, str]:
+        """The files at the top that say how the project is checked, with their text."""
+        workspace = self._room.workspace
+        wanted = configurations()
+        names = (entry.path for entry in workspace.list(".", depth=1, limit=500).entries)
+        return {name: self._text(name) for name in names if name in wanted}
+
+    def _text(self, path: str) -> str:
+        try:
+            return self._room.workspace.read_bytes(path, cap=_READ).decode("utf-8-sig", "replace")
+        except ToolError:
+            return ""
+
+    def _gather(self, request: str, paths: Sequence[str], candidate: Mapping[str, str]) -> _Work:
+        sources = {path: candidate[path] if path in candidate else self._text(path) for path in paths}
+        sources = {path: text for path, text in sources.items() if text}
+        files = {*self._room.files(), *sources}
+        tests = related_tests(sources, files)
+        top = self._top()
+        slow = chosen(sources, top, quick=False)
+        quick = chosen(candidate, top, quick=True)
+        return _Work(
+            sources=sources,
+            parsed=tuple(_parsed(path, text) for path, text in candidate.items()),
+            calls={path: call_examples(request, path, text) for path, text in sources.items()},
+            doctests=frozenset(path for path, text in sources.items() if _has_doctests(path, text)),
+            outputs=tuple(
+                one for path, text in sources.items() for one in output_examples(request, path, text)
+            ),
+            tests=tests,
+            test_sources={one.path: sources.get(one.path) or self._text(one.path) for one in tests},
+            tools=tuple(one for one in (*quick, *slow) if one.name not in self._unfit),
+        )
+
+
+def _has_doctests(path: str, text: str) -> bool:
+    return PurePosixPath(path).suffix == ".py" and has_doctests(text)
+
+
+def _parsed(path: str, text: str) -> CheckResult:
+    """Whether a file that is not written yet can be read by its language."""
+    fact = look_at(path, text.encode("utf-8", "surrogatepass"))
+    return CheckResult(
+        kind="diagnostic",
+        name=f"parsing {path}",
+        state="passed" if fact.good else "failed",
+        detail="" if fact.good else cut(fact.detail, _DETAIL),
+        path=path,
+        binding=True,
+    )

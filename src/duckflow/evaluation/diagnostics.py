@@ -1,0 +1,240 @@
+"""What each language's own tools can say of a file: one table, and which of its rows count here (SPEC J10).
+
+A tool that the project has set up counts before one that Duckflow would take by itself. Only what is
+installed is run, in the check room, and no tool is asked to change anything.
+"""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path, PurePosixPath
+from shlex import quote
+
+from duckflow.domain.frozen import Frozen
+
+_PYTHON = (".py", ".pyi")
+_SCRIPT = (".js", ".mjs", ".cjs", ".jsx", ".ts", ".tsx", ".mts", ".cts")
+_C, _CPP = (".c", ".h"), (".cc", ".cpp", ".cxx", ".hpp", ".hh")
+
+
+class Checker(Frozen):
+    """One tool for one kind of file."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    arguments: str
+    """What it is told; {path} is the file, or all files if it takes several."""
+    program: str = ""
+    """What is looked for; the name, unless it says otherwise."""
+    set_up_by: tuple[str, ...] = ()
+    """The project uses it if one of these is at its top: a file, or `file:text in it`. Empty: a fallback."""
+    quick: bool = True
+    """Whether it is done in a blink and may come back with the edit."""
+    findings: tuple[int, ...] = (1,)
+    """Exit codes that mean it found something; others mean that it could not work."""
+    environment: str = ""
+    own_folder: str = ""
+    """Where the project keeps its own copy of it."""
+
+    @property
+    def wanted(self) -> str:
+        """The program to look for."""
+        return self.program or self.name
+
+
+CHECKERS: tuple[Checker, ...] = (
+    Checker(
+        name="ruff",
+        suffixes=_PYTHON,
+        arguments="check --no-cache --no-fix --quiet --output-format=concise {path}",
+        set_up_by=("ruff.toml", ".ruff.toml", "pyproject.toml:[tool.ruff"),
+        own_folder=".venv/bin",
+    ),
+    Checker(
+        name="flake8",
+        suffixes=_PYTHON,
+        arguments="{path}",
+        set_up_by=(".flake8", "setup.cfg:[flake8]", "tox.ini:[flake8]"),
+        own_folder=".venv/bin",
+    ),
+    Checker(
+        name="mypy",
+        suffixes=_PYTHON,
+        arguments="--cache-dir=/dev/null --no-error-summary --no-color-output {path}",
+        set_up_by=("mypy.ini", ".mypy.ini", "pyproject.toml:[tool.mypy", "setup.cfg:[mypy"),
+        quick=False,
+        own_folder=".venv/bin",
+    ),
+    Checker(
+        name="basedpyright",
+        suffixes=_PYTHON,
+        arguments="{path}",
+        set_up_by=("pyproject.toml:[tool.basedpyright",),
+        quick=False,
+        own_folder=".venv/bin",
+    ),
+    Checker(
+        name="pyright",
+        suffixes=_PYTHON,
+        arguments="{path}",
+        set_up_by=("pyrightconfig.json", "pyproject.toml:[tool.pyright"),
+        quick=False,
+        own_folder=".venv/bin",
+    ),
+    Checker(
+        name="ty",
+        suffixes=_PYTHON,
+        arguments="check --quiet --output-format=concise {path}",
+        set_up_by=("ty.toml", "pyproject.toml:[tool.ty"),
+        quick=False,
+        own_folder=".venv/bin",
+    ),
+    Checker(
+        name="eslint",
+        suffixes=_SCRIPT,
+        arguments="--no-color {path}",
+        set_up_by=(
+            *("eslint.config.js", "eslint.config.mjs", "eslint.config.cjs", "eslint.config.ts"),
+            *(".eslintrc", ".eslintrc.js", ".eslintrc.cjs", ".eslintrc.json", ".eslintrc.yml"),
+            'package.json:"eslintConfig"',
+        ),
+        own_folder="node_modules/.bin",
+    ),
+    Checker(
+        name="biome",
+        suffixes=_SCRIPT,
+        arguments="lint --colors=off {path}",
+        set_up_by=("biome.json", "biome.jsonc"),
+        own_folder="node_modules/.bin",
+    ),
+    Checker(
+        name="tsc",
+        suffixes=(".ts", ".tsx", ".mts", ".cts"),
+        arguments="--noEmit --pretty false --incremental false -p .",
+        set_up_by=("tsconfig.json",),
+        quick=False,
+        findings=(1, 2),
+        own_folder="node_modules/.bin",
+    ),
+    Checker(
+        name="go vet",
+        program="go",
+        suffixes=(".go",),
+        arguments="vet ./...",
+        set_up_by=("go.mod",),
+        quick=False,
+        findings=(1, 2),
+        environment="GOFLAGS=-mod=mod GOCACHE=$TMPDIR/go",
+    ),
+    Checker(
+        name="cargo check",
+        program="cargo",
+        suffixes=(".rs",),
+        arguments="check --offline --quiet --message-format=short",
+        set_up_by=("Cargo.toml",),
+        quick=False,
+        findings=(101,),
+        environment="CARGO_TARGET_DIR=$TMPDIR/target",
+    ),
+    Checker(
+        name="ruff",
+        suffixes=_PYTHON,
+        arguments="check --no-cache --isolated --quiet --output-format=concise --select=E9,F63,F7,F82 {path}",
+    ),
+    Checker(
+        name="ty",
+        suffixes=_PYTHON,
+        arguments="check --quiet --output-format=concise --ignore=unresolved-import {path}",
+        quick=False,
+    ),
+    Checker(
+        name="node --check", program="node", suffixes=(".js", ".mjs", ".cjs"), arguments="--check {path}"
+    ),
+    Checker(name="gofmt", suffixes=(".go",), arguments="-e -l {path} >/dev/null", findings=(2,)),
+    Checker(name="gcc", suffixes=_C, arguments="-fsyntax-only -Wall -w {path}"),
+    Checker(name="g++", suffixes=_CPP, arguments="-fsyntax-only -w {path}"),
+    Checker(
+        name="bash -n", program="bash", suffixes=(".sh", ".bash"), arguments="-n {path}", findings=(1, 2)
+    ),
+    Checker(name="ruby -c", program="ruby", suffixes=(".rb",), arguments="-c {path}"),
+    Checker(name="php -l", program="php", suffixes=(".php",), arguments="-l {path}", findings=(255,)),
+    Checker(name="luac -p", program="luac", suffixes=(".lua",), arguments="-p {path}"),
+    Checker(
+        name="javac",
+        suffixes=(".java",),
+        arguments="-proc:none -Xlint:none -d $TMPDIR/java {path}",
+        quick=False,
+    ),
+    Checker(name="xmllint", suffixes=(".xml", ".svg"), arguments="--noout --nonet {path}", findings=(1,)),
+)
+"""Every tool there is. Rows that a project has set up come first; of the others, one of a name is enough."""
+
+_ONE_FILE = ("node --check", "bash -n", "ruby -c", "php -l")
+"""Those that look at one file only, however many they are given."""
+
+
+def suffix_of(path: str) -> str:
+    """The end of a file's name that tells its language."""
+    return PurePosixPath(path).suffix.lower()
+
+
+def known(path: str) -> bool:
+    """Whether there is any tool for this kind of file."""
+    return any(suffix_of(path) in checker.suffixes for checker in CHECKERS)
+
+
+def configurations() -> frozenset[str]:
+    """The names of files at the top that say how a project is checked, and whose text matters."""
+    return frozenset(sign.partition(":")[0] for checker in CHECKERS for sign in checker.set_up_by)
+
+
+def chosen(paths: Iterable[str], top: Mapping[str, str], *, quick: bool) -> tuple[Checker, ...]:
+    """The tools that have something to say of these files, by what is at the top of the project."""
+    suffixes = {suffix_of(path) for path in paths}
+    fitting = [one for one in CHECKERS if suffixes.intersection(one.suffixes) and one.quick == quick]
+    own = [one for one in fitting if one.set_up_by and any(_is_there(sign, top) for sign in one.set_up_by)]
+    names = {one.wanted for one in own}
+    others = [one for one in fitting if not one.set_up_by and one.wanted not in names]
+    return (*own, *others)
+
+
+def commands(
+    checker: Checker, paths: Iterable[str], find: Callable[[str], str | None]
+) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """How to run it on the files it is for, and which these are; nothing if it is not installed."""
+    fitting = tuple(path for path in paths if suffix_of(path) in checker.suffixes)
+    outside, own = find(checker.wanted), ""
+    if checker.own_folder and checker.set_up_by:
+        own = f"{checker.own_folder}/{checker.wanted}"
+    if not fitting or not (outside or own):
+        return ()
+    groups = [(path,) for path in fitting] if checker.name in _ONE_FILE else [fitting]
+    return tuple((_command(checker, group, own, outside or ""), group) for group in groups)
+
+
+def find_program(name: str, root: Path, env: Mapping[str, str]) -> str | None:
+    """A program that nothing in the workspace can have made: on the user's path, or installed with us."""
+    beside_us = str(Path(sys.executable).parent)
+    for folder in (*env.get("PATH", "").split(":"), beside_us):
+        found = shutil.which(name, path=folder) if folder.startswith("/") else None
+        if (
+            found
+            and not Path(os.path.realpath(found)).is_relative_to(root)
+            and not folder.startswith(f"{root}/")
+        ):
+            return found
+    return None
+
+
+def _is_there(sign: str, top: Mapping[str, str]) -> bool:
+    name, _, text = sign.partition(":")
+    return name in top and text in top[name]
+
+
+def _command(checker: Checker, paths: Iterable[str], own: str, outside: str) -> str:
+    # A name that begins with a dash must not become an option.
+    listed = " ".join(quote(f"./{path}") for path in paths)
+    arguments = checker.arguments.replace("{path}", listed)
+    program = f'P={quote(own)}; [ -x "$P" ] || P={quote(outside)}; [ -n "$P" ] || exit 127; '
+    return f'{program}{checker.environment} "$P" {arguments}'

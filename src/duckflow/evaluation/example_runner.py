@@ -1,0 +1,148 @@
+"""Runs examples inside the check room, as a script of its own. Standard library only.
+
+Its argument is a JSON object: `path` of a Python file, `calls` as [call, expected, raises], whether to run
+its `doctests`, and whether to call its `tests` (for a machine without pytest). It writes one line at the end:
+the `mark` it was given, and a JSON list of [state, detail] for the calls, the doctests and the tests.
+"""
+
+import ast
+import doctest
+import importlib
+import io
+import json
+import math
+import os
+import signal
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from types import FrameType, FunctionType, ModuleType
+from typing import Any
+
+_SECONDS = 10
+_LONGEST = 200
+_FOREIGN = (ModuleNotFoundError, SystemExit, EOFError, TimeoutError)
+"""What an import can fail with that says nothing against the code."""
+
+
+def main() -> None:
+    """Run what the argument asks for."""
+    wanted: dict[str, Any] = json.loads(sys.argv[1])
+    signal.signal(signal.SIGALRM, _too_long)
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        results = _results(wanted)
+    sys.stdout.write("\n" + wanted["mark"] + json.dumps(results) + "\n")
+    sys.stdout.flush()
+    os._exit(0)  # threads that the code has started are of no interest
+
+
+def _results(wanted: dict[str, Any]) -> list[tuple[str, str]]:
+    count = len(wanted["calls"]) + bool(wanted["doctests"]) + bool(wanted["tests"])
+    try:
+        signal.alarm(_SECONDS)
+        module = _load(wanted["path"])
+    except _FOREIGN as error:
+        return [("not_run", f"the file can't be imported here: {_said(error)}")] * count
+    except BaseException as error:  # noqa: BLE001 - whatever the code does
+        return [("failed", f"importing the file fails: {_said(error)}")] * count
+    finally:
+        signal.alarm(0)
+    results = [_call(module, *call) for call in wanted["calls"]]
+    if wanted["doctests"]:
+        results.append(_doctests(module))
+    if wanted["tests"]:
+        results.append(_tests(module))
+    return results
+
+
+def _load(path: str) -> ModuleType:
+    """The module, imported under the name that its packages give it."""
+    folder, file = os.path.split(os.path.abspath(path))  # noqa: PTH100 - links stay links
+    names = [file.removesuffix(".py")]
+    while os.path.exists(os.path.join(folder, "__init__.py")):  # noqa: PTH110, PTH118 - as above
+        folder, name = os.path.split(folder)
+        names.insert(0, name)
+    if names[-1] == "__init__":
+        names.pop()
+    sys.path[:0] = [folder, os.getcwd()]  # noqa: PTH109 - as above
+    sys.argv = [path]
+    return importlib.import_module(".".join(names))
+
+
+def _call(module: ModuleType, call: str, expected: str, raises: bool) -> tuple[str, str]:  # noqa: FBT001
+    try:
+        signal.alarm(_SECONDS)
+        found: object = eval(call, dict(vars(module)))  # noqa: S307 - a call of its own with literals
+    except TimeoutError:
+        return "failed", f"no result after {_SECONDS} s"
+    except BaseException as error:  # noqa: BLE001 - whatever the code does
+        if raises and expected in [kind.__name__ for kind in type(error).__mro__]:
+            return "passed", ""
+        return "failed", f"raised {_said(error)}"
+    finally:
+        signal.alarm(0)
+    if raises:
+        return "failed", f"came to {_shown(found)}"
+    wanted = ast.literal_eval(expected)
+    return ("passed", "") if _same(found, wanted) else ("failed", f"came to {_shown(found)}")
+
+
+def _same(found: object, wanted: object) -> bool:
+    try:
+        if isinstance(found, float) and isinstance(wanted, int | float) and not isinstance(wanted, bool):
+            return math.isclose(found, wanted, rel_tol=1e-6, abs_tol=1e-9)
+        if isinstance(wanted, bool) or wanted is None:
+            return found is wanted
+        return bool(found == wanted)
+    except Exception:  # noqa: BLE001 - a comparison of the code's own
+        return False
+
+
+def _doctests(module: ModuleType) -> tuple[str, str]:
+    output = io.StringIO()
+    try:
+        signal.alarm(_SECONDS)
+        with redirect_stdout(output):
+            failed, tried = doctest.testmod(module)
+    except BaseException as error:  # noqa: BLE001 - whatever the code does
+        return "failed", f"raised {_said(error)}"
+    finally:
+        signal.alarm(0)
+    if not tried:
+        return "not_run", "there are none that run"
+    return ("failed", output.getvalue()[:3_000]) if failed else ("passed", f"{tried} of them")
+
+
+def _tests(module: ModuleType) -> tuple[str, str]:
+    tests = [one for name, one in vars(module).items() if name.startswith("test") and _plain_function(one)]
+    for test in tests:
+        try:
+            signal.alarm(_SECONDS)
+            test()
+        except BaseException as error:  # noqa: BLE001 - whatever the code does
+            return "failed", f"{test.__name__}: {_said(error)}"
+        finally:
+            signal.alarm(0)
+    return ("passed", f"{len(tests)} of them") if tests else ("not_run", "pytest is not installed")
+
+
+def _plain_function(value: object) -> bool:
+    return isinstance(value, FunctionType) and value.__code__.co_argcount == 0
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:_LONGEST].rstrip(": ")
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)[:_LONGEST]
+    except Exception:  # noqa: BLE001 - its repr is the code's own
+        return f"a {type(value).__name__}"
+
+
+def _too_long(_number: int, _frame: FrameType | None) -> None:
+    raise TimeoutError(f"no end after {_SECONDS} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,283 @@
+"""Examples in a form that runs, from a request or the code: calls with their result, words a script prints.
+
+Only found here, not run. A request is text, not code: of it only calls of the changed modules' own names with
+literals count, and anything else is left to whoever judges.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+from duckflow.domain.frozen import Frozen
+
+MOST_EXAMPLES = 20
+
+_LOOKED_AT = 20_000
+_LONGEST = 300
+
+_SAYS = (
+    r"->|→|=>|⇒|==|＝＝"
+    r"|(?:should|must|will|would|shall)\s+(?:return|give|yield|equal|be|evaluate\s+to)"
+    r"|returns?|gives?|yields?|equals?|evaluates\s+to|is"
+    r"|は|が|なら|で|の(?:戻り値|返り値|結果)は|を呼ぶと|を実行すると"
+)
+_SAID = re.compile(rf"\s*[`']?\s*(?:{_SAYS})\s*:?\s*`?\s*")
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*\(", re.ASCII)
+_METHOD = re.compile(r"\.[A-Za-z_]\w*\(", re.ASCII)
+_PROMPT = re.compile(r"^[ \t]*>>> (?P<call>[^\n]+)\n(?P<result>[^\n]+)", re.MULTILINE)
+_RAISES = re.compile(
+    r"\s*`?\s*(?:(?:should|must|will|shall)\s+)?(?:raises?|throws?)\s+(?:an?\s+)?`?(?P<error>[A-Z]\w*)"
+)
+_RAISES_JA = re.compile(r"\s*`?\s*(?:は|で|なら|では)\s*`?(?P<error>[A-Z]\w*(?:Error|Exception)\w*)")
+_DOUBT = re.compile(
+    r"\b(?:currently|instead|wrongly|incorrectly|wrong|bug|but|not|never|no longer|today|at the moment"
+    r"|used to|rather than|actually|fails?|failing|broken)\b|n't\b"
+    r"|ではなく|なのに|現在|今は|のに|誤って|間違|バグ|ない|けど|が、",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"[.!?](?=\s|$)|[。！？\n]")
+
+_PRINTS = re.compile(
+    r"\b(?:prints?|outputs?|displays?|writes?)\s+(?:out\s+)?(?:just\s+|only\s+|exactly\s+)?"
+    r"(?:the\s+(?:text|word|words|line|string|message)\s+)?"
+    r"(?:(?P<quoted>`[^`\n]+`|\"[^\"\n]+\"|'[^'\n]+'|“[^”\n]+”|「[^」\n]+」)"
+    r"|(?P<bare>[A-Za-z][\w-]*[!]?)(?=\s*(?:[.,;。、]?\s*$|[.;。](?:\s|$))))",
+    re.IGNORECASE | re.MULTILINE,
+)
+_PRINTS_JA = re.compile(
+    r"(?P<quoted>`[^`\n]+`|\"[^\"\n]+\"|'[^'\n]+'|「[^」\n]+」|『[^』\n]+』)\s*(?:という(?:文字列|文字)?)?\s*"
+    r"(?:を|と)\s*(?:標準出力に|画面に)?\s*(?:表示|出力|プリント|印字|print)"
+    r"|(?P<bare>[A-Za-z][\w-]*[!]?)\s*(?:を|と)\s*(?:標準出力に|画面に)?\s*(?:表示|出力|プリント|印字|print)"
+)
+SCRIPTS = {".py": "python", ".sh": "bash", ".js": "node", ".mjs": "node", ".rb": "ruby", ".pl": "perl"}
+"""How a script is run, by its suffix."""
+
+_ASKS_FOR_INPUT = re.compile(
+    r"\binput\s*\(|\bsys\.(?:stdin|argv)\b|\bread\s+-|\bprocess\.(?:stdin|argv)\b|argparse"
+)
+
+
+class CallExample(Frozen):
+    """A call of something in a Python module and what it must come to."""
+
+    path: str
+    call: str
+    expected: str
+    """A literal, or the name of an error if `raises`."""
+    raises: bool = False
+
+    @property
+    def name(self) -> str:
+        """The example as people write it."""
+        return f"{self.call} raises {self.expected}" if self.raises else f"{self.call} == {self.expected}"
+
+
+class OutputExample(Frozen):
+    """A script and words that it must print. Words without quotes may also be a description."""
+
+    path: str
+    program: str
+    expected: str
+    quoted: bool
+
+    @property
+    def name(self) -> str:
+        """The example as people write it."""
+        return f"{self.path} prints {self.expected}"
+
+
+def call_examples(request: str, path: str, source: str) -> tuple[CallExample, ...]:
+    """The calls of what `source` defines, with their results, that a request names."""
+    names = _defined(source)
+    if not names:
+        return ()
+    text = request[:_LOOKED_AT]
+    found = (*_prompted(text), *_said(text))
+    examples = (
+        CallExample(path=path, call=call, expected=expected, raises=raises)
+        for call, expected, raises in found
+        if _callable(call, names)
+    )
+    return _agreeing(examples)
+
+
+def output_examples(request: str, path: str, source: str) -> tuple[OutputExample, ...]:
+    """What a script must print, by the request. One that reads input is not run."""
+    program = SCRIPTS.get(PurePosixPath(path).suffix.lower())
+    if program is None or _ASKS_FOR_INPUT.search(source):
+        return ()
+    if not any(name in request for name in (path, PurePosixPath(path).name)):
+        return ()
+    found: dict[str, OutputExample] = {}
+    for sentence in _sentences(request[:_LOOKED_AT]):
+        if _DOUBT.search(sentence):
+            continue
+        for match in (*_PRINTS.finditer(sentence), *_PRINTS_JA.finditer(sentence)):
+            quoted = match["quoted"]
+            expected = quoted[1:-1].strip() if quoted else match["bare"]
+            if expected and "{" not in expected and "<" not in expected:
+                found[expected] = OutputExample(
+                    path=path, program=program, expected=expected, quoted=bool(quoted)
+                )
+    return tuple(found.values())[:MOST_EXAMPLES]
+
+
+def has_doctests(source: str) -> bool:
+    """Whether a Python file has examples of its own."""
+    return ">>> " in source
+
+
+def printed(example: OutputExample, output: str) -> bool | None:
+    """Whether a script printed what it must; None if that can't be told."""
+    if _plain(example.expected) in _plain(output):
+        return True
+    if example.quoted or not output.strip():
+        return False
+    # A bare word may stand for itself ("prints hello") or for something ("prints primes"): only a near miss
+    # of the word itself is surely wrong.
+    from difflib import SequenceMatcher  # noqa: PLC0415 - only for this
+
+    lines = (_plain(line) for line in output.splitlines()[:50])
+    near = (SequenceMatcher(None, _plain(example.expected), line).ratio() for line in lines)
+    return False if max(near, default=0) >= 0.7 else None
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _sentences(text: str) -> Iterator[str]:
+    start = 0
+    for match in _SENTENCE.finditer(text):
+        yield text[start : match.end()]
+        start = match.end()
+    yield text[start:]
+
+
+def _prompted(text: str) -> Iterator[tuple[str, str, bool]]:
+    """What stands behind >>> in the text, and the line after it."""
+    for match in _PROMPT.finditer(text):
+        result = _literal(match["result"].strip())
+        if result is not None:
+            yield match["call"].strip(), result, False
+
+
+def _said(text: str) -> Iterator[tuple[str, str, bool]]:
+    """Calls of which a sentence says what they come to."""
+    for match in _NAME.finditer(text):
+        if text[: match.start()].endswith(">>> "):
+            continue
+        end = _closing(text, match.end() - 1)
+        while end is not None and (method := _METHOD.match(text, end)):
+            end = _closing(text, method.end() - 1)
+        if end is None or _DOUBT.search(_around(text, match.start(), end)):
+            continue
+        call, rest = text[match.start() : end], text[end : end + _LONGEST]
+        if raised := _RAISES.match(rest) or _RAISES_JA.match(rest):
+            yield call, raised["error"], True
+        elif (says := _SAID.match(rest)) and (result := _leading_literal(rest[says.end() :])):
+            yield call, result, False
+
+
+def _around(text: str, start: int, end: int) -> str:
+    """The sentence around a call, without the call itself."""
+    breaks = [match.end() for match in _SENTENCE.finditer(text) if not start <= match.start() < end]
+    begin = max((place for place in breaks if place <= start), default=0)
+    stop = min((place for place in breaks if place > end), default=len(text))
+    return f"{text[begin:start]} {text[end:stop]}"
+
+
+def _closing(text: str, opening: int) -> int | None:
+    """Where the bracket at `opening` is closed; strings are passed over."""
+    depth, quote = 0, ""
+    for place in range(opening, min(opening + _LONGEST, len(text))):
+        letter = text[place]
+        if quote:
+            if letter == quote and text[place - 1] != "\\":
+                quote = ""
+        elif letter in "'\"":
+            quote = letter
+        elif letter in "([{":
+            depth += 1
+        elif letter in ")]}":
+            depth -= 1
+            if depth == 0:
+                return place + 1
+    return None
+
+
+def _leading_literal(text: str) -> str | None:
+    """The longest literal a text begins with."""
+    line = text.partition("\n")[0][:_LONGEST].strip()
+    for end in range(len(line), 0, -1):
+        if end < len(line) and (line[end - 1].isalnum() or line[end - 1] in "_-+") and line[end].isalnum():
+            continue
+        if end < len(line) and line[end - 1].isdigit() and re.match(r"\.\d|[%*/^(]", line[end:]):
+            continue
+        if not line[:end].endswith(".") and (literal := _literal(line[:end].strip())):
+            return literal
+    return None
+
+
+def _literal(text: str) -> str | None:
+    text = text.strip().rstrip("`").strip()
+    try:
+        tree = ast.parse(text, mode="eval")
+        ast.literal_eval(tree)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return {"true": "True", "false": "False", "null": "None"}.get(text)
+    return ast.unparse(tree)
+
+
+def _defined(source: str) -> frozenset[str]:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return frozenset()
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return frozenset(node.name for node in tree.body if isinstance(node, kinds))
+
+
+def _callable(text: str, names: frozenset[str]) -> bool:
+    """Whether a text is a call of one of these names with nothing but literals in it."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return isinstance(tree, ast.Call) and _harmless(tree, names)
+
+
+def _harmless(node: ast.expr, names: frozenset[str]) -> bool:
+    match node:
+        case ast.Call(func=ast.Name(id=name)):
+            return name in names and _arguments(node, names)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attribute)):
+            return name in names and not attribute.startswith("_") and _arguments(node, names)
+        case ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr=attribute)):
+            return not attribute.startswith("_") and _harmless(inner, names) and _arguments(node, names)
+        case _:
+            return _is_literal(node)
+
+
+def _arguments(call: ast.Call, names: frozenset[str]) -> bool:
+    values = (*call.args, *(keyword.value for keyword in call.keywords if keyword.arg))
+    return all(keyword.arg for keyword in call.keywords) and all(_harmless(one, names) for one in values)
+
+
+def _is_literal(node: ast.expr) -> bool:
+    try:
+        ast.literal_eval(node)
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _agreeing(examples: Iterable[CallExample]) -> tuple[CallExample, ...]:
+    """Each call once; one that is said to come to different things is left to whoever judges."""
+    by_call: dict[str, set[tuple[str, bool]]] = {}
+    kept: dict[str, CallExample] = {}
+    for one in examples:
+        by_call.setdefault(one.call, set()).add((one.expected, one.raises))
+        kept[one.call] = one
+    return tuple(one for call, one in kept.items() if len(by_call[call]) == 1)[:MOST_EXAMPLES]

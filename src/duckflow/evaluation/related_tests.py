@@ -1,0 +1,104 @@
+"""The tests that belong to changed files, by their names and places, and how each kind is run. Pure."""
+
+from collections.abc import Collection, Iterable
+from pathlib import PurePosixPath
+from shlex import quote
+
+from duckflow.domain.frozen import Frozen
+
+MOST_TESTS = 8
+"""Files with tests that are run before a verdict, so that it stays quick."""
+
+_FOLDERS = ("tests", "test", "__tests__", "spec")
+_SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".mts")
+
+
+class RelatedTest(Frozen):
+    """A file with tests, and the changed files it belongs to."""
+
+    path: str
+    covers: tuple[str, ...]
+
+    @property
+    def of_itself(self) -> bool:
+        """Whether it is a changed file itself and no code of it is."""
+        return self.covers == (self.path,)
+
+
+def is_test(path: str) -> bool:
+    """Whether a file holds tests, by its name."""
+    name = PurePosixPath(path).name
+    stem, suffix = PurePosixPath(name).stem, PurePosixPath(name).suffix
+    if suffix == ".py":
+        return stem.startswith("test_") or stem.endswith("_test")
+    if suffix == ".go":
+        return stem.endswith("_test")
+    return suffix in _SCRIPTS and stem.endswith((".test", ".spec"))
+
+
+def related_tests(changed: Iterable[str], files: Collection[str]) -> tuple[RelatedTest, ...]:
+    """The tests among `files` that belong to what was changed; changed tests are among them."""
+    covers: dict[str, dict[str, None]] = {}
+    tests = sorted(path for path in files if is_test(path))
+    for path in changed:
+        for test in [path] if is_test(path) and path in files else _of(path, tests):
+            covers.setdefault(test, {})[path] = None
+    found = (RelatedTest(path=test, covers=tuple(of)) for test, of in covers.items())
+    return tuple(found)[:MOST_TESTS]
+
+
+def test_command(path: str, source: str, python: str) -> str:
+    """How a file with tests is run; empty if nobody knows."""
+    match PurePosixPath(path).suffix:
+        case ".py":
+            return _python(path, source, python)
+        case ".go":
+            folder = PurePosixPath(path).parent.as_posix()
+            return f"GOFLAGS=-mod=mod GOCACHE=$TMPDIR/go go test {quote('./' + folder)}"
+        case suffix if suffix in _SCRIPTS:
+            return _script(path, source)
+        case _:
+            return ""
+
+
+def _of(path: str, tests: Iterable[str]) -> list[str]:
+    """The tests whose name says that they are for this file; the nearest, if there are several."""
+    file = PurePosixPath(path)
+    names = _test_names(file)
+    same = [test for test in tests if PurePosixPath(test).name in names]
+    near = [test for test in same if _apart(file, PurePosixPath(test)) == 0]
+    return near or same
+
+
+def _test_names(file: PurePosixPath) -> frozenset[str]:
+    stem, suffix = file.stem, file.suffix
+    if suffix == ".py":
+        return frozenset((f"test_{stem}.py", f"{stem}_test.py", f"test_{stem.strip('_')}.py"))
+    if suffix == ".go":
+        return frozenset((f"{stem}_test.go",))
+    if suffix in _SCRIPTS:
+        return frozenset(f"{stem}.{kind}{end}" for kind in ("test", "spec") for end in _SCRIPTS)
+    return frozenset()
+
+
+def _apart(file: PurePosixPath, test: PurePosixPath) -> int:
+    """0 if the test lies with its file: in the same folder, or in one for tests in it."""
+    return 0 if test.parent in (file.parent, *(file.parent / name for name in _FOLDERS)) else 1
+
+
+def _python(path: str, source: str, python: str) -> str:
+    pytest = f"{python} -m pytest -q -x -p no:cacheprovider --no-header {quote(path)}"
+    if "import pytest" in source or "unittest" not in source:
+        return pytest
+    return f"{python} -m unittest -q {quote(path)}"
+
+
+def _script(path: str, source: str) -> str:
+    if "node:test" in source and not path.endswith((".ts", ".tsx", ".mts")):
+        return f"node --test {quote(path)}"
+    for name in ("vitest", "jest"):
+        if name in source:
+            run = "run" if name == "vitest" else "--ci"
+            return f"node_modules/.bin/{name} {run} {quote(path)}"
+    vitest, jest = "node_modules/.bin/vitest", "node_modules/.bin/jest"
+    return f"if [ -x {vitest} ]; then {vitest} run {quote(path)}; else {jest} --ci {quote(path)}; fi"

@@ -1,0 +1,169 @@
+"""Checks by running (SPEC J10): real tools in a real sandbox, on a copy of a real folder."""
+
+import os
+import sys
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from duckflow.config.settings import CheckSettings, ShellSettings
+from duckflow.domain.checks import CheckResult, settled, tally
+from duckflow.evaluation.check_room import CheckRoom
+from duckflow.evaluation.checks import Checks
+from duckflow.evaluation.diagnostics import find_program
+from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.sandbox.shell import Shell
+
+
+@asynccontextmanager
+async def checks_in(folder: Path, **settings: object):
+    """Checks of a folder, as the program puts them together."""
+    workspace = Workspace(folder)
+    room = CheckRoom(workspace, lambda copy: Shell(copy, ShellSettings()))
+    checks = Checks(
+        room,
+        CheckSettings.model_validate(settings),
+        lambda name: sys.executable if name == "python3" else find_program(name, workspace.root, os.environ),
+    )
+    try:
+        yield checks
+    finally:
+        await checks.aclose()
+        workspace.close()
+
+
+def states(results: tuple[CheckResult, ...]) -> dict[str, str]:
+    """What came of each check, by its name."""
+    return {one.name: one.state for one in results}
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+CALC = '''"""Sums."""
+
+
+def add(a, b):
+    """The sum.
+
+    >>> add(1, 1)
+    2
+    """
+    return a + b
+'''
+
+
+async def test_examples_and_tests_are_run_on_a_copy_before_the_verdict(folder: Path):
+    """J10: examples of the request, doctests, and the test beside the file, without any project file."""
+    (folder / "calc.py").write_text(CALC)
+    (folder / "test_calc.py").write_text(
+        "from calc import add\n\ndef test_add():\n    open('left', 'w').close()\n    assert add(2, 3) == 5\n"
+    )
+    before = contents(folder)
+    async with checks_in(folder) as checks:
+        good = await checks.before_verdict("Write add: add(2, 3) -> 5 and add(0, 0) == 0", ["calc.py"])
+        (folder / "calc.py").write_text(CALC.replace("a + b", "a - b"))
+        bad = await checks.before_verdict("Write add: add(2, 3) -> 5 and add(0, 0) == 0", ["calc.py"])
+    wanted = {"add(2, 3) == 5", "add(0, 0) == 0", "doctests of calc.py", "test_calc.py"}
+    assert wanted <= set(states(good)), good
+    assert {states(good)[name] for name in wanted} == {"passed"}, good
+    assert settled(good) is True
+    failed = {one.name: one.detail for one in bad if one.state == "failed"}
+    assert {"add(2, 3) == 5", "doctests of calc.py", "test_calc.py"} == set(failed), bad
+    assert "-1" in failed["add(2, 3) == 5"]
+    assert states(bad)["add(0, 0) == 0"] == "passed"
+    assert settled(bad) is False
+    assert contents(folder) == {**before, "calc.py": CALC.replace("a + b", "a - b").encode()}
+
+
+async def test_a_candidate_is_checked_without_being_written(folder: Path):
+    """J10, J11: candidates are compared by what their checks say; the folder stays as it is."""
+    (folder / "calc.py").write_text("def add(a, b):\n    return 0\n")
+    before = contents(folder)
+    candidates = {
+        "right": "def add(a, b):\n    return a + b\n",
+        "wrong": "def add(a, b):\n    return a * b\n",
+        "broken": "def add(a, b:\n",
+    }
+    async with checks_in(folder) as checks:
+        found = {
+            name: await checks.before_verdict("add(2, 3) -> 5", ["calc.py"], {"calc.py": text})
+            for name, text in candidates.items()
+        }
+    ranks = {name: tally(results).rank for name, results in found.items()}
+    assert max(ranks, key=lambda name: ranks[name]) == "right", found
+    assert settled(found["right"]) is True
+    assert settled(found["wrong"]) is False
+    assert settled(found["broken"]) is False
+    assert contents(folder) == before
+
+
+async def test_a_script_prints_what_the_request_says(folder: Path):
+    """J10: "prints hello" is run; a bare word that may be a description never counts against a script."""
+    cases = {
+        ("Create say.py that prints hello", "print('hello')\n"): "passed",
+        ("Create say.py that prints hello", "print('Hello!')\n"): "passed",
+        ("Create say.py that prints hello", "print('helo')\n"): "failed",
+        ("Create say.py that prints hello", "x = 1\n"): "failed",
+        ("Create say.py that prints primes", "print(2, 3, 5)\n"): "not_run",
+        ('Create say.py that prints "good day"', "print('hello')\n"): "failed",
+        ("「こんにちは」と表示する say.py を作って", "print('こんにちは')\n"): "passed",
+        ("Create say.py that prints hello", "raise ValueError('no')\n"): "failed",
+        ("Create say.py that prints hello", "import nothing_like_it\n"): "not_run",
+    }
+    wrong: list[object] = []
+    async with checks_in(folder) as checks:
+        for (request, source), state in cases.items():
+            (folder / "say.py").write_text(source)
+            results = await checks.before_verdict(request, ["say.py"])
+            seen = [one.state for one in results if one.kind == "example"]
+            if seen != [state]:
+                wrong.append((request, source, results))
+    assert not wrong
+
+
+async def test_quick_tools_look_at_an_edit_and_say_nothing_of_files_they_do_not_know(folder: Path):
+    """J10: what comes back with the edit; a file without a tool costs nothing."""
+    (folder / "a.py").write_text("def f():\n    return undefined_name\n")
+    (folder / "b.sh").write_text("if true; then\n")
+    (folder / "c.js").write_text("function (\n")
+    (folder / "notes.txt").write_text("undefined\n")
+    before = contents(folder)
+    async with checks_in(folder) as checks:
+        for path, words in {"a.py": "undefined_name", "b.sh": "syntax error", "c.js": "SyntaxError"}.items():
+            results = await checks.after_edit([path])
+            assert [one.state for one in results] == ["failed"], results
+            assert words in results[0].detail
+            assert path in results[0].text
+        assert await checks.after_edit(["notes.txt"]) == ()
+        assert checks.idle is False
+    async with checks_in(folder) as untouched:
+        assert await untouched.after_edit(["notes.txt"]) == ()
+        assert untouched.idle is True
+    async with checks_in(folder, after_edit=False, before_verdict=False) as off:
+        assert await off.after_edit(["a.py"]) == ()
+        assert await off.before_verdict("f() -> 1", ["a.py"]) == ()
+        assert off.idle is True
+    assert contents(folder) == before
+
+
+async def test_nothing_a_check_does_reaches_the_folder(folder: Path):
+    """J10: code that writes and deletes by relative and absolute path changes a copy, or nothing."""
+    (folder / "keep.txt").write_text("as it was\n")
+    (folder / "mod.py").write_text(
+        "import os, pathlib, shutil\n"
+        f"shutil.rmtree({str(folder)!r}, ignore_errors=True)\n"
+        "pathlib.Path('keep.txt').write_text('other')\n"
+        "shutil.rmtree('sub', ignore_errors=True)\n"
+        f"os.symlink({str(folder)!r}, 'sub')\n"
+        "def f():\n    return 1\n"
+    )
+    (folder / "sub").mkdir()
+    (folder / "sub" / "x.py").write_text("x = 1\n")
+    before = contents(folder)
+    async with checks_in(folder) as checks:
+        for _ in range(2):
+            results = await checks.before_verdict("f() == 1", ["mod.py", "sub/x.py"], {"sub/x.py": "x = 2\n"})
+    assert "f() == 1" in states(results), results
+    assert contents(folder) == before
