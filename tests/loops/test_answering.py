@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from duckflow.domain.commands import ChooseWay
 from duckflow.domain.consultation import CHOICES, EFFECTS
 from duckflow.domain.events import (
@@ -19,6 +17,7 @@ from duckflow.i18n.catalogue import set_language
 from duckflow.loops.judging.consultation import WISHES, consult
 from duckflow.ui.views.events import consultation_text
 from fakes.consulted import REQUEST, TRIED_DIGEST, consulted, no_advice
+from fakes.rows import every_row
 from fakes.sent_prompts import written
 
 EVERY = [(kind, choice) for kind, choices in CHOICES.items() for choice in choices]
@@ -74,7 +73,7 @@ def last_prompt(server):
     return written(server.requests[-1].body)
 
 
-@pytest.mark.parametrize(("kind", "choice"), GOES_ON)
+@every_row(("kind", "choice"), GOES_ON)
 async def test_I6_H6_J5_each_choice_changes_the_state_and_the_next_prompt(tmp_path: Path, kind, choice):
     async with consulted(tmp_path, kind) as (duck, server):
         seen = []
@@ -96,7 +95,7 @@ def test_I6_every_choice_that_goes_on_is_tested_above_and_tells_the_model_someth
     assert set(WISHES) == {choice for choice, effect in EFFECTS.items() if effect.ends in (None, "rest")}
 
 
-@pytest.mark.parametrize(("kind", "choice"), EVERY)
+@every_row(("kind", "choice"), EVERY)
 async def test_H3_every_answer_brings_focus_and_strength_and_counts_anew(tmp_path: Path, kind, choice):
     async with consulted(tmp_path, kind) as (duck, _):
         grants = duck.state.request.grants
@@ -113,7 +112,7 @@ async def test_H3_every_answer_brings_focus_and_strength_and_counts_anew(tmp_pat
         assert request.objective.iterations == 0
 
 
-@pytest.mark.parametrize(("kind", "choice"), [("stagnation", "stop"), ("escalation", "stop")])
+@every_row(("kind", "choice"), [("stagnation", "stop"), ("escalation", "stop")])
 async def test_I6_stop_ends_the_request_without_asking_a_model(tmp_path: Path, kind, choice):
     async with consulted(tmp_path, kind) as (duck, server):
         assert await duck.app.chat.choose(ChooseWay(choice=choice)) == "stopped"
@@ -123,7 +122,7 @@ async def test_I6_stop_ends_the_request_without_asking_a_model(tmp_path: Path, k
         assert duck.of(RequestFinished)[-1].exit_code == 1
 
 
-@pytest.mark.parametrize("kind", ["over_exertion", "escalation"])
+@every_row("kind", ["over_exertion", "escalation"])
 async def test_I6_J5_accept_ends_with_what_is_there(tmp_path: Path, kind):
     async with consulted(tmp_path, kind) as (duck, server):
         assert await duck.app.chat.choose(ChooseWay(choice="accept")) == "done"
@@ -132,7 +131,7 @@ async def test_I6_J5_accept_ends_with_what_is_there(tmp_path: Path, kind):
         assert duck.of(RequestFinished)[-1].exit_code == 0
 
 
-@pytest.mark.parametrize(("kind", "choice"), [("over_exertion", "analyse"), ("escalation", "technical_help")])
+@every_row(("kind", "choice"), [("over_exertion", "analyse"), ("escalation", "technical_help")])
 async def test_I6_J5_the_cause_is_looked_for_and_the_next_message_goes_on(tmp_path: Path, kind, choice):
     async with consulted(tmp_path, kind) as (duck, server):
         assert await duck.app.chat.choose(ChooseWay(choice=choice, text="why?")) == "pending_user"
@@ -203,7 +202,7 @@ async def test_H6_rest_keeps_everything_and_the_next_message_goes_on(tmp_path: P
         assert "good morning" in last_prompt(server)
 
 
-@pytest.mark.parametrize(("kind", "choice"), [one for one in EVERY if EFFECTS[one[1]].needs_words])
+@every_row(("kind", "choice"), [one for one in EVERY if EFFECTS[one[1]].needs_words])
 async def test_I6_where_words_are_needed_they_are_asked_for_and_the_next_message_brings_them(
     tmp_path: Path, kind, choice
 ):
@@ -237,8 +236,8 @@ async def test_an_answer_that_was_interrupted_leaves_the_question_open(tmp_path:
         assert duck.state.consultation is not None
 
 
-@pytest.mark.parametrize("kind", CHOICES)
-@pytest.mark.parametrize("language", ["en", "ja"])
+@every_row("kind", CHOICES)
+@every_row("language", ["en", "ja"])
 async def test_I6_every_question_can_be_read_and_has_its_reasons(tmp_path: Path, kind, language):
     set_language(language)
     async with consulted(tmp_path, kind) as (duck, _):

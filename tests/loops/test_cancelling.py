@@ -7,12 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from duckflow.domain.changes import FileChange
 from duckflow.domain.events import ActionFinished, ActionStarted, RequestFinished, Undone
 from duckflow.loops.session import Session
 from fakes.engine import action, decision, engine
+from fakes.rows import every_row
 
 TURN = (
     decision(
@@ -112,7 +111,7 @@ async def turn_cancelled_at(folder: Path, at: int) -> int:
     return stepped.waits
 
 
-@pytest.mark.parametrize("share", range(4))
+@every_row("share", range(4))
 async def test_a_turn_cancelled_at_any_of_its_awaits_leaves_everything_whole(tmp_path: Path, share: int):
     (tmp_path / "whole").mkdir()
     waits = await turn_cancelled_at(tmp_path / "whole", 0)

@@ -11,6 +11,7 @@ from duckflow.i18n.catalogue import set_language
 from duckflow.safety.files import atomic
 from duckflow.ui.views.undo import recovered_text
 from fakes.engine import action, decision, engine
+from fakes.rows import every_row
 
 
 class Killed(BaseException):
@@ -93,7 +94,7 @@ async def test_C5_a_file_that_is_neither_old_nor_new_is_unknown(folder: Path):
         assert await duck.app.chat.say("go on") == "done"
 
 
-@pytest.mark.parametrize("at", ["before", "after"])
+@every_row("at", ["before", "after"])
 async def test_C5_the_disk_says_whether_a_file_was_deleted(folder: Path, at: str):
     put(folder)
     with pytest.MonkeyPatch.context() as patch:
@@ -174,7 +175,7 @@ def test_the_place_where_a_kill_is_made_up_is_the_place_where_files_change():
     assert atomic.os is os
 
 
-@pytest.mark.parametrize(("language", "word"), [("en", "Unknown, please look"), ("ja", "不明")])
+@every_row(("language", "word"), [("en", "Unknown, please look"), ("ja", "不明")])
 def test_M4_what_was_found_is_told_in_both_languages(language: str, word: str):
     set_language(language)
     found = Recovered(finished=("a",), not_done=("b",), unknown=("c",), not_run=("d",))

@@ -11,6 +11,7 @@ from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalReq
 from duckflow.safety.sandbox.levels import Sandbox
 from duckflow.safety.sandbox.shell import Shell
 from fakes.engine import action, decision, engine
+from fakes.rows import every_row
 
 
 def write(path: str, content: str = "new\n", **fields: object) -> str:
@@ -64,9 +65,7 @@ async def test_G1_always_covers_that_kind_and_no_other_and_ends_with_the_session
     assert not (folder / "src/d.py").exists()
 
 
-@pytest.mark.parametrize(
-    ("path", "content"), [(".env", "A=1\n"), ("run.sh", "ls\n"), ("a.py", "#!/bin/sh\n")]
-)
+@every_row(("path", "content"), [(".env", "A=1\n"), ("run.sh", "ls\n"), ("a.py", "#!/bin/sh\n")])
 async def test_G1_always_is_not_offered_where_it_must_be_asked_every_time(folder: Path, path, content):
     answers = [write(path, content), write(path, content + "# more\n"), decision("Done.")]
     async with engine(folder, *answers, mode="edits") as duck:
@@ -203,7 +202,7 @@ async def test_G3_a_file_outside_is_read_after_a_yes_and_only_that_one(folder: P
             assert "from outside" in told(duck)
 
 
-@pytest.mark.parametrize(
+@every_row(
     "wanted",
     [
         action("read_file", path="~/.ssh/id_rsa"),
@@ -291,7 +290,7 @@ async def test_G3_auto_without_a_sandbox_says_once_that_it_is_edits(folder: Path
         assert (notice.key, notice.notice) == ("risk.auto_is_edits", True)
 
 
-@pytest.mark.parametrize("mode", ["plan", "ask", "edits", "auto"])
+@every_row("mode", ["plan", "ask", "edits", "auto"])
 async def test_B7_a_plan_is_approved_only_by_the_users_own_answer(folder: Path, mode):
     draft = {
         "name": "p",

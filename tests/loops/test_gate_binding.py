@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-import pytest
-
 from duckflow.domain.events import ActionFinished, ActionStarted, ApprovalRequested, Recorded
 from fakes.engine import action, decision, engine
+from fakes.rows import every_row
 
 OTHERS = "somebody else's\n"
 
@@ -44,8 +43,8 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", ["write", "delete", "move"])
-@pytest.mark.parametrize("moment", ["question", "start", "write"])
+@every_row("change", ["write", "delete", "move"])
+@every_row("moment", ["question", "start", "write"])
 async def test_G5_a_file_that_changed_at_any_moment_is_asked_about_anew(
     folder: Path, change: str, moment: str
 ):
@@ -72,7 +71,7 @@ async def test_G5_a_file_that_changed_at_any_moment_is_asked_about_anew(
     assert not target.exists() if change != "write" else target.read_text() == "new\n"
 
 
-@pytest.mark.parametrize("moment", ["start", "write"])
+@every_row("moment", ["start", "write"])
 async def test_G5_edits_that_do_not_fit_the_changed_file_fail_and_change_nothing(folder: Path, moment: str):
     target = folder / "a.txt"
     target.write_text("old\n")

@@ -5,13 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
 from duckflow.domain.approval import Approval
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from fakes.engine import CONTENT, action, decision, engine
 from fakes.model_server import Answer, ModelServer
 from fakes.plays import asked_for
+from fakes.rows import every_row
 
 
 def run(command: str, **args: Any) -> dict[str, Any]:
@@ -127,14 +126,14 @@ def name(order: dict[str, Any]) -> str:
     return " ".join(map(str, order["args"].values()))[:50]
 
 
-@pytest.mark.parametrize("order", [*POISON, *PLAIN], ids=name)
+@every_row("order", [*POISON, *PLAIN], ids=name)
 async def test_G3_in_ask_mode_it_never_gets_a_change_past_the_gate(folder: Path, order: dict[str, Any]):
     tried = await try_it(folder, order, "ask")
     assert tried.ran == ["file_ops.read_file"], "only the notes were read"
     assert tried.asked or (tried.stopped and order in POISON)
 
 
-@pytest.mark.parametrize("order", POISON, ids=name)
+@every_row("order", POISON, ids=name)
 async def test_G3_in_auto_mode_it_gets_nothing_of_high_risk_past_the_gate(
     folder: Path, order: dict[str, Any]
 ):
@@ -143,7 +142,7 @@ async def test_G3_in_auto_mode_it_gets_nothing_of_high_risk_past_the_gate(
     assert tried.stopped or [(one.risk, one.kind) for one in tried.asked] == [("high", None)]
 
 
-@pytest.mark.parametrize("order", [*POISON, *PLAIN], ids=name)
+@every_row("order", [*POISON, *PLAIN], ids=name)
 async def test_G3_in_plan_mode_nothing_changes_and_no_change_is_even_asked(
     folder: Path, order: dict[str, Any]
 ):

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import pytest
-
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
 from duckflow.loops.thinking.small_models import WorkspaceLook, files_note, reads_of_named
 from duckflow.safety.files.workspace import Workspace
+from fakes.rows import every_row
 
 FILES = ("calc.py", "src/app.py", "README.md", "a.c", "データ.csv")
 
@@ -15,7 +14,7 @@ def named(text: str) -> list[object]:
     return [action.args["path"] for action in reads_of_named(text, FILES)]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "paths"),
     [
         ("What does calc.py do?", ["calc.py"]),

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-import pytest
-
 from duckflow.domain.commands import ChooseWay
 from duckflow.domain.events import ConsultationRequested, RequestFinished, Transition
 from duckflow.domain.transitions import Step
 from fakes.engine import action, decision, engine
+from fakes.rows import every_row
 
 
 def failing(path: str = "missing.txt") -> str:
@@ -49,7 +48,7 @@ async def test_D5_an_error_that_was_made_good_does_not_count(tmp_path: Path):
         assert duck.of(ConsultationRequested) == []
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("choice", "told"),
     [
         ("simplify", "The user wants it simpler"),

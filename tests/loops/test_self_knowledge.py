@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from duckflow.domain.commands import ChooseWay
 from duckflow.domain.events import (
     ActionFinished,
@@ -26,6 +24,7 @@ from duckflow.domain.transitions import Step
 from fakes.engine import action, decision, engine
 from fakes.model_server import ModelServer
 from fakes.plays import asked_for, play
+from fakes.rows import every_row
 
 
 def write(path: str, content: str, **fields: Any) -> str:
@@ -141,7 +140,7 @@ async def test_H5_the_same_action_for_ever_runs_four_times(folder: Path):
             assert duck.of(RequestFinished)[-1].exit_code == 3
 
 
-@pytest.mark.parametrize("confidence", [None, 0.8, 0.9, 1.0])
+@every_row("confidence", [None, 0.8, 0.9, 1.0])
 async def test_H5_an_action_that_fails_each_time_runs_four_times(folder: Path, confidence: float | None):
     with ModelServer(play(*[read("missing.txt", confidence=confidence)] * 20)) as server:
         async with engine(folder, server=server) as duck:

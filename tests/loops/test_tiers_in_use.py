@@ -2,13 +2,12 @@
 
 from pathlib import Path
 
-import pytest
-
 from duckflow.app import build
 from duckflow.config.settings import LlmSettings, Settings
 from duckflow.domain.events import Recorded, UsageReported
 from duckflow.llm.default_model import ModelChoice
 from fakes.engine import action, decision, write_script
+from fakes.rows import every_row
 
 
 async def deciders(folder: Path, *, by_task: bool) -> list[str]:
@@ -38,8 +37,6 @@ async def deciders(folder: Path, *, by_task: bool) -> list[str]:
     return tiers
 
 
-@pytest.mark.parametrize(
-    ("by_task", "expected"), [(True, ["creative", "fast", "fast"]), (False, ["creative"] * 3)]
-)
+@every_row(("by_task", "expected"), [(True, ["creative", "fast", "fast"]), (False, ["creative"] * 3)])
 async def test_K5_simple_work_goes_to_the_fast_tier_unless_switched_off(folder: Path, by_task, expected):
     assert (await deciders(folder, by_task=by_task))[:3] == expected

@@ -20,6 +20,7 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.transitions import Status, Step
 from fakes.engine import action, decision, engine
+from fakes.rows import every_row
 
 
 async def test_a_request_is_worked_on_until_the_model_says_done(folder: Path):
@@ -98,7 +99,7 @@ async def test_a_failed_action_overrules_the_models_done(folder: Path):
         assert len(duck.of(DecisionMade)) == 2
 
 
-@pytest.mark.parametrize("field", ["goal_consistency", "constraint_check"])
+@every_row("field", ["goal_consistency", "constraint_check"])
 async def test_a_decision_that_says_no_to_itself_asks_before_it_changes_anything(folder: Path, field: str):
     """A5: none of its changing actions run before the user was asked, in whatever mode."""
     answer = decision(

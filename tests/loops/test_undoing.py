@@ -15,6 +15,7 @@ from duckflow.i18n.catalogue import set_language
 from duckflow.store.kept_files import KeptFiles
 from duckflow.ui.views.undo import undo_text
 from fakes.engine import action, decision, engine
+from fakes.rows import every_row
 
 
 def write(path: str, content: str) -> dict:
@@ -251,7 +252,7 @@ async def test_removed_files_are_told_from_changed_ones(folder: Path):
         assert (duck.state.request.changed, duck.state.request.removed) == (("b.txt",), ())
 
 
-@pytest.mark.parametrize(("language", "word"), [("en", "restored a.txt"), ("ja", "元に戻しました：a.txt")])
+@every_row(("language", "word"), [("en", "restored a.txt"), ("ja", "元に戻しました：a.txt")])
 async def test_M4_an_undo_is_told_in_both_languages(folder: Path, language: str, word: str):
     (folder / "a.txt").write_text("old\n")
     async with engine(folder, decision("", write("a.txt", "new\n"), next_step="done")) as duck:

@@ -5,10 +5,9 @@ import stat
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from duckflow.domain.effects import BulkEffect, Dropped, Effect, Effects
 from duckflow.safety.policy.effects import Contents, EffectLimits, assess_effects, told_apart
+from fakes.rows import every_row
 
 LIMITS = EffectLimits(many_files=20, large_bytes=10_000)
 TOKEN = "ghp_" + "a1B2" * 9
@@ -373,6 +372,6 @@ def test_everyday_git_stays_low_and_what_makes_it_run_programs_asks_G10(tmp_path
     assert not wrong
 
 
-@pytest.mark.parametrize("path", ["bin/activate", "venv/bin/python", "a/.venv/bin/x", "b/sitecustomize.py"])
+@every_row("path", ["bin/activate", "venv/bin/python", "a/.venv/bin/x", "b/sitecustomize.py"])
 def test_programs_of_environments_are_told_apart(path):
     assert told_apart(path)

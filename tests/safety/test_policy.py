@@ -2,11 +2,11 @@
 
 from itertools import product
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.safety.policy.policy import Case, decide, effective, may_remember
+from fakes.rows import every_row
 
 MODES = ("plan", "ask", "edits", "auto")
 EFFECTS = ("read", "write", "delete", "execute", "consent")
@@ -36,8 +36,8 @@ def stricter(*verdicts: str) -> str:
     return max(verdicts, key=STRICT.index)
 
 
-@pytest.mark.parametrize("sandboxed", [True, False])
-@pytest.mark.parametrize(("mode", "effect"), list(product(MODES, EFFECTS)))
+@every_row("sandboxed", [True, False])
+@every_row(("mode", "effect"), list(product(MODES, EFFECTS)))
 def test_each_cell_of_the_modes_G3(mode, effect, sandboxed):
     expected = (SANDBOXED if sandboxed else BARE)[mode][EFFECTS.index(effect)]
     for risk in ("low", "medium"):
@@ -46,21 +46,21 @@ def test_each_cell_of_the_modes_G3(mode, effect, sandboxed):
         assert ruling.reason
 
 
-@pytest.mark.parametrize(("mode", "effect", "protection"), list(product(MODES, EFFECTS, PROTECTIONS)))
+@every_row(("mode", "effect", "protection"), list(product(MODES, EFFECTS, PROTECTIONS)))
 def test_each_cell_of_protection_G3_SAFETY_4(mode, effect, protection):
     plain = SANDBOXED[mode][EFFECTS.index(effect)]
     expected = {"none": plain, "asks": stricter(plain, "ask"), "denied": "deny"}[protection]
     assert decide(mode, Case(effect=effect, protection=protection, sandboxed=True)).verdict == expected
 
 
-@pytest.mark.parametrize(("mode", "effect", "risk"), list(product(MODES, EFFECTS, RISKS)))
+@every_row(("mode", "effect", "risk"), list(product(MODES, EFFECTS, RISKS)))
 def test_each_cell_of_risk_G2(mode, effect, risk):
     plain = SANDBOXED[mode][EFFECTS.index(effect)]
     expected = {"high": stricter(plain, "ask"), "forbidden": "deny"}.get(risk, plain)
     assert decide(mode, Case(effect=effect, risk=risk, sandboxed=True)).verdict == expected
 
 
-@pytest.mark.parametrize("mode", MODES)
+@every_row("mode", MODES)
 def test_G3_reading_outside_asks_in_every_mode_and_changing_there_is_denied(mode):
     ruling = decide(mode, Case(effect="read", risk="high", outside=True, sandboxed=True))
     assert (ruling.verdict, ruling.because) == ("ask", "outside")
@@ -68,7 +68,7 @@ def test_G3_reading_outside_asks_in_every_mode_and_changing_there_is_denied(mode
         assert decide(mode, Case(effect=effect, outside=True, sandboxed=True)).verdict == "deny"
 
 
-@pytest.mark.parametrize("mode", ["ask", "edits", "auto"])
+@every_row("mode", ["ask", "edits", "auto"])
 def test_SAFETY_9_without_a_sandbox_every_command_asks(mode):
     for risk, remembered in product(("low", "medium", "high"), (True, False)):
         case = Case(effect="execute", risk=risk, sandboxed=False, remembered=remembered)
@@ -86,7 +86,7 @@ def test_B7_consent_is_asked_in_every_mode_and_never_remembered():
         assert (decide(mode, case).verdict, decide(mode, case).because) == ("ask", "consent")
 
 
-@pytest.mark.parametrize(
+@every_row(
     "asked_always",
     [
         {"effect": "delete"},

@@ -5,6 +5,7 @@ import pytest
 from duckflow.domain.errors import ToolError
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import ASKS, protection_of
+from fakes.rows import every_row
 
 ASKING = [
     ".git",
@@ -73,7 +74,7 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize("path", ASKING)
+@every_row("path", ASKING)
 def test_protected_names_ask(path):
     assert protection_of(path) == "asks"
 
@@ -83,12 +84,12 @@ def test_a_name_with_a_space_at_its_end_is_compared_without_it():
     assert protection_of(".env ") == "asks"
 
 
-@pytest.mark.parametrize("path", PLAIN)
+@every_row("path", PLAIN)
 def test_other_names_do_not(path):
     assert protection_of(path) == "none"
 
 
-@pytest.mark.parametrize("pattern", [pattern for patterns in ASKS.values() for pattern in patterns])
+@every_row("pattern", [pattern for patterns in ASKS.values() for pattern in patterns])
 def test_every_entry_of_the_table_matches_and_holds_below(pattern):
     name = pattern.replace("y*ml", "yml").replace("[0-9]", "1").replace("*", "x")
     assert protection_of(name) == "asks"

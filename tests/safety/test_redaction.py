@@ -15,12 +15,13 @@ from duckflow.domain.events import ActionFinished
 from duckflow.safety.redaction.patterns import PATTERNS
 from duckflow.safety.redaction.redactor import MARKER, Redactor, refuse_markers
 from duckflow.safety.redaction.values import is_secret_name, known_secrets
+from fakes.rows import every_row
 from fakes.secret_texts import BASE62, HARMLESS, HEX, JWT, PEM, SECRETS
 
 TOKEN = "ghp_" + BASE62[:36]
 
 
-@pytest.mark.parametrize("case", SECRETS, ids=lambda case: case.text[:40])
+@every_row("case", SECRETS, ids=lambda case: case.text[:40])
 def test_a_secret_is_replaced_and_nothing_around_it(case):
     shown = Redactor().clean(case.text)
     marker = MARKER.search(shown)
@@ -29,7 +30,7 @@ def test_a_secret_is_replaced_and_nothing_around_it(case):
     assert marker[0].split(":")[1] == case.kind
 
 
-@pytest.mark.parametrize("text", HARMLESS, ids=lambda text: text[:40])
+@every_row("text", HARMLESS, ids=lambda text: text[:40])
 def test_what_is_no_secret_is_left_alone(text):
     assert Redactor().clean(text) == text
     surrounded = f"before\n+{text}\nafter\n"
@@ -40,7 +41,7 @@ def test_there_are_enough_cases():
     assert min(len(SECRETS), len(HARMLESS)) >= 40
 
 
-@pytest.mark.parametrize("sign", ["+", "-", " "])
+@every_row("sign", ["+", "-", " "])
 def test_a_private_key_in_a_difference_is_replaced_whole(sign):
     text = "".join(f"{sign}{line}\n" for line in PEM.splitlines())
     shown = Redactor().clean(f"@@ -1 +1 @@\n{text} end\n")
@@ -144,15 +145,11 @@ class TestKnownValues:
             "openai-api-key", "database-url", "hf-token"
         ]  # fmt: skip
 
-    @pytest.mark.parametrize(
-        "name", ["MY_API_KEY", "dbPassword", "GITHUB_TOKEN", "AWS_ACCESS_KEY_ID", "NPM_AUTH"]
-    )
+    @every_row("name", ["MY_API_KEY", "dbPassword", "GITHUB_TOKEN", "AWS_ACCESS_KEY_ID", "NPM_AUTH"])
     def test_names_of_secrets(self, name):
         assert is_secret_name(name)
 
-    @pytest.mark.parametrize(
-        "name", ["KEYBOARD", "PATH", "PWD", "TOKEN_URL", "KEY_FILE", "CLIENT_ID", "TERM"]
-    )
+    @every_row("name", ["KEYBOARD", "PATH", "PWD", "TOKEN_URL", "KEY_FILE", "CLIENT_ID", "TERM"])
     def test_names_of_other_things(self, name):
         assert not is_secret_name(name)
 
@@ -201,7 +198,7 @@ def repeats(parsed, inside=()):
             yield from repeats(argument, inside)
 
 
-@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: f"{pattern.kind} {pattern.needles[0]}")
+@every_row("pattern", PATTERNS, ids=lambda pattern: f"{pattern.kind} {pattern.needles[0]}")
 def test_every_expression_takes_linear_time(pattern):
     """Every repeat is bounded; where one that can give back stands in another, their product is small."""
     found = list(repeats(parser.parse(pattern.expression.pattern, pattern.expression.flags & ~re.UNICODE)))

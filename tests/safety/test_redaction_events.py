@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from duckflow.domain.glimpses import OutputPiece, ReplyPiece, ReplyVoid
 from duckflow.domain.model import ChatMessage
 from duckflow.safety.redaction.events import GlimpseRedaction, PieceRedaction, redact_event
 from duckflow.safety.redaction.redactor import MARKER, Redactor
+from fakes.rows import every_row
 from fakes.secret_texts import BASE62, HARMLESS, SECRETS
 
 TOKEN = "ghp_" + BASE62[:36]
@@ -24,15 +24,15 @@ def in_pieces(redactor: Redactor, text: str, size: int) -> str:
     return "".join([*shown, *pieces.flush()])
 
 
-@pytest.mark.parametrize("size", [1, 3, 7, 50])
-@pytest.mark.parametrize("case", SECRETS, ids=lambda case: case.text[:40])
+@every_row("size", [1, 3, 7, 50])
+@every_row("case", SECRETS, ids=lambda case: case.text[:40])
 def test_a_secret_in_pieces_does_not_leak(case, size):
     redactor = Redactor()
     text = f"Here it is:\n{case.text}\nand more of it.\n"
     assert in_pieces(redactor, text, size) == redactor.clean(text)
 
 
-@pytest.mark.parametrize("text", HARMLESS, ids=lambda text: text[:40])
+@every_row("text", HARMLESS, ids=lambda text: text[:40])
 def test_other_texts_come_through_whole(text):
     assert in_pieces(Redactor(), f"a\n{text}\nb", 5) == f"a\n{text}\nb"
 

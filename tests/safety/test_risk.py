@@ -1,11 +1,11 @@
 """What is seen of an action, and the risk of each thing seen (SPEC G2)."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.safety.policy.homoglyphs import imitating_letters
 from duckflow.safety.policy.risk import HIGHER, RISKS, Facts, added_text, assess, rate
+from fakes.rows import every_row
 
 TABLE = {
     "low": {"read", "write", "consent", "looks"},
@@ -30,7 +30,7 @@ def risk_of(**facts):
     return assess(Facts(**facts), inside, 1000)
 
 
-@pytest.mark.parametrize(("name", "risk"), sorted(RISKS.items()))
+@every_row(("name", "risk"), sorted(RISKS.items()))
 def test_each_row_of_the_table_G2(name, risk):
     assert name in TABLE[risk]
     assert rate((name,)).risk == risk
@@ -51,7 +51,7 @@ def test_SAFETY_1_what_has_no_name_is_high():
     assert rate(("something new",)).risk == "high"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("written", "reason"),
     [
         ("#!/bin/sh\necho hi\n", "shebang"),
@@ -73,7 +73,7 @@ def test_G2_what_is_written_is_looked_at(written, reason):
     assert found.risk == "high"
 
 
-@pytest.mark.parametrize(
+@every_row(
     "written",
     [
         "print('hello')\n",

@@ -11,6 +11,7 @@ from duckflow.safety.policy.command_risk import Place, read_risks
 from duckflow.safety.policy.policy import Case, decide
 from duckflow.safety.policy.protected import protection_of, within
 from duckflow.safety.policy.risk import Facts, assess
+from fakes.rows import every_row
 
 CORPUS = Path(__file__).parent / "corpus"
 ROOT, STATE = "/home/me/project", "/home/me/.state/duckflow"
@@ -48,7 +49,7 @@ def place_of(path: str) -> Place:
     return {"none": "inside", "asks": "protected", "denied": "own"}[protection_of(path)]
 
 
-@pytest.mark.parametrize(("command", "risk", "reason"), list(cases("commands.toml")))
+@every_row(("command", "risk", "reason"), list(cases("commands.toml")))
 def test_every_command_has_its_risk_and_verdicts_G2(command: str, risk: str, reason: str):
     found = assess(Facts(effect="execute", command=command), place_of, 200_000)
     assert found.risk == risk, found
@@ -63,7 +64,7 @@ def test_every_command_has_its_risk_and_verdicts_G2(command: str, risk: str, rea
         assert without == ("deny" if verdict == "deny" else "ask")
 
 
-@pytest.mark.parametrize(("path", "risk", "reason"), list(cases("paths.toml")))
+@every_row(("path", "risk", "reason"), list(cases("paths.toml")))
 def test_every_path_has_its_risk_and_verdicts_G2(path: str, risk: str, reason: str):
     protection = protection_of(path)
     found = assess(Facts(effect="write", paths=(path,), protection=protection, written="x\n"), place_of, 1000)
@@ -74,7 +75,7 @@ def test_every_path_has_its_risk_and_verdicts_G2(path: str, risk: str, reason: s
         assert decide(mode, case).verdict == verdict
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("command", "first_words"),
     [
         ("pytest -x tests", "pytest"),

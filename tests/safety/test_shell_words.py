@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duckflow.safety.policy.shell_syntax import read_command
+from fakes.rows import every_row
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("line", "commands"),
     [
         ("ls -la", [(["ls", "-la"], [])]),

@@ -10,6 +10,7 @@ import pytest
 from duckflow.domain.errors import ToolError, UsageError
 from duckflow.safety.files.confined_open import kernel_resolves, open_resolved, open_walking
 from duckflow.safety.files.workspace import Workspace
+from fakes.rows import every_row
 
 CORPUS = tomllib.loads((Path(__file__).parent / "paths.toml").read_text("utf-8"))
 OPENERS = {"kernel": open_resolved, "walk": open_walking}
@@ -145,7 +146,7 @@ def test_a_root_given_through_a_link_is_known_by_both_names(tmp_path, way):
     assert workspace.read_text(f"{tmp_path}/real/a.txt") == "a"
 
 
-@pytest.mark.parametrize(("name", "key"), [("none", "workspace.missing"), ("file", "workspace.not_a_folder")])
+@every_row(("name", "key"), [("none", "workspace.missing"), ("file", "workspace.not_a_folder")])
 def test_a_root_that_is_no_folder_is_a_usage_error(tmp_path, name, key):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError) as error:

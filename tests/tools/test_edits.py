@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from duckflow.domain.errors import ToolError
 from duckflow.tools.editing.edits import Edit, apply_edits
+from fakes.rows import every_row
 
 PY = """def one():
     x = 1
@@ -132,7 +133,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+@every_row("case", CASES.values(), ids=CASES.keys())
 def test_edits_find_and_replace(case):
     edited = apply_edits(case.text, [Edit(find=find, replace=replace) for find, replace in case.edits])
     assert edited.text == case.after
@@ -163,7 +164,7 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize(("text", "edits", "words"), REFUSALS.values(), ids=REFUSALS.keys())
+@every_row(("text", "edits", "words"), REFUSALS.values(), ids=REFUSALS.keys())
 def test_edits_that_can_not_be_made_say_why(text, edits, words):
     with pytest.raises(ToolError) as refusal:
         apply_edits(text, [Edit(find=find, replace=replace) for find, replace in edits])

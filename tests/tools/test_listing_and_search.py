@@ -16,6 +16,7 @@ from duckflow.tools.searching.globs import file_matcher
 from duckflow.tools.searching.ripgrep import find_ripgrep, run_capped
 from duckflow.tools.searching.search import search_tool
 from fakes.access import access_to
+from fakes.rows import every_row
 
 
 @pytest.fixture(params=["ripgrep", "ourselves"])
@@ -308,7 +309,7 @@ async def test_cancelling_ends_the_program(tmp_path):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("pattern", "path", "matches"),
     [
         ("*.py", "a.py", True),

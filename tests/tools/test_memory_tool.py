@@ -7,6 +7,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.events import MemoryKept
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.memory import memory_tools
+from fakes.rows import every_row
 
 
 def hide(text: str) -> str:
@@ -33,7 +34,7 @@ async def test_L2_what_counts_everywhere_has_no_folder():
     assert [event.workspace for event in (await tool.run(args, None)).events] == [""]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("text", "problem"), [("", "is empty"), (" \u200b\n", "is empty"), ("x" * 301, "300 characters at most")]
 )
 def test_L2_nothing_empty_and_nothing_long_is_taken(text, problem):

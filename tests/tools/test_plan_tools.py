@@ -15,6 +15,7 @@ from duckflow.safety.policy.policy import MODES, Case, decide
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.plans.plan_tool import plan_tools
 from fakes.plans import plan, planned, step, tasks
+from fakes.rows import every_row
 
 GAME = plan(step("a"), step("b", "a"), step("c", "a", "b"))
 RISKY = plan(step("a"), step("b", "a"), risk="high")
@@ -91,7 +92,7 @@ Next: task_tool.generate_list for step_a (Step a).\
 """)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("mode", "risk", "asks"),
     [
         ("ask", "low", True),
@@ -105,7 +106,7 @@ Next: task_tool.generate_list for step_a (Step a).\
         ("plan", "high", True),
     ],
 )
-@pytest.mark.parametrize("how", ["propose", "revise"])
+@every_row("how", ["propose", "revise"])
 async def test_a_new_plan_leads_to_the_user_s_answer_where_it_is_needed_B7(how, mode, risk, asks):
     drafted = GAME.model_copy(update={"risk": risk})
     desk = Desk(planned(GAME, mode=mode), drafted)
@@ -124,7 +125,7 @@ async def test_a_goal_is_needed_B2():
     assert "goal is empty" in await Desk(planned()).refusal("propose", goal="  ")
 
 
-@pytest.mark.parametrize("mode", MODES)
+@every_row("mode", MODES)
 def test_no_mode_lets_the_model_approve_a_plan_by_itself_B7(mode):
     tool = Desk(planned(GAME)).catalogue.get("plan_tool.approve")
     assert decide(mode, Case(effect=tool.effect)).verdict == "ask"
@@ -180,7 +181,7 @@ Docs (plan_2, failed): 0 of 1 steps complete, failed: Step x (step_x)\
     assert (await Desk(planned()).call("list")).text == "There are no plans."
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "args", "words"),
     [
         ("get", {"plan_id": "plan_9"}, "There is no plan plan_9. Known: plan_1 (Make a game)."),
@@ -249,7 +250,7 @@ async def test_a_step_with_tasks_is_what_its_tasks_are_B4():
     assert words == "step_a has tasks: its status follows from them and is in_progress."
 
 
-@pytest.mark.parametrize("status", ["in_progress", "completed"])
+@every_row("status", ["in_progress", "completed"])
 async def test_a_step_starts_only_when_what_it_depends_on_is_complete_B4(status):
     desk = Desk(planned(GAME))
     words = await desk.refusal("update_step", step_id="step_c", status=status)
@@ -258,7 +259,7 @@ async def test_a_step_starts_only_when_what_it_depends_on_is_complete_B4(status)
     )
 
 
-@pytest.mark.parametrize("status", ["in_progress", "completed"])
+@every_row("status", ["in_progress", "completed"])
 async def test_a_step_of_high_risk_starts_only_after_the_user_s_yes_B7(status):
     desk = Desk(planned(RISKY))
     words = await desk.refusal("update_step", step_id="step_a", status=status)

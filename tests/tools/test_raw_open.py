@@ -4,9 +4,8 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 import duckflow.tools
+from fakes.rows import every_row
 
 SOURCES = sorted(Path(duckflow.tools.__file__).parent.glob("**/*.py"))
 BANNED = {
@@ -39,12 +38,12 @@ def banned_calls(source: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+@every_row("path", SOURCES, ids=lambda path: path.name)
 def test_no_tool_opens_files_by_itself(path):
     assert banned_calls(path.read_text("utf-8")) == []
 
 
-@pytest.mark.parametrize(
+@every_row(
     "source", ["open('x')", "Path('x').read_text()", "os.open('x', 0)", "shutil.rmtree(p)", "path.unlink()"]
 )
 def test_the_ban_sees_what_it_should(source):

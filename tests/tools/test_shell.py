@@ -11,6 +11,7 @@ from duckflow.safety.sandbox.shell import CommandResult, Shell
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.shell import shell_tools
 from fakes.access import access_to
+from fakes.rows import every_row
 
 
 class FakeShell:
@@ -36,7 +37,7 @@ async def run(shell, **args):
     return await tool.run(valid, access_to(shell.workspace))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("result", "text"),
     [
         ({"exit_code": 0, "output": "fine\n"}, "exit code 0\nfine"),
@@ -71,7 +72,7 @@ async def test_what_a_command_changed_and_its_exit_code_are_told(folder):
     assert (result.changed, result.exit_code) == (("a", "b"), 2)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("output", "level", "hint"),
     [
         ("touch: x: Read-only file system", "bubblewrap", "only in the workspace and in $TMPDIR"),

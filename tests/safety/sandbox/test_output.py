@@ -2,9 +2,8 @@
 
 import time
 
-import pytest
-
 from duckflow.safety.sandbox.output import LONGEST_PIECE, PIECES_A_SECOND, CommandOutput, Glimpses, plain
+from fakes.rows import every_row
 
 
 def kept(*blocks: bytes, most_bytes: int = 1000, most_lines: int = 1000) -> str:
@@ -53,7 +52,7 @@ def test_binary_output_is_named_not_shown():
     assert kept(b"a\0b\n" + b"text " * 50).startswith("ab\n")
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("raw", "shown"),
     [
         ("\x1b[31mred\x1b[0m", "red"),
