@@ -9,6 +9,7 @@ from duckflow.domain.errors import BadAnswer
 from duckflow.domain.model import ChatMessage, ModelRequest
 from duckflow.llm.answers.structured import ask
 from fakes.model import FakeModel, said
+from fakes.rows import every_row
 
 ACTION = {"operation": "file_ops.delete_file", "args": {"path": "a"}}
 GOOD = json.dumps({"next_step": "continue", "reply": "ok", "actions": [ACTION]})
@@ -81,7 +82,7 @@ def known(decision):
     return f"there is no operation {unknown[0]}" if unknown else None
 
 
-@pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED.keys())
+@every_row("text", MALFORMED.values(), ids=MALFORMED.keys())
 async def test_A6_malformed_answers_are_never_taken_and_repaired_exactly_once(text):
     width = max(7, len(text) // 500)
     model = FakeModel(said(text, width=width), said(text, width=width), GOOD)
@@ -92,7 +93,7 @@ async def test_A6_malformed_answers_are_never_taken_and_repaired_exactly_once(te
     assert sum(len(message.text) for message in model.requests[1].messages) < 6_000
 
 
-@pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED.keys())
+@every_row("text", MALFORMED.values(), ids=MALFORMED.keys())
 async def test_A6_a_repaired_answer_is_taken_as_if_it_were_the_first(text):
     model = FakeModel(said(text, width=max(7, len(text) // 500)), GOOD)
     answer = await ask(model, REQUEST, Decision, lambda glimpse: None, known)
@@ -108,7 +109,7 @@ TOLERATED = {
 }
 
 
-@pytest.mark.parametrize("text", TOLERATED.values(), ids=TOLERATED.keys())
+@every_row("text", TOLERATED.values(), ids=TOLERATED.keys())
 async def test_what_is_only_untidy_needs_no_repair(text):
     answer = await ask(FakeModel(text), REQUEST, Decision, lambda glimpse: None, known)
     assert (answer.tries, answer.value.actions[0].operation) == (1, "file_ops.delete_file")

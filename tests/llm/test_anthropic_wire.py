@@ -19,6 +19,7 @@ from duckflow.domain.model import (
 from duckflow.llm.wire.anthropic import AnthropicModel
 from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint
 from fakes.model_server import Answer, Fault, ModelServer, Raw
+from fakes.rows import every_row
 
 MIXED = "日本語と絵文字 🦆👩‍💻 𠮷"
 MARK = {"type": "ephemeral"}
@@ -88,7 +89,7 @@ async def test_tokens_written_to_the_cache_count_as_input():
     assert end.usage == Usage(input_tokens=105, cached_tokens=0, output_tokens=3)
 
 
-@pytest.mark.parametrize("size", [1, 3, 64])
+@every_row("size", [1, 3, 64])
 async def test_characters_cut_in_two_by_the_network_arrive_whole(size):
     with ModelServer([Answer(MIXED, chunk_bytes=size)]) as server:
         async with model_at(server) as model:
@@ -111,7 +112,7 @@ async def test_A8_tool_use_becomes_tool_calls():
     assert pieces[-1].stop == "tool_calls"
 
 
-@pytest.mark.parametrize("stop", ["end", "length", "refusal"])
+@every_row("stop", ["end", "length", "refusal"])
 async def test_the_reason_for_the_end_is_told(stop):
     with ModelServer([Answer("so", stop=stop)]) as server:
         async with model_at(server) as model:
@@ -181,7 +182,7 @@ class TestPrompt:
             assert ["temperature" in asked.body for asked in server.requests] == [True, False, False]
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("type_", "kind", "key"),
     [
         ("overloaded_error", Unavailable, "llm.server_error"),

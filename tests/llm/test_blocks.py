@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from duckflow.llm.answers.errors import UnusableAnswer
 from duckflow.llm.answers.raw_blocks import MAX_FILLED, read_answer
+from fakes.rows import every_row
 
 
 def answer(**args):
@@ -46,7 +47,7 @@ def test_windows_line_ends_of_markers_are_tolerated_and_those_of_the_content_kep
     assert args_of(f"{WRITE}\r\n<<<block main\r\na\r\nb\r\n>>>block main\r\n")["content"] == "a\r\nb\r\n"
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text",
     [
         f"```json\n{WRITE}\n<<<block main\nx\n>>>block main\n```",
@@ -128,7 +129,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("text", "words"), REFUSED.values(), ids=REFUSED.keys())
+@every_row(("text", "words"), REFUSED.values(), ids=REFUSED.keys())
 def test_A7_refused_with_exact_words(text, words):
     with pytest.raises(UnusableAnswer) as caught:
         read_answer(text)

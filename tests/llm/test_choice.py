@@ -7,6 +7,7 @@ from duckflow.i18n.catalogue import text
 from duckflow.llm.default_model import ModelChoice, choose_model
 from duckflow.llm.wire.endpoints import PROVIDERS
 from fakes.model_server import ModelServer, free_port
+from fakes.rows import every_row
 
 ORDER = ["anthropic", "openai", "google", "groq", "openrouter", "mistral"]
 
@@ -18,7 +19,7 @@ async def chosen(env: dict[str, str]) -> ModelChoice:
     return choice
 
 
-@pytest.mark.parametrize("provider", ORDER)
+@every_row("provider", ORDER)
 async def test_K3_a_key_in_the_environment_chooses_its_provider(provider):
     row = PROVIDERS[provider]
     for variable in row.key_variables:
@@ -50,7 +51,7 @@ async def test_K3_a_running_ollama_is_next():
         assert (await chosen({"OLLAMA_HOST": server.url, "GROQ_API_KEY": "k"})).name.startswith("groq:")
 
 
-@pytest.mark.parametrize("tags", [404, b"nonsense", {"models": []}, {"models": [{}]}, {"models": None}])
+@every_row("tags", [404, b"nonsense", {"models": []}, {"models": [{}]}, {"models": None}])
 async def test_K3_an_ollama_without_models_does_not_count(tags):
     with ModelServer() as server:
         server.pages["/api/tags"] = tags

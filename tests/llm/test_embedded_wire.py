@@ -6,6 +6,7 @@ from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import ChatMessage, Finished, ModelRequest, Usage
 from duckflow.llm.local.cpu_threads import thread_counts, usable_cores
 from duckflow.llm.local.protocol import SCHEMA, EmbeddedResponse, completion, load_failure, loosen
+from fakes.rows import every_row
 
 
 def request(**changes: object) -> ModelRequest:
@@ -85,7 +86,7 @@ def test_what_the_runtime_refuses_is_passed_on():
     assert caught.value.values["detail"] == "failed to parse grammar"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("status", "printed", "key"),
     [
         (1, "E gguf_init_from_reader: invalid magic characters: 'abcd', expected 'GGUF'", "not_gguf"),
@@ -101,7 +102,7 @@ def test_why_a_file_can_not_be_loaded_is_told_apart(status, printed, key):
     assert load_failure("model.gguf", "Failed to init server", status, printed).key == f"embedded.{key}"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("cores", "wanted", "threads"),
     [(1, None, (1, 1)), (2, None, (2, 2)), (8, None, (7, 8)), (8, 3, (3, 3))],
 )

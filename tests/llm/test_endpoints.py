@@ -5,6 +5,7 @@ import pytest
 from duckflow.domain.errors import ProviderError, UsageError, UserError
 from duckflow.i18n.catalogue import text
 from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint, find_endpoint, is_loopback
+from fakes.rows import every_row
 
 KEYED = [row for row in PROVIDERS.values() if row.needs_key]
 
@@ -20,14 +21,14 @@ def test_K2_every_provider_of_the_promise_is_there():
     assert {"openai", "anthropic", "google", "groq", "openrouter", "mistral", "ollama"} <= set(PROVIDERS)
 
 
-@pytest.mark.parametrize("row", PROVIDERS.values(), ids=lambda row: row.name)
+@every_row("row", PROVIDERS.values(), ids=lambda row: row.name)
 def test_K2_a_row_of_the_table_is_complete(row):
     assert row.key_variables
     assert (row.wire == "pydantic_ai") != bool(row.address)
     assert bool(row.address) == bool(row.address_variable)
 
 
-@pytest.mark.parametrize("row", KEYED, ids=lambda row: row.name)
+@every_row("row", KEYED, ids=lambda row: row.name)
 def test_K2_the_key_comes_from_the_environment(row):
     for variable in row.key_variables:
         endpoint = find_endpoint(f"{row.name}:some/model:7b", {variable: " sk-1 "})
@@ -35,7 +36,7 @@ def test_K2_the_key_comes_from_the_environment(row):
         assert not endpoint.own
 
 
-@pytest.mark.parametrize("row", KEYED, ids=lambda row: row.name)
+@every_row("row", KEYED, ids=lambda row: row.name)
 def test_K2_a_missing_key_is_named(row):
     for env in ({}, {row.key_variables[0]: "  "}):
         failure = refusal(f"{row.name}:m", env)
@@ -43,12 +44,12 @@ def test_K2_a_missing_key_is_named(row):
         assert failure.values["variable"] == row.key_variables[0]
 
 
-@pytest.mark.parametrize("key", ["sk-\nx", "сk", "a\x00b"])
+@every_row("key", ["sk-\nx", "сk", "a\x00b"])
 def test_a_key_that_no_header_can_carry_is_an_error(key):
     assert refusal("openai:m", {"OPENAI_API_KEY": key}).key == "llm.key_malformed"
 
 
-@pytest.mark.parametrize("row", [row for row in KEYED if row.address_variable], ids=lambda row: row.name)
+@every_row("row", [row for row in KEYED if row.address_variable], ids=lambda row: row.name)
 def test_N_the_environment_can_set_the_address_and_then_no_key_is_needed(row):
     endpoint = find_endpoint(f"{row.name}:m", {str(row.address_variable): "http://127.0.0.1:8080/x/"})
     assert (endpoint.address, endpoint.key, endpoint.own) == ("http://127.0.0.1:8080/x", "", True)
@@ -59,7 +60,7 @@ def test_the_anthropic_address_may_be_given_with_or_without_its_version():
         assert find_endpoint("anthropic:m", {"ANTHROPIC_BASE_URL": given}).address == "http://localhost:1"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("host", "address"),
     [
         ("127.0.0.1:11434", "http://127.0.0.1:11434/v1"),
@@ -75,25 +76,21 @@ def test_the_host_of_ollama_is_read_as_ollama_reads_it(host, address):
     assert find_endpoint("ollama:m", {"OLLAMA_HOST": host}).address == address
 
 
-@pytest.mark.parametrize(
-    "address", ["localhost:8080", "ftp://x", "http://", "http://x:port", "file:///etc", "http://[1"]
-)
+@every_row("address", ["localhost:8080", "ftp://x", "http://", "http://x:port", "file:///etc", "http://[1"])
 def test_an_address_that_is_none_is_an_error(address):
     failure = refusal("openai:m", {"OPENAI_BASE_URL": address})
     assert isinstance(failure, UsageError)
     assert failure.values == {"variable": "OPENAI_BASE_URL", "address": address}
 
 
-@pytest.mark.parametrize(
-    ("name", "nearest"), [("opnai:x", "openai"), ("antropic:x", "anthropic"), ("OpenAI:x", "openai")]
-)
+@every_row(("name", "nearest"), [("opnai:x", "openai"), ("antropic:x", "anthropic"), ("OpenAI:x", "openai")])
 def test_K2_an_unknown_provider_gets_the_nearest_known(name, nearest):
     failure = refusal(name, {})
     assert isinstance(failure, UsageError)
     assert failure.values["nearest"] == nearest
 
 
-@pytest.mark.parametrize("name", ["", ":", "gpt-4o", "??:x"])
+@every_row("name", ["", ":", "gpt-4o", "??:x"])
 def test_a_name_like_nothing_known_gets_the_list(name):
     failure = refusal(name, {})
     assert failure.key == "llm.unknown_provider"
@@ -113,7 +110,7 @@ def test_neither_key_nor_password_is_shown():
     assert Endpoint(provider=PROVIDERS["google"], model="m").shown_address == "google"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("address", "stays"),
     [
         ("http://127.0.0.1:1", True),

@@ -10,6 +10,7 @@ from duckflow.domain.decision import Decision
 from duckflow.domain.model import ToolCall
 from duckflow.llm.answers.errors import UnusableAnswer
 from duckflow.llm.answers.native_calls import native_name, operation_of, read_native
+from fakes.rows import every_row
 
 READ = ToolCall(name="file_ops__read_file", arguments='{"path": "a.py"}')
 RUN = ToolCall(name="shell.run", arguments='{"command": "ls"}')
@@ -84,7 +85,7 @@ def test_empty_arguments_are_none():
     assert decide("", ToolCall(name="task_loop__cancel", arguments="")).actions[0].args == {}
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("arguments", "words"),
     [
         (
@@ -106,7 +107,7 @@ def test_A6_bad_arguments_are_refused_with_exact_words(arguments, words):
     assert words in caught.value.problem
 
 
-@pytest.mark.parametrize(
+@every_row(
     "text",
     [
         '{"rationale": "x", "next_st',

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from duckflow.llm.answers.errors import UnusableAnswer
 from duckflow.llm.answers.raw_blocks import read_answer
+from fakes.rows import every_row
 
 OBJECT = {"next_step": "done", "reply": "hi {there}"}
 JSON = json.dumps(OBJECT)
@@ -33,7 +34,7 @@ ACCEPTED = {
 }
 
 
-@pytest.mark.parametrize("text", ACCEPTED.values(), ids=ACCEPTED.keys())
+@every_row("text", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_the_object_is_found_whatever_stands_around_it(text):
     assert read_answer(text) == OBJECT
 
@@ -83,7 +84,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("text", "words"), REFUSED.values(), ids=REFUSED.keys())
+@every_row(("text", "words"), REFUSED.values(), ids=REFUSED.keys())
 def test_refused_with_exact_words_A6(text, words):
     with pytest.raises(UnusableAnswer) as caught:
         read_answer(text)

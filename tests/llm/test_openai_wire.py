@@ -19,6 +19,7 @@ from duckflow.domain.model import (
 from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint
 from duckflow.llm.wire.openai import OpenAIModel
 from fakes.model_server import Answer, Fault, ModelServer, Raw
+from fakes.rows import every_row
 
 MIXED = "さあ、始めましょう 🦆👩‍💻 — naïve café 𠮷野家"
 WRITE = NativeTool(name="file_ops__write_file", description="Write a file", parameters={"type": "object"})
@@ -60,7 +61,7 @@ async def test_K4_an_answer_is_streamed_in_pieces_and_ends_with_its_usage():
     assert pieces[-1] == Finished(stop="end", usage=usage)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 64])
+@every_row("size", [1, 2, 3, 5, 64])
 async def test_characters_cut_in_two_by_the_network_arrive_whole(size):
     with ModelServer([Answer(MIXED, chunk_bytes=size)]) as server:
         async with model_at(server) as model:
@@ -121,7 +122,7 @@ async def test_broken_text_of_a_file_does_not_stop_a_call():
         assert server.requests[0].body["messages"][0]["content"] == "a?b"
 
 
-@pytest.mark.parametrize(("small", "sent"), [(True, True), (False, False)])
+@every_row(("small", "sent"), [(True, True), (False, False)])
 async def test_only_a_small_model_is_bound_to_the_schema(small, sent):
     schema = {"type": "object", "properties": {"reply": {"type": "string"}}}
     with ModelServer([Answer("{}")]) as server:
@@ -180,7 +181,7 @@ async def test_calls_that_all_have_index_0_but_their_own_ids_stay_apart():
     ]
 
 
-@pytest.mark.parametrize("stop", ["end", "length", "refusal"])
+@every_row("stop", ["end", "length", "refusal"])
 async def test_the_reason_for_the_end_is_told(stop):
     with ModelServer([Answer("so", stop=stop)]) as server:
         async with model_at(server) as model:
@@ -205,7 +206,7 @@ async def test_content_in_parts_is_read_without_its_thinking():
             assert text_of(await heard(model, asking())) == "yes"
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("error", "kind", "key"),
     [
         ('{"code": 502, "message": "upstream"}', Unavailable, "llm.server_error"),

@@ -6,6 +6,7 @@ import pytest
 
 from duckflow.domain.model import Usage
 from duckflow.llm.pricing import cost_usd
+from fakes.rows import every_row
 
 MILLION = Usage(input_tokens=1_000_000, output_tokens=1_000_000)
 
@@ -18,19 +19,17 @@ async def test_K4_a_known_model_has_a_price_and_cached_tokens_cost_less():
     assert 0 < cached < full
 
 
-@pytest.mark.parametrize(
-    "name", ["anthropic:claude-sonnet-5-5", "google:gemini-3.8-flash", "groq:openai/gpt-oss-120b"]
-)
+@every_row("name", ["anthropic:claude-sonnet-5-5", "google:gemini-3.8-flash", "groq:openai/gpt-oss-120b"])
 async def test_K4_the_default_models_have_prices(name):
     assert (await cost_usd(name, MILLION, {}) or 0) > 0
 
 
-@pytest.mark.parametrize("name", ["embedded", "embedded:/x.gguf", "scripted:/x", "ollama:llama3.2"])
+@every_row("name", ["embedded", "embedded:/x.gguf", "scripted:/x", "ollama:llama3.2"])
 async def test_K4_what_runs_here_is_free(name):
     assert await cost_usd(name, MILLION, {}) == 0.0
 
 
-@pytest.mark.parametrize("name", ["openai:no-such-model-at-all", "relay", "nobody:x", "", "azure:x"])
+@every_row("name", ["openai:no-such-model-at-all", "relay", "nobody:x", "", "azure:x"])
 async def test_K4_an_unknown_price_is_unknown(name):
     assert await cost_usd(name, MILLION, {}) is None
 

@@ -14,6 +14,7 @@ from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import Relay
 from duckflow.llm.providers import open_client
 from fakes.model_server import Answer, Fault, ModelServer
+from fakes.rows import every_row
 
 REQUEST = ModelRequest(output="Decision", messages=(ChatMessage(role="user", text="hi"),), time_limit_s=10.0)
 ONCE = LlmSettings(max_retries=0)
@@ -32,7 +33,7 @@ async def said(
     return "".join(piece.text for piece in pieces if isinstance(piece, TextPiece))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("provider", "variable", "base", "path"),
     [
         ("openai", "OPENAI_BASE_URL", "/v1", "/v1/chat/completions"),
@@ -71,7 +72,7 @@ async def test_K2_without_a_person_the_relay_says_so():
         await said("relay", {})
 
 
-@pytest.mark.parametrize("name", ["scripted", "scripted:"])
+@every_row("name", ["scripted", "scripted:"])
 async def test_a_script_needs_a_file(name):
     with pytest.raises(UsageError) as caught:
         await open_client(name, ONCE, {})

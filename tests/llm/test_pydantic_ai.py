@@ -24,6 +24,7 @@ from duckflow.i18n.catalogue import text
 from duckflow.llm.wire import pydantic_ai
 from duckflow.llm.wire.endpoints import PROVIDERS, THINKING_ALLOWANCE, Endpoint
 from duckflow.llm.wire.pydantic_ai import PydanticAIModel, to_foreign
+from fakes.rows import every_row
 
 ENDPOINT = Endpoint(provider=PROVIDERS["google"], model="gemini", key="k")
 REQUEST = ModelRequest(
@@ -101,7 +102,7 @@ def http_error(status: int, **fields) -> foreign.ModelHTTPError:
     return foreign.ModelHTTPError(status, "gemini", {"error": {"message": "so it is"}}, **fields)
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("error", "kind", "key"),
     [
         (http_error(401), ProviderError, "llm.wrong_key"),

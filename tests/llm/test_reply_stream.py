@@ -3,12 +3,12 @@
 import json
 from itertools import pairwise
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duckflow.llm.answers.partial_reply import ReplyExtractor
 from duckflow.llm.answers.strict_json import parse_object
+from fakes.rows import every_row
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 replies = texts | st.text(alphabet='\\"{}[]:,🦆é\n\tu0d8reply</', max_size=40)
@@ -83,7 +83,7 @@ NOTHING = {
 }
 
 
-@pytest.mark.parametrize("text", NOTHING.values(), ids=NOTHING.keys())
+@every_row("text", NOTHING.values(), ids=NOTHING.keys())
 def test_only_the_top_level_reply_is_shown(text):
     assert fed(text) == ""
 
@@ -96,7 +96,7 @@ def test_a_key_with_escapes_is_the_same_key():
     assert fed('{"\\u0072eply": "yes"}') == "yes"
 
 
-@pytest.mark.parametrize("bad", ["\\x", "\\ud83d.", "\\ud83d\\n", "\\udd86", "\\u12g4", "\\ud83d\\u0041"])
+@every_row("bad", ["\\x", "\\ud83d.", "\\ud83d\\n", "\\udd86", "\\u12g4", "\\ud83d\\u0041"])
 def test_after_a_broken_escape_nothing_more_is_shown(bad):
     assert fed('{"reply": "so far' + bad + ' and on"}') == "so far"
 

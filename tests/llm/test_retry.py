@@ -9,6 +9,7 @@ from duckflow.domain.model import ChatMessage, Finished, ModelRequest, ModelTrai
 from duckflow.i18n.catalogue import text
 from duckflow.llm.retry import LONGEST_WAIT_S, REASONS, RetryingClient
 from fakes.model import FakeModel
+from fakes.rows import every_row
 
 REQUEST = ModelRequest(output="Decision", messages=(ChatMessage(role="user", text="hi"),))
 BUSY = Unavailable("llm.rate_limited", provider="p")
@@ -78,9 +79,7 @@ async def test_K4_a_piece_says_that_what_was_streamed_is_void():
     assert "".join(piece.text for piece in pieces[at + 1 : -1]) == "whole"
 
 
-@pytest.mark.parametrize(
-    ("asked_for", "waited"), [(0.0, 0.0), (7.0, 7.0), (1e12, LONGEST_WAIT_S), (-5.0, 0.0)]
-)
+@every_row(("asked_for", "waited"), [(0.0, 0.0), (7.0, 7.0), (1e12, LONGEST_WAIT_S), (-5.0, 0.0)])
 async def test_K4_a_wish_of_the_provider_is_honoured_within_reason(asked_for, waited):
     client, _, clock = patient([Unavailable("llm.rate_limited", retry_after_s=asked_for)], "ok")
     await heard(client)
@@ -93,7 +92,7 @@ async def test_K4_waits_do_not_grow_for_ever():
     assert max(clock.waits) == LONGEST_WAIT_S
 
 
-@pytest.mark.parametrize("error", [ProviderError("llm.wrong_key"), ValueError("a fault of ours")])
+@every_row("error", [ProviderError("llm.wrong_key"), ValueError("a fault of ours")])
 async def test_K4_nothing_else_is_repeated(error):
     client, model, clock = patient([error], "never heard")
     with pytest.raises(type(error)):
@@ -142,6 +141,6 @@ async def test_it_is_what_it_wraps():
     assert model.closed
 
 
-@pytest.mark.parametrize("key", REASONS.values())
+@every_row("key", REASONS.values())
 def test_every_reason_to_wait_has_a_text_without_slots(key):
     assert "{" not in text(key)

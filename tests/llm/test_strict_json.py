@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from duckflow.llm.answers.errors import UnusableAnswer
 from duckflow.llm.answers.strict_json import MAX_BYTES, MAX_DEPTH, MAX_VALUES, parse_object
+from fakes.rows import every_row
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 scalars = (
@@ -94,7 +95,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("text", "words"), REFUSED.values(), ids=REFUSED.keys())
+@every_row(("text", "words"), REFUSED.values(), ids=REFUSED.keys())
 def test_refused_with_exact_words_and_place_A6(text, words):
     with pytest.raises(UnusableAnswer) as caught:
         parse_object(text)

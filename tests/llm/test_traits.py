@@ -7,11 +7,12 @@ from duckflow.llm import traits
 from duckflow.llm.traits import DEFAULT_WINDOW, OLLAMA_WINDOW, find_traits, parameters_in, window_of
 from duckflow.llm.wire.endpoints import find_endpoint
 from fakes.model_server import ModelServer
+from fakes.rows import every_row
 
 AUTO = LlmSettings()
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "billions"),
     [
         ("qwen2.5-coder:1.5b", 1.5),
@@ -33,7 +34,7 @@ def test_a_size_in_the_name_is_read(name, billions):
     assert found == (None if billions is None else pytest.approx(billions * 1e9))
 
 
-@pytest.mark.parametrize(
+@every_row(
     ("name", "window"),
     [
         ("claude-sonnet-5-5", 1_000_000),
@@ -88,7 +89,7 @@ async def test_a_size_in_the_name_counts_more_than_the_servers_word():
         assert (await traits_at(server, "qwen-1.5b")).small
 
 
-@pytest.mark.parametrize(
+@every_row(
     "answer",
     [
         404,
@@ -117,7 +118,7 @@ async def test_a_server_that_does_not_answer_does_not_hold_us_up(monkeypatch):
         assert not (await traits_at(server, "local")).small
 
 
-@pytest.mark.parametrize("small", [True, False])
+@every_row("small", [True, False])
 async def test_the_setting_decides_first(small):
     with serving({"data": [{"meta": {"n_params": 1e9, "n_ctx": 2048}}]}) as server:
         found = await traits_at(server, "qwen-1.5b", LlmSettings(small=small, native_tools=True))
@@ -143,7 +144,7 @@ class TestOllama:
             endpoint = find_endpoint(f"ollama:{model}", {"OLLAMA_HOST": server.url})
             return await find_traits(endpoint, AUTO, env or {}), server.questions
 
-    @pytest.mark.parametrize(
+    @every_row(
         ("model", "small"), [("llama3.2", True), ("llama3.2:latest", True), ("big", False), ("new", False)]
     )
     async def test_a_name_without_a_size_is_looked_up(self, model, small):
@@ -154,9 +155,7 @@ class TestOllama:
         found, asked = await self.traits("qwen2.5-coder:7b")
         assert (found.small, asked) == (True, [])
 
-    @pytest.mark.parametrize(
-        ("given", "window"), [("65536", 65536), ("much", OLLAMA_WINDOW), ("0", OLLAMA_WINDOW)]
-    )
+    @every_row(("given", "window"), [("65536", 65536), ("much", OLLAMA_WINDOW), ("0", OLLAMA_WINDOW)])
     async def test_its_window_can_be_set_where_ollama_reads_it(self, given, window):
         found, _ = await self.traits("big", {"OLLAMA_CONTEXT_LENGTH": given})
         assert found.window == window
