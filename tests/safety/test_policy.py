@@ -11,7 +11,7 @@ from fakes.rows import every_row
 MODES = ("plan", "ask", "edits", "auto")
 EFFECTS = ("read", "write", "delete", "execute", "consent")
 RISKS = ("low", "medium", "high", "forbidden")
-PROTECTIONS = ("none", "asks", "denied")
+PROTECTIONS = ("none", "guarded", "asks", "denied")
 SANDBOXED = {
     "plan": ("allow", "deny", "deny", "deny", "ask"),
     "ask": ("allow", "ask", "ask", "ask", "ask"),
@@ -49,7 +49,9 @@ def test_each_cell_of_the_modes_G3(mode, effect, sandboxed):
 @every_row(("mode", "effect", "protection"), list(product(MODES, EFFECTS, PROTECTIONS)))
 def test_each_cell_of_protection_G3_SAFETY_4(mode, effect, protection):
     plain = SANDBOXED[mode][EFFECTS.index(effect)]
-    expected = {"none": plain, "asks": stricter(plain, "ask"), "denied": "deny"}[protection]
+    asked = stricter(plain, "ask")
+    guarded = plain if effect == "read" else asked
+    expected = {"none": plain, "guarded": guarded, "asks": asked, "denied": "deny"}[protection]
     assert decide(mode, Case(effect=effect, protection=protection, sandboxed=True)).verdict == expected
 
 
@@ -117,7 +119,7 @@ def test_SAFETY_1_more_danger_is_never_looser(mode, case):
     now = STRICT.index(decide(mode, case).verdict)
     worse = [
         {"risk": RISKS[min(RISKS.index(case.risk) + 1, 3)]},
-        {"protection": PROTECTIONS[min(PROTECTIONS.index(case.protection) + 1, 2)]},
+        {"protection": PROTECTIONS[min(PROTECTIONS.index(case.protection) + 1, 3)]},
         {"outside": True},
         {"sandboxed": False},
         {"remembered": False},

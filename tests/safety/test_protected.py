@@ -4,8 +4,7 @@ import pytest
 
 from duckflow.domain.errors import ToolError
 from duckflow.safety.files.workspace import Workspace
-from duckflow.safety.policy.protected import ASKS, protection_of
-from fakes.rows import every_row
+from duckflow.safety.policy.protected import protected_kinds, protection_of
 
 ASKING = [
     ".git",
@@ -20,12 +19,30 @@ ASKING = [
     ".git./config",
     "GIT~1/config",
     ".git::$INDEX_ALLOCATION/config",
+    "a/.config/git/ignore",
+    ".env",
+    ".env.local",
+    ".ENV",
+    ".envrc",
+    "prod.env",
+    "server.pem",
+    "server.KEY",
+    "id_rsa",
+    "id_ed25519.pub",
+    ".ssh/config",
+    ".npmrc",
+    ".netrc",
+    ".yarnrc.yml",
+    ".git-credentials",
+    ".htpasswd",
+    ".cargo/credentials.toml",
+]
+GUARDED = [
     ".bashrc",
     ".zshrc",
     ".profile",
     "home/.bash_profile",
     ".config/fish/config.fish",
-    "a/.config/git/ignore",
     ".vscode/tasks.json",
     ".idea/workspace.xml",
     "project.code-workspace",
@@ -40,18 +57,39 @@ ASKING = [
     "mcp.json",
     ".cursor/mcp.json",
     ".claude/settings.json",
-    ".env",
-    ".env.local",
-    ".ENV",
-    ".envrc",
-    "prod.env",
-    "server.pem",
-    "server.KEY",
-    "id_rsa",
-    "id_ed25519.pub",
-    ".ssh/config",
-    ".npmrc",
-    ".netrc",
+    ".venv/bin/python",
+    "sub/venv/bin/pip",
+    "tools/bin/activate.fish",
+    "lib/a.pth",
+    "sitecustomize.py",
+    ".githooks/pre-commit",
+    "AGENTS.md",
+    "sub/agents.md",
+    "CLAUDE.md",
+    "GEMINI.md",
+    ".cursorrules",
+    ".windsurfrules",
+    ".clinerules",
+    ".aider.conf.yml",
+    ".agents/x.md",
+    ".codex/config.toml",
+    ".goosehints",
+    ".cargo/config.toml",
+    "mise.toml",
+    ".tool-versions",
+    ".pnpmfile.cjs",
+    "pip.conf",
+    "uv.toml",
+    "lefthook.yml",
+    ".pre-commit-config.yaml",
+    ".devcontainer/devcontainer.json",
+    ".gdbinit",
+    ".tmux.conf",
+    "gradle/wrapper/gradle-wrapper.properties",
+    ".mvn/jvm.config",
+    ".yarn/releases/yarn.cjs",
+    ".lintstagedrc.json",
+    ".direnv/bin/x",
 ]
 PLAIN = [
     "git",
@@ -71,12 +109,36 @@ PLAIN = [
     "bashrc",
     "githubs/x",
     "Makefile",
+    "justfile",
+    "package.json",
+    "tests/conftest.py",
+    "bin/tool",
+    "src/bin/main.rs",
+    ".env.example",
+    "deploy/.env.sample",
+    ".python-version",
+    ".nvmrc",
+    "docs/agents.html",
+    "scripts/build.py",
+    "src/pages/activate/index.tsx",
+    ".cargo/registry/x",
+    ".venv/lib/python3.11/site-packages/a.py",
 ]
 
 
-@every_row("path", ASKING)
-def test_protected_names_ask(path):
-    assert protection_of(path) == "asks"
+def test_protected_names_ask_SAFETY_4():
+    assert [path for path in ASKING if protection_of(path) != "asks"] == []
+
+
+def test_what_others_run_or_believe_may_be_read_and_asks_before_a_change_SAFETY_4():
+    assert [path for path in GUARDED if protection_of(path) != "guarded"] == []
+
+
+def test_a_template_is_ordinary_and_what_is_below_a_folder_of_that_name_is_not():
+    assert protection_of(".ENV.example") == "none"
+    assert protection_of(".env.example/.env") == "asks"
+    assert protection_of(".ssh/.env.example") == "asks"
+    assert protection_of(".github/.env.example") == "guarded"
 
 
 def test_a_name_with_a_space_at_its_end_is_compared_without_it():
@@ -84,16 +146,21 @@ def test_a_name_with_a_space_at_its_end_is_compared_without_it():
     assert protection_of(".env ") == "asks"
 
 
-@every_row("path", PLAIN)
-def test_other_names_do_not(path):
-    assert protection_of(path) == "none"
+def test_other_names_do_not():
+    assert [path for path in PLAIN if protection_of(path) != "none"] == []
 
 
-@every_row("pattern", [pattern for patterns in ASKS.values() for pattern in patterns])
-def test_every_entry_of_the_table_matches_and_holds_below(pattern):
-    name = pattern.replace("y*ml", "yml").replace("[0-9]", "1").replace("*", "x")
-    assert protection_of(name) == "asks"
-    assert protection_of(f"a/{name.upper()}/below") == "asks"
+def test_every_entry_of_the_table_matches_and_holds_below_and_says_why():
+    wrong = []
+    for kind, row in protected_kinds().items():
+        for pattern in row.patterns:
+            name = pattern.replace("y*ml", "yml").replace("[0-9]", "1").replace("*", "x")
+            if protection_of(name) != row.protection:
+                wrong.append((kind, name))
+            if kind != "templates" and protection_of(f"a/{name.upper()}/below") != row.protection:
+                wrong.append((kind, f"{name}/below"))
+        assert row.why
+    assert wrong == []
 
 
 def test_the_projects_own_configuration_of_duckflow_is_denied(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from duckflow.safety.policy.command_risk import Place, read_risks
 from duckflow.safety.policy.policy import Case, decide
-from duckflow.safety.policy.protected import protection_of, within
+from duckflow.safety.policy.protected import is_environment_program, protection_of, within
 from duckflow.safety.policy.risk import Facts, assess
 from fakes.rows import every_row
 
@@ -46,7 +46,11 @@ def place_of(path: str) -> Place:
         if not within(path, ROOT):
             return "outside"
         path = path[len(ROOT) :]
-    return {"none": "inside", "asks": "protected", "denied": "own"}[protection_of(path)]
+    if is_environment_program(path):
+        return "inside"
+    return {"none": "inside", "guarded": "protected", "asks": "protected", "denied": "own"}[
+        protection_of(path)
+    ]
 
 
 @every_row(("command", "risk", "reason"), list(cases("commands.toml")))

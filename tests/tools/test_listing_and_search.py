@@ -147,7 +147,10 @@ async def test_search_shows_path_line_and_text(call, tree):
         "src/app/deep/er/x.py:2: needle in src/app/deep/er/x.py",
         "src/app/main.py:2: needle in src/app/main.py",
     ]
-    assert "6 matching" not in await call("search", pattern="needle")
+    found = await call("search", pattern="needle")
+    assert found.startswith("6 matching")
+    assert ".github/ci.yml:2" in found, "what only changes ask about may be read"
+    assert "nobody" not in found
     assert (await call("search", pattern="犬")).splitlines()[1:] == [
         "日本/犬.txt:1: this is 日本/犬.txt",
         "日本/犬.txt:2: needle in 日本/犬.txt",

@@ -9,7 +9,6 @@ import re
 import tomllib
 import warnings
 from collections.abc import Callable, Collection, Iterable
-from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
@@ -18,7 +17,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.objective import Evidence, Verification
 from duckflow.domain.text import cut, head_and_tail
 from duckflow.safety.files.workspace import READ_CAP, FileStatus, Workspace
-from duckflow.safety.policy.protected import ASKS, folded
+from duckflow.safety.policy.protected import is_secret
 
 FactState = Literal["parses", "broken", "readable", "empty", "unread", "missing", "gone", "left"]
 """`gone` and `left`: of files that were to be removed; `missing`: can't be had; `unread`: not looked into."""
@@ -103,12 +102,7 @@ def _check(workspace: Workspace, path: str, *, to_be_gone: bool) -> Fact:
     except ToolError as error:
         return Fact(path=path, state="missing", detail=cut(f"can't be read: {error}", _DETAIL))
     fact = look_at(path, data)
-    return fact.model_copy(update={"content": ""}) if _secret(path) else fact
-
-
-def _secret(path: str) -> bool:
-    """Whether a file is one that holds secrets, by its name. What leads to one can't be read at all."""
-    return any(fnmatchcase(name, pattern) for name in folded(path) for pattern in ASKS["keys and secrets"])
+    return fact.model_copy(update={"content": ""}) if is_secret(path) else fact
 
 
 def _presence(path: str, status: FileStatus | None, *, to_be_gone: bool) -> Fact:

@@ -29,7 +29,13 @@ from duckflow.safety.files.outside import OutsideFile, find_outside
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.command_risk import Place
 from duckflow.safety.policy.policy import Case, Ruling, decide, may_remember
-from duckflow.safety.policy.protected import Protection, protection_of, strongest, within
+from duckflow.safety.policy.protected import (
+    Protection,
+    is_environment_program,
+    protection_of,
+    strongest,
+    within,
+)
 from duckflow.safety.policy.risk import Assessment, Facts, added_text, assess, rate
 from duckflow.tools.catalogue import Proposal
 
@@ -42,7 +48,12 @@ SAID_NO_BEFORE = (
 
 _CHANGING = ("write_file", "edit_file", "delete_file", "move_file")
 _SCRIPT = re.compile(r"#!\s*/")
-_PLACES: dict[Protection, Place] = {"none": "inside", "asks": "protected", "denied": "own"}
+_PLACES: dict[Protection, Place] = {
+    "none": "inside",
+    "guarded": "protected",
+    "asks": "protected",
+    "denied": "own",
+}
 _log = logging.getLogger(__name__)
 
 
@@ -168,7 +179,7 @@ class Gate:
             targets = await asyncio.to_thread(self._look, call)
         except ToolError:
             return False  # the tool says what is wrong with it
-        return targets.protection != "none" or targets.outside is not None
+        return targets.protection in ("asks", "denied") or targets.outside is not None
 
     async def _case(self, state: AgentState, call: ResolvedCall, targets: _Targets) -> Case:
         effect = call.tool.effect
@@ -236,6 +247,8 @@ class Gate:
             if not within(path, root):
                 return "outside"
             path = path[len(root) :]
+        if is_environment_program(path):
+            return "inside"  # to run one is ordinary; to change one shows in what the command did
         return _PLACES[protection_of(path)]
 
 

@@ -83,7 +83,7 @@ class Snapshots:
         inventory = await list_all(self._workspace, self._ripgrep, ".")
         if not inventory.complete or len(inventory.files) > self._limits.files:
             return None
-        return [path for path in inventory.files if protection_of(path) == "none"]
+        return [path for path in inventory.files if protection_of(path) in ("none", "guarded")]
 
     def _copy(self, session_id: str, files: Iterable[str]) -> Seen | None:
         known = self._scan(files)

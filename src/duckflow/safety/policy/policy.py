@@ -68,7 +68,7 @@ def _rules(mode: Mode, case: Case) -> Iterator[Ruling]:
         yield _OWN
     if case.outside and case.effect not in ("read", "execute"):
         yield _CHANGES_OUTSIDE
-    if case.protection == "asks":
+    if case.protection == "asks" or (case.protection == "guarded" and case.effect != "read"):
         yield _PROTECTED
     if case.outside:
         yield _OUTSIDE

@@ -1,205 +1,111 @@
-"""Names that are never touched without a question, and those that are never touched (as data)."""
+"""Names that are never changed without a question, and those that are never touched (protected.toml)."""
 
 import re
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Mapping
 from fnmatch import translate
-from typing import Literal
+from functools import cache
+from importlib.resources import files
+from typing import Literal, NamedTuple
 
 from duckflow.safety.files.paths import fold
 
-Protection = Literal["none", "asks", "denied"]
+Protection = Literal["none", "guarded", "asks", "denied"]
+"""`guarded`: anyone may read it, a change asks."""
 
-STRENGTH: dict[Protection, int] = {"none": 0, "asks": 1, "denied": 2}
-
-ASKS: dict[str, tuple[str, ...]] = {
-    "version control": (
-        ".git",
-        "git~[0-9]",
-        ".gitmodules",
-        ".gitconfig",
-        ".config/git",
-        ".hg",
-        ".svn",
-        ".jj",
-    ),
-    "shell start-up": (
-        ".profile",
-        ".bash_*",
-        ".bashrc",
-        ".zshrc",
-        ".zshenv",
-        ".zprofile",
-        ".zlogin",
-        ".zlogout",
-        ".kshrc",
-        ".cshrc",
-        ".tcshrc",
-        ".login",
-        ".logout",
-        ".inputrc",
-        ".xprofile",
-        ".xinitrc",
-        ".pam_environment",
-        ".config/fish",
-        ".config/autostart",
-        ".config/systemd",
-    ),
-    "editor configuration": (
-        ".vscode",
-        ".idea",
-        ".zed",
-        ".fleet",
-        ".devcontainer",
-        ".devcontainer.json",
-        "*.code-workspace",
-        ".vim",
-        ".vimrc",
-        ".gvimrc",
-        ".exrc",
-        ".nvimrc",
-        ".nvim.lua",
-        ".config/nvim",
-        ".emacs",
-        ".emacs.d",
-        ".dir-locals.el",
-        ".dir-locals-2.el",
-    ),
-    "continuous integration and hooks": (
-        ".github",
-        ".gitlab-ci.y*ml",
-        ".gitlab",
-        ".circleci",
-        ".travis.y*ml",
-        ".appveyor.y*ml",
-        "appveyor.y*ml",
-        "azure-pipelines.y*ml",
-        "bitbucket-pipelines.y*ml",
-        ".buildkite",
-        ".drone.y*ml",
-        ".woodpecker*",
-        "jenkinsfile",
-        ".husky",
-        ".pre-commit-config.y*ml",
-        "lefthook.y*ml",
-        ".lefthook.y*ml",
-    ),
-    "other agents and MCP": (
-        ".mcp.json",
-        "mcp.json",
-        "mcp_config.json",
-        "claude_desktop_config.json",
-        ".claude",
-        ".claude.json",
-        ".codex",
-        ".cursor",
-        ".gemini",
-        ".windsurf",
-        ".continue",
-    ),
-    "virtual environments": (
-        ".venv/bin",
-        ".venv/scripts",
-        "venv/bin",
-        "venv/scripts",
-        ".virtualenv/bin",
-        "bin/activate",
-        "bin/activate.csh",
-        "bin/activate.fish",
-        "bin/activate.nu",
-        "bin/activate.ps1",
-        "bin/activate_this.py",
-        "scripts/activate",
-        "scripts/activate.bat",
-        "scripts/activate.ps1",
-        "*.pth",
-        "sitecustomize.py",
-        "usercustomize.py",
-    ),
-    "keys and secrets": (
-        ".env*",
-        "*.env",
-        ".ssh",
-        ".gnupg",
-        ".aws",
-        ".azure",
-        ".kube",
-        ".docker",
-        ".config/gcloud",
-        ".netrc",
-        "_netrc",
-        ".npmrc",
-        ".yarnrc*",
-        ".pypirc",
-        ".git-credentials",
-        ".pgpass",
-        ".my.cnf",
-        ".vault-token",
-        "id_rsa*",
-        "id_dsa*",
-        "id_ecdsa*",
-        "id_ed25519*",
-        "*.pem",
-        "*.key",
-        "*.p12",
-        "*.pfx",
-        "*.jks",
-        "*.keystore",
-        "*.kdbx",
-        "*.ppk",
-    ),
-}
-"""Globs over one name, or plain names that follow each other; each holds for everything below, too."""
+STRENGTH: dict[Protection, int] = {"none": 0, "guarded": 1, "asks": 2, "denied": 3}
 
 DENIED: tuple[str, ...] = ("duckflow.toml",)
 """Duckflow's own configuration in a project; its folders are given to the workspace as denied roots."""
 
-
-def _one_name(patterns: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(translate(pattern) for pattern in patterns if "/" not in pattern))
-
-
-_ASKING = tuple(pattern for patterns in ASKS.values() for pattern in patterns)
-_ASKING_NAME = _one_name(_ASKING)
-_ASKING_CHAINS = tuple(tuple(pattern.split("/")) for pattern in _ASKING if "/" in pattern)
-_ENVIRONMENT_NAME = _one_name(ASKS["virtual environments"])
-_ENVIRONMENT_CHAINS = tuple(tuple(one.split("/")) for one in ASKS["virtual environments"] if "/" in one)
-_DENIED_NAME = _one_name(DENIED)
-_SECRETS = (
-    *ASKS["keys and secrets"],
+SECRET_PLACES = (
     *("shadow", "gshadow", "sudoers", "sudoers.d", "master.passwd", "ssl/private", "etc/ssh", "keychains"),
     *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".local/share/keyrings"),
-    *(".password-store", ".config/gh", ".config/op", ".bash_history", ".zsh_history", ".python_history"),
+    *(".password-store", ".bash_history", ".zsh_history", ".python_history"),
 )
-_SECRET_NAME = _one_name(_SECRETS)
-_SECRET_CHAINS = tuple(tuple(pattern.split("/")) for pattern in _SECRETS if "/" in pattern)
+"""Where else on a machine secrets are kept."""
+
+_READING: dict[str, Protection] = {"asks": "asks", "free": "guarded", "ordinary": "none"}
+
+
+class _Names(NamedTuple):
+    """Patterns over one name, and plain names that follow each other."""
+
+    single: re.Pattern[str]
+    chains: tuple[tuple[str, ...], ...]
+
+    def hold_for(self, names: tuple[str, ...]) -> bool:
+        """Whether one of them stands anywhere in a path."""
+        if any(self.single.match(name) for name in names):
+            return True
+        return any(names[at : at + len(chain)] == chain for chain in self.chains for at in range(len(names)))
+
+
+class ProtectedKind(NamedTuple):
+    """One kind of protected names, and why it is one."""
+
+    why: str
+    protection: Protection
+    patterns: tuple[str, ...]
+
+
+@cache
+def protected_kinds() -> Mapping[str, ProtectedKind]:
+    """The table as the package brings it."""
+    raw = tomllib.loads(files("duckflow.safety.policy").joinpath("protected.toml").read_text("utf-8"))
+    return {
+        kind: ProtectedKind(row["why"], _READING[row["reading"]], tuple(row["names"].split()))
+        for kind, row in raw.items()
+    }
 
 
 def protection_of(path: str) -> Protection:
     """How a path relative to the workspace is protected by its names."""
     names = folded(path)
-    if any(_DENIED_NAME.match(name) for name in names):
+    if any(_one_name(DENIED).match(name) for name in names):
         return "denied"
-    if any(_ASKING_NAME.match(name) for name in names):
-        return "asks"
-    return "asks" if _follow_each_other(names, _ASKING_CHAINS) else "none"
+    if _names_of("templates").hold_for(names[-1:]):
+        names = names[:-1]
+    if not _all_names().hold_for(names):
+        return "none"  # nearly every path, and there are many
+    kinds = [kind for kind in protected_kinds() if _names_of(kind).hold_for(names)]
+    return strongest("none", *(protected_kinds()[kind].protection for kind in kinds))
 
 
 def is_environment_program(path: str) -> bool:
     """Whether it runs when a virtual environment is used: its programs, and what Python loads first."""
-    names = folded(path)
-    return any(_ENVIRONMENT_NAME.match(name) for name in names) or _follow_each_other(
-        names, _ENVIRONMENT_CHAINS
-    )
+    return _names_of("environments").hold_for(folded(path))
+
+
+def is_secret(path: str) -> bool:
+    """Whether a path in the workspace has a name that keys and secrets have."""
+    return _names_of("keys_and_secrets").hold_for(folded(path))
 
 
 def keeps_secrets(path: str) -> bool:
     """Whether a path on this machine leads where keys, passwords and the like are kept."""
-    names = folded(path)
-    return any(_SECRET_NAME.match(name) for name in names) or _follow_each_other(names, _SECRET_CHAINS)
+    return is_secret(path) or _names(SECRET_PLACES).hold_for(folded(path))
 
 
-def _follow_each_other(names: tuple[str, ...], chains: Iterable[tuple[str, ...]]) -> bool:
-    return any(names[start : start + len(chain)] == chain for chain in chains for start in range(len(names)))
+@cache
+def _all_names() -> _Names:
+    return _names(tuple(pattern for kind in protected_kinds().values() for pattern in kind.patterns))
+
+
+@cache
+def _names_of(kind: str) -> _Names:
+    return _names(protected_kinds()[kind].patterns)
+
+
+@cache
+def _names(patterns: tuple[str, ...]) -> _Names:
+    chains = tuple(tuple(pattern.split("/")) for pattern in patterns if "/" in pattern)
+    return _Names(_one_name(tuple(pattern for pattern in patterns if "/" not in pattern)), chains)
+
+
+@cache
+def _one_name(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(translate(pattern) for pattern in patterns))
 
 
 def strongest(*protections: Protection) -> Protection:

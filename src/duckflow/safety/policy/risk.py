@@ -143,7 +143,7 @@ def _whereabouts(facts: Facts) -> Iterator[str]:
         yield "secret_place"
     if facts.outside:
         yield "outside"
-    if facts.protection == "asks":
+    if facts.protection == "asks" or (facts.protection == "guarded" and facts.effect != "read"):
         yield "protected"
     changes = facts.effect in ("write", "delete")
     if changes and (facts.executable or any(EXECUTABLE.fullmatch(fold(path)) for path in facts.paths)):

@@ -65,7 +65,7 @@ def search_tool(ripgrep: Path | None) -> Tool:
 
 
 def _show(workspace: Workspace, query: Query, hits: Hits) -> str:
-    permitted = STRENGTH[workspace.protection(query.path)]
+    permitted = max(STRENGTH["guarded"], STRENGTH[workspace.protection(query.path)])
     rows: list[str] = []
     for file, numbers in hits.lines.items():
         rows.extend(_lines(workspace, file, numbers, permitted))
