@@ -52,6 +52,7 @@ from duckflow.safety.redaction.model import redacted
 from duckflow.safety.redaction.redactor import Redactor
 from duckflow.safety.redaction.values import known_secrets
 from duckflow.safety.sandbox.shell import Shell
+from duckflow.services.decide_compact import DraftLimits
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.kept_files import KeptFiles
 from duckflow.store.memory import Memories
@@ -180,7 +181,8 @@ def build(
     lists = task_tools(session.current, planning.tasks, tasks.start, tasks.cancel, background)
     catalogue = Catalogue((*background.tools, *plans, *lists, *_memory_tools(settings, ground)))
     frame = PromptFrame(rules=rules.text, budgets=settings.prompt)
-    model = ModelInUse(session, tiers, catalogue, look, frame, spending)
+    limits = DraftLimits(most=settings.llm.candidates, seconds=settings.llm.candidates_time_s)
+    model = ModelInUse(session, tiers, catalogue, look, frame, spending, limits)
     dispatcher = _dispatcher(ground, catalogue)
     pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(ground.log.database).loops_used)
     counsel = Advisors(tiers, spending)

@@ -25,10 +25,8 @@ def test_a_case_holds_what_was_wanted_seen_and_told_J2():
     made = build_case(OBJECTIVE.model_copy(update={"requirements": wanted(1, 2)}), evidence, FACTS, observed)
     assert (made.request, made.requirements, made.evidence) == (OBJECTIVE.request, wanted(1, 2), evidence)
     assert (made.reply, made.failing, made.verification) == ("Done.", ("b.py",), "failed")
-    assert made.unseen == ("is_empty",)
 
 
 def test_without_requirements_the_request_is_the_one_J1():
     made = build_case(OBJECTIVE, (), (), ObservedWork())
     assert made.requirements == plain_requirements(OBJECTIVE.request)
-    assert made.unseen == ()

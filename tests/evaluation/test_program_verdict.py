@@ -2,7 +2,6 @@
 
 from duckflow.domain.objective import EvaluationRules
 from duckflow.evaluation.facts import Fact, as_evidence, verification_of
-from duckflow.evaluation.mentions import unseen_names
 from duckflow.evaluation.program_verdict import judge_by_facts
 from fakes.cases import case, seen
 from fakes.rows import every_row
@@ -14,8 +13,11 @@ def fact(path="a.py", state="parses", content="def is_empty(): ...", detail="the
 
 def judged(request, *facts, priorities=(1,), **fields):
     evidence = (*seen("e1"), *as_evidence(facts, 2))
-    known = {"verification": verification_of(facts), "unseen": unseen_names(request, facts)}
+    known = {"verification": verification_of(facts)}
     return judge_by_facts(case(*priorities, request=request, evidence=evidence, **{**known, **fields}), facts)
+
+
+NAMES = "Create a.py with `peek`, push_all, fib(n) and requirements like operator.mod; use b.py"
 
 
 @every_row(
@@ -23,18 +25,17 @@ def judged(request, *facts, priorities=(1,), **fields):
     [
         ("Create a.py that prints hello", [fact()]),
         ("a.pyを作って", [fact()]),
-        ("Make something", [fact()]),
-        ("Create a.py with `is_empty` in it.", [fact()]),
-        ("Write is_empty() into src/a.py, please", [fact("src/a.py")]),
-        ("Fix ./a.py!", [fact()]),
-        ("Fix a.py", [fact("lib/a.py")]),
+        (NAMES, [fact()]),
         ("Add notes.md", [fact("notes.md", "readable", "# Notes")]),
+        ("Create an empty package", [fact("a/__init__.py", "empty", "")]),
+        ("Draw a picture", [fact("a.png", "unread", "")]),
+        ("Create a base class", [fact(stubs=("f",))]),
         ("Remove tmp.log", [fact("tmp.log", "gone", "")]),
         ("Rename a.py to b.py", [fact("a.py", "gone", ""), fact("b.py")]),
         ("Write a.py and b.json", [fact(), fact("b.json", content="{}")]),
     ],
 )
-def test_work_that_shows_all_the_request_names_is_done(request_text, facts):
+def test_J11_nothing_failed_is_done_whatever_words_the_request_has(request_text, facts):
     found = judged(request_text, *facts, priorities=(1, 2))
     assert found is not None
     assert (found.overall_score, found.done, found.by, found.caps) == (0.8, True, "program", ())
@@ -43,26 +44,30 @@ def test_work_that_shows_all_the_request_names_is_done(request_text, facts):
 
 
 @every_row(
-    ("request_text", "facts", "fields"),
+    ("fields", "missing"),
     [
-        ("What does a.py do?", [fact()], {"information": True}),
-        ("Create a.py", [], {}),
-        ("Create a.py and b.py", [fact()], {}),
-        ("Use a.py in c.py", [fact("c.py")], {}),
-        ("Create a.py with push_all", [fact()], {}),
-        ("Create a.py with `peek`", [fact()], {}),
-        ("Create a.py with a function fib(n)", [fact()], {}),
-        ("Create a.py", [fact(state="empty", content="")], {}),
-        ("Create a.py", [fact(state="unread", content="")], {}),
-        ("Create a.py", [fact(stubs=("f",))], {}),
-        ("Create a.py", [fact()], {"failing": ("b.py",)}),
-        ("Create a.py", [fact()], {"verification": "failed"}),
-        ("Create a.py", [fact(state="broken")], {"verification": "passed"}),
-        ("Create a.py", [fact()], {"requirements": ()}),
+        ({"failing": ("b.py",)}, ("b.py: failed, and was not made good",)),
+        ({"verification": "failed"}, ()),
     ],
 )
-def test_where_facts_do_not_settle_it_a_model_has_to_look(request_text, facts, fields):
-    assert judged(request_text, *facts, **fields) is None
+def test_J11_what_failed_is_not_done(fields, missing):
+    found = judged("Create a.py", fact(), **fields)
+    assert found is not None
+    assert (found.done, found.overall_score, found.missing_aspects) == (False, 0.5, missing)
+
+
+def test_a_command_that_passed_outweighs_a_file_that_does_not_parse():
+    found = judged("Create a.py", fact(state="broken"), verification="passed")
+    assert found is not None
+    assert found.done
+
+
+@every_row(
+    ("facts", "fields"),
+    [([fact()], {"information": True}), ([], {}), ([fact()], {"requirements": ()})],
+)
+def test_without_facts_of_a_change_a_model_has_to_look(facts, fields):
+    assert judged("What does a.py do?", *facts, **fields) is None
 
 
 @every_row("state", ["broken", "missing", "left"])

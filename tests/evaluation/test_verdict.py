@@ -148,16 +148,6 @@ def test_having_read_a_file_is_no_answer_J2():
     assert (found.overall_score, found.done, found.caps) == (0.79, False, ("no_reply",))
 
 
-def test_what_evaluator_and_program_both_miss_by_name_is_not_done():
-    made = case(unseen=("is_empty", "b.py"))
-    full = scored(1, 1.0, "e1")
-    found = judged(made, full, missing_aspects=["the method is_empty"])
-    assert (found.overall_score, found.done, found.caps) == (0.79, False, ("named_missing",))
-    assert judged(made, full, missing_aspects=["a nicer name"]).done
-    assert judged(made, full).done
-    assert judged(case(), full, missing_aspects=["the method is_empty"]).done
-
-
 def test_what_the_evaluator_says_beside_the_scores_is_kept_in_bounds_J2():
     found = judged(
         case(),

@@ -83,3 +83,26 @@ async def test_a_file_that_can_not_be_shown_has_no_content(tmp_path: Path):
     assert await look.content("image") is None
     assert await look.content("missing") is None
     assert await look.content("../outside") is None
+
+
+STORY = "Your friend keeps a list of ducks and wonders how many there are. Do you know? " * 5
+
+
+async def test_J11_a_long_description_that_names_a_new_file_is_no_question(tmp_path: Path):
+    """F: a story may hold questions; what it asks for at the end counts."""
+    (tmp_path / "there.py").write_text("")
+    look = WorkspaceLook(Workspace(tmp_path))
+    wanted = {
+        f"{STORY}Write solution.py with `count(ducks)`.": "change",
+        f"{STORY}solution.py を書いて": "change",
+        f"{STORY}How would you write solution.py?": None,
+        f"{STORY}Say what there.py does.": None,
+        f"{STORY}Explain os.path to me.": None,
+        "What is Node.js": None,
+    }
+    told = {text: (await look.choices(_asked(text))).wish for text in wanted}
+    assert told == wanted
+
+
+def _asked(text: str) -> AgentState:
+    return AgentState(request=Request(request_id="r", text=text))

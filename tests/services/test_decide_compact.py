@@ -9,9 +9,16 @@ from duckflow.domain.decision import Decision
 from duckflow.domain.errors import BadAnswer
 from duckflow.domain.events import ActionFinished
 from duckflow.domain.model import ModelTraits
+from duckflow.domain.objective import AttemptResult, TaskObjective
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
 from duckflow.prompts.compact import Choices, compact_schema, content_prompt
-from duckflow.services.decide_compact import CompactDecider, CompactDecision, inside_fence
+from duckflow.services.decide_compact import (
+    CompactDecider,
+    CompactDecision,
+    DraftCheck,
+    DraftLimits,
+    inside_fence,
+)
 from fakes.engine import engine
 from fakes.model import FakeModel, said
 from fakes.rows import every_row
@@ -32,6 +39,10 @@ class Folder:
     async def content(self, path: str) -> str | None:
         return self.files.get(path)
 
+    async def check(self, state: AgentState, path: str, content: str) -> DraftCheck:
+        """A word `wrong` is a failed check, a word `right` a passed one."""
+        return DraftCheck(failed=content.count("wrong"), passed=content.count("right"))
+
 
 def asked(text: str) -> AgentState:
     return AgentState(
@@ -40,12 +51,13 @@ def asked(text: str) -> AgentState:
     )
 
 
-def flat(operation: str, wants: str = "change", reply: str = "ok", **args: object) -> str:
-    return json.dumps({"wants": wants, "operation": operation, **args, "reply": reply})
+def flat(operation: str, wants: str = "change", **args: object) -> str:
+    return json.dumps({"wants": wants, "operation": operation, **args}, ensure_ascii=False)
 
 
 async def decide(model: FakeModel, folder: Folder, text: str = "Create hello.py"):
-    return await CompactDecider(model, folder, "", lambda _: None).decide(asked(text), lambda _: None)
+    decider = CompactDecider(model, folder, "", lambda _: None, DraftLimits(most=3))
+    return await decider.decide(asked(text), lambda _: None)
 
 
 def offered(choices: Choices) -> set[tuple[str, str]]:
@@ -77,7 +89,7 @@ def test_a_flat_answer_is_a_whole_decision():
     assert (answer.next_step, answer.task_profile) == ("done", "file_operation")
     looking = CompactDecision.model_validate_json(flat("file_ops.search", wants="answer", pattern="x"))
     assert (looking.next_step, looking.task_profile) == ("continue", "simple_question")
-    assert CompactDecision.model_validate_json(flat("reply", wants="answer")).actions == ()
+    assert CompactDecision.model_validate_json(flat("reply", wants="answer", reply="x")).actions == ()
 
 
 def test_a_full_decision_is_accepted_too():
@@ -94,9 +106,8 @@ async def test_each_content_is_asked_for_by_itself_and_continues_the_same_prompt
     assert action.args == {"path": "hello.py", "content": "print('hello')\n"}
     first, second = model.requests
     assert second.messages[: len(first.messages)] == first.messages
-    said = json.loads(second.messages[len(first.messages)].text)
-    assert said == {**json.loads(flat("file_ops.write_file", paths=["hello.py"])), "reply": "…"}
-    assert decided.decision.reply == "ok"
+    assert second.messages[len(first.messages)].text == flat("file_ops.write_file", paths=["hello.py"])
+    assert decided.decision.reply == "I write hello.py."
     assert second.messages[-1].text == "```python\n"
     assert second.stop == ("\n```",)
     assert second.answer_schema is None
@@ -120,9 +131,8 @@ async def test_a_file_it_has_not_seen_is_shown_before_it_is_written_anew():
 
 
 async def test_a_content_that_was_cut_off_is_never_written():
-    model = FakeModel(
-        flat("file_ops.write_file", paths=["a.py"]), said("half of", stop="length"), traits=SMALL
-    )
+    cut = said("half of", stop="length")
+    model = FakeModel(flat("file_ops.write_file", paths=["a.py"]), cut, cut, cut, traits=SMALL)
     with pytest.raises(BadAnswer) as error:
         await decide(model, Folder())
     assert error.value.key == "llm.content_cut"
@@ -167,6 +177,79 @@ async def test_after_a_look_an_answer_can_only_be_an_answer(tmp_path: Path):
     """A question must not end in a changed file because a small model lost its way."""
     (tmp_path / "main.go").write_text("package main\n")
     look = flat("file_ops.read_file", wants="answer", paths=["main.go"])
-    async with engine(tmp_path, look, flat("reply", wants="answer"), small=True) as duck:
+    async with engine(tmp_path, look, flat("reply", wants="answer", reply="A program."), small=True) as duck:
         assert await duck.app.chat.say("What is this?") == "done"
         assert duck.state.transcript[-1].role == "assistant"
+
+
+WRITE = flat("file_ops.write_file", paths=["a.py"])
+
+
+async def content_of(*drafts: str, current: str = "", **fields: object) -> tuple[object, FakeModel]:
+    model = FakeModel(WRITE, *drafts, traits=SMALL)
+    folder = Folder(a_py=current) if current else Folder()
+    decider = CompactDecider(model, folder, "", lambda _: None, DraftLimits(most=3, **fields))
+    decided = await decider.decide(asked("Write a.py"), lambda _: None)
+    return decided.decision.actions[0].args["content"], model
+
+
+async def test_J11_a_draft_with_nothing_wrong_is_taken_as_it_is_and_was_greedy():
+    content, model = await content_of("fine")
+    assert content == "fine\n"
+    assert (model.requests[-1].temperature, model.requests[-1].seed) == (0.0, None)
+
+
+async def test_J11_of_several_drafts_the_one_that_passes_most_checks_is_kept():
+    content, model = await content_of("wrong wrong", "wrong right", "wrong")
+    assert content == "wrong right\n"
+    drawn = [(one.temperature, one.seed) for one in model.requests[1:]]
+    assert drawn == [(0.0, None), (0.8, 1), (0.8, 2)]
+    assert len({one.messages for one in model.requests[1:]}) == 1
+
+
+async def test_J11_drafts_end_with_the_first_good_one_and_with_the_time():
+    content, model = await content_of("wrong", "good")
+    assert (content, len(model.requests)) == ("good\n", 3)
+    content, model = await content_of("wrong", seconds=-1.0)
+    assert (content, len(model.requests)) == ("wrong\n", 2)
+
+
+async def test_J11_a_new_attempt_is_drawn_with_other_seeds_and_differs_from_what_is_there():
+    state = asked("Write a.py")
+    failed = TaskObjective(request="Write a.py", attempts=(AttemptResult(number=1),))
+    state = state.model_copy(update={"request": state.request.model_copy(update={"objective": failed})})
+    model = FakeModel(WRITE, "x = 1", "x = 2", traits=SMALL)
+    folder = Folder(a_py="x = 1\n")
+    decided = await CompactDecider(model, folder, "", lambda _: None, DraftLimits(most=3)).decide(
+        state, lambda _: None
+    )
+    assert decided.decision.actions[0].args["content"] == "x = 2\n"
+    assert [(one.temperature, one.seed) for one in model.requests[1:]] == [(0.8, 3), (0.8, 4)]
+
+
+async def test_F8_what_it_does_is_said_in_the_language_of_the_request():
+    for text, told in (("Write a.py", "I write a.py."), ("a.py を書いて", "a.py を書きます。")):
+        model = FakeModel(WRITE, "x", traits=SMALL)
+        assert (await decide(model, Folder(), text)).decision.reply == told
+
+
+async def test_F8_an_english_answer_to_a_japanese_question_is_asked_for_in_japanese_once():
+    english, japanese = (flat("reply", wants="answer", reply=one) for one in ("A list.", "リストです。"))
+    model = FakeModel(english, japanese, traits=SMALL)
+    decided = await decide(model, Folder(), "リストとは何ですか？")
+    assert decided.decision.reply == "リストです。"
+    assert "日本語" in model.requests[1].messages[-1].text
+    model = FakeModel(english, english, traits=SMALL)
+    assert (await decide(model, Folder(), "リストとは何ですか？")).decision.reply == "A list."
+    model = FakeModel(japanese, traits=SMALL)
+    assert len((await decide(model, Folder(), "リストとは何ですか？")).calls) == 1
+
+
+async def test_a_long_request_is_not_read_twice_and_its_end_is_where_the_question_is():
+    story = "Once there was a duck. " * 60 + "Now write a.py."
+    model = FakeModel(WRITE, "x", traits=SMALL)
+    await decide(model, Folder(), story)
+    first, second = model.requests
+    assert "Now write a.py." in first.messages[-1].text
+    assert "Once there was" not in second.messages[-2].text
+    assert "The request: short" in content_prompt("short", "a.py", exists=True, unseen=None).question

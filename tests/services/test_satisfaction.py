@@ -134,8 +134,6 @@ def test_what_failed_is_said():
     assert "A check that has to succeed has failed." in text
     assert "Failed and not made good since: a.py, shell.run" in text
     assert "failed" not in asked(case())[1]
-    assert "not found in what was changed: is_empty" in asked(case(unseen=("is_empty",)))[1]
-    assert "not found" not in asked(case())[1]
     assert "(nothing)" in asked(case(reply=" "))[1]
 
 

@@ -140,6 +140,12 @@ class LlmSettings(Frozen):
     small: bool | Literal["auto"] = "auto"
     """Whether to lead the model in small, narrow steps; `auto` does so for small models."""
 
+    candidates: Annotated[int, Field(ge=1, le=50)] = 4
+    """Drafts of a file a small model may make; of those the one that passes most checks is taken."""
+
+    candidates_time_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60.0
+    """Seconds after which no further draft is begun."""
+
     native_tools: bool = False
     """Let models that can do so call operations through their provider's own interface."""
 

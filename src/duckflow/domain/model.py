@@ -37,6 +37,8 @@ class ModelRequest(Frozen):
     """Texts at which a model that can be bound stops; it also goes on from a last assistant message."""
     max_tokens: int = 4096
     temperature: float | None = None
+    seed: int | None = None
+    """Where to draw from, at a temperature above 0; providers that know no seed may ignore it."""
     time_limit_s: float = 300.0
 
 
@@ -50,7 +52,7 @@ class ModelTraits(Frozen):
 
 
 class Usage(Frozen):
-    """Tokens of one call. `cached_tokens` of the input were not read anew."""
+    """Tokens of one call. `cached_tokens` of the input did not have to be read again."""
 
     input_tokens: int = 0
     cached_tokens: int = 0
@@ -78,7 +80,7 @@ class ToolCall(Frozen):
 
 
 class Retrying(Frozen):
-    """What was streamed so far is void: the call starts anew after `wait_s`."""
+    """What was streamed so far is void: the call starts again after `wait_s`."""
 
     reason: str
     wait_s: float

@@ -21,7 +21,7 @@ Cap = Literal[
     "unreadable",
     "no_requirements",
 ]
-"""Why the program counts less than the evaluator said."""
+"""Why the program counts less than the evaluator said. `named_missing` is only found in older sessions."""
 
 REPLY = "reply"
 """The id by which an evaluator may cite the reply, where there is nothing else to cite."""
@@ -101,8 +101,6 @@ class EvaluationCase(Frozen):
     """What the commands and checks said that the request must pass."""
     failing: tuple[str, ...] = ()
     """What an action failed on and none has succeeded on since."""
-    unseen: tuple[str, ...] = ()
-    """What the request names and the changed files do not show; it may be meant to be gone."""
 
 
 class ExecutionPlan(Frozen):

@@ -6,7 +6,6 @@ from duckflow.domain.decision import TaskProfile
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.objective import EvaluationCase, Evidence, TaskObjective
 from duckflow.evaluation.facts import Fact, verification_of
-from duckflow.evaluation.mentions import unseen_names
 from duckflow.services.requirements import plain_requirements
 
 
@@ -36,7 +35,6 @@ def build_case(
         information=not (observed.changed or observed.ran),
         verification=verification_of(facts, observed.command_passed),
         failing=observed.failing,
-        unseen=unseen_names(objective.request, facts) if facts else (),
     )
 
 

@@ -1,9 +1,9 @@
-"""A verdict from facts alone, for small models, where the facts settle it (SPEC J2).
+"""A verdict from what the program saw for itself, for small models (SPEC J2, J11).
 
-A small model judging its own work says yes to anything, and takes as long over it as over the work. So where
-what changed can be seen, the program decides: a file that is broken is not done, and work that shows all that
-the request names is as done as can be told. Everything else, and every request for information, is judged by
-the model.
+A small model judging its own work says yes to anything, and takes as long over it as over the work. So for
+changed files the program's checks decide: something failed, and the request is not done; nothing failed, and
+it is as done as can be told. Words of the request that do not occur in a file mean nothing. Requests for
+information are judged by the model.
 """
 
 from collections.abc import Collection, Sequence
@@ -16,38 +16,29 @@ from duckflow.domain.objective import (
     RequirementScore,
     SatisfactionEvaluation,
 )
-from duckflow.evaluation.facts import Fact, FactState
+from duckflow.evaluation.facts import Fact
 from duckflow.evaluation.verdict import MOST_ASPECTS, below, weighted_mean
-
-_VAGUE: Collection[FactState] = ("empty", "unread")
-"""Not wrong, but no sign that anything was done."""
 
 
 def judge_by_facts(
     case: EvaluationCase, facts: Sequence[Fact], rules: EvaluationRules | None = None
 ) -> SatisfactionEvaluation | None:
-    """The verdict, or None where a model has to look. The facts are the last checks among the evidence."""
+    """The verdict, or None if a model has to look. The facts are the last checks among the evidence."""
     rules = rules or EvaluationRules()
     if case.information or not facts or not case.requirements:
         return None
     checks = [one.evidence_id for one in case.evidence if one.kind == "check"][-len(facts) :]
-    bad = [fact for fact in facts if not fact.good]
-    if bad and case.verification == "failed":
-        cited = [one for fact, one in zip(facts, checks, strict=False) if not fact.good]
-        return _not_done(case, bad, cited, rules)
-    doubtful = case.failing or case.unseen or case.verification == "failed"
-    if doubtful or not all(fact.good and fact.state not in _VAGUE and not fact.stubs for fact in facts):
-        return None
-    return _verdict(case.requirements, checks, rules.done_at, rules)
-
-
-def _not_done(
-    case: EvaluationCase, bad: Sequence[Fact], cited: Collection[str], rules: EvaluationRules
-) -> SatisfactionEvaluation:
+    bad = [(fact, one) for fact, one in zip(facts, checks, strict=False) if not fact.good]
+    missing = (
+        # A command that passed outweighs a file we can't parse (see `verification_of`).
+        *(f"{fact.path}: {fact.detail}" for fact, _ in bad if case.verification != "passed"),
+        *(f"{what}: failed, and was not made good" for what in case.failing),
+    )
+    if not missing and case.verification != "failed":
+        return _verdict(case.requirements, checks, rules.done_at, rules)
     score = min(rules.unproven_at_most, below(rules))
-    verdict = _verdict(case.requirements, cited, score, rules, ("failing_verification",))
-    missing = tuple(f"{fact.path}: {fact.detail}" for fact in bad[:MOST_ASPECTS])
-    return verdict.model_copy(update={"missing_aspects": missing})
+    cited = [one for _, one in bad] or checks
+    return _verdict(case.requirements, cited, score, rules, ("failing_verification",), missing[:MOST_ASPECTS])
 
 
 def _verdict(
@@ -56,6 +47,7 @@ def _verdict(
     score: float,
     rules: EvaluationRules,
     caps: tuple[Cap, ...] = (),
+    missing: tuple[str, ...] = (),
 ) -> SatisfactionEvaluation:
     """The same score for every part: facts tell of the whole."""
     scores = tuple(
@@ -70,6 +62,7 @@ def _verdict(
         overall_score=overall,
         done=done,
         requirement_scores=scores,
+        missing_aspects=missing,
         completion_recommendation=done,
         caps=caps,
         by="program",

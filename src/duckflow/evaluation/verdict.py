@@ -35,7 +35,7 @@ def compute_verdict(
         return _unreadable(case.requirements)
     scores = tuple(_scores(case, draft, rules))
     missing = _aspects(draft.missing_aspects)
-    overall, caps = _whole(case, scores, missing, rules)
+    overall, caps = _whole(case, scores, rules)
     return SatisfactionEvaluation(
         overall_score=overall,
         done=overall >= rules.done_at,
@@ -61,25 +61,22 @@ def below(rules: EvaluationRules) -> float:
 
 
 def _whole(
-    case: EvaluationCase, scores: Sequence[RequirementScore], missing: Sequence[str], rules: EvaluationRules
+    case: EvaluationCase, scores: Sequence[RequirementScore], rules: EvaluationRules
 ) -> tuple[float, tuple[Cap, ...]]:
     """The whole, and all that kept it, or a part of it, down."""
-    kept_down = tuple(_reasons_against(case, missing)) if scores else ("no_requirements",)
+    kept_down = tuple(_reasons_against(case)) if scores else ("no_requirements",)
     overall = weighted_mean(scores, rules.weights)
     if kept_down:
         overall = min(overall, below(rules))
     return overall, tuple(dict.fromkeys((*kept_down, *(one.cap for one in scores if one.cap))))
 
 
-def _reasons_against(case: EvaluationCase, missing: Sequence[str]) -> Iterable[Cap]:
+def _reasons_against(case: EvaluationCase) -> Iterable[Cap]:
     """What keeps a request from being done, however good its scores are."""
     if case.verification == "failed":
         yield "failing_verification"
     if case.information and not case.reply.strip():
         yield "no_reply"
-    # Small models name what is missing and praise it all the same; what the program misses, too, counts.
-    if any(name in aspect for name in case.unseen for aspect in missing):
-        yield "named_missing"
 
 
 def _scores(case: EvaluationCase, draft: VerdictDraft, rules: EvaluationRules) -> Iterable[RequirementScore]:

@@ -30,7 +30,12 @@ class _Now:
 
 def text(key: str, /, **values: object) -> str:
     """The text for a key in the current language, its slots filled."""
-    template = _template(key, _Now.language) or _template(key, "en")
+    return text_in(_Now.language, key, **values)
+
+
+def text_in(language: Language, key: str, /, **values: object) -> str:
+    """The text for a key in a given language, for whoever was spoken to in that one (SPEC F8)."""
+    template = _template(key, language) or _template(key, "en")
     if template is None:
         _Now.gaps.add(key)
         listed = ", ".join(f"{name}: {value}" for name, value in values.items())

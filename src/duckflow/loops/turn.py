@@ -77,7 +77,7 @@ class Turn:
         if asked is not None:
             return asked
         decision = await self._think()
-        refused = self._judge(decision)
+        refused = await self._judge(decision)
         return await self._act(refused=refused)
 
     async def _check(self) -> RequestOutcome | None:
@@ -105,10 +105,10 @@ class Turn:
         self._judging.begin(decision)
         return decision
 
-    def _judge(self, decision: Decision) -> bool:
-        """Take or refuse the step; True where the actions are refused, too (SPEC D3, D4, J4)."""
+    async def _judge(self, decision: Decision) -> bool:
+        """Take or refuse the step; True if the actions are refused, too (SPEC D3, D4, J4)."""
         self._steps.take(decision)
-        refused = self._judging.refuses(decision.actions)
+        refused = await self._judging.refuses(decision.actions)
         if refused:
             self._dispatcher.refuse_queue(TRIED_BEFORE)
         return refused

@@ -22,6 +22,8 @@ Wish = Literal["answer", "change"]
 _TEXT: JsonSchema = {"type": "string"}
 _ENDING = "Output: Decision"
 _DECISION_TOKENS = 512
+_REPEATED = 300
+_LONG_REQUEST, _ITS_END = 800, 240
 _MOST_FILES = 8
 _LANGUAGES = {".py": "python", ".md": "markdown", ".js": "javascript", ".ts": "typescript", ".rs": "rust"}
 
@@ -29,7 +31,7 @@ _LANGUAGES = {".py": "python", ".md": "markdown", ".js": "javascript", ".ts": "t
 class Choices(Frozen):
     """What makes sense now: the files there are, which of them may be looked into, which were never shown.
 
-    `wish` is what the model took the user to want; it stays for the whole request.
+    `wish` is what the user wants, if that is known already; it stays for the whole request.
     """
 
     wish: Wish | None = None
@@ -59,7 +61,7 @@ class CompactPrompt:
         await self._conversation.trim(room, room)
         request = ModelRequest(
             output="Decision",
-            messages=(self._system, *self._conversation.with_ending(_ENDING)),
+            messages=(self._system, *self._conversation.with_ending(_ending(state, choices))),
             answer_schema=compact_schema(choices),
             max_tokens=_DECISION_TOKENS,
             temperature=0.0,
@@ -67,6 +69,14 @@ class CompactPrompt:
         said, found = self._conversation.words, self._conversation.evidence
         grown: dict[SectionName, int] = {"conversation": said, "evidence": found}
         return RenderedPrompt(request=request, tokens={**self._fixed, **grown})
+
+
+def _ending(state: AgentState, choices: Choices) -> str:
+    """The last word of the prompt. Of a long message its end is repeated: that is where people ask."""
+    asked = state.request.text if state.request else ""
+    if choices.wish or len(asked) < _LONG_REQUEST:
+        return _ENDING
+    return f"The message ends: …{asked[-_ITS_END:].strip()}\n{_ENDING}"
 
 
 def fixed_parts(rules: str) -> dict[SectionName, str]:
@@ -88,7 +98,7 @@ def compact_schema(choices: Choices) -> JsonSchema:
 
 
 def _answers(choices: Choices) -> list[JsonSchema]:
-    found = [_alternative("answer", "reply")]
+    found = [_alternative("answer", "reply", reply=_TEXT)]
     if choices.unseen:
         found.append(_alternative("answer", "file_ops.read_file", paths=_several(_one_of(choices.unseen))))
     if choices.may_search:
@@ -112,7 +122,6 @@ def _alternative(wish: Wish, operation: str, **arguments: JsonSchema) -> JsonSch
         "wants": {"const": wish},
         "operation": {"const": operation},
         **arguments,
-        "reply": _TEXT,
     }
     return {
         "type": "object",
@@ -139,14 +148,18 @@ class ContentPrompt(Frozen):
 
 
 def content_prompt(request: str, path: str, *, exists: bool, unseen: str | None) -> ContentPrompt:
-    """Ask for the whole of a file; `unseen` is what it holds where the conversation has not shown it."""
+    """Ask for the whole of a file; `unseen` is what it holds if the conversation has not shown it.
+
+    A short request is repeated, because the last words count most; a long one would be read twice.
+    """
     suffix = PurePosixPath(path).suffix
     fence = "````" if suffix == ".md" else "```"
+    repeated = f"The request: {request}\n" if len(request) <= _REPEATED else ""
     if exists:
         held = "" if unseen is None else f"{path} holds now:\n{fence}\n{unseen}\n{fence}\n"
-        question = fill("replace", request=request, path=path, held=held)
+        question = fill("replace", request=repeated, path=path, held=held)
     else:
-        question = fill("content", request=request, path=path)
+        question = fill("content", request=repeated, path=path)
     return ContentPrompt(
         question=question, opening=f"{fence}{_LANGUAGES.get(suffix, '')}\n", closing=f"\n{fence}"
     )

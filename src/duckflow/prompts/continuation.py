@@ -2,7 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
-from duckflow.domain.objective import AttemptResult, ContinuationContext, ExecutionPlan
+from duckflow.domain.objective import (
+    AttemptResult,
+    ContinuationContext,
+    ExecutionPlan,
+    SatisfactionEvaluation,
+)
 from duckflow.domain.text import cut
 
 TOLD, SMALL_TOLD = 4_000, 700
@@ -26,6 +31,12 @@ def continuation_text(context: ContinuationContext, limit: int = TOLD) -> str:
         *_section("Attempts so far", map(_attempt, context.attempts)),
     ]
     return _fitting(parts, limit)
+
+
+def retry_text(evaluation: SatisfactionEvaluation) -> str:
+    """What a small model is told of a failed attempt; its request and its file are in the conversation."""
+    failed = _section("The program checked it, and this failed:", evaluation.missing_aspects)
+    return _fitting([*failed, "Write the file again so that it is right."], SMALL_TOLD)
 
 
 def plan_text(plan: ExecutionPlan) -> str:

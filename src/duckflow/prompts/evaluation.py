@@ -158,10 +158,6 @@ def _situation(case: EvaluationCase) -> str:
         lines.append("A check that has to succeed has failed.")
     if case.failing:
         lines.append(f"Failed and not made good since: {cut(', '.join(case.failing), _LINE)}")
-    if case.unseen:
-        lines.append(
-            f"Named in the request, not found in what was changed: {cut(', '.join(case.unseen), _LINE)}"
-        )
     return "\n".join(lines)
 
 

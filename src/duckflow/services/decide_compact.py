@@ -1,17 +1,26 @@
-"""The same Decision from a small model: one operation under a narrow schema, then each file's content."""
+"""The same Decision from a small model: one operation under a narrow schema, then each file's content.
 
-import json
+A content is drafted once, greedily. If the program's checks find something wrong with the draft, others are
+drawn with a temperature and a seed of their own, and the one that passes most checks is taken (SPEC J11).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
 from typing import Any, Protocol, cast
 
 from pydantic import model_validator
 
-from duckflow.domain.decision import Decision, TaskProfile
+from duckflow.domain.decision import Action, Decision, TaskProfile
 from duckflow.domain.errors import BadAnswer
-from duckflow.domain.model import ChatMessage, ModelRequest
+from duckflow.domain.frozen import Frozen, replace
+from duckflow.domain.model import ChatMessage, ModelRequest, Usage
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
-from duckflow.llm.answers.response import collect
-from duckflow.llm.answers.structured import ask
+from duckflow.i18n.catalogue import Language, text_in
+from duckflow.llm.answers.response import CollectedResponse, collect
+from duckflow.llm.answers.structured import StructuredAnswer, ask
 from duckflow.prompts.compact import (
     Choices,
     CompactPrompt,
@@ -29,6 +38,17 @@ PROFILES: dict[Wish, TaskProfile] = {"answer": "simple_question", "change": "fil
 """What a small model's word for the user's wish means as a profile."""
 
 _WRITE = "file_ops.write_file"
+_TEMPERATURE = 0.8
+_JAPANESE = re.compile("[\u3041-\u30ff\u3400-\u9fff]")
+_IN_JAPANESE = "日本語で答えてください。\n\nOutput: Decision"
+_WORDS = {
+    "file_ops.read_file": "small.reads",
+    "file_ops.search": "small.searches",
+    _WRITE: "small.writes",
+    "file_ops.move_file": "small.moves",
+    "file_ops.delete_file": "small.deletes",
+}
+"""What the user is told of each operation, in their language."""
 
 
 class CompactDecision(Decision):
@@ -53,6 +73,18 @@ class CompactDecision(Decision):
         }
 
 
+class DraftCheck(Frozen):
+    """What checks found in a draft of a file; `rank` is higher for a better one."""
+
+    failed: int = 0
+    passed: int = 0
+
+    @property
+    def rank(self) -> tuple[int, int]:
+        """Fewer failures first, then more that passed."""
+        return -self.failed, self.passed
+
+
 class Look(Protocol):
     """What there is in the workspace, for a model that must not have to guess."""
 
@@ -61,28 +93,49 @@ class Look(Protocol):
         ...
 
     async def content(self, path: str) -> str | None:
-        """What a file holds, None where there is none that can be shown."""
+        """What a file holds, None if there is none that can be shown."""
         ...
+
+    async def check(self, state: AgentState, path: str, content: str) -> DraftCheck:
+        """What the program's checks say of a file as it would be; nothing is written."""
+        ...
+
+
+class DraftLimits(Frozen):
+    """How many drafts of a file may be made, and for how long after the first."""
+
+    most: int = 4
+    seconds: float = 60.0
+
+
+@dataclass(frozen=True)
+class _Draft:
+    content: str
+    checked: DraftCheck
 
 
 class CompactDecider:
     """For small models. `look` tells what there is to choose from at this moment."""
 
-    def __init__(self, client: ModelClient, look: Look, rules: str, check: Check) -> None:
+    def __init__(
+        self, client: ModelClient, look: Look, rules: str, check: Check, limits: DraftLimits
+    ) -> None:
         self._client = client
         self._look = look
         self._prompt = CompactPrompt(client.traits, rules, TokenCounter(client))
         self._check = check
+        self._limits = limits
 
     async def decide(self, state: AgentState, on_glimpse: OnGlimpse) -> Decided:
         """The next decision in this state, file contents included."""
         choices = await self._look.choices(state)
         request = (await self._prompt.assemble(state, choices)).request
-        answer = await ask(self._client, request, CompactDecision, on_glimpse, self._check)
-        said = ChatMessage(role="assistant", text=_without_promise(answer.text))
+        language = _language(state)
+        answer = await self._ask(request, on_glimpse, language)
+        decision = _in_words(Decision.model_validate(answer.value.model_dump()), language)
         decided = Decided(
-            decision=Decision.model_validate(answer.value.model_dump()),
-            exchange=(said,),
+            decision=decision,
+            exchange=(ChatMessage(role="assistant", text=answer.text),),
             calls=(ModelCall(output="Decision", tokens=answer.usage),),
         )
         for place, action in enumerate(decided.decision.actions):
@@ -94,42 +147,82 @@ class CompactDecider:
         """What the model would be asked in this state."""
         return await self._prompt.assemble(state, await self._look.choices(state))
 
+    async def _ask(
+        self, request: ModelRequest, on_glimpse: OnGlimpse, language: Language
+    ) -> StructuredAnswer[CompactDecision]:
+        """The decision; an English answer to a Japanese question is asked for once more, in Japanese."""
+        glimpse: OnGlimpse = on_glimpse if language == "en" else _unseen
+        answer = await ask(self._client, request, CompactDecision, glimpse, self._check)
+        reply = answer.value.reply
+        if language == "en" or answer.value.actions or not reply.strip() or _JAPANESE.search(reply):
+            return answer
+        said = ChatMessage(role="assistant", text=answer.text)
+        again = ChatMessage(role="user", text=_IN_JAPANESE)
+        asked = replace(request, messages=(*request.messages, said, again))
+        second = await ask(self._client, asked, CompactDecision, glimpse, self._check)
+        usage = answer.usage + second.usage
+        return StructuredAnswer(second.value, second.text, usage, answer.tries + second.tries)
+
     async def _with_content(
         self, state: AgentState, request: ModelRequest, decided: Decided, place: int, choices: Choices
     ) -> Decided:
         """The decision with the content of the file that its action at `place` writes."""
-        action = decided.decision.actions[place]
-        path = str(action.args.get("path", ""))
+        path = str(decided.decision.actions[place].args.get("path", ""))
         current = await self._look.content(path)
-        asked = state.request.text if state.request else ""
         prompt = content_prompt(
-            asked, path, exists=current is not None, unseen=current if path in choices.hidden else None
+            _asked(state),
+            path,
+            exists=current is not None,
+            unseen=current if path in choices.hidden else None,
         )
         question = ChatMessage(role="user", text=prompt.question)
         opening = ChatMessage(role="assistant", text=prompt.opening)
-        heard = await collect(
-            self._client,
-            ModelRequest(
-                output="Content",
-                messages=(*request.messages, *decided.exchange, question, opening),
-                stop=(prompt.closing,),
-                max_tokens=self._client.traits.window // 3,
-                temperature=0.0,
-            ),
-            lambda _: None,
-            has_reply=False,
+        wanted = ModelRequest(
+            output="Content",
+            messages=(*request.messages, *decided.exchange, question, opening),
+            stop=(prompt.closing,),
+            max_tokens=self._client.traits.window // 3,
+            temperature=0.0,
         )
-        if heard.stop != "end":
+        drafts, usage = await self._drafts(state, wanted, prompt, path, current)
+        if not drafts:
             error = BadAnswer("llm.content_cut", path=path)
-            error.usage = sum((call.tokens for call in decided.calls), heard.usage)
+            error.usage = sum((call.tokens for call in decided.calls), usage)
             raise error
-        content = inside_fence(heard.text, prompt)
+        content = max(drafts, key=lambda draft: draft.checked.rank).content
         answered = ChatMessage(role="assistant", text=f"{prompt.opening}{content.rstrip()}{prompt.closing}")
         return Decided(
             decision=_with_argument(decided.decision, place, content),
             exchange=(*decided.exchange, question, answered),
-            calls=(*decided.calls, ModelCall(output="Content", tokens=heard.usage)),
+            calls=(*decided.calls, ModelCall(output="Content", tokens=usage)),
         )
+
+    async def _drafts(
+        self, state: AgentState, wanted: ModelRequest, prompt: ContentPrompt, path: str, current: str | None
+    ) -> tuple[list[_Draft], Usage]:
+        """Drafts until one has nothing wrong with it, or enough were made. Whole ones only."""
+        first = _failed_attempts(state)
+        drafts: list[_Draft] = []
+        usage, start = Usage(), monotonic()
+        for number in range(self._limits.most):
+            if number and monotonic() - start > self._limits.seconds:
+                break
+            heard = await self._draw(wanted, first * self._limits.most + number)
+            usage += heard.usage
+            if heard.stop != "end":
+                continue
+            content = inside_fence(heard.text, prompt)
+            if content in (draft.content for draft in drafts) or (first and content == current):
+                continue
+            drafts.append(_Draft(content, await self._look.check(state, path, content)))
+            if not drafts[-1].checked.failed:
+                break
+        return drafts, usage
+
+    async def _draw(self, wanted: ModelRequest, number: int) -> CollectedResponse:
+        """One draft: the very first of a request is greedy, each other one has a seed of its own."""
+        drawn = replace(wanted, temperature=_TEMPERATURE, seed=number) if number else wanted
+        return await collect(self._client, drawn, _unseen, has_reply=False)
 
 
 async def read_ahead(client: ModelClient, rules: str) -> None:
@@ -137,7 +230,7 @@ async def read_ahead(client: ModelClient, rules: str) -> None:
     await collect(
         client,
         ModelRequest(output="Nothing", messages=(compact_system(rules),), max_tokens=1, temperature=0.0),
-        lambda _: None,
+        _unseen,
         has_reply=False,
     )
 
@@ -152,20 +245,43 @@ def inside_fence(text: str, prompt: ContentPrompt) -> str:
     return f"{body.rstrip()}\n" if body.strip() else ""
 
 
-def _without_promise(text: str) -> str:
-    """A write without what was said of it: a small model keeps to its word, even to broken code."""
-    try:
-        flat: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    named = cast("dict[str, object]", flat) if isinstance(flat, dict) else {}
-    if named.get("operation") != _WRITE:
-        return text
-    return json.dumps({**named, "reply": "…"}, ensure_ascii=False, separators=(",", ":"))
+def _asked(state: AgentState) -> str:
+    """What the user wants, with what they said to it since."""
+    if state.request is None:
+        return ""
+    return state.request.objective.request if state.request.objective else state.request.text
+
+
+def _failed_attempts(state: AgentState) -> int:
+    objective = state.request.objective if state.request else None
+    return len(objective.failed_attempts) if objective else 0
+
+
+def _language(state: AgentState) -> Language:
+    """The language of the user's last message (SPEC F8)."""
+    said = next((entry.text for entry in reversed(state.transcript) if entry.said), "")
+    return "ja" if _JAPANESE.search(said) else "en"
+
+
+def _in_words(decision: Decision, language: Language) -> Decision:
+    """The decision with what the user is told: a small model's own answer, or what it does in our words."""
+    if not decision.actions or decision.reply.strip():
+        return decision
+    told = text_in(language, _WORDS[decision.actions[0].operation], what=_what(decision.actions, language))
+    return replace(decision, reply=told)
+
+
+def _what(actions: Sequence[Action], language: Language) -> str:
+    names = [str(action.args.get("path") or action.args.get("pattern", "")) for action in actions]
+    return ("、" if language == "ja" else ", ").join(names)
+
+
+def _unseen(_: object) -> None:
+    """Nothing of it is shown."""
 
 
 def _with_argument(decision: Decision, place: int, content: str) -> Decision:
     actions = list(decision.actions)
     action = actions[place]
-    actions[place] = action.model_copy(update={"args": {**action.args, "content": content}})
-    return decision.model_copy(update={"actions": tuple(actions)})
+    actions[place] = replace(action, args={**action.args, "content": content})
+    return replace(decision, actions=tuple(actions))

@@ -38,6 +38,8 @@ def completion(request: ModelRequest) -> dict[str, Any]:
         # A sign of life for each batch of the prompt, and the chance to stop there.
         "return_progress": True,
     }
+    if request.seed is not None:
+        body["seed"] = request.seed
     if request.stop:
         body["stop"] = list(request.stop)
     if request.answer_schema is not None:

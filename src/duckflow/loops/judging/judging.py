@@ -24,7 +24,7 @@ from duckflow.evaluation.verdict import compute_verdict
 from duckflow.loops.judging.advisors import Advisors
 from duckflow.loops.judging.verification import Verification
 from duckflow.loops.session import Session
-from duckflow.prompts.continuation import continuation_text, plan_text
+from duckflow.prompts.continuation import continuation_text, plan_text, retry_text
 from duckflow.prompts.evidence import evidence_in
 from duckflow.prompts.plans import summary_of
 from duckflow.safety.files.workspace import Workspace
@@ -65,10 +65,13 @@ class Judging:
         if decision.actions and decision.task_profile not in (None, *TALK) and not running:
             self._search = asyncio.create_task(self._find_requirements(request))
 
-    def refuses(self, actions: Sequence[Action]) -> bool:
-        """Whether this very list was part of an attempt that failed (SPEC J4)."""
+    async def refuses(self, actions: Sequence[Action]) -> bool:
+        """Whether this very list was part of an attempt that failed (SPEC J4).
+
+        What a small model writes is drawn again for each attempt, so it is never refused as a repetition.
+        """
         objective = self._objective()
-        if objective is None or not actions:
+        if objective is None or not actions or await self._counsel.small("creative"):
             return False
         return equal_to_failed(actions, objective.failed_attempts, objective.revision)
 
@@ -184,7 +187,8 @@ class Judging:
         failure = await self._counsel.failure(case.request, _failures(case, objective), case.evidence)
         context = build_continuation(objective, missing, failure, self._rules)
         plan = await self._counsel.next_plan(case.request, context, case.evidence)
-        told = f"{continuation_text(context)}\n\n{plan_text(plan)}"
+        small = await self._counsel.small("creative")
+        told = retry_text(evaluation) if small else f"{continuation_text(context)}\n\n{plan_text(plan)}"
         number = objective.current.number
         self._session.record(AttemptPlanned(number=number, plan=plan, learned=missing.constraints, told=told))
 

@@ -15,7 +15,7 @@ from duckflow.prompts.budget import PromptFrame, check_rules
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.tokens import TokenCounter
 from duckflow.services.decide import Decided, Decider, FullDecider, ModelCall
-from duckflow.services.decide_compact import CompactDecider, read_ahead
+from duckflow.services.decide_compact import CompactDecider, DraftLimits, read_ahead
 from duckflow.tools.catalogue import Catalogue
 
 
@@ -33,6 +33,7 @@ class ModelInUse:
         look: WorkspaceLook,
         frame: PromptFrame,
         spending: Spending,
+        limits: DraftLimits,
     ) -> None:
         self._session = session
         self._tiers = tiers
@@ -40,6 +41,7 @@ class ModelInUse:
         self._look = look
         self._frame = frame
         self._spending = spending
+        self._limits = limits
         self._deciders: dict[str, Decider] = {}
 
     async def traits(self) -> ModelTraits:
@@ -97,7 +99,7 @@ class ModelInUse:
 
     def _decider_for(self, client: ModelClient) -> Decider:
         if client.traits.small:
-            return CompactDecider(client, self._look, self._frame.rules, self._check)
+            return CompactDecider(client, self._look, self._frame.rules, self._check, self._limits)
         return FullDecider(client, operations_of(self._catalogue), self._frame, self._check)
 
     def _check(self, decision: Decision) -> str | None:

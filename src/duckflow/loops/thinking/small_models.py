@@ -1,7 +1,8 @@
 """The rails for small models: what there is to choose from, and the obvious look before the first decision.
 
 A small model that may choose freely reads for ever or guesses. So files the user names are read before it is
-asked, and it is offered only what it has not seen, a few times at most.
+asked, and it is offered only what it has not seen, a few times at most. A long message that names a file that
+is not there yet asks for that file, whatever story it tells first.
 """
 
 import asyncio
@@ -11,9 +12,10 @@ from collections.abc import Sequence
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.state import AgentState, TranscriptEntry
+from duckflow.evaluation.facts import look_at
 from duckflow.prompts.compact import Choices, Wish
 from duckflow.safety.files.workspace import Workspace
-from duckflow.services.decide_compact import LOOKING, PROFILES
+from duckflow.services.decide_compact import LOOKING, PROFILES, DraftCheck
 
 WISHES: dict[str, Wish] = {profile: wish for wish, profile in PROFILES.items()}
 SKIPPED = (".git", ".venv", "node_modules", "__pycache__")
@@ -23,6 +25,13 @@ _MOST_FILES = 200
 _DEPTH = 4
 _SHOWN = 40
 _CONTENT_LIMIT = 12_000
+_STORY = 300
+"""Characters from which a message may tell a story before it says what to do."""
+_FILE = re.compile(
+    r"(?<![\w./@-])[\w-]+\.(?:py|js|ts|jsx|tsx|rs|go|c|h|cc|cpp|hpp|java|kt|cs|rb|php|sh|lua|swift|sql|html|css"
+    r"|md|txt|json|toml|ya?ml)(?![\w-])",
+    re.ASCII,
+)
 
 
 class WorkspaceLook:
@@ -46,15 +55,21 @@ class WorkspaceLook:
         looks = _looks_since_asked(state.transcript)
         may_look = not _looked_first(state.transcript) and looks < _MOST_LOOKS
         return Choices(
-            wish=_wish(state),
+            wish=_wish(state) or _told_wish(state, files),
             files=files,
             unseen=unseen if may_look else (),
             hidden=unseen,
             may_search=may_look and looks == 0 and bool(files),
         )
 
+    async def check(self, state: AgentState, path: str, content: str) -> DraftCheck:
+        """What can be told of a file as it would be, without writing it."""
+        del state
+        fact = await asyncio.to_thread(look_at, path, content.encode("utf-8", "replace"))
+        return DraftCheck(failed=int(not fact.good), passed=int(fact.good))
+
     async def content(self, path: str) -> str | None:
-        """What a file holds, None where there is none that can be shown."""
+        """What a file holds, None if there is none that can be shown."""
         try:
             return await asyncio.to_thread(self._workspace.read_text, path, cap=_CONTENT_LIMIT)
         except ToolError:
@@ -82,6 +97,15 @@ def _wish(state: AgentState) -> Wish | None:
     """What the model took the user to want, once it has said so for this request."""
     profile = state.request.profile if state.request else None
     return WISHES.get(profile) if profile else None
+
+
+def _told_wish(state: AgentState, files: Sequence[str]) -> Wish | None:
+    """A long message that is no question and names a file which is not there wants that file written."""
+    asked = state.request.text.strip() if state.request else ""
+    if len(asked) < _STORY or asked.endswith(("?", "？")):
+        return None
+    there = {path.rpartition("/")[2] for path in files}
+    return "change" if any(name not in there for name in _FILE.findall(asked)) else None
 
 
 def _names(text: str, path: str) -> bool:

@@ -1,0 +1,257 @@
+"""Programming exercises on a small model: the bare model, Duckflow's first try, Duckflow with candidates.
+
+    .venv/bin/python bench/exercises.py FOLDER [--modes bare,first,candidates,verified] [--seeds 1]
+        [--model FILE.gguf] [--only SLUG,SLUG] [--results exercises.json]
+
+FOLDER has a folder for each exercise with `instructions.md` and `canonical-data.json`, in the form of
+Exercism's problem specifications. An exercise is an empty folder, its instructions and the names of the
+functions with their arguments; the cases decide afterwards. Everything runs in a new process each time, with
+loading, and for each exercise all modes run one after the other, so that they meet the same load.
+
+    bare        the runtime alone: one prompt, greedy, the first code block of the answer
+    first       Duckflow, one draft of the file
+    candidates  Duckflow as it is set by default: drafts chosen by what the program can run by itself
+    verified    Duckflow with the cases as its verifying command (`--verify`), as if tests were written first
+
+Seed 0 is greedy; others only make sense for `bare`. What is in the results already is not run again. Needs
+`duckflow model install`, or a model's file.
+"""
+
+import argparse
+import base64
+import json
+import os
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+MODES = ("bare", "first", "candidates", "verified")
+LIMIT_S = 600
+BARE = """
+import json, sys, xllamacpp
+asked = json.load(sys.stdin)
+p = xllamacpp.CommonParams()
+p.model.path, p.n_ctx, p.n_parallel, p.port, p.verbosity = asked["model"], 8192, 1, 0, -1
+p.hostnames = ["127.0.0.1"]
+p.cpuparams.n_threads = p.cpuparams_batch.n_threads = asked["threads"]
+said = xllamacpp.Server(p).handle_chat_completions({
+    "messages": [{"role": "user", "content": asked["prompt"]}], "max_tokens": 2048,
+    "temperature": 0.8 if asked["seed"] else 0.0, "seed": asked["seed"]})
+print(json.dumps(said if isinstance(said, dict) else json.loads(said)))
+"""
+CASES = """
+import json, sys
+sys.path.insert(0, ".")
+failed = []
+import solution
+for name, arguments, expected in json.loads(CASES_TEXT):
+    error = expected.get("error") if isinstance(expected, dict) and len(expected) == 1 else None
+    try:
+        got = getattr(solution, name)(*arguments)
+        seen = json.loads(json.dumps(got, default=lambda value: sorted(value)))
+        same = abs(seen - expected) < 0.011 if isinstance(expected, float) else seen == expected
+        if error is not None or not same:
+            failed.append(f"{name}({', '.join(map(repr, arguments))}) gives {seen!r}, not {expected!r}")
+    except Exception as exc:
+        if error is None or not isinstance(exc, ValueError):
+            failed.append(f"{name}({', '.join(map(repr, arguments))}) raises {exc!r}, not {expected!r}")
+for line in failed[:3]:
+    print("FAILED", line[:300])
+print(f"{len(failed)} failed")
+sys.exit(bool(failed))
+"""
+
+
+def cases_of(folder: Path) -> list[tuple[str, dict[str, Any], Any]]:
+    """The cases of an exercise: function, arguments by name, expected value."""
+    data = json.loads((folder / "canonical-data.json").read_text("utf-8"))
+    found = list(_flat(data["cases"]))
+    replaced = {case.get("reimplements") for case in found}
+    return [
+        (_snake(case["property"]), case["input"], case["expected"])
+        for case in found
+        if case["uuid"] not in replaced
+    ]
+
+
+def request_of(folder: Path) -> str:
+    """What the model is told: the instructions, and the functions with their arguments."""
+    functions = {name: list(map(_snake, arguments)) for name, arguments, _ in reversed(cases_of(folder))}
+    listed = "\n".join(f"- `{name}({', '.join(words)})`" for name, words in reversed(functions.items()))
+    text = (folder / "instructions.md").read_text("utf-8").strip()
+    return f"{text}\n\nWrite solution.py in Python with:\n{listed}\nInvalid input raises ValueError."
+
+
+def checker_of(folder: Path) -> str:
+    """A program that runs the cases against solution.py in the current folder."""
+    cases = [(name, list(arguments.values()), expected) for name, arguments, expected in cases_of(folder)]
+    return f"CASES_TEXT = {json.dumps(cases)!r}\n{CASES}"
+
+
+def passes(solution: Path, checker: str) -> bool:
+    """Whether a solution passes all cases."""
+    if not solution.is_file():
+        return False
+    command = [sys.executable, "-c", checker]
+    try:
+        return (
+            subprocess.run(
+                command, cwd=solution.parent, capture_output=True, timeout=60, check=False
+            ).returncode
+            == 0
+        )
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def run_bare(folder: Path, work: Path, seed: int, options: argparse.Namespace) -> dict[str, Any]:
+    """One answer of the model alone."""
+    asked = {
+        "model": str(options.model),
+        "prompt": request_of(folder),
+        "threads": options.threads,
+        "seed": seed,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", BARE],
+        input=json.dumps(asked),
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    answer = json.loads(done.stdout.strip().splitlines()[-1])
+    said = answer["choices"][0]["message"]["content"]
+    block = re.search(r"```[a-z]*\n(.*?)(?:\n```|\Z)", said, re.DOTALL)
+    (work / "solution.py").write_text(block[1] if block else said, "utf-8")
+    return {"exit": done.returncode, "calls": [answer["usage"]]}
+
+
+def run_duckflow(folder: Path, work: Path, mode: str, options: argparse.Namespace) -> dict[str, Any]:
+    """The same of Duckflow; all that it kept is thrown away but what it knows of the model."""
+    env = {
+        **os.environ,
+        "DUCKFLOW_STATE_DIR": f"{work}.state",
+        "DUCKFLOW_LLM__EMBEDDED__THREADS": str(options.threads),
+    }
+    command = [sys.executable, "-m", "duckflow", "run", request_of(folder), "--mode", "edits", "--json"]
+    command += ["--workspace", str(work), "--model", f"embedded:{options.model}"]
+    if mode == "first":
+        env |= {"DUCKFLOW_LLM__CANDIDATES": "1", "DUCKFLOW_EVALUATION__MAX_ITERATIONS": "1"}
+    if mode == "verified":
+        packed = base64.b64encode(zlib.compress(checker_of(folder).encode(), 9)).decode()
+        program = f"import base64, zlib; exec(zlib.decompress(base64.b64decode('{packed}')))"
+        command += ["--verify", shlex.join(["python3", "-c", program])]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    calls = [{"for": event.get("output"), **event["tokens"]} for event in events if event["type"] == "usage"]
+    asks = [event["type"] for event in events if event["type"] in ("consultation", "approval_requested")]
+    return {"exit": done.returncode, "calls": calls, "asked": asks, "said": done.stderr[-500:]}
+
+
+def run_one(folder: Path, mode: str, seed: int, options: argparse.Namespace) -> dict[str, Any]:
+    """One exercise in one mode, judged by its cases."""
+    with tempfile.TemporaryDirectory() as room:
+        work = Path(room) / "work"
+        work.mkdir()
+        start = time.perf_counter()
+        try:
+            run = (
+                run_bare(folder, work, seed, options)
+                if mode == "bare"
+                else run_duckflow(folder, work, mode, options)
+            )
+        except subprocess.TimeoutExpired:
+            run = {"exit": "timeout", "calls": []}
+        took = time.perf_counter() - start
+        solution = work / "solution.py"
+        good = passes(solution, checker_of(folder))
+        text = solution.read_text("utf-8", "replace") if solution.is_file() else None
+    return {
+        "exercise": folder.name,
+        "mode": mode,
+        "seed": seed,
+        "good": good,
+        "seconds": round(took, 1),
+        **run,
+        "file": text,
+    }
+
+
+def summary(results: list[dict[str, Any]]) -> Iterator[str]:
+    """The table."""
+    heads = ("mode", "exercises", "right", "median s", "median of times the bare model's", "right, yet asked")
+    yield f"| {' | '.join(heads)} |"
+    yield f"|{'---|' * len(heads)}"
+    bare = {one["exercise"]: one["seconds"] for one in results if (one["mode"], one["seed"]) == ("bare", 0)}
+    for mode in MODES:
+        for seed in sorted({one["seed"] for one in results if one["mode"] == mode}):
+            runs = [one for one in results if (one["mode"], one["seed"]) == (mode, seed)]
+            right = sum(one["good"] for one in runs)
+            ratios = [one["seconds"] / bare[one["exercise"]] for one in runs if one["exercise"] in bare]
+            asked = sum(one["good"] and one["exit"] != 0 for one in runs)
+            middle = statistics.median(one["seconds"] for one in runs)
+            times = f"{statistics.median(ratios):.2f}" if ratios else ""
+            title = f"{mode}, seed {seed}" if seed else mode
+            yield f"| {title} | {len(runs)} | {right} | {middle:.1f} | {times} | {asked} |"
+
+
+def _flat(cases: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for case in cases:
+        if "cases" in case:
+            yield from _flat(case["cases"])
+        else:
+            yield case
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
+
+
+def _line(one: dict[str, Any]) -> str:
+    verdict = "right" if one["good"] else "wrong"
+    return f"{one['exercise']:<24}{one['mode']:<12}{verdict:<7}{one['seconds']:>7.1f} s"
+
+
+def _installed() -> Path:
+    command = [sys.executable, "-m", "duckflow", "model", "path"]
+    return Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
+
+
+def main() -> None:
+    """Run what is missing, show the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--modes", default="bare,first,candidates,verified")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--threads", type=int, default=max(1, len(os.sched_getaffinity(0))))
+    parser.add_argument("--results", type=Path, default=Path("exercises.json"))
+    options = parser.parse_args()
+    options.model = (options.model or _installed()).resolve()
+    results = json.loads(options.results.read_text("utf-8")) if options.results.exists() else []
+    known = {(one["exercise"], one["mode"], one["seed"]) for one in results}
+    chosen = [name for name in options.only.split(",") if name]
+    folders = sorted(path.parent for path in options.folder.glob("*/canonical-data.json"))
+    for folder in (one for one in folders if not chosen or one.name in chosen):
+        for mode in options.modes.split(","):
+            for seed in range(options.seeds if mode == "bare" else 1):
+                if (folder.name, mode, seed) in known:
+                    continue
+                results.append(run_one(folder, mode, seed, options))
+                options.results.write_text(json.dumps(results, indent=1), "utf-8")
+                print(_line(results[-1]), flush=True)
+    print(*summary(results), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
