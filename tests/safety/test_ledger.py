@@ -15,7 +15,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles, Mark
 
 OPERATIONS = {
-    "write": lambda files, **keep: files.write_text("a", "new", **keep),
+    "write": lambda files, **keep: files.write_bytes("a", b"new", **keep),
     "delete": lambda files, **keep: files.delete("a", **keep),
     "move": lambda files, **keep: files.move("a", "deep/b", **keep),
 }
@@ -85,7 +85,7 @@ async def test_what_two_loops_do_at_once_is_kept_apart(folder: Path, tmp_path: P
     async def work(name: str) -> tuple[FileChange, ...]:
         access = Access(workspace, kept, Mark("s", "r", name))
         for number in range(20):
-            await asyncio.to_thread(access.write_text, f"{name}{number}", "x")
+            await asyncio.to_thread(access.write_bytes, f"{name}{number}", b"x")
             await asyncio.sleep(0)
         return access.changes
 
@@ -102,7 +102,7 @@ def test_a_change_through_a_link_is_told_by_the_real_name(folder: Path, tmp_path
     kept = KeptFiles(tmp_path / "undo.db", 1_000_000)
     workspace = Workspace(folder)
     access = Access(workspace, kept, MARK)
-    access.write_text("link", "new")
+    access.write_bytes("link", b"new")
     assert [change.path for change in access.changes] == ["real"]
     assert (folder / "link").is_symlink()
     kept.close()

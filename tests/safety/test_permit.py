@@ -30,8 +30,8 @@ def permitting(folder: Path, tmp_path: Path):
 
 def test_what_was_approved_is_written(permitting, folder: Path):
     access = permitting(Permit({"a.txt": sha("old\n"), "new.txt": None}))
-    access.write_text("a.txt", "x")
-    access.write_text("new.txt", "y")
+    access.write_bytes("a.txt", b"x")
+    access.write_bytes("new.txt", b"y")
     assert ((folder / "a.txt").read_text(), (folder / "new.txt").read_text()) == ("x", "y")
     assert [change.path for change in access.changes] == ["a.txt", "new.txt"]
 
@@ -40,8 +40,8 @@ def test_another_content_or_another_file_is_not(permitting, folder: Path):
     for before in ({"a.txt": sha("other\n")}, {"a.txt": None}, {"b.txt": None}, {}):
         access = permitting(Permit(before))
         for attempt in (
-            partial(access.write_text, "a.txt", "x"),
-            partial(access.write_text, "a.txt", "x", expected=sha("old\n")),
+            partial(access.write_bytes, "a.txt", b"x"),
+            partial(access.write_bytes, "a.txt", b"x", expected=sha("old\n")),
             partial(access.delete, "a.txt"),
             partial(access.move, "a.txt", "b.txt"),
         ):
@@ -61,8 +61,8 @@ def test_the_target_of_a_move_must_be_approved_too(permitting, folder: Path):
 
 async def test_a_permit_counts_for_its_own_action_only(permitting):
     with pytest.raises(ToolError, match="not what the user was asked about"):
-        await finish(permitting(Permit({})).write_text, "a.txt", "x")
-    await finish(permitting(None).write_text, "a.txt", "x")
+        await finish(permitting(Permit({})).write_bytes, "a.txt", b"x")
+    await finish(permitting(None).write_bytes, "a.txt", b"x")
 
 
 def test_nothing_outside_is_permitted_unless_it_says_so(permitting):

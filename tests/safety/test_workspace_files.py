@@ -101,16 +101,13 @@ def test_the_cap_is_the_last_size_that_is_read(workspace, tmp_path):
     ("data", "words"),
     [
         (b"\x7fELF\0\0", "binary file of 6 bytes"),
-        ("日本語のテキスト".encode("utf-16"), "UTF-16"),
         ("abc".encode("utf-32"), "UTF-32"),
-        ("これは日本語です。".encode("cp932"), "looks like Shift_JIS"),
-        ("これは日本語です。".encode("euc_jp"), "looks like EUC-JP"),
         ("déjà vu".encode("latin-1"), "0xe9 at offset 1"),
         ("日本".encode()[:-1], "not UTF-8"),
     ],
-    ids=["elf", "utf16", "utf32", "sjis", "eucjp", "latin1", "cut"],
+    ids=["elf", "utf32", "latin1", "cut"],
 )
-def test_what_is_not_utf8_is_named(workspace, tmp_path, data, words):
+def test_what_is_no_text_that_can_be_kept_is_named(workspace, tmp_path, data, words):
     (tmp_path / "file").write_bytes(data)
     with pytest.raises(ToolError, match=words):
         workspace.read_text("file")

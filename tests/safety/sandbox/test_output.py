@@ -136,3 +136,10 @@ def _go(folder, pieces):
         (folder / "go").touch()
 
     return emit
+
+
+def test_L9_output_cut_at_any_byte_shows_no_lost_character():
+    data = ("🦆日本語のé" * 200).encode()
+    shown = {size: kept(data, most_bytes=size) for size in range(40, 80)}
+    assert not {size: text for size, text in shown.items() if "\ufffd" in text}
+    assert "left out" in shown[40]

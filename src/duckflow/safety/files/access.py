@@ -10,7 +10,6 @@ from typing import NamedTuple
 from duckflow.domain.changes import FileChange
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.safety.files.atomic import ANY, ChangedMeanwhile, Content, FilePlace
-from duckflow.safety.files.encoding import encode
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles, Mark
 
@@ -61,10 +60,6 @@ class Access:
         self.workspace.write_bytes(
             path, data, expected=self._expect(path, expected), mode=mode, keep=self._keep
         )
-
-    def write_text(self, path: str, text: str, *, expected: str | None = ANY) -> None:
-        """The same for text, as UTF-8."""
-        self.write_bytes(path, encode(path, text), expected=expected)
 
     def delete(self, path: str, *, expected: str | None = ANY) -> None:
         """Remove a regular file."""

@@ -1,52 +1,167 @@
-"""Bytes of a file as text: UTF-8, or a reason that names what they seem to be instead."""
+"""A file's bytes as text and back: its encoding is found out, kept, and never changed by an edit (SPEC L9).
+
+UTF-8 and UTF-16 (by its byte order mark), Shift_JIS and EUC-JP. Anything else is
+refused, and named as far as that goes.
+"""
 
 import codecs
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from duckflow.domain.errors import ToolError
 
-_MARKS = (
-    (codecs.BOM_UTF32_LE, "UTF-32"),  # before UTF-16, whose mark it begins with
-    (codecs.BOM_UTF32_BE, "UTF-32"),
-    (codecs.BOM_UTF16_LE, "UTF-16"),
-    (codecs.BOM_UTF16_BE, "UTF-16"),
+Codec = Literal["utf-8", "utf-16-le", "utf-16-be", "cp932", "euc_jp"]
+
+NAMES: dict[Codec, str] = {
+    "utf-8": "UTF-8",
+    "utf-16-le": "UTF-16",
+    "utf-16-be": "UTF-16",
+    "cp932": "Shift_JIS",
+    "euc_jp": "EUC-JP",
+}
+_MARKS: tuple[tuple[bytes, Codec], ...] = (
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_GUESSES = (("iso2022_jp", "ISO-2022-JP"), ("euc_jp", "EUC-JP"), ("cp932", "Shift_JIS"))
-_LOOKED_AT = 65_536
+_UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)  # the first begins with the mark of UTF-16
+_JAPANESE: tuple[Codec, ...] = ("euc_jp", "cp932")
+_ISO_2022_JP = re.compile(rb"\x1b\$[@B]")
+_REPLACEMENT = "\ufffd"
+_RARE = b"\x98\x9f"
+"""Where the kanji of the second level begin in Shift_JIS."""
+
+_TWINS: dict[Codec, dict[int, str]] = {
+    "cp932": {0x301C: "\uff5e", 0x2212: "\uff0d", 0x2016: "\u2225", 0x2014: "\u2015", 0xA6: "\uffe4"},
+    "euc_jp": {0xFF5E: "\u301c", 0xFF0D: "\u2212", 0x2225: "\u2016"},
+}
+"""Characters that look the same and have the same bytes; which of the two a codec knows differs."""
 
 
-def decode(path: str, data: bytes) -> str:
-    """UTF-8 text, exactly; a byte order mark stays as its first character."""
-    for mark, name in _MARKS:
-        if data.startswith(mark):
-            raise ToolError(f"{path}: is {name} text, not UTF-8; convert it first, for example with iconv.")
+class EncodedText(NamedTuple):
+    """The text of a file, and the bytes it came from. A byte order mark stays as the first character."""
+
+    text: str
+    codec: Codec = "utf-8"
+    data: bytes = b""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the bytes."""
+        return hashlib.sha256(self.data).hexdigest()
+
+    def with_text(self, path: str, text: str) -> bytes:
+        """The bytes of the file with another text. What is the same in both keeps exactly its bytes."""
+        if _REPLACEMENT in text and _REPLACEMENT not in self.text:
+            raise ToolError(
+                f"{path}: the new text has U+FFFD, which stands for a character that was lost, and the file "
+                "has none. Read the file again and use its own text, or write the character as an escape."
+            )
+        if _encode(self.text, self.codec) == self.data:
+            return encode(path, text, self.codec)
+        return self._around_the_same(path, text)
+
+    def _around_the_same(self, path: str, text: str) -> bytes:
+        """Some characters have two forms in this encoding: lines that stay keep the form they have."""
+        old, new = self.text.split("\n"), text.split("\n")
+        raw = self.data.split(b"\n")
+        first = _same(old, new)
+        last = _same(old[first:][::-1], new[first:][::-1])
+        known = dict(zip(reversed(old), reversed(raw), strict=True))
+        middle = [
+            known[line] if line in known else encode(path, line, self.codec)
+            for line in new[first : len(new) - last]
+        ]
+        return b"\n".join((*raw[:first], *middle, *raw[len(raw) - last :]))
+
+
+def _same(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines are equal from the start."""
+    pairs = zip(one, other, strict=False)
+    return next((count for count, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
+
+
+def decode(path: str, data: bytes) -> EncodedText:
+    """The text of a file; ToolError with what it seems to be, if it is no text that can be kept as it is."""
+    foreign = "UTF-32" if data.startswith(_UTF32) else "ISO-2022-JP" if _ISO_2022_JP.search(data) else ""
+    if foreign:
+        raise ToolError(f"{path}: is {foreign} text; convert it first, for example with iconv.")
+    codec = next((codec for mark, codec in _MARKS if data.startswith(mark)), None)
+    if codec is not None:
+        return _strictly(path, data, codec)
     if b"\0" in data:
         raise ToolError(f"{path}: is a binary file of {len(data)} bytes, not text.")
     try:
-        return data.decode("utf-8")
+        return EncodedText(data.decode("utf-8"), "utf-8", data)
     except UnicodeDecodeError as exc:
-        guess = _guess(data)
+        found = _japanese(data)
+        if found is not None:
+            return found
         raise ToolError(
-            f"{path}: is not UTF-8 (byte 0x{data[exc.start]:02x} at offset {exc.start}); it looks like "
-            f"{guess}. Convert it first, for example with iconv."
+            f"{path}: is not UTF-8 (byte 0x{data[exc.start]:02x} at offset {exc.start}), nor Shift_JIS or "
+            "EUC-JP; it looks like a single-byte encoding such as Latin-1, or damaged. Convert it first, for "
+            "example with iconv."
         ) from exc
 
 
-def encode(path: str, text: str) -> bytes:
-    """UTF-8 bytes; half a surrogate pair, which has none, is an error."""
+def encode(path: str, text: str, codec: Codec = "utf-8") -> bytes:
+    """The bytes of a text; ToolError that names the first character this encoding does not have."""
+    data = _encode(text, codec)
+    if data is not None:
+        return data
+    place = next(place for place, letter in enumerate(text) if _encode(letter, codec) is None)
+    letter = text[place]
+    if 0xD800 <= ord(letter) <= 0xDFFF:
+        raise ToolError(f"{path}: the text has U+{ord(letter):04X} at {place}, which is no character.")
+    line = text.count("\n", 0, place) + 1
+    raise ToolError(
+        f"{path}: is {NAMES[codec]}, which has no {letter!r} (U+{ord(letter):04X}, line {line} of the new "
+        "text). Use characters the file can hold, or ask the user whether to convert it to UTF-8."
+    )
+
+
+def _encode(text: str, codec: Codec) -> bytes | None:
     try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError as exc:
-        code = ord(text[exc.start])
-        raise ToolError(f"{path}: the text has U+{code:04X} at {exc.start}, which is no character.") from exc
+        return text.translate(_TWINS.get(codec, {})).encode(codec)
+    except UnicodeEncodeError:
+        return None
 
 
-def _guess(data: bytes) -> str:
-    for codec, name in _GUESSES:
-        decoder = codecs.getincrementaldecoder(codec)()
+def _strictly(path: str, data: bytes, codec: Codec) -> EncodedText:
+    try:
+        return EncodedText(data.decode(codec), codec, data)
+    except UnicodeDecodeError as exc:
+        raise ToolError(
+            f"{path}: begins like {NAMES[codec]} but is damaged at byte {exc.start}; it is not read as text."
+        ) from exc
+
+
+def _japanese(data: bytes) -> EncodedText | None:
+    """Shift_JIS or EUC-JP, whichever reads as Japanese; None if neither does."""
+    best: tuple[int, EncodedText] | None = None
+    for codec in _JAPANESE:
         try:
-            text = decoder.decode(data[:_LOOKED_AT])
+            text = data.decode(codec)
         except UnicodeDecodeError:
             continue
-        if any("\u3040" <= letter <= "\u30ff" or "\u4e00" <= letter <= "\u9fff" for letter in text):
-            return name
-    return "a single-byte encoding such as Latin-1"
+        score = _likeness(text)
+        if score > 0 and (best is None or score > best[0]):
+            best = score, EncodedText(text, codec, data)
+    return best[1] if best else None
+
+
+def _likeness(text: str) -> int:
+    """How much a text reads like Japanese: kana and common kanji for it, rarities against it.
+
+    UTF-8 that was cut, read as Shift_JIS, is all rare kanji and half-width kana.
+    """
+    return sum(_weight(letter) for letter in text if letter >= "\x80")
+
+
+def _weight(letter: str) -> int:
+    if "\u3001" <= letter <= "\u30ff":
+        return 3
+    if "\u4e00" <= letter <= "\u9fff":
+        return 2 if (_encode(letter, "cp932") or _RARE) < _RARE else -1
+    return 0 if "\uff01" <= letter <= "\uff5e" else -2

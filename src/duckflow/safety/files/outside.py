@@ -53,7 +53,7 @@ def read_outside(real: str) -> str:
             data = atomic.read_all(opened, real, READ_CAP)
         finally:
             os.close(opened)
-    return decode(real, data)
+    return decode(real, data).text
 
 
 def _open(top: int, real: str) -> int:

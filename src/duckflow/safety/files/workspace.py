@@ -14,7 +14,7 @@ from duckflow.safety.files import atomic
 from duckflow.safety.files.atomic import ANY, LARGEST, Content, FilePlace, Keep
 from duckflow.safety.files.boundary import Boundary
 from duckflow.safety.files.confined_open import LOOK, ConfinedFolder, OpenBeneath
-from duckflow.safety.files.encoding import decode, encode
+from duckflow.safety.files.encoding import EncodedText, decode, encode
 from duckflow.safety.files.errors import as_tool_errors
 from duckflow.safety.files.listing import Kind, Listing, list_tree
 from duckflow.safety.policy.protected import Protection, strongest
@@ -113,9 +113,13 @@ class Workspace:
             finally:
                 os.close(opened)
 
-    def read_text(self, path: str, *, cap: int = READ_CAP) -> str:
-        """The content as UTF-8, exactly: line ends and a byte order mark are kept."""
+    def read_encoded(self, path: str, *, cap: int = READ_CAP) -> EncodedText:
+        """The content as text with the encoding it has; line ends and a byte order mark are kept."""
         return decode(self.relative(path), self.read_bytes(path, cap=cap))
+
+    def read_text(self, path: str, *, cap: int = READ_CAP) -> str:
+        """Only the text of it."""
+        return self.read_encoded(path, cap=cap).text
 
     def write_bytes(
         self,

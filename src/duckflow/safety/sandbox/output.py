@@ -61,7 +61,7 @@ class CommandOutput:
         tail = _last_lines(bytes(rest[-self._half :]), self._lines)
         lines = self._newlines - head.count(b"\n") - tail.count(b"\n")
         left_out = f"… {lines} lines ({self._size - len(head) - len(tail)} bytes) left out …"
-        beginning, end = (plain(part.decode(errors="replace")) for part in (head, tail))
+        beginning, end = (plain(_decode_part(part)) for part in (head, tail))
         return f"{beginning.rstrip()}\n{left_out}\n{end}"
 
 
@@ -116,6 +116,12 @@ def _is_binary(beginning: bytes) -> bool:
     text = beginning.decode(errors="replace")
     odd = sum(letter == "\ufffd" or (letter < " " and letter not in "\n\r\t\x1b") for letter in text)
     return odd > _BINARY_SHARE * len(text)
+
+
+def _decode_part(data: bytes) -> str:
+    """Output that was cut at any byte: the character at the cut is left out, not shown as a lost one."""
+    start = next((place for place, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 0)
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(data[start:])
 
 
 def _first_lines(data: bytes, most: int) -> bytes:

@@ -1,12 +1,11 @@
 """file_ops.read_file: a text file, or some lines of it."""
 
-import hashlib
-
 from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
+from duckflow.safety.files.encoding import NAMES, EncodedText
 from duckflow.safety.files.outside import read_outside
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.files.suggestions import suggesting
@@ -32,16 +31,15 @@ async def _run(args: ReadFile, access: Access) -> ToolResult:
 def _read(args: ReadFile, access: Access) -> ToolResult:
     outside = access.outside
     if outside is not None:
-        return ToolResult(text=_excerpt(outside, read_outside(outside), args), path=outside)
+        return ToolResult(text=_excerpt(outside, EncodedText(read_outside(outside)), args), path=outside)
     path = access.workspace.relative(args.path)
     with suggesting(access.workspace, path):
-        text = access.workspace.read_text(path)
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return ToolResult(text=_excerpt(path, text, args), path=path, digest=digest)
+        file = access.workspace.read_encoded(path)
+    return ToolResult(text=_excerpt(path, file, args), path=path, digest=file.digest)
 
 
-def _excerpt(path: str, text: str, args: ReadFile) -> str:
-    lines = plain(text).split("\n")
+def _excerpt(path: str, file: EncodedText, args: ReadFile) -> str:
+    lines = plain(file.text).split("\n")
     if not lines[-1]:
         lines.pop()
     if not lines:
@@ -54,8 +52,10 @@ def _excerpt(path: str, text: str, args: ReadFile) -> str:
     shown = _fitting(lines[args.start - 1 : last])
     upto = args.start + len(shown) - 1
     notes = [f"lines {args.start}-{upto} of {len(lines)}"]
-    if form_of(text).crlf:
+    if form_of(file.text).crlf:
         notes.append("CRLF line ends, kept on writing")
+    if file.codec != "utf-8":
+        notes.append(f"{NAMES[file.codec]}, kept on writing")
     if upto < last:
         notes.append(f"read on with start={upto + 1}")
     if len(shown[-1]) > LETTERS_SHOWN:

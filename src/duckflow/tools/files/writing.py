@@ -1,6 +1,5 @@
 """file_ops.write_file and edit_file: new content for a file, whole or in places."""
 
-import hashlib
 from typing import NamedTuple, cast
 
 from pydantic import Field, field_validator
@@ -8,6 +7,7 @@ from pydantic import Field, field_validator
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
+from duckflow.safety.files.encoding import EncodedText
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.editing.differences import count_lines, split_lines, unified
@@ -48,12 +48,22 @@ class EditFile(Frozen):
 
 
 class _NewText(NamedTuple):
-    """What a file will be: its text before (None: no file) and after."""
+    """What a file will be: as it is now (None: no file), and its text afterwards, in the same encoding."""
 
     path: str
-    before: str | None
+    file: EncodedText | None
     after: str
     notes: tuple[str, ...] = ()
+
+    @property
+    def before(self) -> str | None:
+        """Its text now."""
+        return self.file.text if self.file else None
+
+    @property
+    def data(self) -> bytes:
+        """What will be written."""
+        return (self.file or EncodedText("")).with_text(self.path, self.after)
 
 
 Writing = WriteFile | EditFile
@@ -65,18 +75,18 @@ def _plan(args: Writing, workspace: Workspace) -> _NewText:
 
 
 def _write(args: WriteFile, workspace: Workspace, path: str) -> _NewText:
-    before = workspace.read_text(path) if workspace.status(path) else None
-    return _NewText(path, before, shape(args.content, form_of(before or "")))
+    file = workspace.read_encoded(path) if workspace.status(path) else None
+    return _NewText(path, file, shape(args.content, form_of(file.text if file else "")))
 
 
 def _edit(args: EditFile, workspace: Workspace, path: str) -> _NewText:
     with suggesting(workspace, path):
-        before = workspace.read_text(path)
+        file = workspace.read_encoded(path)
     try:
-        edited = apply_edits(before.removeprefix(MARK), args.edits)
+        edited = apply_edits(file.text.removeprefix(MARK), args.edits)
     except ToolError as exc:
         raise ToolError(f"{path}: {exc}") from exc
-    return _NewText(path, before, shape(edited.text, form_of(before), keep_ends=True), edited.notes)
+    return _NewText(path, file, shape(edited.text, form_of(file.text), keep_ends=True), edited.notes)
 
 
 async def _run(args: Writing, access: Access) -> ToolResult:
@@ -86,8 +96,7 @@ async def _run(args: Writing, access: Access) -> ToolResult:
 def _make(args: Writing, access: Access) -> ToolResult:
     new = _plan(args, access.workspace)
     if new.after != new.before:
-        expected = None if new.before is None else hashlib.sha256(new.before.encode()).hexdigest()
-        access.write_text(new.path, new.after, expected=expected)
+        access.write_bytes(new.path, new.data, expected=new.file.digest if new.file else None)
     return _report(new)
 
 
@@ -97,11 +106,12 @@ async def _propose(args: Writing, workspace: Workspace) -> Proposal:
 
 def _proposal(args: Writing, workspace: Workspace) -> Proposal:
     new = _plan(args, workspace)
+    _ = new.data  # what can't be written in the file's encoding is said before anybody is asked
     return Proposal(unified(new.path, new.before, new.after), plain(new.after))
 
 
 def _report(new: _NewText) -> ToolResult:
-    path, before, after, notes = new
+    path, before, after, notes = new.path, new.before, new.after, new.notes
     count = len(split_lines(after))
     if before == after:
         told = f"unchanged {path}: it has this content already"
