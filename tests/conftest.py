@@ -3,6 +3,7 @@
 import ipaddress
 import os
 import socket
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -97,6 +98,13 @@ def whole_catalogue() -> Iterator[None]:
     yield
     missing = catalogue.take_gaps()
     assert not missing, f"gaps in the catalogue: {sorted(missing)}"
+
+
+@pytest.fixture
+def disk_path() -> Iterator[Path]:
+    """An empty folder on a disk, for what differs in memory: there, `tmp_path` may lie under /dev."""
+    with tempfile.TemporaryDirectory(prefix="pytest-") as made:
+        yield Path(made).resolve()
 
 
 @pytest.fixture

@@ -103,7 +103,7 @@ def run(folder: Path, env: dict[str, str], *args: str) -> subprocess.CompletedPr
         encoding="utf-8",
         env={**os.environ, **env},
         cwd=folder,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

@@ -23,7 +23,7 @@ def run(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
         text=True,
         encoding="utf-8",
         env=dict(os.environ),
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

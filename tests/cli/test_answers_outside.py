@@ -19,7 +19,7 @@ def run(folder: Path, *args: str, env: dict[str, str] | None = None) -> subproce
         text=True,
         encoding="utf-8",
         env={**os.environ, **(env or {})},
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

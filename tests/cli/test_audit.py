@@ -25,7 +25,7 @@ def duckflow(*args: str, language: str = "en") -> subprocess.CompletedProcess[st
         text=True,
         encoding="utf-8",
         env={**os.environ, "DUCKFLOW_LANGUAGE": language},
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

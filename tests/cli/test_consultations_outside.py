@@ -28,7 +28,7 @@ def run(folder: Path, *args: str, language: str = "en") -> subprocess.CompletedP
         text=True,
         encoding="utf-8",
         env={**os.environ, "DUCKFLOW_LANGUAGE": language},
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

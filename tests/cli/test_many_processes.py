@@ -39,7 +39,7 @@ def start(folder: Path, base: Path, number: int) -> subprocess.Popen[str]:
 
 
 def results(started: list[subprocess.Popen[str]]) -> list[tuple[int, str, str]]:
-    ended = [(*one.communicate(timeout=120), one.returncode) for one in started]
+    ended = [(*one.communicate(timeout=300), one.returncode) for one in started]
     return [(code, out, said) for out, said, code in ended]
 
 

@@ -27,7 +27,7 @@ def duckflow(
         text=True,
         encoding="utf-8",
         env={**os.environ, **(env or {})},
-        timeout=60,
+        timeout=300,
         check=False,
         **options,
     )
@@ -295,7 +295,7 @@ def test_an_interrupted_run_ends_with_130_and_keeps_everything(folder: Path):
         assert process.stdout is not None
         shown = [json.loads(process.stdout.readline()) for _ in range(2)]
         process.send_signal(signal.SIGINT)
-        rest, errors = process.communicate(timeout=30)
+        rest, errors = process.communicate(timeout=120)
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
     assert json.loads(rest.splitlines()[-1])["outcome"] == "interrupted"

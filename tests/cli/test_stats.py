@@ -29,7 +29,7 @@ def stats(*args: str, language: str = "en") -> str:
         text=True,
         encoding="utf-8",
         env={**os.environ, "DUCKFLOW_LANGUAGE": language},
-        timeout=60,
+        timeout=300,
         check=True,
     ).stdout
 

@@ -14,6 +14,9 @@ from typing import Self
 
 import pyte
 
+PATIENCE_S = 120.0
+"""Only there so that a failure ends."""
+
 
 class Terminal:
     """`with Terminal(["duckflow"]) as t: t.wait_for("> "); t.type("hello\\r")`."""
@@ -72,7 +75,7 @@ class Terminal:
         self.screen.resize(rows, columns)
         fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
-    def wait_until(self, met: Callable[[], bool], seconds: float = 30.0) -> None:
+    def wait_until(self, met: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
         """Read until this is so."""
         self._read_until(met, "what was expected", seconds)
 
@@ -88,11 +91,11 @@ class Terminal:
     def _line(self, line) -> str:
         return "".join(line[column].data for column in range(self.screen.columns)).rstrip()
 
-    def wait_for(self, wanted: str, seconds: float = 30.0) -> None:
+    def wait_for(self, wanted: str, seconds: float = PATIENCE_S) -> None:
         """Read until this is on the screen; the bound is only there so that a failure ends."""
         self._read_until(lambda: wanted in self.text, f"{wanted!r} on the screen", seconds)
 
-    def wait_for_end(self, seconds: float = 30.0) -> int:
+    def wait_for_end(self, seconds: float = PATIENCE_S) -> int:
         """Read until the program has ended; its exit code."""
         self._read_until(lambda: self.process.poll() is not None, "the end of the program", seconds)
         return self.process.returncode

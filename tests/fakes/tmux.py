@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from fakes.conversation import program
 from fakes.engine import write_script
 
-_PATIENCE_S = 30.0
+_PATIENCE_S = 120.0
 """Only there so that a failure ends."""
 _SERVERS = itertools.count()
 _TURNING = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -138,9 +139,10 @@ def conversation_in(
 ) -> Window:
     """A conversation about this folder on a scripted model, in a window of its own."""
     script = write_script(folder.parent / "script.jsonl", answers)
+    command, quiet = program()
     return Window(
         folder.parent,
-        [sys.executable, "-m", "duckflow", *args, "--model", f"scripted:{script}"],
-        env={"DUCKFLOW_LANGUAGE": language, **(env or {})},
+        [*command, *args, "--model", f"scripted:{script}"],
+        env={"DUCKFLOW_LANGUAGE": language, **quiet, **(env or {})},
         folder=folder,
     )

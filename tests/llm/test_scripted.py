@@ -1,5 +1,6 @@
 """The scripted model: answers and faults from a file (K2, N)."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from duckflow.i18n.catalogue import text
 from duckflow.llm.local import scripted
 from duckflow.llm.local.scripted import open_scripted
 from duckflow.llm.retry import RetryingClient
+from fakes.gate import Gate
 
 LONG = "さあ、書きます 🦆 " * 20
 
@@ -134,6 +136,16 @@ async def test_a_delay_longer_than_the_calls_time_is_a_timeout(script):
     model = await model_of(script({"text": "late", "delay_s": 60}))
     failure = await refusal(heard(model, asking(time_limit_s=0.05)))
     assert failure.key == "llm.timeout"
+
+
+async def test_an_answer_waits_at_its_gate_and_says_that_it_was_asked_for(script, tmp_path):
+    gate = Gate(tmp_path / "gate")
+    asking_it = asyncio.ensure_future(said(await model_of(script(gate.hold("after you")))))
+    assert not gate.asked()
+    await gate.wait_until_asked()
+    assert not asking_it.done()
+    gate.open()
+    assert await asking_it == "after you"
 
 
 async def test_a_script_that_is_over_says_for_what(script):

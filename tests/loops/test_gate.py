@@ -189,8 +189,9 @@ async def test_a_protected_file_that_changed_is_not_read_again_by_itself(folder:
         assert "A=2" not in told(duck)
 
 
-async def test_G3_a_file_outside_is_read_after_a_yes_and_only_that_one(folder: Path):
-    (folder.parent / "note.txt").write_text("from outside\n")
+async def test_G3_a_file_outside_is_read_after_a_yes_and_only_that_one(disk_path: Path):
+    (folder := disk_path / "work").mkdir()
+    (disk_path / "note.txt").write_text("from outside\n")
     for mode in ("plan", "edits", "auto"):
         read = decision("", action("read_file", path="../note.txt"))
         async with engine(folder, read, decision("ok"), mode=mode) as duck:

@@ -20,6 +20,7 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.transitions import Status, Step
 from fakes.engine import action, decision, engine
+from fakes.gate import Gate
 from fakes.rows import every_row
 
 
@@ -204,13 +205,11 @@ async def test_a_provider_that_fails_ends_the_request_and_not_the_session(folder
         assert await duck.app.chat.say("again") == "done"
 
 
-async def test_cancelling_while_the_model_thinks_writes_down_an_interruption(folder: Path):
-    slow = {"for": "Decision", "text": decision("late"), "delay_s": 30}
-    async with engine(folder, slow, decision("Hello again.")) as duck:
+async def test_cancelling_while_the_model_thinks_writes_down_an_interruption(folder: Path, tmp_path: Path):
+    gate = Gate(tmp_path / "gate")
+    async with engine(folder, gate.hold(decision("late")), decision("Hello again.")) as duck:
         work = asyncio.ensure_future(duck.app.chat.say("go"))
-        while not any(event.type == "user_message" for event in duck.events):
-            await asyncio.sleep(0.01)
-        await asyncio.sleep(0.05)
+        await gate.wait_until_asked()
         work.cancel()
         with pytest.raises(asyncio.CancelledError):
             await work

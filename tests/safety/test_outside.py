@@ -10,6 +10,12 @@ from duckflow.safety.files.outside import READ_CAP, find_outside, read_outside
 
 
 @pytest.fixture
+def tmp_path(disk_path: Path) -> Path:
+    """On a disk: everything under /dev is closed."""
+    return disk_path
+
+
+@pytest.fixture
 def around(folder: Path) -> Path:
     (folder.parent / "note.txt").write_text("hello\n")
     (folder / "inside.txt").write_text("x")

@@ -43,7 +43,7 @@ def test_what_is_clear_has_the_words_a_shell_sees(line):
     if not read.clear or len(read.commands) != 1 or "~" in line:
         return
     shell = subprocess.run(
-        ["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, timeout=10, check=False
+        ["bash", "-c", f"printf '%s\\0' {line}"], capture_output=True, timeout=60, check=False
     )
     words = read.commands[0].words[2:]
     assert shell.returncode == 0, shell.stderr

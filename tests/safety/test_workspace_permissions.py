@@ -36,18 +36,16 @@ attempt("root", lambda: Workspace(Path(sys.argv[1]) / "secret"))
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
-def test_a_read_only_folder_and_closed_files_are_said_clearly(tmp_path):
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == 0 and folder.name.startswith(("pytest", "test_")):
-            folder.chmod(0o755)
-    (tmp_path / "mine").write_text("text")
-    (tmp_path / "closed").write_text("text")
-    (tmp_path / "closed").chmod(0o600)
-    (tmp_path / "secret").mkdir(mode=0o700)
+def test_a_read_only_folder_and_closed_files_are_said_clearly(disk_path):
+    disk_path.chmod(0o755)
+    (disk_path / "mine").write_text("text")
+    (disk_path / "closed").write_text("text")
+    (disk_path / "closed").chmod(0o600)
+    (disk_path / "secret").mkdir(mode=0o700)
     source = SCRIPT.format(nobody=NOBODY)
     # The package is imported before the user changes: another user may not be able to read it.
     done = subprocess.run(
-        [sys.executable, "-c", "import duckflow.safety.files.workspace\n" + source, tmp_path],
+        [sys.executable, "-c", "import duckflow.safety.files.workspace\n" + source, disk_path],
         capture_output=True,
         text=True,
         check=True,
@@ -62,6 +60,6 @@ def test_a_read_only_folder_and_closed_files_are_said_clearly(tmp_path):
         "move ToolError other: may not be accessed: permission denied by the operating system.",
         "inside ToolError secret: may not be accessed: permission denied by the operating system.",
         "tree passed",
-        f"root UsageError workspace.no_access (path={tmp_path}/secret)",
+        f"root UsageError workspace.no_access (path={disk_path}/secret)",
     ]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["closed", "mine", "secret"]
+    assert sorted(path.name for path in disk_path.iterdir()) == ["closed", "mine", "secret"]

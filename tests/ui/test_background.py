@@ -4,8 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from fakes.conversation import conversation, ready
 from fakes.engine import action, decision
+from fakes.gate import Gate
 from fakes.terminal import Terminal
 
 
@@ -14,16 +17,20 @@ def run_tasks(*tasks: dict[str, Any]) -> str:
     return decision("I do that in the background.", call, next_step="defer")
 
 
-def report(delay_s: float = 0.0) -> dict[str, Any]:
-    body = {"status": "success", "summary": "The file is written.", "failures": [], "next_action": ""}
-    return {"for": "TaskReport", "text": json.dumps(body), "delay_s": delay_s}
+REPORT = {"status": "success", "summary": "The file is written.", "failures": [], "next_action": ""}
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    return Gate(tmp_path / "gate")
 
 
 WRITE = action("write_file", path="a.txt", content="neu\n")
 
 
 def test_C1_the_background_asks_in_the_chat_and_its_report_goes_on(folder: Path):
-    with conversation(folder, run_tasks(WRITE), report(), decision("All done.")) as terminal:
+    report = {"for": "TaskReport", "text": json.dumps(REPORT)}
+    with conversation(folder, run_tasks(WRITE), report, decision("All done.")) as terminal:
         ready(terminal)
         terminal.type("write it\r")
         terminal.wait_for("in the background")
@@ -35,8 +42,8 @@ def test_C1_the_background_asks_in_the_chat_and_its_report_goes_on(folder: Path)
     assert (folder / "a.txt").exists()
 
 
-def test_C1_a_question_is_answered_and_tasks_are_shown_while_the_background_works(folder: Path):
-    answers = [run_tasks(WRITE), report(600), decision("Paris.", next_step="defer")]
+def test_C1_a_question_is_answered_and_tasks_are_shown_while_the_background_works(folder: Path, gate: Gate):
+    answers = [run_tasks(WRITE), gate.hold(REPORT, "TaskReport"), decision("Paris.", next_step="defer")]
     with conversation(folder, *answers, args=("--mode", "edits", "--workspace", str(folder))) as terminal:
         ready(terminal)
         terminal.type("write it\r")
@@ -52,14 +59,21 @@ def test_C1_a_question_is_answered_and_tasks_are_shown_while_the_background_work
         assert terminal.wait_for_end() == 0
 
 
-def test_what_was_being_typed_is_still_there_after_the_background_called(folder: Path):
-    answers = [run_tasks(WRITE), report(2.0), decision("All done."), decision("You said it whole.")]
+def test_what_was_being_typed_is_still_there_after_the_background_called(folder: Path, gate: Gate):
+    answers = [
+        run_tasks(WRITE),
+        gate.hold(REPORT, "TaskReport"),
+        decision("All done."),
+        decision("You said it whole."),
+    ]
     with conversation(folder, *answers, args=("--mode", "edits", "--workspace", str(folder))) as terminal:
         ready(terminal)
         terminal.type("write it\r")
         terminal.wait_for("run in the background")
         terminal.wait_for("a.txt")
         terminal.type("half a sent")
+        terminal.wait_for("> half a sent")
+        gate.open()
         terminal.wait_for("All done.")
         terminal.wait_for("> half a sent")
         terminal.type("ence\r")
@@ -67,8 +81,8 @@ def test_what_was_being_typed_is_still_there_after_the_background_called(folder:
         assert "half a sentence" in terminal.text
 
 
-def test_C4_cancel_stops_the_background(folder: Path):
-    answers = [run_tasks(WRITE), report(600), decision("I see that it was stopped.")]
+def test_C4_cancel_stops_the_background(folder: Path, gate: Gate):
+    answers = [run_tasks(WRITE), gate.hold(REPORT, "TaskReport"), decision("I see that it was stopped.")]
     with conversation(folder, *answers, args=("--mode", "edits", "--workspace", str(folder))) as terminal:
         ready(terminal)
         terminal.type("/cancel\r")
@@ -81,10 +95,12 @@ def test_C4_cancel_stops_the_background(folder: Path):
         terminal.wait_for("I see that it was stopped.")
 
 
-def test_quitting_stops_the_background_in_order(folder: Path):
-    slow = {"for": "TaskReport", "text": "{}", "delay_s": 600}
+def test_quitting_stops_the_background_in_order(folder: Path, gate: Gate):
     with conversation(
-        folder, run_tasks(WRITE), slow, args=("--mode", "edits", "--workspace", str(folder))
+        folder,
+        run_tasks(WRITE),
+        gate.hold("{}", "TaskReport"),
+        args=("--mode", "edits", "--workspace", str(folder)),
     ) as terminal:
         ready(terminal)
         terminal.type("write it\r")

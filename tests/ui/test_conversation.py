@@ -3,24 +3,21 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from fakes.conversation import conversation, ready
 from fakes.engine import action, decision, write_script
+from fakes.gate import Gate
 from fakes.terminal import Terminal
 
 WRITE = decision("", {**action("write_file", path="a.txt", content="neu\n"), "reasoning": "you asked for it"})
-SLOW = {"for": "Decision", "text": decision("too late"), "delay_s": 600}
-LATE = {"for": "Decision", "text": decision("Here it is."), "delay_s": 1.5}
 
 
-def asked(terminal: Terminal) -> None:
-    """Wait until the model has been asked: the sign of life is there before that."""
-    terminal.wait_for("thinking…")
-    time.sleep(0.7)
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    return Gate(tmp_path / "gate")
 
 
 def test_a_message_is_answered_and_the_prompt_comes_back(folder: Path):
@@ -88,16 +85,16 @@ def test_no_with_a_reason_changes_nothing(folder: Path):
     assert not (folder / "a.txt").exists()
 
 
-def test_keys_typed_ahead_are_no_answer(folder: Path):
+def test_keys_typed_ahead_are_no_answer(folder: Path, gate: Gate):
     """SAFETY 8: what was typed before the question was shown is a message that waits, not an answer."""
-    slow = {"for": "Decision", "text": WRITE, "delay_s": 1.0}
-    answers = [slow, decision("I leave it."), decision("You said y.")]
+    answers = [gate.hold(WRITE), decision("I leave it."), decision("You said y.")]
     with conversation(folder, *answers) as terminal:
         ready(terminal)
         terminal.type("Write a.txt\r")
         terminal.wait_for("thinking…")
         terminal.type("y\r")
         terminal.wait_for("waits: y")
+        gate.open()
         terminal.wait_for("Allow it?")
         assert not (folder / "a.txt").exists()
         terminal.type("\r")
@@ -106,17 +103,18 @@ def test_keys_typed_ahead_are_no_answer(folder: Path):
     assert not (folder / "a.txt").exists()
 
 
-def test_a_question_does_not_take_the_keyboard_from_someone_who_types(folder: Path):
+def test_a_question_does_not_take_the_keyboard_from_someone_who_types(folder: Path, gate: Gate):
     """SAFETY 8: a y in the middle of a word is not a yes."""
-    slow = {"for": "Decision", "text": WRITE, "delay_s": 0.5}
-    with conversation(folder, slow, decision("I leave it.")) as terminal:
+    with conversation(folder, gate.hold(WRITE), decision("I leave it."), quiet_s=5.0) as terminal:
         ready(terminal)
         terminal.type("Write a.txt\r")
-        terminal.wait_for("thinking…")
-        while "May I write" not in terminal.text:
-            terminal.type("y")
-            terminal.settle(0.05)
+        terminal.wait_until(gate.asked)
+        terminal.type("y")
+        terminal.wait_for("> y")
+        gate.open()
+        terminal.wait_for("May I write")
         terminal.type("yy")
+        terminal.wait_for("> yyy")
         terminal.wait_for("Allow it?")
         assert "Allow it? [y yes · n no, and why" in terminal.text
         assert terminal.shown[-3].endswith("]"), "the answer is empty"
@@ -126,38 +124,40 @@ def test_a_question_does_not_take_the_keyboard_from_someone_who_types(folder: Pa
     assert not (folder / "a.txt").exists()
 
 
-def test_messages_typed_while_it_works_wait_their_turn(folder: Path):
+def test_messages_typed_while_it_works_wait_their_turn(folder: Path, gate: Gate):
     """M1: the prompt stays open, and what is typed shows there and nowhere else."""
-    with conversation(folder, LATE, decision("Second.")) as terminal:
+    with conversation(folder, gate.hold(decision("Here it is.")), decision("Second.")) as terminal:
         ready(terminal)
         terminal.type("one\r")
         terminal.wait_for("thinking…")
         terminal.type("two\r")
         terminal.wait_for("⋯ waits: two")
         terminal.type("dra")
+        terminal.wait_for("> dra")
+        gate.open()
         terminal.wait_for("Here it is.")
         terminal.wait_for("> two\n\nSecond.")
         terminal.wait_for("> dra")
 
 
 @pytest.mark.parametrize("key", ["\x03", "\x1b"])
-def test_ctrl_c_and_esc_stop_the_work_and_not_the_program(folder: Path, key: str):
+def test_ctrl_c_and_esc_stop_the_work_and_not_the_program(folder: Path, gate: Gate, key: str):
     """M1."""
-    with conversation(folder, SLOW, decision("Still here.")) as terminal:
+    with conversation(folder, gate.hold(decision("too late")), decision("Still here.")) as terminal:
         ready(terminal)
         terminal.type("think\r")
-        asked(terminal)
+        terminal.wait_until(gate.asked)
         terminal.type(key)
         terminal.wait_for("Stopped.")
         terminal.type("hello?\r")
         terminal.wait_for("Still here.")
 
 
-def test_what_waited_for_work_that_was_stopped_is_back_on_the_line(folder: Path):
-    with conversation(folder, SLOW, decision("Both.")) as terminal:
+def test_what_waited_for_work_that_was_stopped_is_back_on_the_line(folder: Path, gate: Gate):
+    with conversation(folder, gate.hold(decision("too late")), decision("Both.")) as terminal:
         ready(terminal)
         terminal.type("think\r")
-        asked(terminal)
+        terminal.wait_until(gate.asked)
         terminal.type("then this\r")
         terminal.wait_for("waits: then this")
         terminal.type("\x1b")
@@ -189,9 +189,9 @@ def test_ctrl_c_before_the_engine_is_loaded_leaves(folder: Path):
         assert terminal.wait_for_end() == 0
 
 
-def test_ctrl_c_at_an_approval_is_a_no_and_stops(folder: Path):
+def test_ctrl_c_at_an_approval_is_a_no_and_stops(folder: Path, gate: Gate):
     """SAFETY 8, M1."""
-    with conversation(folder, WRITE, SLOW) as terminal:
+    with conversation(folder, WRITE, gate.hold(decision("too late"))) as terminal:
         ready(terminal)
         terminal.type("Write a.txt\r")
         terminal.wait_for("Allow it?")
@@ -239,7 +239,7 @@ def test_history_lasts_across_sessions_and_can_be_searched(folder: Path):
         terminal.wait_for("search: need")
         terminal.wait_for("> find the needle")
         terminal.type("\r")
-        terminal.settle()
+        terminal.wait_until(lambda: "search: need" not in "\n".join(terminal.shown))
         terminal.type("\r")
         terminal.wait_for("Found.")
         terminal.type("\x1b[A")
@@ -252,7 +252,6 @@ def test_commands_and_files_are_completed(folder: Path):
     (folder / "src" / "deep_file.py").write_text("")
     with conversation(folder, decision("I see it.")) as terminal:
         ready(terminal)
-        terminal.settle()
         terminal.type("/st")
         terminal.wait_for("/status")
         terminal.type("\x7f\x7f\x7flook at @deep")
@@ -260,7 +259,7 @@ def test_commands_and_files_are_completed(folder: Path):
         terminal.type("\t")
         terminal.wait_for("> look at @src/deep_file.py")
         terminal.type("\r")
-        terminal.settle()
+        terminal.wait_until(lambda: sum("deep_file" in line for line in terminal.shown) == 1)
         terminal.type("\r")
         terminal.wait_for("I see it.")
 
@@ -320,8 +319,9 @@ def test_resizing_draws_the_prompt_anew(folder: Path):
         terminal.wait_for("> half a message")
         terminal.resize(60, 24)
         terminal.wait_for("[ 🦆 |")
-        terminal.settle()
-        assert [line for line in terminal.shown if "half a message" in line] == ["> half a message"]
+        terminal.wait_until(
+            lambda: [line for line in terminal.shown if "half a message" in line] == ["> half a message"]
+        )
         terminal.resize(120, 24)
         terminal.wait_until(lambda: any("Stamina" in line and "ask · " in line for line in terminal.shown))
         terminal.type("\r")
@@ -336,7 +336,7 @@ def test_lines_through_a_pipe_are_a_conversation_too(folder: Path):
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=300,
     )
     places = [done.stdout.index(part) for part in ("One.", "+neu", "not now", "Two.", "No tasks run")]
     assert places == sorted(places)

@@ -72,8 +72,8 @@ def test_it_is_drawn_and_sent_as_it_was_typed(terminal: Terminal, name: str):
     typed, expected, column = CASES[name]
     drawn = [normalize("NFC", line) for line in expected]  # the screen of the tests joins marks so
     terminal.type(typed)
-    terminal.wait_until(lambda: input_lines(terminal)[: len(drawn)] == drawn, 5)
-    terminal.wait_until(lambda: terminal.screen.cursor.x == column, 5)
+    terminal.wait_until(lambda: input_lines(terminal)[: len(drawn)] == drawn)
+    terminal.wait_until(lambda: terminal.screen.cursor.x == column)
     terminal.type("\r")
     terminal.wait_until(lambda: last_said(terminal) == typed)
 

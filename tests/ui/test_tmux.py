@@ -1,6 +1,5 @@
 """M1: whole conversations in tmux, whose window can really be made larger and smaller."""
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -8,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from fakes.engine import action, decision
+from fakes.gate import Gate
 from fakes.tmux import conversation_in
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
-LATE = {"for": "Decision", "text": decision("日本語の返事です。"), "delay_s": 1.0}
 ALLOW = {"en": "Allow it?", "ja": "許可しますか"}
 
 
@@ -20,13 +19,15 @@ def write(name: str, content: str) -> str:
     return decision("", action("write_file", path=name, content=content))
 
 
-def test_a_conversation_in_japanese_through_a_resize(folder: Path):
-    answers = (LATE, write("a.txt", "neu\n"), decision("書きました。"))
+def test_a_conversation_in_japanese_through_a_resize(folder: Path, tmp_path: Path):
+    gate = Gate(tmp_path / "gate")
+    answers = (gate.hold(decision("日本語の返事です。")), write("a.txt", "neu\n"), decision("書きました。"))
     with conversation_in(folder, *answers, language="ja") as window:
         window.wait_for_prompt()
         window.say("こんにちは")
         window.wait_for("🦆 考えています…")
         window.keys("書きかけの長いメッセージです、折り返しも確認します")
+        gate.open()
         window.wait_for("日本語の返事です。")
         window.resize(40)
         window.wait_for("[ 🦆 |")
@@ -103,7 +104,7 @@ def test_G1_no_edit_always_and_yes_each_do_what_they_say(language: str, folder: 
     }
 
 
-def test_C1_M1_background_work_chat_and_a_resize_at_once(folder: Path):
+def test_C1_M1_background_work_chat_and_a_resize_at_once(folder: Path, tmp_path: Path):
     """The chat answers while tasks run, and the window is made narrow and wide meanwhile."""
     tasks = [
         {"operation": "file_ops.write_file", "args": {"path": "a.txt", "content": "neu\n"}},
@@ -113,8 +114,13 @@ def test_C1_M1_background_work_chat_and_a_resize_at_once(folder: Path):
         "裏で進めます。", {"operation": "task_loop.run", "args": {"task_list": tasks}}, next_step="defer"
     )
     body = {"status": "success", "summary": "二つとも書けました。", "failures": [], "next_action": ""}
-    report = {"for": "TaskReport", "text": json.dumps(body), "delay_s": 3.0}
-    answers = (starts, report, decision("パリです。", next_step="defer"), decision("完了です。"))
+    gate = Gate(tmp_path / "gate")
+    answers = (
+        starts,
+        gate.hold(body, "TaskReport"),
+        decision("パリです。", next_step="defer"),
+        decision("完了です。"),
+    )
     with conversation_in(folder, *answers, language="ja", args=("--mode", "edits")) as window:
         window.wait_for_prompt()
         window.say("二つ書いて")
@@ -127,6 +133,7 @@ def test_C1_M1_background_work_chat_and_a_resize_at_once(folder: Path):
         window.wait_for("● file_ops.write_file b.txt")
         window.resize(90)
         window.wait_for("[ Duckflow | Mood")
+        gate.open()
         shown = window.wait_for("二つとも書けました。", "完了です。")
         places = [shown.index(one) for one in ("パリです。", "二つとも書けました。", "完了です。")]
         assert places == sorted(places)

@@ -9,36 +9,43 @@ from duckflow.ui.output.escaping import harmless
 from duckflow.ui.views.events import approval_text
 from fakes.conversation import conversation, ready
 from fakes.engine import action, decision
+from fakes.gate import Gate
 from fakes.terminal import Terminal
 
 STEERING = "\x1b[2J\x1b]0;mine\x07all good\x9b1A"
 
 
-def test_I10_one_plain_line_says_what_is_going_on_by_profile_and_without_numbers(folder: Path):
+def test_I10_one_plain_line_says_what_is_going_on_by_profile_and_without_numbers(
+    folder: Path, tmp_path: Path
+):
     analysis = decision("", action("list_files"), task_profile="code_analysis")
-    late = {"for": "Decision", "text": decision("Here."), "delay_s": 1.0}
-    with conversation(folder, {"for": "Decision", "text": analysis, "delay_s": 0.7}, late) as terminal:
+    first, second = Gate(tmp_path / "first"), Gate(tmp_path / "second")
+    with conversation(folder, first.hold(analysis), second.hold(decision("Here."))) as terminal:
         ready(terminal)
         terminal.type("hello\r")
         terminal.wait_for("🦆 thinking…")
+        first.open()
         terminal.wait_for("🦆 analysing the code…")
         line = next(line for line in terminal.shown if "analysing" in line)
         assert not any(character.isdigit() for character in line)
+        second.open()
         terminal.wait_for("Here.")
         ready(terminal)
         assert "analysing" not in "\n".join(terminal.shown), "gone once it is done"
 
 
-def test_a_reply_is_seen_while_it_is_written_and_stays_once(folder: Path):
+def test_a_reply_is_seen_while_it_is_written_and_stays_once(folder: Path, tmp_path: Path):
     """A small model's reply is there before the file it announces is written."""
-    content = {"for": "Content", "text": "print(1)\n```", "delay_s": 1.5}
+    gate = Gate(tmp_path / "gate")
+    content = gate.hold("print(1)\n```", "Content")
     wants = (
         '{"wants": "change", "operation": "file_ops.write_file", "paths": ["a.py"], "reply": "I write a.py."}'
     )
     with conversation(folder, wants, content, env={"DUCKFLOW_LLM__SMALL": "true"}) as terminal:
         ready(terminal)
         terminal.type("Write a.py\r")
-        terminal.wait_for("I write a.py.")
+        terminal.wait_for("\nI write")
+        gate.open()
         terminal.wait_for("Allow it?")
         assert terminal.text.count("\nI write a.py.\n") == 1
 

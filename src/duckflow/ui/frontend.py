@@ -1,4 +1,4 @@
-"""The two faces of the conversation: the prompt of a terminal, and plain lines where there is none.
+"""The two frontends of the conversation: the prompt of a terminal, and plain lines without one.
 
 Imports nothing slow but the line editor, so that the prompt is there before the engine is loaded.
 """
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from duckflow.ui.input.completion import Known
     from duckflow.ui.input.prompt import Prompt
 
+QUIET_S = 0.6
+"""A question takes the keyboard only when nobody has typed for so long: what is typed ahead is no answer."""
 _ROWS = 24
 
 
@@ -65,8 +67,10 @@ def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def open_frontend(history: Callable[[], Path], clean: Callable[[str], str] = str) -> Frontend:
-    """The face that fits, on the screen at once. `clean` makes of a line what may be kept of it."""
+def open_frontend(
+    history: Callable[[], Path], clean: Callable[[str], str] = str, quiet_s: float = QUIET_S
+) -> Frontend:
+    """The frontend for this terminal, on the screen at once. `clean` makes a line fit to be kept."""
     if not has_terminal():
         keyboard = PlainKeyboard()
         keyboard.start()
@@ -74,7 +78,7 @@ def open_frontend(history: Callable[[], Path], clean: Callable[[str], str] = str
         return Frontend(keyboard, PlainWriter(), left=keyboard.left)
     from duckflow.ui.input.prompt import Prompt  # noqa: PLC0415 - takes time, and only a terminal needs it
 
-    prompt = Prompt(history(), clean)
+    prompt = Prompt(history(), clean, quiet_s)
     prompt.start()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: prompt.listener.interrupt())  # noqa: PLW0108 - the listener changes
     writer = TerminalWriter(prompt.scrollback.write, lambda: prompt.size[0])

@@ -15,6 +15,12 @@ NOT_INSTALLED = ROOT / ".venv" / "duckflow-no-bubblewrap"
 """Written by the set-up where it tried to install bubblewrap and could not: why."""
 
 
+@pytest.fixture
+def tmp_path(disk_path: Path) -> Path:
+    """On a disk: a sandbox has a /dev of its own."""
+    return disk_path
+
+
 async def require(shell: Shell, level: Level) -> None:
     """Skip only for a reason that a probe gave; anything else fails (SAFETY 9)."""
     found = await shell.sandbox()

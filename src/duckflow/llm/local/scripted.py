@@ -16,6 +16,7 @@ from duckflow.llm.streams import bounded
 MAX_SCRIPT_BYTES = 16 * 1024 * 1024
 PIECE_CHARACTERS = 24
 CHARACTERS_PER_TOKEN = 4
+_GATE_POLL_S = 0.02
 
 Fault = Literal[429, 500, "timeout", "cut"]
 
@@ -30,6 +31,8 @@ class ScriptedLine(Frozen):
     error: Fault | None = None
     delay_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
     """Seconds before the first character."""
+    gate: Path | None = None
+    """A folder: `asked` is put there when the question comes, and the answer waits until `go` is there."""
 
 
 class ScriptedModel:
@@ -58,6 +61,8 @@ class ScriptedModel:
     async def _play(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         line = self._take(request.output)
         await asyncio.sleep(line.delay_s)
+        if line.gate is not None:
+            await _pass(line.gate)
         text = line.text[: len(line.text) // 2] if line.error == "cut" else line.text
         if line.error not in (None, "cut"):
             raise _fault(line.error, request)
@@ -78,6 +83,12 @@ class ScriptedModel:
             )
         self._taken[output] += 1
         return self._lines[output].popleft()
+
+
+async def _pass(gate: Path) -> None:
+    (gate / "asked").touch()
+    while not (gate / "go").exists():  # noqa: ASYNC110 - another process puts it there
+        await asyncio.sleep(_GATE_POLL_S)
 
 
 async def open_scripted(file: Path, traits: ModelTraits) -> ScriptedModel:

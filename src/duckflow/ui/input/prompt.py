@@ -23,8 +23,6 @@ from duckflow.ui.output.scrollback import Scrollback
 from duckflow.ui.output.synchronized import open_output
 from duckflow.ui.views.prompt_view import STYLES, DrawView, View
 
-_QUIET_S = 0.6
-"""A question takes the keyboard only when nobody has typed for so long: what is typed ahead is no answer."""
 _GRACE_S = 0.05
 """Time for keys that are on their way."""
 _REMEMBERED = 20_000
@@ -46,7 +44,9 @@ class _Lines(FileHistory):
 class Prompt:
     """`start()` puts it on the screen, `stop()` takes it away; in between it hears every key."""
 
-    def __init__(self, history: Path, clean: Callable[[str], str] = str) -> None:
+    def __init__(self, history: Path, clean: Callable[[str], str], quiet_s: float) -> None:
+        """A question takes the keyboard only when nobody has typed for `quiet_s`."""
+        self._quiet_s = quiet_s
         self.left = asyncio.Event()
         self.listener: Listener = NullListener(self.left)
         self.draw: DrawView = lambda _columns: View()
@@ -144,7 +144,7 @@ class Prompt:
     async def _quiet(self) -> None:
         """Come back when nobody is in the middle of typing something else."""
         await asyncio.sleep(_GRACE_S)
-        while (wait := self._pressed + _QUIET_S - time.monotonic()) > 0:  # noqa: ASYNC110 - time itself
+        while (wait := self._pressed + self._quiet_s - time.monotonic()) > 0:  # noqa: ASYNC110 - time itself
             await asyncio.sleep(wait)
 
     def _note_key(self, _sender: object) -> None:
