@@ -284,3 +284,21 @@ async def test_G10_git_works_on_the_copy(shell, folder):
     await shell.take_over(result.copy_id, result.effects)
     again = await shell.run("git status --short; git fsck --no-dangling; git log --format=%s")
     assert again.output == " M same\ntwo\none\n"
+
+
+async def test_G9_what_runs_elsewhere_is_told_by_itself_even_in_a_folder_that_is_told_as_a_whole(
+    shell, folder
+):
+    files(folder, ".venv/bin/activate", ".venv/lib/a.py", ".gitignore", "private/notes")
+    (folder / ".gitignore").write_text("private/\n.vscode/\n")
+    (folder / ".git").mkdir()
+    result = await shell.run(
+        "echo x >> .venv/bin/activate; echo x > .venv/lib/b.pth; echo x >> .venv/lib/a.py;"
+        "mkdir -p .vscode; echo x > .vscode/tasks.json; echo x >> private/notes"
+    )
+    apart = {one.path for one in result.effects.effects}
+    assert {".venv/bin/activate", ".venv/lib/b.pth", ".vscode/tasks.json"} <= apart
+    assert ".venv/lib/a.py" not in apart
+    assert (await shell.take_over(result.copy_id, result.effects)).left == ()
+    assert (folder / ".venv/lib/a.py").read_text().endswith("x\n")
+    assert (folder / ".venv/bin/activate").read_text().endswith("x\n")

@@ -68,8 +68,9 @@ def protection_of(path: str) -> Protection:
         names = names[:-1]
     if not _all_names().hold_for(names):
         return "none"  # nearly every path, and there are many
-    kinds = [kind for kind in protected_kinds() if _names_of(kind).hold_for(names)]
-    return strongest("none", *(protected_kinds()[kind].protection for kind in kinds))
+    kinds = (row for kind, row in protected_kinds().items() if _names_of(kind).hold_for(names))
+    found: list[Protection] = [row.protection for row in kinds]
+    return strongest(*found) if found else "none"
 
 
 def is_environment_program(path: str) -> bool:

@@ -14,6 +14,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from duckflow.domain.effects import BulkEffect, Dropped, DropReason, Effect, Effects, FileType
+from duckflow.safety.policy.effects import told_apart
+from duckflow.safety.policy.protected import protection_of
 
 BUILD_FOLDERS = frozenset(
     (
@@ -395,14 +397,15 @@ def _split(found: Iterable[Effect], ignored: frozenset[str]) -> tuple[list[Effec
 
 
 def _bulk_of(effect: Effect, ignored: frozenset[str]) -> str | None:
+    """The build or ignored folder that tells of it; None if it is told by itself, as protected names are."""
     names = effect.path.split("/")
-    if ".git" in names:
-        return None
     last = len(names) if effect.type == "folder" else len(names) - 1
     for end in range(last):
         folder = "/".join(names[: end + 1])
-        if _is_build_folder(names[end]) or folder in ignored:
-            return folder
+        built = _is_build_folder(names[end])
+        if built or folder in ignored:
+            apart = told_apart(effect.path) or (not built and protection_of(effect.path) != "none")
+            return None if apart else folder
     return None
 
 
