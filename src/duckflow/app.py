@@ -17,6 +17,7 @@ from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
 from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.llm.default_model import ModelChoice, choose_model
+from duckflow.llm.local.prompt_states import forget_sessions
 from duckflow.llm.local.relay import Relay
 from duckflow.llm.pricing import cost_usd
 from duckflow.llm.providers import open_client
@@ -133,7 +134,8 @@ def open_kept_files(settings: Settings) -> KeptFiles:
 
 
 def forget_files(session_id: str) -> None:
-    """Drop what was kept for undo in a session."""
+    """Drop what was kept of a session for undo, and all that embedded models have read of any session."""
+    forget_sessions()
     with closing(KeptFiles(state_dir() / KEPT_FILES, 0)) as kept:
         kept.forget(session_id)
 

@@ -113,6 +113,9 @@ class EmbeddedSettings(Frozen):
     window: Annotated[int, Field(ge=512, le=10_000_000)] = 8192
     """Tokens of prompt and answer together; more needs more memory."""
 
+    prompts_mb: Annotated[int, Field(ge=0, le=1_000_000)] = 500
+    """Megabytes of what it has read, kept on disk so that it is never read twice; 0 keeps nothing."""
+
     @field_validator("path")
     @classmethod
     def _from_home(cls, path: Path | None) -> Path | None:

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import sys
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
@@ -10,6 +12,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from duckflow.app import choose
 from duckflow.config.loading import load
+from duckflow.domain.errors import ProviderError
+from duckflow.domain.frozen import replace
 from duckflow.i18n.catalogue import text
 from duckflow.llm.weights.installation import find, install
 from duckflow.llm.weights.progress import Progress as Report
@@ -29,13 +33,34 @@ def is_needed() -> bool:
 
 def install_shown(name: str, source: Path | None) -> None:
     """Install a model and show how far it is."""
-    shown = _bar if sys.stderr.isatty() else _lines
+    bar = sys.stderr.isatty()
     try:
-        shown(name, source)
+        (_bar if bar else _lines)(name, source)
+        if find_spec("xllamacpp") is not None:
+            with suppress(ProviderError):  # the first message meets the same error, and tells it
+                asyncio.run(_read_beginning(name, bar=bar))
     except KeyboardInterrupt:
         sys.stderr.write(text("model.interrupted", name=name) + "\n")
         raise
     sys.stderr.write(text("model.ready", name=name) + "\n")
+
+
+async def _read_beginning(name: str, *, bar: bool) -> None:
+    """Let the model read what all prompts begin with, so that no first answer has to wait for it."""
+    from duckflow.llm.local.embedded import open_embedded  # noqa: PLC0415 - only once there are weights
+    from duckflow.prompts.compact import compact_system  # noqa: PLC0415 - as above
+
+    options = replace(load(Path()).settings.llm.embedded, model=name, path=None)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not bar) as shown:
+        if not bar:
+            sys.stderr.write(text("model.reading", name=name) + "\n")
+        task = shown.add_task(text("model.reading", name=name), total=1.0)
+        model = await open_embedded(None, options)
+        try:
+            await model.read_beginning(compact_system(""), lambda share: shown.update(task, completed=share))
+        finally:
+            await model.aclose()
 
 
 def _bar(name: str, source: Path | None) -> Path:

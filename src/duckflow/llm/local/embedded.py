@@ -1,17 +1,18 @@
 """The embedded model: runs on this machine, in a process of its own, with no key and no network."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from duckflow.config.settings import EmbeddedSettings
 from duckflow.domain.errors import ProviderError, Unavailable
-from duckflow.domain.model import ModelPiece, ModelRequest, ModelTraits, TextPiece
-from duckflow.domain.ports import ModelClient
+from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits, TextPiece
 from duckflow.llm.local.cpu_threads import thread_counts, usable_cores
 from duckflow.llm.local.process import WorkerGone, WorkerProcess
+from duckflow.llm.local.prompt_states import PromptStates, states_folder
 from duckflow.llm.local.protocol import EmbeddedResponse, completion, load_failure
 from duckflow.llm.streams import bounded, closing
 from duckflow.llm.weights import find
@@ -21,31 +22,36 @@ BATCH = 64
 
 PROMPT_CACHE_MIB = 512
 LOAD_LIMIT_S = 600.0
+SAVE_LIMIT_S = 5.0
 
 
-async def open_embedded(file: Path | None, options: EmbeddedSettings) -> ModelClient:
+async def open_embedded(file: Path | None, options: EmbeddedSettings) -> "EmbeddedModel":
     """The model in `file`, in the configured file, or in the cache. It loads while the user types."""
     if find_spec("xllamacpp") is None:
         raise ProviderError("embedded.no_runtime")
     path = await asyncio.to_thread(_locate, file, options)
     name = path.name if file or options.path else options.model
-    model = EmbeddedModel(path, name, options)
+    states = await asyncio.to_thread(PromptStates, states_folder(), path, options.window, options.prompts_mb)
+    model = EmbeddedModel(path, name, options, states)
     await model.load()
     return model
 
 
 class EmbeddedModel:
-    """A model client. One question at a time; the process is started anew if it was lost."""
+    """A model client. One question at a time; the process is started again if it was lost."""
 
-    def __init__(self, path: Path, name: str, options: EmbeddedSettings) -> None:
+    def __init__(self, path: Path, name: str, options: EmbeddedSettings, states: PromptStates) -> None:
         self._path = path
+        self._states = states
         self._options = options
         self._traits = ModelTraits(name=f"embedded:{name}", window=options.window, small=True)
         self._lock = asyncio.Lock()
         self._worker: WorkerProcess | None = None
         self._ready = False
+        self._begun = False
         self._last = 0
         self._heard = 0
+        self._session = ""
 
     @property
     def traits(self) -> ModelTraits:
@@ -63,10 +69,11 @@ class EmbeddedModel:
                 "batch_threads": batch_threads,
                 "batch": BATCH,
                 "cache_mib": PROMPT_CACHE_MIB,
+                "states": f"{self._states.folder}/",
             }
         )
         await worker.connect()
-        self._worker, self._ready = worker, False
+        self._worker, self._ready, self._begun = worker, False, False
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """The answer, piece by piece. The time limit begins when the model is loaded and free."""
@@ -79,17 +86,29 @@ class EmbeddedModel:
         async with self._lock:
             worker = await self._loaded()
             try:
-                number = self._ask(worker, "count", {"text": text})
-                while (message := await worker.receive()).get("id") != number:
-                    pass
+                message = await self._heard_of(worker, self._ask(worker, "count", {"text": text}))
             except WorkerGone as exc:
                 raise await self._lost() from exc
             if message["tokens"] is None:
                 raise ProviderError("embedded.refused", detail="tokenize")
             return message["tokens"]
 
+    async def read_beginning(self, beginning: ChatMessage, report: Callable[[float], None]) -> None:
+        """Read what all prompts begin with, and keep that; `report` is told how much of it was read."""
+        async with self._lock:
+            worker = await self._loaded()
+            try:
+                await self._begin(worker, (beginning,), report)
+            except WorkerGone as exc:
+                raise await self._lost() from exc
+
     async def aclose(self) -> None:
-        """End the process; its memory is free afterwards."""
+        """End the process; its memory is free afterwards. What it read of a session is kept for later."""
+        worker = self._worker
+        if worker is not None and self._ready and self._session and not self._lock.locked():
+            with suppress(WorkerGone, TimeoutError):
+                async with asyncio.timeout(SAVE_LIMIT_S):
+                    await self._save(worker, self._session)
         await self._end()
 
     async def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
@@ -107,15 +126,13 @@ class EmbeddedModel:
             raise
 
     async def _answer(self, worker: WorkerProcess, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
+        await self._begin(worker, request.messages, _unreported)
         answer = EmbeddedResponse()
         number = self._ask(worker, "ask", {"body": completion(request)})
         ended = False
         try:
             while not ended:
-                message = await worker.receive()
-                # An earlier question that was given up may still be ending.
-                if message.get("id") != number:
-                    continue
+                message = await self._heard_of(worker, number)
                 self._heard = number
                 ended = "end" in message
                 text = "" if ended else answer.add(message["chunk"])
@@ -127,6 +144,61 @@ class EmbeddedModel:
         finished = answer.finished()
         if finished is not None:
             yield finished
+
+    async def _begin(
+        self, worker: WorkerProcess, messages: Sequence[ChatMessage], report: Callable[[float], None]
+    ) -> None:
+        """Before the first prompt of a process: what is known of its session, or of its beginning."""
+        if not messages or not messages[0].stable:
+            return
+        beginning, *rest = (message.text for message in messages)
+        if rest:
+            self._session = self._states.name("session", beginning, rest[0])
+        if self._begun or not self._options.prompts_mb:
+            return
+        self._begun = True
+        name = self._states.name("beginning", beginning)
+        for known in (self._session, name) if rest else (name,):
+            if await asyncio.to_thread(self._states.has, known):
+                if await self._state(worker, "restore", known):
+                    return
+                await asyncio.to_thread(self._states.drop, known)
+        await self._read(worker, messages[0], report)
+        await self._save(worker, name)
+
+    async def _read(
+        self, worker: WorkerProcess, beginning: ChatMessage, report: Callable[[float], None]
+    ) -> None:
+        request = ModelRequest(output="Nothing", messages=(beginning,), max_tokens=1, temperature=0.0)
+        number, ended = self._ask(worker, "ask", {"body": completion(request)}), False
+        try:
+            while not ended:
+                message = await self._heard_of(worker, number)
+                self._heard = number
+                ended = "end" in message
+                read = message.get("chunk", {}).get("prompt_progress")
+                if read:
+                    report(read["processed"] / max(read["total"], 1))
+        finally:
+            if not ended:
+                worker.send({"stop": number})
+
+    async def _save(self, worker: WorkerProcess, name: str) -> None:
+        draft = await asyncio.to_thread(self._states.draft)
+        if await self._state(worker, "save", draft):
+            await asyncio.to_thread(self._states.keep, draft, name)
+        else:
+            await asyncio.to_thread(self._states.drop, draft)
+
+    async def _state(self, worker: WorkerProcess, action: str, file: str) -> bool:
+        number = self._ask(worker, "state", {"action": action, "file": file})
+        return bool((await self._heard_of(worker, number)).get("done"))
+
+    async def _heard_of(self, worker: WorkerProcess, number: int) -> dict[str, Any]:
+        """The next message about one question; an earlier one that was given up may still be ending."""
+        while (message := await worker.receive()).get("id") != number:
+            pass
+        return message
 
     def _ask(self, worker: WorkerProcess, kind: str, content: dict[str, Any]) -> int:
         self._last += 1
@@ -165,6 +237,10 @@ class EmbeddedModel:
         worker, self._worker = self._worker, None
         if worker is not None:
             await worker.end()
+
+
+def _unreported(_: float) -> None:
+    """Nobody watches."""
 
 
 def _locate(file: Path | None, options: EmbeddedSettings) -> Path:

@@ -8,11 +8,14 @@ It is started as a file, imports nothing of Duckflow, and ends when the other en
           {"ask": 1, "body": {...}}                a chat completion
           {"stop": 1}                              give that one up, and any before it
           {"count": 2, "text": ...}                how many tokens?
+          {"state": 3, "action": "save", "file": ...}   keep what was read, or "restore" it
     out:  {"ready": true} or {"failed": ...}       once
           {"id": 1, "chunk": {...}} ... {"id": 1, "end": true}
           {"id": 2, "tokens": 17}
+          {"id": 3, "done": true}
 """
 
+import http
 import http.client
 import importlib
 import json
@@ -74,6 +77,9 @@ class Worker:
             asked = self._asked.get()
             if "ask" in asked:
                 self._answer(asked["ask"], asked["body"])
+            elif "state" in asked:
+                done = self._post(f"/slots/0?action={asked['action']}", {"filename": asked["file"]})
+                self._line.write({"id": asked["state"], "done": done is not None})
             else:
                 self._line.write({"id": asked["count"], "tokens": self._count(asked["text"])})
 
@@ -108,15 +114,23 @@ class Worker:
         return body
 
     def _count(self, text: str) -> int | None:
-        """Tokens of a text. Only the runtime's HTTP side can tell; http.client knows no proxies."""
+        """Tokens of a text."""
+        answer = self._post("/tokenize", {"content": text})
+        return len(answer["tokens"]) if answer and "tokens" in answer else None
+
+    def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
+        """What only the runtime's HTTP side can do; None if it does not. http.client knows no proxies."""
         address = urlsplit(str(self._server.listening_address))
-        connection = http.client.HTTPConnection(address.hostname or "127.0.0.1", address.port, timeout=30)
+        connection = http.client.HTTPConnection(address.hostname or "127.0.0.1", address.port, timeout=60)
         try:
             headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
-            connection.request("POST", "/tokenize", json.dumps({"content": text}).encode(), headers)
-            return len(json.loads(connection.getresponse().read())["tokens"])
-        except (OSError, http.client.HTTPException, ValueError, KeyError):
+            connection.request("POST", path, json.dumps(body).encode(), headers)
+            response = connection.getresponse()
+            answer: dict[str, Any] = json.loads(response.read())
+        except (OSError, http.client.HTTPException, ValueError):
             return None
+        else:
+            return answer if response.status == http.HTTPStatus.OK else None
         finally:
             connection.close()
 
@@ -130,8 +144,9 @@ def _parameters(runtime: Any, settings: dict[str, Any], key: str) -> Any:  # noq
     parameters.cpuparams_batch.n_threads = settings["batch_threads"]
     # A stop is heard between two batches of the prompt. Larger ones were not faster on processors.
     parameters.n_batch = parameters.n_ubatch = settings["batch"]
-    # Prompts that take turns (deciding, judging) are swapped instead of read anew.
+    # Prompts that take turns (deciding, judging) are swapped instead of read again.
     parameters.cache_ram_mib = settings["cache_mib"]
+    parameters.slot_save_path = settings["states"]
     parameters.verbosity = ERRORS_ONLY
     # The HTTP side can't be switched off: this machine only, any free port, a key nobody else has.
     parameters.hostnames = ["127.0.0.1"]
