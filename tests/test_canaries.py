@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from duckflow.config.places import state_dir
+from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import ActionFinished, ApprovalRequested, ErrorReported, UserMessage
 from duckflow.safety.redaction.redactor import MARKER
 from duckflow.store.audit.log import read_entries
@@ -212,7 +213,7 @@ async def test_an_approval_shows_markers_and_holds_for_what_is_really_written(po
         (asked,) = duck.of(ApprovalRequested)
         assert WRITTEN not in asked.model_dump_json()
         assert "+KEY = '[redacted:aws-key-id:" in asked.approval.difference
-        await duck.app.chat.answer(yes=True)
+        await duck.app.chat.answer(AnswerApproval(yes=True))
     assert (pond / "test_key.py").read_text() == TEST_FILE
 
 
@@ -222,7 +223,7 @@ async def test_after_a_restart_a_marker_is_refused_and_not_written(pond: Path):
         await duck.app.chat.say("Write it")
         session = duck.state.session_id
     async with engine(pond, decision("Then not."), mode="ask", session=session) as duck:
-        await duck.app.chat.answer(yes=True)
+        await duck.app.chat.answer(AnswerApproval(yes=True))
     refused = duck.of(ActionFinished)[-1]
     assert refused.outcome != "ok"
     assert "[redacted:aws-key-id:" in refused.text
@@ -236,7 +237,7 @@ async def test_the_output_of_a_command_leaks_nothing_while_it_runs_nor_after(pon
     async with engine(pond, decision("I run it.", run_it), decision("Done.")) as duck:
         outcome = await duck.app.chat.say("Run it")
         if outcome == "awaiting_approval":
-            await duck.app.chat.answer(yes=True)
+            await duck.app.chat.answer(AnswerApproval(yes=True))
     ran = duck.of(ActionFinished)[-1]
     assert (ran.operation, ran.outcome) == ("shell.run", "ok")
     assert "DB_PASSWORD=[redacted:password:" in ran.text
@@ -253,7 +254,7 @@ async def test_tasks_of_the_background_write_what_the_model_wrote(pond: Path):
         await duck.app.chat.say("Write it")
         await duck.app.tasks.wait()
         assert duck.state.approval.task_id, "a file with a key in it is asked about in every mode"
-        await duck.app.chat.answer(yes=True)
+        await duck.app.chat.answer(AnswerApproval(yes=True))
         await duck.app.tasks.wait()
         entries = list(read_entries(duck.app.log.database))
     assert (pond / "test_key.py").read_text() == TEST_FILE

@@ -13,6 +13,7 @@ from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ErrorReported, SessionStarted
 from duckflow.domain.model import Usage
+from duckflow.domain.plan import Plan, PlanStep, Task
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
 from duckflow.evaluation.project_tests import ProjectTests
@@ -25,28 +26,24 @@ from duckflow.llm.tiers import Tiers, tier_names
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.acting.gate import Gate
 from duckflow.loops.chat import ChatLoop
-from duckflow.loops.judging.advice import Advice
-from duckflow.loops.judging.advisors import Advisors
-from duckflow.loops.judging.consultation_answers import ConsultationAnswers
+from duckflow.loops.judging.answers import UserAnswers
 from duckflow.loops.judging.judging import Judging
-from duckflow.loops.judging.planning import Planning
 from duckflow.loops.judging.verification import Verification
 from duckflow.loops.pacing import Pacing
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
 from duckflow.loops.task_loop import TaskLoop
-from duckflow.loops.thinking.first_look import FirstLook
+from duckflow.loops.thinking.advisor import Advisor, Spending
 from duckflow.loops.thinking.memory import SessionMemory
 from duckflow.loops.thinking.model import ModelInUse, operations_of
 from duckflow.loops.thinking.rules import read_rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
-from duckflow.loops.thinking.spending import Spending
-from duckflow.loops.thinking.titles import Titles
 from duckflow.loops.turn import Turn
 from duckflow.loops.undo.recovery import Recovery
 from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
 from duckflow.loops.undo.undo import Undo
 from duckflow.prompts.budget import PromptFrame
+from duckflow.prompts.plans import evidence_of, summary_of
 from duckflow.safety.files.lock import WorkspaceLock
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.redaction.model import redacted
@@ -54,6 +51,8 @@ from duckflow.safety.redaction.redactor import Redactor
 from duckflow.safety.redaction.values import known_secrets
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.services.decide_compact import DraftLimits
+from duckflow.services.plans import draft_plan
+from duckflow.services.task_lists import draft_tasks
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.kept_files import KeptFiles
 from duckflow.store.memory import Memories
@@ -80,7 +79,7 @@ class App:
     judging: Judging
     tasks: TaskLoop
     dispatcher: Dispatcher
-    titling: Titles
+    advisor: Advisor
     model: ModelInUse
     tiers: Tiers
     log: SqliteEventLog
@@ -177,31 +176,38 @@ def build(
     rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
     look = WorkspaceLook(workspace)
     background = Catalogue((*file_tools(ground.ripgrep), *shell_tools(ground.shell, session.show)))
-    planning = Planning(session, tiers, spending, operations_of(background))
-    tasks = TaskLoop(session, _dispatcher(ground, background), planning.report)
-    plans = plan_tools(session.current, planning.plan)
-    lists = task_tools(session.current, planning.tasks, tasks.start, tasks.cancel, background)
+    advisor = Advisor(tiers, spending)
+    tasks = TaskLoop(session, _dispatcher(ground, background), advisor)
+
+    async def plan(goal: str) -> Plan:
+        known = summary_of(session.state), evidence_of(session.state)
+        return await advisor.ask(draft_plan(goal, *known), session.show)
+
+    async def tasks_of(plan: Plan, step: PlanStep) -> tuple[Task, ...]:
+        known = summary_of(session.state), evidence_of(session.state)
+        return await advisor.ask(draft_tasks(plan, step, *known, operations_of(background)))
+
+    plans = plan_tools(session.current, plan)
+    lists = task_tools(session.current, tasks_of, tasks.start, tasks.cancel, background)
     catalogue = Catalogue((*background.tools, *plans, *lists, *_memory_tools(settings, ground)))
     frame = PromptFrame(rules=rules.text, budgets=settings.prompt)
     limits = DraftLimits(most=settings.llm.candidates, seconds=settings.llm.candidates_time_s)
     model = ModelInUse(session, tiers, catalogue, look, frame, spending, limits)
     dispatcher = _dispatcher(ground, catalogue)
     pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(ground.log.database).loops_used)
-    counsel = Advisors(tiers, spending)
     verifying = Verification(session, dispatcher, ProjectTests(workspace) if relay else None)
-    judging = Judging(session, counsel, workspace, verifying, settings.evaluation)
-    turn = Turn(session, model, dispatcher, pacing, judging, ground.steps)
+    judging = Judging(session, advisor, workspace, verifying, settings.evaluation)
+    turn = Turn(session, model, dispatcher, pacing, judging, verifying, ground.steps)
     memory = SessionMemory(session, Memories(ground.log.database), settings.memory, model.traits)
-    answering = ConsultationAnswers(
-        session, dispatcher, Advice(session, counsel), ground.steps.accept, pacing.answered
-    )
+    answers = UserAnswers(session, dispatcher, advisor, ground.steps, pacing)
+    chat = ChatLoop(session, turn, answers, ground.steps, pacing, dispatcher, model, look, memory, tasks)
     return App(
         session=session,
         judging=judging,
-        chat=ChatLoop(session, turn, answering, FirstLook(look, dispatcher, model), memory, tasks),
+        chat=chat,
         tasks=tasks,
         dispatcher=dispatcher,
-        titling=Titles(session, tiers, spending),
+        advisor=advisor,
         model=model,
         tiers=tiers,
         log=ground.log,

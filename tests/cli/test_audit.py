@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from duckflow.config.places import state_dir
+from duckflow.domain.commands import AnswerApproval
 from fakes.engine import action, decision, engine
 
 WRITE = decision("I write.", action("write_file", path="a.txt", content="one\n"))
@@ -39,11 +40,11 @@ async def session(folder: Path) -> str:
     """One change approved, one refused, one that was not asked about."""
     async with engine(folder, WRITE, decision("Done."), mode="ask") as duck:
         await duck.app.chat.say("Write a.txt")
-        await duck.app.chat.answer(yes=True)
+        await duck.app.chat.answer(AnswerApproval(yes=True))
         first = duck.state.session_id
     async with engine(folder, WRITE.replace("a.txt", "b.txt"), decision("Then not."), mode="ask") as duck:
         await duck.app.chat.say("Write b.txt")
-        await duck.app.chat.answer(yes=False, reason="no")
+        await duck.app.chat.answer(AnswerApproval(yes=False, reason="no"))
     async with engine(folder, WRITE.replace("a.txt", "c.txt"), decision("Done."), mode="edits") as duck:
         await duck.app.chat.say("Write c.txt")
     return first

@@ -21,6 +21,7 @@ from duckflow.prompts.continuation import continuation_text
 from duckflow.safety.files.workspace import Workspace
 from duckflow.services.execution_plans import plan_continuation_execution
 from duckflow.services.missing_information import extract_missing_information
+from duckflow.services.questions import put
 from duckflow.services.requirements import extract_task_requirements
 from duckflow.services.satisfaction import evaluate_task_satisfaction
 from fakes.cases import scored, verdict
@@ -43,14 +44,14 @@ async def attempt(objective, workspace, content, evaluator):
     facts = check_files(workspace, ["hello.py"])
     evidence = (Evidence(evidence_id="e1", text="wrote hello.py"), *as_evidence(facts, 2))
     case = build_case(objective, evidence, facts, ObservedWork(reply="Done.", changed=True))
-    draft, _ = await evaluate_task_satisfaction(evaluator, case)
+    draft, _ = await put(evaluator, evaluate_task_satisfaction(case))
     return case, end_attempt(objective, compute_verdict(case, draft))
 
 
 async def test_what_is_not_met_is_tried_again_another_way_until_it_is_J2_J4(tmp_path):
     workspace = Workspace(tmp_path)
     listed = {"requirements": [{"requirement": "hello.py prints hello", "priority": 1}]}
-    wanted, _ = await extract_task_requirements(FakeModel(json.dumps(listed)), REQUEST)
+    wanted, _ = await put(FakeModel(json.dumps(listed)), extract_task_requirements(REQUEST))
     objective = set_requirements(TaskObjective(request=REQUEST), wanted)
 
     praise = FakeModel(verdict(scored("1", 1.0, "e2")))
@@ -60,8 +61,8 @@ async def test_what_is_not_met_is_tried_again_another_way_until_it_is_J2_J4(tmp_
     assert not objective.evaluation.done
 
     analysis = {"missing": [{"what": "close the bracket", "priority": 1}], "constraints": ["Python 3.11"]}
-    missing, _ = await extract_missing_information(
-        FakeModel(json.dumps(analysis)), case, objective.evaluation
+    missing, _ = await put(
+        FakeModel(json.dumps(analysis)), extract_missing_information(case, objective.evaluation)
     )
     objective = learn(objective, missing.constraints)
     context = build_continuation(objective, missing)
@@ -73,7 +74,9 @@ async def test_what_is_not_met_is_tried_again_another_way_until_it_is_J2_J4(tmp_
         "success_criteria": [],
         "steps": [{"name": "Write it", "description": "whole"}],
     }
-    plan, _ = await plan_continuation_execution(FakeModel(json.dumps(draft)), REQUEST, context, case.evidence)
+    plan, _ = await put(
+        FakeModel(json.dumps(draft)), plan_continuation_execution(REQUEST, context, case.evidence)
+    )
     objective = begin_attempt(objective, plan)
     assert plan.constraints == ("Python 3.11",)
     assert equal_to_failed(writes("print('hello'"), objective.failed_attempts, objective.revision)

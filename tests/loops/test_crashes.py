@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted, Recovered, UserMessage
 from duckflow.i18n.catalogue import set_language
@@ -45,7 +46,7 @@ async def crash(folder: Path, monkeypatch, at: str, *actions: dict, name: str = 
 async def say_and_permit(duck) -> None:
     await duck.app.chat.say("go")
     while duck.state.approval:
-        await duck.app.chat.answer(yes=True)
+        await duck.app.chat.answer(AnswerApproval(yes=True))
 
 
 def put(folder: Path) -> None:
@@ -154,7 +155,7 @@ async def test_C5_an_open_question_stays_open_when_the_program_is_killed_right_a
             await duck.app.chat.say("go")
     async with engine(folder, decision("Done."), mode="ask", session=session_id) as duck:
         assert duck.state.approval is not None
-        await duck.app.chat.answer(yes=True)
+        await duck.app.chat.answer(AnswerApproval(yes=True))
     assert (folder / "a.txt").read_text() == "x\n"
 
 

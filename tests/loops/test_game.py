@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import ApprovalRequested, PlanChanged, TaskReported
 from fakes.engine import action, decision, engine
 from fakes.model_server import Answer, ModelServer
@@ -71,12 +72,12 @@ async def test_B6_make_a_game_over_http(folder: Path):
             chat = duck.app.chat
             assert await chat.say("ゲームを実装して") == "awaiting_approval"
             assert duck.state.active_plan.status == "draft"
-            assert await chat.answer(yes=True) == "pending_user"
+            assert await chat.answer(AnswerApproval(yes=True)) == "pending_user"
             assert duck.state.active_plan.status == "approved"
             assert await chat.say("はい、お願いします") == "deferred"
             await duck.app.tasks.wait()
             assert duck.state.approval.task_id is not None
-            await chat.answer(yes=True)
+            await chat.answer(AnswerApproval(yes=True))
             await duck.app.session.wait_until(lambda state: not state.background_runs)
             assert await chat.go_on() == "pending_user"
             plan = duck.state.active_plan

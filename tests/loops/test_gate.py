@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.approval import Kind
+from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested, ErrorReported
 from duckflow.safety.sandbox.levels import Sandbox
@@ -54,7 +55,7 @@ async def test_G1_always_covers_that_kind_and_no_other_and_ends_with_the_session
     answers = [write("src/a.py"), write("src/b.py"), write("src/deep/c.py"), decision("Done.")]
     async with engine(folder, *answers, mode="ask") as duck:
         assert await duck.app.chat.say("go") == "awaiting_approval"
-        assert await duck.app.chat.answer(yes=True, always=True) == "awaiting_approval"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True, always=True)) == "awaiting_approval"
         assert (folder / "src/b.py").exists()
         assert duck.state.approval.before == {"src/deep/c.py": None}
         assert duck.state.allowed == (Kind(what="edits", scope="src"),)
@@ -71,7 +72,7 @@ async def test_G1_always_is_not_offered_where_it_must_be_asked_every_time(folder
     async with engine(folder, *answers, mode="edits") as duck:
         assert await duck.app.chat.say("go") == "awaiting_approval"
         assert (duck.state.approval.kind, duck.state.approval.risk) == (None, "high")
-        assert await duck.app.chat.answer(yes=True, always=True) == "awaiting_approval"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True, always=True)) == "awaiting_approval"
         assert duck.state.allowed == ()
 
 
@@ -86,7 +87,7 @@ async def test_G1_a_delete_is_asked_every_time(folder: Path):
 async def test_G1_edit_writes_what_the_user_made_of_it_and_the_model_is_told(folder: Path):
     async with engine(folder, write("a.txt", "model\n"), decision("I see."), mode="ask") as duck:
         await duck.app.chat.say("go")
-        assert await duck.app.chat.answer(yes=True, edited="mine\n") == "done"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True, edited="mine\n")) == "done"
         (answered,) = duck.of(ApprovalAnswered)
         assert answered.edited.args == {"path": "a.txt", "content": "mine\n"}
         assert "The user changed your action" in told(duck)
@@ -101,7 +102,7 @@ async def test_G1_an_edit_of_edits_is_the_whole_new_content(folder: Path):
     async with engine(folder, decision("", edit), decision("I see."), mode="ask") as duck:
         await duck.app.chat.say("go")
         assert await duck.app.chat.proposal() == "one\nthree\n"
-        assert await duck.app.chat.answer(yes=True, edited="one\nfour\n") == "done"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True, edited="one\nfour\n")) == "done"
     assert (folder / "a.txt").read_bytes() == b"one\r\nfour\r\n"
 
 
@@ -109,7 +110,7 @@ async def test_G1_an_edit_of_a_command_is_run_instead(folder: Path):
     async with engine(folder, decision("", run("echo model > a.txt")), decision("ok"), mode="ask") as duck:
         await duck.app.chat.say("go")
         assert await duck.app.chat.proposal() == "echo model > a.txt"
-        assert await duck.app.chat.answer(yes=True, edited="echo mine > sub.txt") == "done"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True, edited="echo mine > sub.txt")) == "done"
         assert not (folder / "a.txt").exists()
         (ran,) = [one for one in duck.of(ActionFinished) if one.operation == "shell.run"]
         assert ran.exit_code is not None
@@ -120,10 +121,10 @@ async def test_G5_an_edit_made_of_a_file_that_changed_meanwhile_is_shown_first(f
     async with engine(folder, write("a.txt", "model\n"), decision("ok"), mode="ask") as duck:
         await duck.app.chat.say("go")
         (folder / "a.txt").write_text("somebody else's\n")
-        assert await duck.app.chat.answer(yes=True, edited="mine\n") == "awaiting_approval"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True, edited="mine\n")) == "awaiting_approval"
         assert "-somebody else's" in duck.state.approval.difference
         assert "+mine" in duck.state.approval.difference
-        assert await duck.app.chat.answer(yes=True) == "done"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
     assert (folder / "a.txt").read_text() == "mine\n"
 
 
@@ -133,12 +134,12 @@ async def test_what_can_not_be_edited_or_done_is_said_and_the_question_stays(fol
     async with engine(folder, delete, mode="ask") as duck:
         await duck.app.chat.say("go")
         with pytest.raises(UsageError, match=r"approval\.not_editable"):
-            await duck.app.chat.answer(yes=True, edited="x")
+            await duck.app.chat.answer(AnswerApproval(yes=True, edited="x"))
         assert duck.state.approval is not None
     async with engine(folder, decision("", run("ls")), mode="ask") as duck:
         await duck.app.chat.say("go")
         with pytest.raises(UsageError, match=r"approval\.edit_refused"):
-            await duck.app.chat.answer(yes=True, edited="rm duckflow.toml")
+            await duck.app.chat.answer(AnswerApproval(yes=True, edited="rm duckflow.toml"))
         assert duck.state.approval is not None
 
 
@@ -148,12 +149,14 @@ async def test_a_no_is_not_asked_again_for_the_same_call_until_the_user_speaks(f
     answers = [same, same, write("b.txt"), decision("I leave it."), same]
     async with engine(folder, *answers, mode="ask") as duck:
         await duck.app.chat.say("go")
-        assert await duck.app.chat.answer(yes=False, reason="wrong name") == "awaiting_approval"
+        assert (
+            await duck.app.chat.answer(AnswerApproval(yes=False, reason="wrong name")) == "awaiting_approval"
+        )
         assert duck.state.approval.before == {"b.txt": None}
         assert "The user said no: wrong name" in told(duck)
         assert "said no to exactly this before" in told(duck)
         assert len(duck.of(ApprovalRequested)) == 2
-        await duck.app.chat.answer(yes=True)
+        await duck.app.chat.answer(AnswerApproval(yes=True))
         assert await duck.app.chat.say("now do it") == "awaiting_approval"
         assert duck.state.approval.before == {"a.txt": None}
 
@@ -174,7 +177,7 @@ async def test_SAFETY_4_reading_a_protected_file_asks_in_every_mode(folder: Path
             assert await duck.app.chat.say("go") == "awaiting_approval", mode
             assert (duck.state.approval.because, duck.state.approval.kind) == ("protected", None)
             assert "A=1" not in told(duck)
-            assert await duck.app.chat.answer(yes=True) == "done"
+            assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
             assert "A=1" in told(duck)
 
 
@@ -183,7 +186,7 @@ async def test_a_protected_file_that_changed_is_not_read_again_by_itself(folder:
     read = decision("", action("read_file", path=".env"))
     async with engine(folder, read, decision("ok"), decision("ok"), mode="edits") as duck:
         await duck.app.chat.say("go")
-        await duck.app.chat.answer(yes=True)
+        await duck.app.chat.answer(AnswerApproval(yes=True))
         (folder / ".env").write_text("A=2\n")
         await duck.app.chat.say("and now?")
         assert "A=2" not in told(duck)
@@ -199,7 +202,7 @@ async def test_G3_a_file_outside_is_read_after_a_yes_and_only_that_one(disk_path
             asked = duck.state.approval
             assert (asked.because, asked.risk, asked.kind) == ("outside", "high", None)
             assert asked.outside == str((folder.parent / "note.txt").resolve())
-            assert await duck.app.chat.answer(yes=True) == "done"
+            assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
             assert "from outside" in told(duck)
 
 
@@ -250,7 +253,7 @@ async def test_A5_a_decision_that_doubts_itself_hands_nothing_to_the_background_
         assert duck.state.approval.because == "objection"
         assert json.loads(duck.state.approval.difference)["task_list"] == tasks
         assert duck.state.approval.kind is None
-        await duck.app.chat.answer(yes=False)
+        await duck.app.chat.answer(AnswerApproval(yes=False))
     assert not (folder / "a.txt").exists()
 
 
@@ -264,7 +267,7 @@ async def test_G2_many_files_in_one_decision_are_asked_about_once(folder: Path):
             line.model_dump() for line in asked.impact
         ]
         assert not (folder / "f0.txt").exists()
-        assert await duck.app.chat.answer(yes=True) == "done"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
         assert len(duck.of(ApprovalRequested)) == 1
     assert (folder / "f24.txt").exists()
 
@@ -307,5 +310,5 @@ async def test_B7_a_plan_is_approved_only_by_the_users_own_answer(folder: Path, 
         assert await duck.app.chat.say("plan it") == "awaiting_approval"
         assert (duck.state.approval.because, duck.state.approval.kind) == ("consent", None)
         assert not duck.state.active_plan.approved
-        await duck.app.chat.answer(yes=False, reason="smaller")
+        await duck.app.chat.answer(AnswerApproval(yes=False, reason="smaller"))
         assert not duck.state.active_plan.approved

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import ActionFinished, ActionStarted, ApprovalRequested, Recorded
 from fakes.engine import action, decision, engine
 from fakes.rows import every_row
@@ -59,14 +60,14 @@ async def test_G5_a_file_that_changed_at_any_moment_is_asked_about_anew(
             once(duck, ActionStarted, lambda: target.write_text(OTHERS))
         else:
             at_the_write(duck, lambda: target.write_text(OTHERS))
-        assert await duck.app.chat.answer(yes=True) == "awaiting_approval"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "awaiting_approval"
         assert target.read_text() == OTHERS
         assert not (folder / "b.txt").exists()
         second = duck.state.approval
         assert second.digest != first.digest
         assert second.action == first.action
         assert change == "move" or f"-{OTHERS}" in second.difference
-        assert await duck.app.chat.answer(yes=True) == "done"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
         assert len(duck.of(ApprovalRequested)) == 2
     assert not target.exists() if change != "write" else target.read_text() == "new\n"
 
@@ -81,7 +82,7 @@ async def test_G5_edits_that_do_not_fit_the_changed_file_fail_and_change_nothing
             once(duck, ActionStarted, lambda: target.write_text(OTHERS))
         else:
             at_the_write(duck, lambda: target.write_text(OTHERS))
-        assert await duck.app.chat.answer(yes=True) == "done"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
         assert "failed" in [one.outcome for one in duck.of(ActionFinished)]
     assert target.read_text() == OTHERS
 
@@ -92,9 +93,9 @@ async def test_G5_edits_that_would_still_fit_are_shown_again_and_not_made(folder
     async with engine(folder, decision("", CHANGES["edit"]), decision("Done."), mode="ask") as duck:
         await duck.app.chat.say("go")
         once(duck, ActionStarted, lambda: target.write_text("old\n" + OTHERS))
-        assert await duck.app.chat.answer(yes=True) == "awaiting_approval"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "awaiting_approval"
         assert target.read_text() == "old\n" + OTHERS
-        assert await duck.app.chat.answer(yes=True) == "done"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
     assert target.read_text() == "new\n" + OTHERS
 
 
@@ -102,7 +103,7 @@ async def test_G5_a_file_that_appeared_meanwhile_is_not_overwritten(folder: Path
     async with engine(folder, decision("", CHANGES["write"]), decision("Done."), mode="ask") as duck:
         await duck.app.chat.say("go")
         at_the_write(duck, lambda: (folder / "a.txt").write_text(OTHERS))
-        assert await duck.app.chat.answer(yes=True) == "awaiting_approval"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "awaiting_approval"
         assert (folder / "a.txt").read_text() == OTHERS
         assert f"-{OTHERS}" in duck.state.approval.difference
 
@@ -111,8 +112,8 @@ async def test_SAFETY_7_an_approval_is_used_once(folder: Path):
     same = decision("", CHANGES["write"], action("delete_file", path="a.txt"), CHANGES["write"])
     async with engine(folder, same, decision("Done."), mode="ask") as duck:
         assert await duck.app.chat.say("go") == "awaiting_approval"
-        assert await duck.app.chat.answer(yes=True) == "awaiting_approval"
-        assert await duck.app.chat.answer(yes=True) == "awaiting_approval"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "awaiting_approval"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "awaiting_approval"
         assert duck.state.approval.before == {"a.txt": None}
         assert duck.state.approved is None
         assert not (folder / "a.txt").exists()
@@ -125,7 +126,7 @@ async def test_SAFETY_7_the_background_uses_an_answer_once_too(folder: Path):
         await duck.app.chat.say("go")
         await duck.app.session.wait_until(lambda state: state.approval is not None)
         first = duck.state.approval
-        await duck.app.chat.answer(yes=True)
+        await duck.app.chat.answer(AnswerApproval(yes=True))
         await duck.app.session.wait_until(
             lambda state: state.approval is not None or not state.background_runs
         )
@@ -142,13 +143,13 @@ async def test_G5_the_background_asks_again_where_a_file_changed_at_the_write(fo
         await duck.app.chat.say("go")
         await duck.app.session.wait_until(lambda state: state.approval is not None)
         at_the_write(duck, lambda: target.write_text(OTHERS))
-        await duck.app.chat.answer(yes=True)
+        await duck.app.chat.answer(AnswerApproval(yes=True))
         await duck.app.session.wait_until(
             lambda state: state.approval is not None or not state.background_runs
         )
         assert target.read_text() == OTHERS
         assert f"-{OTHERS}" in duck.state.approval.difference
-        await duck.app.chat.answer(yes=True)
+        await duck.app.chat.answer(AnswerApproval(yes=True))
         await duck.app.session.wait_until(lambda state: not state.background_runs)
     assert target.read_text() == "new\n"
 
@@ -158,6 +159,6 @@ async def test_G1_an_edit_of_a_task_of_the_background_is_done_instead(folder: Pa
     async with engine(folder, decision("", tasks, next_step="defer"), mode="ask") as duck:
         await duck.app.chat.say("go")
         await duck.app.session.wait_until(lambda state: state.approval is not None)
-        await duck.app.chat.answer(yes=True, edited="mine\n")
+        await duck.app.chat.answer(AnswerApproval(yes=True, edited="mine\n"))
         await duck.app.session.wait_until(lambda state: not state.background_runs)
     assert (folder / "a.txt").read_text() == "mine\n"

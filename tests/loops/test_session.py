@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ActionStarted, Recorded, UserMessage
@@ -64,7 +65,7 @@ async def test_an_open_approval_can_be_answered_after_a_restart(tmp_path: Path):
         session_id = duck.state.session_id
     async with engine(tmp_path, decision("Done."), mode="ask", session=session_id) as duck:
         assert duck.state.approval is not None
-        assert await duck.app.chat.answer(yes=True) == "done"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
     assert (tmp_path / "a.txt").read_text() == "b\n"
 
 

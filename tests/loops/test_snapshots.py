@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.changes import FileChange
+from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted
 from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
@@ -151,7 +152,7 @@ async def test_G8_a_real_command_is_taken_back_with_what_it_did_to_files(folder:
     async with engine(folder, decision("", command, next_step="pending_user"), mode="auto") as duck:
         await duck.app.chat.say("go")
         while duck.state.approval:
-            await duck.app.chat.answer(yes=True)
+            await duck.app.chat.answer(AnswerApproval(yes=True))
         assert (folder / "a.txt").read_text() == "built\n"
         report = await duck.app.undoing.undo_request()
         assert set(report.covered) == {"a.txt", "out.txt"}

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import (
     ActionFinished,
     ApprovalAnswered,
@@ -57,7 +58,7 @@ async def test_forty_decisions_walk_through_all_steps_with_error_refusal_and_a_n
             assert await chat.say("Make ten parts") == "done"
             assert await chat.say("Write the book") == "done"
             assert await chat.say("Tidy up") == "awaiting_approval"
-            assert await chat.answer(yes=False, reason="keep it") == "done"
+            assert await chat.answer(AnswerApproval(yes=False, reason="keep it")) == "done"
 
             made = duck.of(DecisionMade)
             assert len(made) == len(answers)

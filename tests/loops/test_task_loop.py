@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import (
     ActionFinished,
     DecisionMade,
@@ -151,12 +152,12 @@ async def test_C1_an_approval_of_the_background_is_asked_in_the_chat_while_the_l
         assert duck.state.approval.task_id is not None
         assert await duck.app.chat.say("hello") == "deferred"
         assert duck.state.approval is not None, "a message does not answer the background"
-        await duck.app.chat.answer(yes=True)
+        await duck.app.chat.answer(AnswerApproval(yes=True))
         await duck.app.session.wait_until(
             lambda state: state.approval is not None or not state.background_runs
         )
         assert (folder / "a.txt").exists()
-        await duck.app.chat.answer(yes=False, reason="one is enough")
+        await duck.app.chat.answer(AnswerApproval(yes=False, reason="one is enough"))
         await ended(duck)
         assert [task.status for task in duck.of(TaskFinished)] == ["completed", "failed"]
         assert "one is enough" in duck.of(TaskFinished)[-1].result
@@ -171,9 +172,9 @@ async def test_the_chats_own_question_waits_until_that_of_the_background_is_answ
         await duck.app.session.wait_until(lambda state: state.approval is not None)
         assert await duck.app.chat.say("and c") == "awaiting_approval"
         assert duck.state.approval.task_id is not None
-        assert await duck.app.chat.answer(yes=True) == "awaiting_approval"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "awaiting_approval"
         assert duck.state.approval.task_id is None
-        await duck.app.chat.answer(yes=True)
+        await duck.app.chat.answer(AnswerApproval(yes=True))
         await ended(duck)
     assert (folder / "a.txt").exists()
     assert (folder / "c.txt").exists()
@@ -186,7 +187,7 @@ async def test_C5_a_list_that_waited_for_an_answer_goes_on_after_a_restart(folde
         session_id = duck.state.session_id
     async with engine(folder, report(), decision("Done."), mode="ask", session=session_id) as duck:
         assert duck.state.approval is not None
-        assert await duck.app.chat.answer(yes=True) == "deferred"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "deferred"
         await ended(duck)
         assert await duck.app.chat.go_on() == "done"
     assert (folder / "a.txt").exists()
@@ -256,7 +257,7 @@ async def test_B6_make_a_game_from_the_first_word_to_the_report(folder: Path):
         assert duck.state.approval.action.operation == "plan_tool.approve"
         assert "environment" in duck.state.approval.difference
         assert duck.state.active_plan.status == "draft"
-        await duck.app.chat.answer(yes=True)
+        await duck.app.chat.answer(AnswerApproval(yes=True))
         assert duck.state.active_plan.status == "approved"
         session_id, step_id = duck.state.session_id, tasks_of(duck.state)
     drafted = {

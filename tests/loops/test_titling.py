@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from duckflow.cli.chat.engine import ChatEngine
+from duckflow.config.loading import load
 from duckflow.domain.events import SessionTitled
 from duckflow.store.sessions import Sessions
 from fakes.engine import action, decision, engine
@@ -21,9 +23,10 @@ async def test_L1_work_is_named_once_and_a_question_costs_nothing(folder: Path):
     )
     with ModelServer(script) as server:
         async with engine(folder, server=server) as duck:
+            chat = ChatEngine(duck.app, load(folder))
             for said in ("hi", "Create a.py", "bye"):
                 await duck.app.chat.say(said)
-                await duck.app.titling.give()
+                await chat.give_title()
             assert [one.title for one in duck.of(SessionTitled)] == ["A file with a number"]
             shown = Sessions(duck.app.log.database).show(duck.state.session_id)
             assert shown.title == "A file with a number"
@@ -36,6 +39,6 @@ async def test_L1_without_a_title_the_first_request_stands_for_the_session(folde
     with ModelServer(play(WRITE, decision("There."), SessionTitle=["no title at all"] * 9)) as server:
         async with engine(folder, server=server) as duck:
             await duck.app.chat.say("Create a.py")
-            await duck.app.titling.give()
+            await ChatEngine(duck.app, load(folder)).give_title()
             assert duck.of(SessionTitled) == []
             assert Sessions(duck.app.log.database).show(duck.state.session_id).title == "Create a.py"

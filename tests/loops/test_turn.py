@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import (
     ActionFinished,
     ActionStarted,
@@ -111,7 +112,7 @@ async def test_a_decision_that_says_no_to_itself_asks_before_it_changes_anything
         assert duck.state.approval is not None
         assert duck.state.approval.rationale == "no: not what was asked"
         assert not (folder / "a.txt").exists()
-        assert await duck.app.chat.answer(yes=True) == "done"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
     assert (folder / "a.txt").exists()
 
 
@@ -239,7 +240,7 @@ async def test_what_waits_for_approval_is_shown_and_not_done(folder: Path):
         assert duck.state.step == Step.AWAITING_APPROVAL
         assert duck.state.status == Status.REQUIRES_USER_INPUT
         assert not (folder / "a.txt").exists()
-        assert await duck.app.chat.answer(yes=True) == "done"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
     assert (folder / "a.txt").read_text() == "new\n"
 
 
@@ -249,7 +250,7 @@ async def test_a_no_is_told_to_the_model_with_its_reason(folder: Path):
     )
     async with engine(folder, write, decision("I leave it."), mode="ask") as duck:
         await duck.app.chat.say("go")
-        assert await duck.app.chat.answer(yes=False, reason="wrong file") == "done"
+        assert await duck.app.chat.answer(AnswerApproval(yes=False, reason="wrong file")) == "done"
         (refused,) = duck.of(ActionFinished)
         assert (refused.outcome, refused.not_run) == ("refused", ("file_ops.write_file",))
         assert any("The user said no: wrong file" in entry.text for entry in duck.state.transcript)
@@ -264,9 +265,9 @@ async def test_an_approval_does_not_hold_when_the_file_has_changed_meanwhile(fol
     async with engine(folder, write, decision("Done."), mode="ask") as duck:
         await duck.app.chat.say("go")
         target.write_text("somebody else's\n")
-        assert await duck.app.chat.answer(yes=True) == "awaiting_approval"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "awaiting_approval"
         assert target.read_text() == "somebody else's\n"
-        assert await duck.app.chat.answer(yes=True) == "done"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
     assert target.read_text() == "new\n"
 
 

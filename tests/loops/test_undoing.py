@@ -8,6 +8,7 @@ import pytest
 
 from duckflow.app import KEPT_FILES
 from duckflow.config.places import state_dir
+from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ActionFinished, ActionStarted, Undone
@@ -77,7 +78,7 @@ async def test_G8_deleted_and_moved_files_come_back_with_their_mode_and_bytes(fo
     async with engine(folder, steps, decision("Done.")) as duck:
         await do(duck, "go")
         while duck.state.approval:
-            await duck.app.chat.answer(yes=True)
+            await duck.app.chat.answer(AnswerApproval(yes=True))
         assert sorted(files_of(folder)) == ["bin/run"]
         await duck.app.undoing.undo(2)
     assert sorted(files_of(folder)) == ["gone.bin", "run.sh"]

@@ -6,6 +6,7 @@ from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import Usage
 from duckflow.domain.objective import RequirementScore, SatisfactionEvaluation
 from duckflow.services.missing_information import extract_missing_information, plain_missing
+from duckflow.services.questions import put
 from fakes.cases import case
 from fakes.model import ONE_CALL, FakeModel
 from fakes.rows import every_row
@@ -27,7 +28,7 @@ def found(*missing, constraints=(), alternatives=()):
 
 async def extract(*turns, evaluation=UNMET):
     model = FakeModel(*turns)
-    made, usage = await extract_missing_information(model, case(), evaluation)
+    made, usage = await put(model, extract_missing_information(case(), evaluation))
     return made, usage, model
 
 

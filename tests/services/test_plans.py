@@ -10,6 +10,7 @@ from duckflow.domain.model import ModelTraits
 from duckflow.domain.state import AgentState, Items, Request, TranscriptEntry
 from duckflow.prompts.plans import evidence_of, plan_request, summary_of
 from duckflow.services.plans import draft_plan
+from duckflow.services.questions import put
 from duckflow.services.task_lists import draft_tasks
 from fakes.model import ONE_CALL, FakeModel
 from fakes.plans import plan, step, tasks
@@ -42,7 +43,7 @@ GOOD = drafted([], [1], [1, 2])
 
 async def plan_from(*answers, goal="Make a game"):
     model = FakeModel(*answers)
-    made, usage = await draft_plan(model, goal, "", (), lambda _: None)
+    made, usage = await put(model, draft_plan(goal, "", ()))
     return made, usage, model
 
 
@@ -152,7 +153,9 @@ def listed(*drafts):
 async def tasks_from(*answers, of=None):
     model = FakeModel(*answers)
     whole = plan(of or step("a"), step("b", "a"))
-    made, usage = await draft_tasks(model, whole, whole.steps[0], "- Now: game", ("[e1] seen",), OPERATIONS)
+    made, usage = await put(
+        model, draft_tasks(whole, whole.steps[0], "- Now: game", ("[e1] seen",), OPERATIONS)
+    )
     return made, usage, model
 
 

@@ -6,6 +6,7 @@ from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ModelTraits, Usage
 from duckflow.domain.plan import TaskList
 from duckflow.prompts.plans import report_request
+from duckflow.services.questions import put
 from duckflow.services.reports import TaskReport, plain_report, write_report
 from fakes.model import ONE_CALL, FakeModel
 from fakes.plans import tasks
@@ -52,7 +53,7 @@ def test_a_list_that_was_stopped_is_cancelled_C4():
 
 async def test_the_model_s_words_stand_over_the_program_s_counts_C3():
     model = FakeModel(report(next_action="Write b.py."))
-    told, usage = await write_report(model, ended("completed", "completed"), "lies a.py")
+    told, usage = await put(model, write_report(ended("completed", "completed"), "lies a.py"))
     assert (told.status, told.completed, told.failed, told.pending) == ("success", 2, 0, 0)
     assert (told.summary, told.next_action, told.failures) == ("Two files were read.", "Write b.py.", ())
     assert usage == ONE_CALL
@@ -69,7 +70,7 @@ async def test_every_failed_task_is_named_with_the_model_s_cause_or_its_own_C3()
         {"task": "task_9", "cause": "?"},
     ]
     model = FakeModel(report("partial", failures=failures))
-    told, _ = await write_report(model, ended("completed", "failed", "failed"))
+    told, _ = await put(model, write_report(ended("completed", "failed", "failed")))
     assert told.failures == (
         "file_ops.read_file (task_x2): The path has a typing error.",
         "file_ops.read_file (task_x3): a.py: no such file",
@@ -78,7 +79,7 @@ async def test_every_failed_task_is_named_with_the_model_s_cause_or_its_own_C3()
 
 async def test_a_task_that_ran_may_still_tell_of_a_failure_C3():
     failures = [{"task": "task_x1", "cause": "two tests fail"}]
-    told, _ = await write_report(FakeModel(report("failed", failures=failures)), ended("completed"))
+    told, _ = await put(FakeModel(report("failed", failures=failures)), write_report(ended("completed")))
     assert (told.status, told.completed) == ("failed", 1)
     assert told.failures == ("file_ops.read_file (task_x1): two tests fail",)
 
@@ -94,13 +95,13 @@ async def test_a_task_that_ran_may_still_tell_of_a_failure_C3():
 async def test_a_report_that_makes_more_of_it_than_happened_is_mended_once_C3(claimed, statuses, problem):
     facts = plain_report(ended(*statuses))
     model = FakeModel(report(claimed), report(facts.status))
-    told, _ = await write_report(model, ended(*statuses))
+    told, _ = await put(model, write_report(ended(*statuses)))
     assert told.status == facts.status
     assert problem in model.requests[1].messages[-1].text
 
 
 async def test_a_cancelled_list_stays_cancelled_whatever_the_model_says_C4():
-    told, _ = await write_report(FakeModel(report("success")), ended("failed", result="cancelled"))
+    told, _ = await put(FakeModel(report("success")), write_report(ended("failed", result="cancelled")))
     assert told.status == "cancelled"
 
 
@@ -115,7 +116,7 @@ async def test_a_cancelled_list_stays_cancelled_whatever_the_model_says_C4():
     ],
 )
 async def test_if_the_model_fails_the_facts_are_the_report_C3(turns, spent):
-    told, usage = await write_report(FakeModel(*turns), ended("completed", "failed"))
+    told, usage = await put(FakeModel(*turns), write_report(ended("completed", "failed")))
     assert told == plain_report(ended("completed", "failed"))
     assert told.failures == ("file_ops.read_file (task_x2): a.py: no such file",)
     assert usage == spent
@@ -123,7 +124,7 @@ async def test_if_the_model_fails_the_facts_are_the_report_C3(turns, spent):
 
 async def test_a_model_that_can_be_bound_is_bound_to_the_whole_shape():
     model = FakeModel(report())
-    await write_report(model, ended("completed"))
+    await put(model, write_report(ended("completed")))
     schema = model.requests[0].answer_schema
     assert schema is not None
     assert schema["required"] == list(TaskReport.model_fields)

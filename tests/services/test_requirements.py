@@ -5,6 +5,7 @@ import json
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ModelTraits, Usage
 from duckflow.prompts.evaluation import SMALL_ANSWER
+from duckflow.services.questions import put
 from duckflow.services.requirements import (
     MOST_REQUIREMENTS,
     RequirementList,
@@ -23,7 +24,7 @@ def listed(*parts):
 
 async def extract(*turns, **options):
     model = FakeModel(*turns, **options)
-    found, usage = await extract_task_requirements(model, REQUEST, "- hello → hi")
+    found, usage = await put(model, extract_task_requirements(REQUEST, "- hello → hi"))
     return found, usage, model
 
 

@@ -11,6 +11,7 @@ from duckflow.evaluation.verdict import compute_verdict
 from duckflow.prompts.evaluation import SMALL_EVIDENCE, satisfaction_request, small_verdict_schema
 from duckflow.prompts.templates import template
 from duckflow.prompts.tokens import estimate_tokens
+from duckflow.services.questions import put
 from duckflow.services.satisfaction import evaluate_task_satisfaction
 from fakes.cases import case, scored, seen, verdict
 from fakes.model import ONE_CALL, FakeModel
@@ -22,7 +23,7 @@ SMALL = ModelTraits(name="small", window=8192, small=True)
 
 async def evaluate(*turns, made=None, **options):
     model = FakeModel(*turns, **options)
-    found, usage = await evaluate_task_satisfaction(model, made or case())
+    found, usage = await put(model, evaluate_task_satisfaction(made or case()))
     return found, usage, model
 
 

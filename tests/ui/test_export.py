@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from duckflow.cli.chat.engine import ChatEngine
+from duckflow.config.loading import load
 from duckflow.domain.events import SessionTitled
 from duckflow.store.sessions import Sessions
 from duckflow.ui.views.export import as_json, as_markdown
@@ -20,10 +22,10 @@ async def test_a_session_is_exported_replayed_and_titled(folder: Path, capsys: p
         folder, decision("It is **Tama**.", task_profile="general_chat"), write, decision("Done."), TITLE
     ) as duck:
         await duck.app.chat.say("What is the cat called?\nReally?")
-        await duck.app.titling.give()
+        await ChatEngine(duck.app, load(folder)).give_title()
         assert not duck.of(SessionTitled), "a question costs no second call"
         await duck.app.chat.say("write it")
-        await duck.app.titling.give()
+        await ChatEngine(duck.app, load(folder)).give_title()
         events = duck.app.log.load(duck.state.session_id)
         listed = Sessions(duck.app.log.database).listed()
         titles = duck.of(SessionTitled)
@@ -44,6 +46,6 @@ async def test_a_session_is_exported_replayed_and_titled(folder: Path, capsys: p
 async def test_without_a_title_from_the_model_the_first_request_stands_for_it(folder: Path):
     async with engine(folder, decision("Yes.", task_profile="general_chat")) as duck:
         await duck.app.chat.say("A question")
-        await duck.app.titling.give()
+        await ChatEngine(duck.app, load(folder)).give_title()
         assert Sessions(duck.app.log.database).listed()[0].title == "A question"
         assert not duck.of(SessionTitled)

@@ -53,6 +53,18 @@ class Transitions(Frozen):
 
     def permit(self, start: Step, end: Step, *, on_error: bool = False) -> bool:
         """Whether `end` may follow `start`; staying is no transition and always permitted."""
-        if start == end or end in self.permitted.get(start, ()):
-            return True
-        return on_error and end in self.on_error.get(start, ())
+        return start == end or end in self._following(start, on_error=on_error)
+
+    def route(self, start: Step, end: Step, *, on_error: bool = False) -> tuple[Step, ...] | None:
+        """The steps to take from `start` to `end`, as few as there can be; None if no way leads there."""
+        ways: list[tuple[Step, ...]] = [(start,)]
+        for way in ways:  # it grows while it is walked, so the shortest way is found first
+            if way[-1] == end:
+                return way[1:]
+            reached = {one[-1] for one in ways}
+            after = self._following(way[-1], on_error=on_error)
+            ways += [(*way, one) for one in after if one not in reached]
+        return None
+
+    def _following(self, step: Step, *, on_error: bool) -> tuple[Step, ...]:
+        return self.permitted.get(step, ()) + (self.on_error.get(step, ()) if on_error else ())

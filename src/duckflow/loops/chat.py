@@ -6,29 +6,28 @@ from collections.abc import Coroutine, Sequence
 
 from pydantic import JsonValue
 
-from duckflow.domain.commands import ChooseWay
+from duckflow.domain.commands import AnswerApproval, ChooseWay
 from duckflow.domain.errors import ProviderError, UserError
 from duckflow.domain.events import (
-    ActionFinished,
-    ApprovalAnswered,
     ApprovalRequested,
     ConsultationRequested,
     ErrorReported,
     RequestFinished,
     RequestRated,
-    Transition,
     UserMessage,
 )
 from duckflow.domain.state import Request, RequestOutcome
 from duckflow.domain.transitions import Step
-from duckflow.loops.judging.consultation_answers import ConsultationAnswers
+from duckflow.loops.acting.dispatcher import Dispatcher
+from duckflow.loops.judging.answers import UserAnswers
+from duckflow.loops.pacing import Pacing
 from duckflow.loops.session import Session
+from duckflow.loops.steps import Steps
 from duckflow.loops.task_loop import TaskLoop
-from duckflow.loops.thinking.first_look import FirstLook
 from duckflow.loops.thinking.memory import SessionMemory
-from duckflow.loops.thinking.small_models import files_note
+from duckflow.loops.thinking.model import ModelInUse
+from duckflow.loops.thinking.small_models import WorkspaceLook, files_note, reads_of_named
 from duckflow.loops.turn import Turn
-from duckflow.services.decide import ModelCall
 
 EXIT_CODES: dict[RequestOutcome, int] = {
     "done": 0,
@@ -52,14 +51,22 @@ class ChatLoop:
         self,
         session: Session,
         turn: Turn,
-        answering: ConsultationAnswers,
-        look: FirstLook,
+        answers: UserAnswers,
+        steps: Steps,
+        pacing: Pacing,
+        dispatcher: Dispatcher,
+        model: ModelInUse,
+        look: WorkspaceLook,
         memory: SessionMemory,
         tasks: TaskLoop,
     ) -> None:
         self._session = session
         self._turn = turn
-        self._answering = answering
+        self._answers = answers
+        self._steps = steps
+        self._pacing = pacing
+        self._dispatcher = dispatcher
+        self._model = model
         self._look = look
         self._memory = memory
         self._tasks = tasks
@@ -69,56 +76,44 @@ class ChatLoop:
         state = self._session.state
         request_id = _request_id(state.request)
         fresh = state.request is None or state.request.request_id != request_id
-        if state.step == Step.AWAITING_APPROVAL or (fresh and state.step != Step.PLANNING):
-            self._move(Step.PLANNING, "a new request" if fresh else "the user said something else")
+        if fresh or state.step == Step.AWAITING_APPROVAL:
+            self._steps.plan("a new request" if fresh else "the user said something else")
         files = await self._look.files()
         note = files_note(files)
         told = "" if note == state.files_note else note
         self._session.record(UserMessage(request_id=request_id, text=text, note=told))
         if fresh:
-            self._turn.begin()
-        return await self._settle(self._first_look(text, files, fresh=fresh))
+            self._pacing.begin()
+        return await self._settle(self._begin(text, files, fresh=fresh))
 
-    async def answer(
-        self, *, yes: bool, reason: str = "", always: bool = False, edited: str | None = None
-    ) -> RequestOutcome:
+    async def answer(self, answer: AnswerApproval) -> RequestOutcome:
         """The user's answer to the open approval; the work goes on from there."""
         approval = self._session.state.approval
         if approval is None:
             return await self.go_on()
-        if edited is not None:
-            answered = await self._answering.edit(approval, edited)
-        else:
-            kind = approval.kind if yes and always else None
-            answered = ApprovalAnswered(
-                approval_id=approval.approval_id, yes=yes, reason=reason, allowed=kind
-            )
-        if approval.task_id is not None:
-            self._session.record(answered)
-            self._tasks.go_on()
-            return "deferred" if not self._session.state.queue else await self.go_on()
-        refused = () if answered.yes else (self._refusal(reason),)
-        self._session.record(answered, *refused)
-        self._move(*((Step.EXECUTION, "approved") if answered.yes else (Step.PLANNING, "not approved")))
-        return await self.go_on()
+        await self._answers.approve(approval, answer)
+        if approval.task_id is None:
+            return await self.go_on()
+        self._tasks.go_on()
+        return await self.go_on() if self._session.state.queue else "deferred"
 
     async def proposal(self) -> str | None:
         """What the open question would write or run, for the user to change; None if it can't be changed."""
         approval = self._session.state.approval
-        return await self._answering.proposal(approval) if approval and approval.editable else None
+        return await self._dispatcher.proposal(approval) if approval and approval.editable else None
 
-    async def choose(self, answer: ChooseWay) -> RequestOutcome:
+    async def choose(self, way: ChooseWay) -> RequestOutcome:
         """The user's answer to the open consultation; what it says is done."""
         if self._session.state.consultation is None or self._session.state.request is None:
             return await self.go_on()
-        return await self._settle(self._take(answer))
+        return await self._settle(self._choose(way))
 
-    async def _take(self, answer: ChooseWay) -> RequestOutcome:
-        outcome = await self._answering.take(answer)
+    async def _choose(self, way: ChooseWay) -> RequestOutcome:
+        outcome = await self._answers.choose(way)
         return outcome if outcome is not None else await self._turn.work()
 
     def rate(self, rating: int) -> bool:
-        """How the user liked the last request, from 1 to 10; False where there was none (SPEC J7)."""
+        """How the user liked the last request, from 1 to 10; False if there was none (SPEC J7)."""
         last = self._session.state.finished or self._session.state.request
         if last is None:
             return False
@@ -137,29 +132,16 @@ class ChatLoop:
         escalated = asked is not None and asked.kind == "escalation"
         return self._finish("not_satisfied" if escalated else "consultation")
 
-    def _move(self, end: Step, reason: str) -> None:
-        start = self._session.state.step
-        self._session.record(Transition(start=start, end=end, by="program", reason=reason))
-
-    def _refusal(self, reason: str) -> ActionFinished:
-        action, *rest = self._session.state.queue
-        return ActionFinished(
-            action_id="",
-            operation=action.operation,
-            outcome="refused",
-            text=f"The user said no: {reason}" if reason else "The user said no.",
-            evidence_id=self._session.next_evidence_id(),
-            not_run=tuple(left.operation for left in rest),
-        )
-
     async def go_on(self) -> RequestOutcome:
         """Work on the open request."""
         return await self._settle(self._turn.work())
 
-    async def _first_look(self, text: str, files: Sequence[str], *, fresh: bool) -> RequestOutcome:
+    async def _begin(self, text: str, files: Sequence[str], *, fresh: bool) -> RequestOutcome:
+        """Work, after a look at what is known; a small model need not ask for the files the user named."""
         if fresh:
             await self._memory.recall(text)
-        await self._look.read_named(text, files)
+        if (await self._model.traits()).small:
+            await self._dispatcher.run_now(reads_of_named(text, files))
         return await self._turn.work()
 
     async def _settle(self, work: Coroutine[None, None, RequestOutcome]) -> RequestOutcome:
@@ -167,19 +149,13 @@ class ChatLoop:
         try:
             outcome = await work
         except UserError as error:
-            await self._give_up(error)
+            values: dict[str, JsonValue] = {name: str(value) for name, value in error.values.items()}
+            self._session.record(ErrorReported(key=error.key, values=values))
             outcome = "provider_error" if isinstance(error, ProviderError) else "pending_user"
         except asyncio.CancelledError:
             self._finish("interrupted")
             raise
         return self._finish(outcome)
-
-    async def _give_up(self, error: UserError) -> None:
-        """Tell what only the user can mend."""
-        if isinstance(error, ProviderError) and error.usage is not None:
-            await self._turn.spent(ModelCall(output="Decision", tokens=error.usage))
-        values: dict[str, JsonValue] = {name: str(value) for name, value in error.values.items()}
-        self._session.record(ErrorReported(key=error.key, values=values))
 
     def _finish(self, outcome: RequestOutcome) -> RequestOutcome:
         request = self._session.state.request

@@ -16,13 +16,11 @@ from duckflow.domain.events import (
     Evaluated,
     Event,
     LimitSet,
-    Recorded,
     UsageReported,
     UserMessage,
     VitalsChanged,
 )
 from duckflow.domain.frozen import replace
-from duckflow.domain.glimpses import Glimpse
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.pacing.limits import LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
@@ -53,7 +51,7 @@ Experience = Callable[[TaskProfile | None], Sequence[int]]
 
 
 class Pacing:
-    """Holds nothing but what happened since it last looked; everything else is in the state."""
+    """Holds nothing but what was warned of; everything else is in the state and the events of a loop."""
 
     def __init__(
         self,
@@ -66,10 +64,7 @@ class Pacing:
         self._table = table
         self._traits = traits
         self._experience = experience
-        self._since: list[Event] = []
-        self._goal = ""
         self._warned: tuple[str, int] | None = None
-        session.subscribe(self._hear)
 
     @property
     def _state(self) -> AgentState:
@@ -98,18 +93,17 @@ class Pacing:
         self._session.record(LimitSet(limit=limit))
         _write(*log_start(limit))
 
-    async def observe(self, *, refused: bool = False) -> None:
-        """Take the vitals after a loop; `refused` where its list was one that had failed before (SPEC J4)."""
+    async def observe(self, events: Sequence[Event], *, refused: bool = False) -> None:
+        """The vitals from the events since the last loop; `refused` if its list failed before (SPEC J4)."""
         traits = await self._traits()
         state, request = self._state, self._state.request
-        events, self._since = self._since, []
         if request is None:
             return
         trace = trace_loop(request.history, events, rose=_rose(events, request))
         signs = (*find_signs(request.history, trace), *(("failed_before",) if refused else ()))
         tokens = _prompt_tokens(events) or state.prompt_tokens
         moved: tuple[FocusEvent, ...] = (
-            *(("direction_changed",) if _turned(events, self._goal) else ()),
+            *(("direction_changed",) if _turned(events, request.goal) else ()),
             *(
                 ("window_crossed",)
                 if crosses_window(state.prompt_tokens, tokens, traits.window, self._table.vitals)
@@ -159,14 +153,6 @@ class Pacing:
         request = self._state.request
         if request is not None:
             _write(*log_end(request.loops, _limit(request, self._table), request.asked, outcome))
-
-    def _hear(self, what: Recorded | Glimpse) -> None:
-        if not isinstance(what, Recorded):
-            return
-        self._since.append(what.event)
-        if isinstance(what.event, UserMessage):
-            request = self._state.request
-            self._goal = self._state.items.goal if request and request.history else ""
 
     def _record_loop(
         self,

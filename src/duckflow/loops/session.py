@@ -28,6 +28,7 @@ class Session:
         self._told_of_secret = False
         self._subscribers: list[Subscriber] = []
         self._changed = asyncio.Event()
+        self._recent: list[Event] = []
         self.state = state
 
     @classmethod
@@ -42,15 +43,21 @@ class Session:
         return self.state
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """From now on the subscriber gets every event, and glimpses of what is not an event yet."""
+        """For user interfaces: they get every event from now on, and glimpses of what is not an event yet."""
         self._subscribers.append(subscriber)
 
     def record(self, *events: Event) -> None:
         """Store the events without their secrets, make them the state, show them."""
         recorded = self._log.append(self.state.session_id, self._redacted(events))
         self._take(recorded)
+        self._recent += [one.event for one in recorded]
         for one in recorded:
             self.show(one)
+
+    def take_events(self) -> tuple[Event, ...]:
+        """The events recorded since this was last called."""
+        events, self._recent = tuple(self._recent), []
+        return events
 
     def show(self, what: Recorded | Glimpse) -> None:
         """Let all subscribers see it; of a text in pieces, what can't be part of a secret."""

@@ -1,5 +1,7 @@
 """The step of the work: what the model may take, and where the program itself moves it (SPEC D2 to D5)."""
 
+from itertools import pairwise
+
 from duckflow.domain.approval import Approval
 from duckflow.domain.decision import Decision
 from duckflow.domain.events import ApprovalRequested, Transition, TransitionRefused
@@ -12,7 +14,7 @@ RECOVERIES = 3
 
 
 class Steps:
-    """Moves the step of a session by its table."""
+    """Moves the step of a session by its table; every transition is recorded here and nowhere else."""
 
     def __init__(self, session: Session, transitions: Transitions) -> None:
         self._session = session
@@ -34,43 +36,50 @@ class Steps:
         else:
             self._session.record(Transition(start=start, end=end, by="model", reason=decision.rationale))
 
-    def await_approval(self, approval: Approval) -> None:
-        """Ask the user, and wait: question and step are written down together."""
-        reason = "a change needs the user's yes"
-        waiting = Transition(start=self._state.step, end=Step.AWAITING_APPROVAL, by="program", reason=reason)
-        self._session.record(ApprovalRequested(approval=approval), waiting)
+    def plan(self, reason: str) -> None:
+        """Back to planning: a new request, another direction, or work that got nowhere."""
+        self._move(Step.PLANNING, reason, on_error=True)
 
-    def back_to_planning(self, reason: str) -> None:
-        """Plan anew, where the table lets the work come back from here."""
-        self._back(reason, recovery=False)
+    def await_approval(self, approval: Approval) -> None:
+        """Ask the user, and wait."""
+        self._session.record(ApprovalRequested(approval=approval))
+        self._move(Step.AWAITING_APPROVAL, "a change needs the user's yes")
+
+    def answer_approval(self, *, yes: bool) -> None:
+        """The user has said yes or no."""
+        self._move(*((Step.EXECUTION, "approved") if yes else (Step.PLANNING, "not approved")))
 
     def recover(self) -> bool:
-        """Plan anew after an error; False where that was done too often without making it good."""
+        """Back to planning after an error; False if that was done too often without making it good."""
         request = self._state.request
         if request is not None and request.recoveries >= RECOVERIES:
             return False
-        self._back("an action failed", recovery=True)
+        self._move(Step.PLANNING, "an action failed", on_error=True, recovery=True)
         return True
 
     def review(self) -> None:
         """What was changed is looked at before it counts as done; a question answered needs no review."""
         nothing_changed = self._state.request is None or not self._state.request.changed
-        if self._state.step == Step.REVIEW or (self._state.step == Step.PLANNING and nothing_changed):
-            return
-        self._move(Step.REVIEW, "the model says it is done")
+        if not (self._state.step == Step.PLANNING and nothing_changed):
+            self._move(Step.REVIEW, "the model says it is done")
 
     def accept(self) -> None:
         """What is there counts as done."""
         self.review()
         self._move(Step.DONE, "the request is done")
 
-    def _back(self, reason: str, *, recovery: bool) -> None:
-        if self._transitions.permit(self._state.step, Step.PLANNING, on_error=True):
-            self._move(Step.PLANNING, reason, recovery=recovery)
-
     def _refuse(self, end: Step, reason: str) -> None:
         self._session.record(TransitionRefused(start=self._state.step, end=end, reason=reason))
 
-    def _move(self, end: Step, reason: str, *, recovery: bool = False) -> None:
+    def _move(self, end: Step, reason: str, *, on_error: bool = False, recovery: bool = False) -> None:
+        """Go there by the table, over other steps if there is no direct way; refused if there is none."""
         start = self._state.step
-        self._session.record(Transition(start=start, end=end, by="program", reason=reason, recovery=recovery))
+        route = self._transitions.route(start, end, on_error=on_error)
+        if route is None:
+            self._refuse(end, f"{end} may not follow {start}: {reason}")
+            return
+        for one, following in pairwise((start, *route)):
+            last = recovery and following == end
+            self._session.record(
+                Transition(start=one, end=following, by="program", reason=reason, recovery=last)
+            )

@@ -1,32 +1,30 @@
 """The task loop: a list of tasks runs in the background while the chat goes on."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from duckflow.domain.events import (
     ActionFinished,
     ApprovalAnswered,
     TaskFinished,
     TaskListStarted,
-    TaskReported,
 )
 from duckflow.domain.frozen import replace
 from duckflow.domain.plan import Task, TaskList, new_id
 from duckflow.domain.state import AgentState
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.session import Session
-from duckflow.services.reports import CANCELLED, plain_report
-
-Report = Callable[[TaskList], Awaitable[TaskReported]]
+from duckflow.loops.thinking.advisor import Advisor
+from duckflow.services.reports import CANCELLED, plain_report, write_report
 
 
 class TaskLoop:
     """Runs one list at a time through the dispatcher. All it holds is the work that runs."""
 
-    def __init__(self, session: Session, dispatcher: Dispatcher, report: Report) -> None:
+    def __init__(self, session: Session, dispatcher: Dispatcher, advisor: Advisor) -> None:
         self._session = session
         self._dispatcher = dispatcher
-        self._report = report
+        self._advisor = advisor
         self._work: asyncio.Task[None] | None = None
 
     @property
@@ -35,8 +33,8 @@ class TaskLoop:
 
     def start(self, tasks: tuple[Task, ...], step_id: str | None) -> str:
         """Hand the tasks to the background and come back at once; the id of the list."""
-        anew = tuple(_anew(task) for task in tasks)
-        task_list = TaskList(list_id=new_id("list"), step_id=step_id, tasks=anew)
+        fresh = tuple(_reset(task) for task in tasks)
+        task_list = TaskList(list_id=new_id("list"), step_id=step_id, tasks=fresh)
         self._session.record(TaskListStarted(task_list=task_list))
         self._work = asyncio.create_task(self._run())
         return task_list.list_id
@@ -67,7 +65,7 @@ class TaskLoop:
         return approval is not None and approval.task_id is not None
 
     def cancel(self) -> bool:
-        """Stop the list: the running task has failed, the rest stays pending. False where nothing runs."""
+        """Stop the list: the running task has failed, the rest stays pending. False if nothing runs."""
         if self._work is None or self._work.done():
             return False
         self._work.cancel(CANCELLED)
@@ -123,7 +121,9 @@ class TaskLoop:
 
     async def _end(self) -> None:
         if self._state.task_list is not None:
-            self._session.record(await self._report(self._state.task_list))
+            asked = self._state.request.text if self._state.request else ""
+            report = await self._advisor.ask(write_report(self._state.task_list, asked))
+            self._session.record(report)
 
     def _give_up(self) -> None:
         """Write down a list that was stopped (SPEC C4). Synchronous, so nothing can come between."""
@@ -139,6 +139,6 @@ class TaskLoop:
             self._session.record(plain_report(self._state.task_list, cancelled=True))
 
 
-def _anew(task: Task) -> Task:
+def _reset(task: Task) -> Task:
     """A task that is done stays done; one that failed is tried again."""
     return task if task.status == "completed" else replace(task, status="pending", result=None)

@@ -1,6 +1,6 @@
 """READ FIRST. One request, loop by loop, until it ends or needs the user.
 
-    Check      may another loop run, or is it time to plan anew, to ask, to stop?
+    Check      may another loop run, or is it time to plan again, to ask, to stop?
     Think      look again at what changed, and ask the model for a Decision
     Judge      may its step follow the present one? was this very list tried before, and failed?
     Act        the dispatcher takes each Action through policy to its tool
@@ -18,12 +18,12 @@ from duckflow.domain.transitions import Status
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.judging.consultation import consult
 from duckflow.loops.judging.judging import Judging
+from duckflow.loops.judging.verification import Verification
 from duckflow.loops.pacing import Pacing
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
 from duckflow.loops.thinking.model import ModelInUse
 from duckflow.pacemaker.rules import Consult, Extend, Go, Halt, Replan
-from duckflow.services.decide import ModelCall
 
 TRIED_BEFORE = "This very list was tried before and did not help. Go about it in another way."
 
@@ -38,6 +38,7 @@ class Turn:
         dispatcher: Dispatcher,
         pacing: Pacing,
         judging: Judging,
+        verification: Verification,
         steps: Steps,
     ) -> None:
         self._session = session
@@ -45,6 +46,7 @@ class Turn:
         self._dispatcher = dispatcher
         self._pacing = pacing
         self._judging = judging
+        self._verification = verification
         self._steps = steps
 
     @property
@@ -58,19 +60,11 @@ class Turn:
             outcome = await self._loop()
         return outcome
 
-    def begin(self) -> None:
-        """A new request has come in."""
-        self._pacing.begin()
-
     def end(self, outcome: RequestOutcome) -> None:
         """The work has ended, for good or until the user answers."""
         if outcome in ("done", "stopped", "interrupted"):
             self._judging.stop()
         self._pacing.end(outcome)
-
-    async def spent(self, call: ModelCall) -> None:
-        """Write down what a call used that came to nothing."""
-        await self._model.spent(call)
 
     async def _loop(self) -> RequestOutcome | None:
         asked = await self._check()
@@ -87,7 +81,7 @@ class Turn:
             case Go() | Extend():
                 return None
             case Replan():
-                self._steps.back_to_planning("the work went in circles")
+                self._steps.plan("the work went in circles")
                 await self._judging.plan_afresh()
                 return None
             case Consult() | Halt():
@@ -116,7 +110,7 @@ class Turn:
     async def _act(self, *, refused: bool = False) -> RequestOutcome | None:
         if not await self._dispatcher.run_queue():
             return "awaiting_approval"
-        await self._pacing.observe(refused=refused)
+        await self._pacing.observe(self._session.take_events(), refused=refused)
         return await self._conclude()
 
     async def _conclude(self) -> RequestOutcome | None:
@@ -143,14 +137,14 @@ class Turn:
     async def _see_whether_done(self) -> RequestOutcome | None:
         """Done means satisfied: the evidence decides, not the claim (SPEC J2)."""
         self._steps.review()
-        if await self._judging.prepare():
+        if await self._verification.prepare():
             return await self._act()
         match await self._judging.judge():
             case "satisfied":
                 self._steps.accept()
                 return "done"
             case "again":
-                self._steps.back_to_planning("not satisfied yet")
+                self._steps.plan("not satisfied yet")
                 return None
             case "exhausted":
                 return self._ask("escalation")

@@ -3,38 +3,52 @@
 from collections.abc import Iterable, Sequence
 
 from duckflow.domain.frozen import replace
-from duckflow.domain.model import Usage
+from duckflow.domain.model import ModelRequest, ModelTraits
 from duckflow.domain.objective import ContinuationContext, Evidence, ExecutionPlan
-from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
-from duckflow.llm.answers.structured import ask
 from duckflow.prompts.continuation import SMALL_TOLD, TOLD, continuation_text
 from duckflow.prompts.evaluation import execution_plan_request
 from duckflow.services.plans import MOST_STEPS, PlanDraft
-from duckflow.services.schemas import schema_of
+from duckflow.services.questions import Question
 
 MOST_CRITERIA = 5
 
 _LINE, _STEP = 200, 300
 
 
-async def plan_initial_execution(
-    client: ModelClient, request: str, summary: str, evidence: Sequence[Evidence]
-) -> tuple[ExecutionPlan, Usage]:
-    """How the first attempt goes about it, for the creative tier. Raises ProviderError."""
+def plan_initial_execution(
+    request: str, summary: str, evidence: Sequence[Evidence]
+) -> Question[PlanDraft, ExecutionPlan | None]:
+    """How the first attempt goes about it, None if no model can tell."""
     known = f"What was spoken of before:\n{summary}" if summary.strip() else ""
-    draft, usage = await _ask(client, request, known, evidence, ())
-    return _plan(draft), usage
+    return Question(
+        kind="first_plan",
+        prompt=lambda traits: execution_plan_request(traits, request, known, evidence),
+        shape=PlanDraft,
+        check=lambda draft: "; ".join(_problems(draft, ())) or None,
+        read=_plan,
+        otherwise=lambda: None,
+    )
 
 
-async def plan_continuation_execution(
-    client: ModelClient, request: str, context: ContinuationContext, evidence: Sequence[Evidence]
-) -> tuple[ExecutionPlan, Usage]:
-    """How the next attempt goes about it, otherwise than those before. Raises ProviderError."""
-    known = continuation_text(context, SMALL_TOLD if client.traits.small else TOLD)
+def plan_continuation_execution(
+    request: str, context: ContinuationContext, evidence: Sequence[Evidence]
+) -> Question[PlanDraft, ExecutionPlan]:
+    """How the next attempt goes about it, otherwise than before; without a model, what is missing first."""
     tried = tuple(one.strategy for one in context.attempts if one.strategy)
-    draft, usage = await _ask(client, request, known, evidence, tried)
-    return with_lessons(_plan(draft), context), usage
+
+    def prompt(traits: ModelTraits) -> ModelRequest:
+        known = continuation_text(context, SMALL_TOLD if traits.small else TOLD)
+        return execution_plan_request(traits, request, known, evidence)
+
+    return Question(
+        kind="next_plan",
+        prompt=prompt,
+        shape=PlanDraft,
+        check=lambda draft: "; ".join(_problems(draft, tried)) or None,
+        read=lambda draft: with_lessons(_plan(draft), context),
+        otherwise=lambda: plain_continuation(context),
+    )
 
 
 def plain_continuation(context: ContinuationContext) -> ExecutionPlan:
@@ -48,20 +62,6 @@ def with_lessons(plan: ExecutionPlan, context: ContinuationContext) -> Execution
     """The plan with what earlier attempts taught: what holds, and what not to do again."""
     unavailable = tuple(f"not available: {text}" for text in context.unavailable)
     return replace(plan, constraints=context.limitations + unavailable, avoid=context.failed_approaches)
-
-
-async def _ask(
-    client: ModelClient, request: str, known: str, evidence: Sequence[Evidence], tried: Sequence[str]
-) -> tuple[PlanDraft, Usage]:
-    asked = replace(
-        execution_plan_request(client.traits, request, known, evidence), answer_schema=schema_of(PlanDraft)
-    )
-
-    def check(draft: PlanDraft) -> str | None:
-        return "; ".join(_problems(draft, tried)) or None
-
-    answer = await ask(client, asked, PlanDraft, lambda _: None, check)
-    return answer.value, answer.usage
 
 
 def _problems(draft: PlanDraft, tried: Sequence[str]) -> Iterable[str]:

@@ -2,15 +2,11 @@
 
 from collections.abc import Iterable
 
-from duckflow.domain.errors import ProviderError
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.model import Usage
 from duckflow.domain.objective import EvaluationCase, Priority, SatisfactionEvaluation
-from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
-from duckflow.llm.answers.structured import ask
 from duckflow.prompts.evaluation import missing_request
-from duckflow.services.schemas import schema_of
+from duckflow.services.questions import Question
 
 MOST_MISSING, MOST_LINES = 8, 5
 
@@ -32,19 +28,22 @@ class MissingInfoAnalysis(Frozen):
     alternatives: tuple[str, ...] = ()
 
 
-async def extract_missing_information(
-    client: ModelClient, case: EvaluationCase, evaluation: SatisfactionEvaluation
-) -> tuple[MissingInfoAnalysis, Usage]:
-    """What is lacking, for the fast tier; from the verdict alone where no model can tell."""
-    asked = replace(
-        missing_request(client.traits, case, evaluation), answer_schema=schema_of(MissingInfoAnalysis)
+def extract_missing_information(
+    case: EvaluationCase, evaluation: SatisfactionEvaluation
+) -> Question[MissingInfoAnalysis, MissingInfoAnalysis]:
+    """What is lacking; from the verdict alone if no model can tell."""
+
+    def read(answer: MissingInfoAnalysis) -> MissingInfoAnalysis:
+        found = _tidy(answer)
+        return found if found.missing else replace(found, missing=plain_missing(evaluation).missing)
+
+    return Question(
+        kind="missing",
+        prompt=lambda traits: missing_request(traits, case, evaluation),
+        shape=MissingInfoAnalysis,
+        read=read,
+        otherwise=lambda: plain_missing(evaluation),
     )
-    try:
-        answer = await ask(client, asked, MissingInfoAnalysis, lambda _: None)
-    except ProviderError as error:
-        return plain_missing(evaluation), error.usage or Usage()
-    found = _tidy(answer.value)
-    return (found if found.missing else _with(found, plain_missing(evaluation))), answer.usage
 
 
 def plain_missing(evaluation: SatisfactionEvaluation) -> MissingInfoAnalysis:
@@ -56,10 +55,6 @@ def plain_missing(evaluation: SatisfactionEvaluation) -> MissingInfoAnalysis:
         if one.score < 1 and not aspects
     ]
     return _tidy(MissingInfoAnalysis(missing=(*aspects, *unmet)))
-
-
-def _with(found: MissingInfoAnalysis, plain: MissingInfoAnalysis) -> MissingInfoAnalysis:
-    return replace(found, missing=plain.missing)
 
 
 def _tidy(found: MissingInfoAnalysis) -> MissingInfoAnalysis:

@@ -1,15 +1,12 @@
 """A plan for a goal: the model drafts it, the program checks that it holds together (SPEC B2)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.glimpses import Glimpse
-from duckflow.domain.model import Usage
 from duckflow.domain.plan import Plan, PlanStep, Risk, find_cycle, new_id
-from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
-from duckflow.llm.answers.structured import ask
 from duckflow.prompts.plans import plan_request
+from duckflow.services.questions import Question
 
 FEWEST_STEPS, MOST_STEPS = 3, 7
 MOST_CRITERIA = 10
@@ -35,17 +32,16 @@ class PlanDraft(Frozen):
     steps: tuple[StepDraft, ...]
 
 
-async def draft_plan(
-    client: ModelClient,
-    goal: str,
-    summary: str,
-    evidence: Sequence[str],
-    on_glimpse: Callable[[Glimpse], None],
-) -> tuple[Plan, Usage]:
-    """A plan that leads to the goal, and what it took to get it. Raises ProviderError."""
-    request = plan_request(client.traits, goal, summary, evidence)
-    answer = await ask(client, request, PlanDraft, on_glimpse, check_draft)
-    return _plan(answer.value, goal), answer.usage
+def draft_plan(goal: str, summary: str, evidence: Sequence[str]) -> Question[PlanDraft, Plan]:
+    """A plan that leads to the goal."""
+    return Question(
+        kind="plan",
+        prompt=lambda traits: plan_request(traits, goal, summary, evidence),
+        shape=PlanDraft,
+        check=check_draft,
+        read=lambda draft: _plan(draft, goal),
+        bound=False,
+    )
 
 
 def check_draft(draft: PlanDraft) -> str | None:

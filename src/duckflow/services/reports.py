@@ -3,17 +3,12 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import BaseModel
-
-from duckflow.domain.errors import ProviderError
 from duckflow.domain.events import TaskReported
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.model import Usage
 from duckflow.domain.plan import Task, TaskList
-from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
-from duckflow.llm.answers.structured import ask
 from duckflow.prompts.plans import report_request
+from duckflow.services.questions import Question
 
 ReportStatus = Literal["success", "partial", "failed", "cancelled"]
 
@@ -40,21 +35,17 @@ class TaskReport(Frozen):
     next_action: str = ""
 
 
-async def write_report(
-    client: ModelClient, task_list: TaskList, request: str = ""
-) -> tuple[TaskReported, Usage]:
-    """What came of the list, for the user whose request it served, and what it took to say so."""
+def write_report(task_list: TaskList, request: str = "") -> Question[TaskReport, TaskReported]:
+    """What came of the list, for the user whose request it served; the facts alone if no model can tell."""
     facts = plain_report(task_list)
-    asked = replace(report_request(client.traits, task_list, request), answer_schema=_schema(TaskReport))
-
-    def check(report: TaskReport) -> str | None:
-        return _contradiction(report, facts)
-
-    try:
-        answer = await ask(client, asked, TaskReport, lambda _: None, check)
-    except ProviderError as error:
-        return facts, error.usage or Usage()
-    return _merged(facts, answer.value, task_list), answer.usage
+    return Question(
+        kind="report",
+        prompt=lambda traits: report_request(traits, task_list, request),
+        shape=TaskReport,
+        check=lambda report: _contradiction(report, facts),
+        read=lambda report: _merged(facts, report, task_list),
+        otherwise=lambda: facts,
+    )
 
 
 def plain_report(task_list: TaskList, *, cancelled: bool = False) -> TaskReported:
@@ -115,9 +106,3 @@ def _merged(facts: TaskReported, report: TaskReport, task_list: TaskList) -> Tas
 def _failure(task: Task, cause: str) -> str:
     said = cut(" ".join(cause.split()), _CAUSE) or "no reason was given"
     return f"{task.operation} ({task.task_id}): {said}"
-
-
-def _schema(answer: type[BaseModel]) -> dict[str, object]:
-    """For a model that can be bound; every field is wanted of it."""
-    schema = answer.model_json_schema()
-    return {**schema, "required": list(answer.model_fields)}

@@ -2,15 +2,11 @@
 
 from collections.abc import Iterable
 
-from duckflow.domain.errors import ProviderError
-from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.model import Usage
+from duckflow.domain.frozen import Frozen
 from duckflow.domain.objective import Priority, RequirementItem
-from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
-from duckflow.llm.answers.structured import ask
 from duckflow.prompts.evaluation import requirements_request
-from duckflow.services.schemas import schema_of
+from duckflow.services.questions import Question
 
 MOST_REQUIREMENTS = 8
 
@@ -30,18 +26,18 @@ class RequirementList(Frozen):
     requirements: tuple[RequirementDraft, ...]
 
 
-async def extract_task_requirements(
-    client: ModelClient, request: str, summary: str = ""
-) -> tuple[tuple[RequirementItem, ...], Usage]:
-    """What the request wants, for the fast tier; the request itself where no model can tell."""
-    asked = replace(
-        requirements_request(client.traits, request, summary), answer_schema=schema_of(RequirementList)
+def extract_task_requirements(
+    request: str, summary: str = ""
+) -> Question[RequirementList, tuple[RequirementItem, ...]]:
+    """What the request wants; the request itself if no model can tell."""
+    return Question(
+        kind="requirements",
+        prompt=lambda traits: requirements_request(traits, request, summary),
+        shape=RequirementList,
+        check=_problem,
+        read=lambda answer: _items(answer.requirements),
+        otherwise=lambda: plain_requirements(request),
     )
-    try:
-        answer = await ask(client, asked, RequirementList, lambda _: None, _problem)
-    except ProviderError as error:
-        return plain_requirements(request), error.usage or Usage()
-    return _items(answer.value.requirements), answer.usage
 
 
 def plain_requirements(request: str) -> tuple[RequirementItem, ...]:

@@ -3,13 +3,10 @@
 from pydantic import Field, field_validator
 
 from duckflow.domain.errors import BadAnswer
-from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.model import Usage
+from duckflow.domain.frozen import Frozen
 from duckflow.domain.objective import EvaluationCase, Share
-from duckflow.domain.ports import ModelClient
-from duckflow.llm.answers.structured import ask
 from duckflow.prompts.evaluation import satisfaction_request
-from duckflow.services.schemas import schema_of
+from duckflow.services.questions import Question
 
 
 class ScoreDraft(Frozen):
@@ -41,15 +38,13 @@ class VerdictDraft(Frozen):
     completion_recommendation: bool = False
 
 
-async def evaluate_task_satisfaction(
-    client: ModelClient, case: EvaluationCase
-) -> tuple[VerdictDraft | None, Usage]:
-    """What the evaluator tier finds, None where its verdict can't be read. Raises other ProviderErrors."""
-    asked = satisfaction_request(client.traits, case)
-    if asked.answer_schema is None:
-        asked = replace(asked, answer_schema=schema_of(VerdictDraft))
-    try:
-        answer = await ask(client, asked, VerdictDraft, lambda _: None)
-    except BadAnswer as error:
-        return None, error.usage or Usage()
-    return answer.value, answer.usage
+def evaluate_task_satisfaction(case: EvaluationCase) -> Question[VerdictDraft, VerdictDraft | None]:
+    """What an evaluator finds, None if its verdict can't be read."""
+    return Question(
+        kind="verdict",
+        prompt=lambda traits: satisfaction_request(traits, case),
+        shape=VerdictDraft,
+        read=lambda draft: draft,
+        otherwise=lambda: None,
+        covers=BadAnswer,
+    )

@@ -7,11 +7,9 @@ from pydantic import Field, JsonValue
 
 from duckflow.domain.decision import Operation
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.model import Usage
 from duckflow.domain.plan import Plan, PlanStep, Task, new_id
-from duckflow.domain.ports import ModelClient
-from duckflow.llm.answers.structured import ask
 from duckflow.prompts.plans import task_list_request
+from duckflow.services.questions import Question
 
 MOST_TASKS = 20
 NEVER_TASKS = ("plan_tool", "task_tool", "task_loop")
@@ -31,23 +29,21 @@ class TaskListDraft(Frozen):
     tasks: tuple[TaskDraft, ...]
 
 
-async def draft_tasks(
-    client: ModelClient,
-    plan: Plan,
-    step: PlanStep,
-    summary: str,
-    evidence: Sequence[str],
-    operations: Sequence[Operation],
-) -> tuple[tuple[Task, ...], Usage]:
-    """The tasks that do this step, and what it took to get them. Raises ProviderError."""
+def draft_tasks(
+    plan: Plan, step: PlanStep, summary: str, evidence: Sequence[str], operations: Sequence[Operation]
+) -> Question[TaskListDraft, tuple[Task, ...]]:
+    """The tasks that do this step."""
     offered = {one.name: one for one in operations if may_be_task(one.name)}
-    request = task_list_request(client.traits, (plan, step), summary, evidence, tuple(offered.values()))
-
-    def check(draft: TaskListDraft) -> str | None:
-        return "; ".join(_problems(draft, offered)) or None
-
-    answer = await ask(client, request, TaskListDraft, lambda _: None, check)
-    return new_tasks(answer.value.tasks), answer.usage
+    return Question(
+        kind="tasks",
+        prompt=lambda traits: task_list_request(
+            traits, (plan, step), summary, evidence, tuple(offered.values())
+        ),
+        shape=TaskListDraft,
+        check=lambda draft: "; ".join(_problems(draft, offered)) or None,
+        read=lambda draft: new_tasks(draft.tasks),
+        bound=False,
+    )
 
 
 def new_tasks(drafts: Iterable[TaskDraft]) -> tuple[Task, ...]:

@@ -1,14 +1,15 @@
 """A few words for a session, for the fast tier (SPEC L1)."""
 
-from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.model import Usage
-from duckflow.domain.ports import ModelClient
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import ChatMessage, ModelRequest
 from duckflow.domain.text import cut
-from duckflow.llm.answers.structured import ask
-from duckflow.prompts.titles import title_request
-from duckflow.services.schemas import schema_of
+from duckflow.prompts.templates import template
+from duckflow.services.questions import Question
 
 LONGEST = 60
+
+_REQUEST, _REPLY = 1_000, 500
+_ANSWER = 100
 
 
 class SessionTitle(Frozen):
@@ -17,12 +18,29 @@ class SessionTitle(Frozen):
     title: str
 
 
-async def write_title(client: ModelClient, request: str, reply: str) -> tuple[str, Usage]:
-    """A title from the first request and its reply. Raises ProviderError."""
-    asked = replace(title_request(request, reply), answer_schema=schema_of(SessionTitle))
-    answer = await ask(client, asked, SessionTitle, lambda _: None, _problem)
-    return cut(" ".join(answer.value.title.split()), LONGEST), answer.usage
+def write_title(request: str, reply: str) -> Question[SessionTitle, str]:
+    """A title from the first request and its reply; empty if no model can tell."""
+    return Question(
+        kind="title",
+        prompt=lambda _: _prompt(request, reply),
+        shape=SessionTitle,
+        check=_problem,
+        read=lambda answer: cut(" ".join(answer.title.split()), LONGEST),
+        otherwise=str,
+    )
 
 
 def _problem(answer: SessionTitle) -> str | None:
     return None if answer.title.strip() else "`title` is empty"
+
+
+def _prompt(request: str, reply: str) -> ModelRequest:
+    about = f"Request:\n{cut(request, _REQUEST)}\n\nReply:\n{cut(reply, _REPLY)}"
+    return ModelRequest(
+        output="SessionTitle",
+        messages=(
+            ChatMessage(role="system", text=template("title"), stable=True),
+            ChatMessage(role="user", text=about),
+        ),
+        max_tokens=_ANSWER,
+    )

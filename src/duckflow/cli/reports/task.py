@@ -86,10 +86,7 @@ async def _begin(app: App, task: RunTask) -> RequestOutcome:
     if state.consultation is not None and not task.text:
         return app.chat.remind()
     if state.approval is not None and task.answer is not None:
-        answer = read_answer(task.answer)
-        return await app.chat.answer(
-            yes=answer.yes, reason=answer.reason, always=answer.always, edited=answer.edited
-        )
+        return await app.chat.answer(read_answer(task.answer))
     if state.approval is not None and not task.text:
         return app.chat.remind()
     if task.answer is not None and state.request is None:

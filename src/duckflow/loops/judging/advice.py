@@ -1,41 +1,38 @@
-"""Advice for the user: why the work fails, how another model sees it; plain facts where none can tell."""
+"""Advice for the user: why the work fails, how another model sees it; plain facts if none can tell."""
 
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
-from duckflow.loops.judging.advisors import Advisors
 from duckflow.loops.judging.progress_summary import progress_text
-from duckflow.loops.session import Session
+from duckflow.loops.thinking.advisor import Advisor
 from duckflow.prompts.evidence import evidence_in
-from duckflow.services.failure_analysis import FailureAnalysis
+from duckflow.services.failure_analysis import (
+    FailureAnalysis,
+    analyze_execution_failure,
+    give_second_opinion,
+)
 
 _LINES, _LINE = 6, 200
 
 
-class Advice:
-    """Seeks advice on the open request of a session."""
+async def find_cause(advisor: Advisor, state: AgentState, said: str = "") -> str:
+    """Why the work fails, for the user and the model."""
+    failures = _failures(state)
+    question = analyze_execution_failure(_request(state, said), failures, evidence_in(state))
+    found = await advisor.ask(question) if failures else None
+    if found is not None:
+        return _shown("advice.cause", found)
+    listed = "\n".join(f"  • {line}" for line in failures) or f"  • {text('advice.no_failures')}"
+    return text("advice.plain_cause", failures=listed)
 
-    def __init__(self, session: Session, counsel: Advisors) -> None:
-        self._session = session
-        self._counsel = counsel
 
-    async def find_cause(self, said: str = "") -> str:
-        """Why the work fails, for the user and the model."""
-        state = self._session.state
-        failures = _failures(state)
-        found = await self._counsel.failure(_request(state, said), failures, evidence_in(state))
-        if found is not None:
-            return _shown("advice.cause", found)
-        listed = "\n".join(f"  • {line}" for line in failures) or f"  • {text('advice.no_failures')}"
-        return text("advice.plain_cause", failures=listed)
-
-    async def second_opinion(self, said: str = "") -> str:
-        """How another model sees it."""
-        state = self._session.state
-        found = await self._counsel.opinion(_request(state, said), _failures(state), evidence_in(state))
-        if found is not None:
-            return _shown("advice.opinion", found)
-        return f"{text('advice.no_opinion')}\n{progress_text(state)}"
+async def second_opinion(advisor: Advisor, state: AgentState, said: str = "") -> str:
+    """How another model sees it."""
+    question = give_second_opinion(_request(state, said), _failures(state), evidence_in(state))
+    found = await advisor.ask(question)
+    if found is not None:
+        return _shown("advice.opinion", found)
+    return f"{text('advice.no_opinion')}\n{progress_text(state)}"
 
 
 def _shown(key: str, found: FailureAnalysis) -> str:

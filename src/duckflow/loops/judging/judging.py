@@ -21,14 +21,18 @@ from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.evaluation.facts import Fact, as_evidence, check_files
 from duckflow.evaluation.program_verdict import judge_by_facts
 from duckflow.evaluation.verdict import compute_verdict
-from duckflow.loops.judging.advisors import Advisors
 from duckflow.loops.judging.verification import Verification
 from duckflow.loops.session import Session
+from duckflow.loops.thinking.advisor import Advisor
 from duckflow.prompts.continuation import continuation_text, plan_text, retry_text
 from duckflow.prompts.evidence import evidence_in
 from duckflow.prompts.plans import summary_of
 from duckflow.safety.files.workspace import Workspace
-from duckflow.services.requirements import plain_requirements
+from duckflow.services.execution_plans import plan_continuation_execution, plan_initial_execution
+from duckflow.services.failure_analysis import analyze_execution_failure
+from duckflow.services.missing_information import extract_missing_information
+from duckflow.services.requirements import extract_task_requirements, plain_requirements
+from duckflow.services.satisfaction import evaluate_task_satisfaction
 
 Finding = Literal["satisfied", "again", "exhausted"]
 """What follows from a look at the work: it is done, there is another attempt, or the user must be asked."""
@@ -40,13 +44,13 @@ class Judging:
     def __init__(
         self,
         session: Session,
-        counsel: Advisors,
+        advisor: Advisor,
         workspace: Workspace,
         verifying: Verification,
         rules: EvaluationRules,
     ) -> None:
         self._session = session
-        self._counsel = counsel
+        self._advisor = advisor
         self._workspace = workspace
         self._verifying = verifying
         self._rules = rules
@@ -71,7 +75,7 @@ class Judging:
         What a small model writes is drawn again for each attempt, so it is never refused as a repetition.
         """
         objective = self._objective()
-        if objective is None or not actions or await self._counsel.small("creative"):
+        if objective is None or not actions or await self._advisor.is_small("creative"):
             return False
         return equal_to_failed(actions, objective.failed_attempts, objective.revision)
 
@@ -80,17 +84,14 @@ class Judging:
         state, objective = self._state, self._objective()
         if objective is None:
             return
-        plan = await self._counsel.first_plan(objective.request, summary_of(state), evidence_in(state))
+        question = plan_initial_execution(objective.request, summary_of(state), evidence_in(state))
+        plan = await self._advisor.ask(question)
         if plan is not None:
             number = objective.current.number
             self._session.record(AttemptPlanned(number=number, plan=plan, told=plan_text(plan)))
 
-    async def prepare(self) -> bool:
-        """Whether something has to run first, through the gate, before there can be a verdict."""
-        return await self._verifying.prepare()
-
     async def judge(self) -> Finding:
-        """Look at what is there, by the evidence; where it is not enough, the next attempt is planned."""
+        """Look at what is there, by the evidence; if it is not enough, the next attempt is planned."""
         request = self._state.request
         if request is None or not _must_be_judged(request):
             self.stop()
@@ -140,7 +141,8 @@ class Judging:
 
     async def _find_requirements(self, request: Request) -> None:
         objective = request.objective or TaskObjective(request=request.text)
-        found = await self._counsel.requirements(objective.request, summary_of(self._state))
+        question = extract_task_requirements(objective.request, summary_of(self._state))
+        found = await self._advisor.ask(question)
         now = self._state.request
         same = now is not None and now.objective is not None and now.objective.request == objective.request
         if same and now is not None and now.request_id == request.request_id:
@@ -165,9 +167,10 @@ class Judging:
         """The verdict; None where only an evaluator could tell, there is none, and nothing was changed."""
         by_facts = judge_by_facts(case, facts, self._rules)
         try:
-            if by_facts is not None and await self._counsel.small("evaluator"):
+            if by_facts is not None and await self._advisor.is_small("evaluator"):
                 return by_facts
-            return compute_verdict(case, await self._counsel.verdict(case), self._rules)
+            draft = await self._advisor.ask(evaluate_task_satisfaction(case))
+            return compute_verdict(case, draft, self._rules)
         except ProviderError as error:
             if by_facts is None and not case.information:
                 raise
@@ -183,11 +186,13 @@ class Judging:
         objective = self._objective()
         if objective is None:
             return
-        missing = await self._counsel.missing(case, evaluation)
-        failure = await self._counsel.failure(case.request, _failures(case, objective), case.evidence)
+        missing = await self._advisor.ask(extract_missing_information(case, evaluation))
+        failures = _failures(case, objective)
+        analysis = analyze_execution_failure(case.request, failures, case.evidence)
+        failure = await self._advisor.ask(analysis) if failures else None
         context = build_continuation(objective, missing, failure, self._rules)
-        plan = await self._counsel.next_plan(case.request, context, case.evidence)
-        small = await self._counsel.small("creative")
+        plan = await self._advisor.ask(plan_continuation_execution(case.request, context, case.evidence))
+        small = await self._advisor.is_small("creative")
         told = retry_text(evaluation) if small else f"{continuation_text(context)}\n\n{plan_text(plan)}"
         number = objective.current.number
         self._session.record(AttemptPlanned(number=number, plan=plan, learned=missing.constraints, told=told))

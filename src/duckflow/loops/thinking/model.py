@@ -8,8 +8,8 @@ from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.session import Session
+from duckflow.loops.thinking.advisor import Spending
 from duckflow.loops.thinking.small_models import WorkspaceLook
-from duckflow.loops.thinking.spending import Spending
 from duckflow.pacemaker.tier_choice import choose_tier
 from duckflow.prompts.budget import PromptFrame, check_rules
 from duckflow.prompts.sections import RenderedPrompt
@@ -49,7 +49,7 @@ class ModelInUse:
         return (await self._client()).traits
 
     async def change(self, name: str) -> None:
-        """Think with another model from now on. Raises UserError where it can't be had."""
+        """Think with another model from now on. Raises UserError if it can't be had."""
         await self._tiers.use(name)
         self._deciders.clear()
         self._session.record(ModelChanged(model=name))
@@ -66,17 +66,18 @@ class ModelInUse:
     async def decide(self, state: AgentState) -> Decided:
         """The next decision, its cost reported."""
         self.tier = await self._tier_for(state)
-        decided = await (await self._open_decider()).decide(state, self._session.show)
-        await self.spent(*decided.calls)
+        try:
+            decided = await (await self._open_decider()).decide(state, self._session.show)
+        except ProviderError as error:
+            if error.usage is not None:
+                await self._spending.report(self.tier, ModelCall(output="Decision", tokens=error.usage))
+            raise
+        await self._spending.report(self.tier, *decided.calls)
         return decided
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
         """What the model would be asked in this state; nothing is sent."""
         return await self._decider_for(await self._client()).preview(state)
-
-    async def spent(self, *calls: ModelCall) -> None:
-        """Write down what calls used."""
-        await self._spending.report(self.tier, *calls)
 
     async def _client(self) -> ModelClient:
         return await self._tiers.client(self.tier)

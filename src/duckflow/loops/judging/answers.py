@@ -1,0 +1,121 @@
+"""What the user's answers do: to approvals, and to consultations by the table in `domain/consultation.py`."""
+
+from duckflow.domain.approval import Approval
+from duckflow.domain.commands import AnswerApproval, ChooseWay
+from duckflow.domain.consultation import ChoiceEffect, effect_of
+from duckflow.domain.decision import Action
+from duckflow.domain.events import ActionFinished, ApprovalAnswered, ConsultationAnswered, Reply
+from duckflow.domain.state import AgentState, RequestOutcome
+from duckflow.i18n.catalogue import text
+from duckflow.loops.acting.dispatcher import Dispatcher
+from duckflow.loops.judging.advice import find_cause, second_opinion
+from duckflow.loops.judging.consultation import wish
+from duckflow.loops.judging.progress_summary import progress_text
+from duckflow.loops.pacing import Pacing
+from duckflow.loops.session import Session
+from duckflow.loops.steps import Steps
+from duckflow.loops.thinking.advisor import Advisor
+
+
+class UserAnswers:
+    """Takes an answer. Advice is sought before the answer is written down, so that nothing is half done."""
+
+    def __init__(
+        self, session: Session, dispatcher: Dispatcher, advisor: Advisor, steps: Steps, pacing: Pacing
+    ) -> None:
+        self._session = session
+        self._dispatcher = dispatcher
+        self._advisor = advisor
+        self._steps = steps
+        self._pacing = pacing
+
+    @property
+    def _state(self) -> AgentState:
+        return self._session.state
+
+    async def approve(self, approval: Approval, answer: AnswerApproval) -> None:
+        """A yes or no to an action, or a yes to what the user made of it."""
+        if answer.edited is not None:
+            answered = await self._dispatcher.edit(approval, answer.edited)
+        else:
+            answered = ApprovalAnswered(
+                approval_id=approval.approval_id,
+                yes=answer.yes,
+                reason=answer.reason,
+                allowed=approval.kind if answer.yes and answer.always else None,
+            )
+        if approval.task_id is not None:
+            self._session.record(answered)
+            return
+        refused = () if answered.yes else (self._refusal(answer.reason),)
+        self._session.record(answered, *refused)
+        self._steps.answer_approval(yes=answered.yes)
+
+    async def choose(self, answer: ChooseWay) -> RequestOutcome | None:
+        """Do what the answer to the open consultation says; None if the work goes on."""
+        consultation = self._state.consultation
+        if consultation is None:
+            return None
+        effect = effect_of(answer.choice)
+        found = await self._find_out(effect, answer)
+        told = "" if effect.ends in ("done", "stopped") else wish(self._state, answer, found)
+        asked_back = effect.needs_words and not answer.text.strip()
+        reply = self._reply(answer, effect, found, asked_back=asked_back)
+        self._session.record(
+            ConsultationAnswered(consultation_id=consultation.consultation_id, answer=answer, told=told),
+            *((Reply(text=reply),) if reply else ()),
+        )
+        self._pacing.answered()
+        if effect.ends is not None:
+            return self._end(effect)
+        if effect.forbids or effect.clears or effect.plans or effect.restarts:
+            self._steps.plan("the user said how to go on")
+        if effect.plans:
+            await self._plan()
+        return "pending_user" if effect.analyses or asked_back else None
+
+    async def _find_out(self, effect: ChoiceEffect, answer: ChooseWay) -> str:
+        """What the choice wants known before the work goes on."""
+        if effect.analyses:
+            return await find_cause(self._advisor, self._state, answer.text)
+        if effect.reviews:
+            return await second_opinion(self._advisor, self._state, answer.text)
+        return progress_text(self._state) if effect.sums_up else ""
+
+    def _reply(self, answer: ChooseWay, effect: ChoiceEffect, found: str, *, asked_back: bool) -> str:
+        if asked_back:
+            return text(f"consultation.ask.{answer.choice}")
+        if effect.ends == "rest":
+            return text("consultation.resting")
+        return f"{found}\n\n{text('consultation.your_word')}" if effect.analyses else found
+
+    def _end(self, effect: ChoiceEffect) -> RequestOutcome:
+        match effect.ends:
+            case "done":
+                self._steps.accept()
+                return "done"
+            case "stopped":
+                return "stopped"
+            case _:
+                return "pending_user"
+
+    def _refusal(self, reason: str) -> ActionFinished:
+        action, *rest = self._state.queue
+        return ActionFinished(
+            action_id="",
+            operation=action.operation,
+            outcome="refused",
+            text=f"The user said no: {reason}" if reason else "The user said no.",
+            evidence_id=self._session.next_evidence_id(),
+            not_run=tuple(left.operation for left in rest),
+        )
+
+    async def _plan(self) -> None:
+        """Divide the work; if no plan can be had, the model was told to do the smallest part first."""
+        request = self._state.request
+        if request is None:
+            return
+        goal = request.objective.request if request.objective else request.text
+        reason = "the user wants it divided"
+        propose = Action(operation="plan_tool.propose", args={"goal": goal}, reasoning=reason)
+        await self._dispatcher.run_now((propose,))

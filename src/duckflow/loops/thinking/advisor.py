@@ -1,0 +1,69 @@
+"""The advisor asks the side questions of `services/`, and writes down what every model call used."""
+
+from collections.abc import Awaitable, Callable
+
+from duckflow.domain.errors import ProviderError
+from duckflow.domain.events import UsageReported
+from duckflow.domain.glimpses import Glimpse
+from duckflow.domain.model import TierName, Usage
+from duckflow.llm.tiers import Tiers
+from duckflow.loops.session import Session
+from duckflow.services.decide import ModelCall
+from duckflow.services.questions import ASKED, Answer, Draft, Question, put
+
+Price = Callable[[str, Usage], Awaitable[float | None]]
+
+
+class Spending:
+    """Writes down what the tiers of a session use, with its price where that is known (SPEC K4)."""
+
+    def __init__(self, session: Session, tiers: Tiers, price: Price) -> None:
+        self._session = session
+        self._tiers = tiers
+        self._price = price
+
+    async def report(self, tier: TierName, *calls: ModelCall) -> None:
+        """Record calls that were made with a tier."""
+        model = self._tiers.name(tier)
+        reports = [
+            UsageReported(
+                tier=tier,
+                model=model,
+                output=call.output,
+                tokens=call.tokens,
+                cost_usd=await self._price(model, call.tokens),
+            )
+            for call in calls
+        ]
+        self._session.record(*reports)
+
+
+class Advisor:
+    """Puts a question to the tier it is for; the table in `services/questions.py` says which."""
+
+    def __init__(self, tiers: Tiers, spending: Spending) -> None:
+        self._tiers = tiers
+        self._spending = spending
+
+    async def is_small(self, tier: TierName) -> bool:
+        """Whether the model of a tier is a small one."""
+        return (await self._tiers.client(tier)).traits.small
+
+    async def ask(
+        self, question: Question[Draft, Answer], on_glimpse: Callable[[Glimpse], None] = lambda _: None
+    ) -> Answer:
+        """The answer, or what holds otherwise. Raises ProviderError if the question has no other answer."""
+        asked = ASKED[question.kind]
+        try:
+            client = await self._tiers.client(asked.tier)
+            if client.traits.small and not asked.small and question.otherwise is not None:
+                return question.otherwise()
+            answer, tokens = await put(client, question, on_glimpse)
+        except ProviderError as error:
+            if error.usage is not None:
+                await self._spending.report(asked.tier, ModelCall(output=asked.output, tokens=error.usage))
+            if question.otherwise is None or not isinstance(error, question.covers):
+                raise
+            return question.otherwise()
+        await self._spending.report(asked.tier, ModelCall(output=asked.output, tokens=tokens))
+        return answer

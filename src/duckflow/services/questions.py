@@ -1,0 +1,101 @@
+"""The side questions around a request, as data: who is asked what, in which shape, and what else holds."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from pydantic import BaseModel
+
+from duckflow.domain.errors import ProviderError
+from duckflow.domain.frozen import Frozen, replace
+from duckflow.domain.glimpses import Glimpse
+from duckflow.domain.model import JsonSchema, ModelRequest, ModelTraits, TierName, Usage
+from duckflow.domain.ports import ModelClient
+from duckflow.llm.answers.structured import ask
+
+QuestionKind = Literal[
+    "requirements",
+    "verdict",
+    "missing",
+    "failure",
+    "opinion",
+    "first_plan",
+    "next_plan",
+    "plan",
+    "tasks",
+    "report",
+    "title",
+]
+
+
+class Asked(Frozen):
+    """Who is asked. A small model reads slowly and says yes to anything, so it is seldom asked."""
+
+    tier: TierName
+    output: str
+    small: bool = False
+
+
+ASKED: Mapping[QuestionKind, Asked] = {
+    "requirements": Asked(tier="fast", output="RequirementList"),
+    "verdict": Asked(tier="evaluator", output="SatisfactionEvaluation", small=True),
+    "missing": Asked(tier="fast", output="MissingInfoAnalysis"),
+    "failure": Asked(tier="evaluator", output="FailureAnalysis"),
+    "opinion": Asked(tier="evaluator", output="FailureAnalysis"),
+    "first_plan": Asked(tier="creative", output="PlanDraft"),
+    "next_plan": Asked(tier="creative", output="PlanDraft"),
+    "plan": Asked(tier="creative", output="PlanDraft", small=True),
+    "tasks": Asked(tier="creative", output="TaskListDraft", small=True),
+    "report": Asked(tier="fast", output="TaskReport", small=True),
+    "title": Asked(tier="fast", output="SessionTitle"),
+}
+"""Every question there is (SPEC K1)."""
+
+Draft = TypeVar("Draft", bound=BaseModel)
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(Generic[Draft, Answer]):
+    """One question, ready to be asked."""
+
+    kind: QuestionKind
+    prompt: Callable[[ModelTraits], ModelRequest]
+    shape: type[Draft]
+    """What the model writes."""
+    read: Callable[[Draft], Answer]
+    """What is made of it."""
+    check: Callable[[Draft], str | None] = lambda _: None
+    """What is wrong with a readable answer, in words for the model."""
+    bound: bool = True
+    """Whether a model that can be held to a shape is held to this one."""
+    otherwise: Callable[[], Answer] | None = None
+    """What holds if no model can tell; without it, the error goes to whoever asked."""
+    covers: type[ProviderError] = ProviderError
+    """The errors for which `otherwise` stands in."""
+
+
+async def put(
+    client: ModelClient,
+    question: Question[Draft, Answer],
+    on_glimpse: Callable[[Glimpse], None] = lambda _: None,
+) -> tuple[Answer, Usage]:
+    """The answer of one model, and what it took. Raises ProviderError if nothing stands in for it."""
+    request = question.prompt(client.traits)
+    if question.bound and request.answer_schema is None:
+        request = replace(request, answer_schema=schema_of(question.shape))
+    try:
+        answer = await ask(client, request, question.shape, on_glimpse, question.check)
+    except question.covers as error:
+        if question.otherwise is None:
+            raise
+        return question.otherwise(), error.usage or Usage()
+    return question.read(answer.value), answer.usage
+
+
+def schema_of(answer: type[BaseModel]) -> JsonSchema:
+    """The schema of an answer; every field is wanted of a model that can be bound."""
+    schema = answer.model_json_schema()
+    for part in (schema, *schema.get("$defs", {}).values()):
+        part["required"] = list(part.get("properties", {}))
+    return schema
