@@ -16,6 +16,9 @@ from duckflow.domain.model import Usage
 from duckflow.domain.plan import Plan, PlanStep, Task
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
+from duckflow.evaluation.check_room import CheckRoom
+from duckflow.evaluation.checks import Checks
+from duckflow.evaluation.diagnostics import find_program
 from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.llm.default_model import ModelChoice, choose_model
 from duckflow.llm.local.prompt_states import forget_sessions
@@ -90,6 +93,7 @@ class App:
     kept: KeptFiles
     lock: WorkspaceLock
     shell: Shell
+    checks: Checks
     started: SessionStarted
     problems: tuple[ErrorReported, ...]
     """What the user should know before anything else."""
@@ -105,6 +109,7 @@ class App:
         """Give everything back."""
         await self.judging.aclose()
         await self.tasks.aclose()
+        await self.checks.aclose()
         await self.shell.aclose()
         await self.tiers.aclose()
         self.snapshots.close()
@@ -156,6 +161,7 @@ class _Foundation:
     snapshots: Snapshots
     shell: Shell
     gate: Gate
+    checks: Checks
 
 
 def build(
@@ -174,7 +180,7 @@ def build(
     session, workspace = ground.session, ground.workspace
     tiers, spending = _open_models(settings, choice, session, env, relay)
     rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
-    look = WorkspaceLook(workspace)
+    look = WorkspaceLook(workspace, ground.checks)
     background = Catalogue((*file_tools(ground.ripgrep), *shell_tools(ground.shell, session.show)))
     advisor = Advisor(tiers, spending)
     tasks = TaskLoop(session, _dispatcher(ground, background), advisor)
@@ -218,6 +224,7 @@ def build(
         kept=ground.kept,
         lock=WorkspaceLock(state_dir() / LOCKS, workspace.identity),
         shell=ground.shell,
+        checks=ground.checks,
         problems=(*ground.log.database.notices, *rules.problems),
         started=_started(settings, choice, ground, resumed=session_id is not None),
     )
@@ -235,6 +242,8 @@ def _open_ground(
     snapshots = Snapshots(workspace, kept, ripgrep, _snapshot_limits(settings))
     shell = Shell(workspace.root, settings.shell, closed=closed, env=env)
 
+    room = CheckRoom(workspace, lambda copy: Shell(copy, settings.shell, closed=closed, env=env))
+
     async def sandboxed() -> bool:
         return (await shell.sandbox()).level != "none"
 
@@ -248,6 +257,7 @@ def _open_ground(
         snapshots=snapshots,
         shell=shell,
         gate=Gate(workspace, sandboxed, settings.gate, network_open=settings.shell.network),
+        checks=Checks(room, settings.checks, lambda name: find_program(name, workspace.root, env)),
     )
 
 

@@ -2,12 +2,26 @@
 
 from pathlib import Path
 
+from duckflow.config.settings import CheckSettings, ShellSettings
+from duckflow.domain.objective import TaskObjective
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
+from duckflow.evaluation.check_room import CheckRoom
+from duckflow.evaluation.checks import Checks
 from duckflow.loops.thinking.small_models import WorkspaceLook, files_note, reads_of_named
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.sandbox.shell import Shell
 from fakes.rows import every_row
 
 FILES = ("calc.py", "src/app.py", "README.md", "a.c", "データ.csv")
+
+
+def checks_of(folder: Path) -> Checks:
+    room = CheckRoom(Workspace(folder), lambda copy: Shell(copy, ShellSettings()))
+    return Checks(room, CheckSettings(), lambda _: None)
+
+
+def looking_at(folder: Path) -> WorkspaceLook:
+    return WorkspaceLook(Workspace(folder), checks_of(folder))
 
 
 def named(text: str) -> list[object]:
@@ -60,7 +74,7 @@ def _said() -> TranscriptEntry:
 async def test_looking_is_offered_a_few_times_and_never_for_what_was_seen(tmp_path: Path):
     for name in "abcde":
         (tmp_path / name).write_text(name)
-    look = WorkspaceLook(Workspace(tmp_path))
+    look = looking_at(tmp_path)
     first = await look.choices(_state())
     assert (first.unseen, first.may_search) == (tuple("abcde"), True)
     second = await look.choices(_state(_said(), _read("a")))
@@ -73,13 +87,13 @@ async def test_looking_is_offered_a_few_times_and_never_for_what_was_seen(tmp_pa
 async def test_nothing_more_to_look_at_when_the_named_files_were_read(tmp_path: Path):
     for name in "ab":
         (tmp_path / name).write_text(name)
-    choices = await WorkspaceLook(Workspace(tmp_path)).choices(_state(_read("a")))
+    choices = await looking_at(tmp_path).choices(_state(_read("a")))
     assert (choices.unseen, choices.may_search) == ((), False)
 
 
 async def test_a_file_that_can_not_be_shown_has_no_content(tmp_path: Path):
     (tmp_path / "image").write_bytes(b"\x00\x01")
-    look = WorkspaceLook(Workspace(tmp_path))
+    look = looking_at(tmp_path)
     assert await look.content("image") is None
     assert await look.content("missing") is None
     assert await look.content("../outside") is None
@@ -91,7 +105,7 @@ STORY = "Your friend keeps a list of ducks and wonders how many there are. Do yo
 async def test_J11_a_long_description_that_names_a_new_file_is_no_question(tmp_path: Path):
     """F: a story may hold questions; what it asks for at the end counts."""
     (tmp_path / "there.py").write_text("")
-    look = WorkspaceLook(Workspace(tmp_path))
+    look = looking_at(tmp_path)
     wanted = {
         f"{STORY}Write solution.py with `count(ducks)`.": "change",
         f"{STORY}solution.py を書いて": "change",
@@ -106,3 +120,22 @@ async def test_J11_a_long_description_that_names_a_new_file_is_no_question(tmp_p
 
 def _asked(text: str) -> AgentState:
     return AgentState(request=Request(request_id="r", text=text))
+
+
+async def test_J11_a_draft_is_checked_by_running_it_in_a_copy(tmp_path: Path):
+    """Examples of the request and the verifying command decide; nothing is written to the folder."""
+    checks = checks_of(tmp_path)
+    look = WorkspaceLook(Workspace(tmp_path), checks)
+    request = Request(request_id="r", text="x", objective=TaskObjective(request="add(2, 3) == 5 in a.py"))
+    state = AgentState(request=request)
+    good, bad = "def add(a, b):\n    return a + b\n", "def add(a, b):\n    return a - b\n"
+    verified = state.model_copy(update={"verify": "python3 -c 'import a; assert a.add(1, 1) == 2'"})
+    assert (await look.check(state, "a.py", "def")).failed == 1
+    try:
+        assert (await look.check(state, "a.py", good)).failed == 0
+        better, worse = [await look.check(verified, "a.py", draft) for draft in (good, bad)]
+    finally:
+        await checks.aclose()
+    assert (better.failed, better.passed > 0, worse.failed > 0) == (0, True, True)
+    assert better.rank > worse.rank
+    assert list(tmp_path.iterdir()) == []

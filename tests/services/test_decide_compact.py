@@ -253,3 +253,40 @@ async def test_a_long_request_is_not_read_twice_and_its_end_is_where_the_questio
     assert "Now write a.py." in first.messages[-1].text
     assert "Once there was" not in second.messages[-2].text
     assert "The request: short" in content_prompt("short", "a.py", exists=True, unseen=None).question
+
+
+async def test_J11_what_the_user_adds_to_a_request_is_part_of_it():
+    """A follow-up does not make the first message forgotten, nor is it forgotten itself."""
+    state = asked("Write a.py")
+    objective = TaskObjective(request="Write a.py\n\nwith two functions")
+    state = state.model_copy(update={"request": state.request.model_copy(update={"objective": objective})})
+    model = FakeModel(WRITE, "x", traits=SMALL)
+    await CompactDecider(model, Folder(), "", lambda _: None, DraftLimits()).decide(state, lambda _: None)
+    question = model.requests[1].messages[-2].text
+    assert "Write a.py" in question
+    assert "with two functions" in question
+
+
+def drafts(*texts: str) -> list[dict[str, str]]:
+    return [{"for": "Content", "text": text} for text in texts]
+
+
+async def test_J11_the_draft_that_passes_the_example_of_the_request_is_the_one_that_is_written(
+    tmp_path: Path,
+):
+    contents = drafts("def add(a, b):\n    return a - b", "def add(a, b):\n    return a + b")
+    async with engine(tmp_path, WRITE, *contents, small=True) as duck:
+        assert await duck.app.chat.say("Write a.py so that add(2, 3) == 5") == "done"
+        assert (tmp_path / "a.py").read_text() == "def add(a, b):\n    return a + b\n"
+        assert len(duck.of(ActionFinished)) == 1
+
+
+async def test_J11_after_a_failed_check_the_next_attempt_sees_it_and_is_not_refused(tmp_path: Path):
+    contents = drafts(*["def ("] * 4, "def (", "x = 1")
+    async with engine(tmp_path, WRITE, WRITE, *contents, small=True) as duck:
+        assert await duck.app.chat.say("Write a.py") == "done"
+        assert (tmp_path / "a.py").read_text() == "x = 1\n"
+        assert [one.outcome for one in duck.of(ActionFinished)] == ["ok", "ok"]
+        told = [entry.text for entry in duck.state.transcript if "this failed" in entry.text]
+        assert len(told) == 1
+        assert "a.py" in told[0]

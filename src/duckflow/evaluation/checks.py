@@ -114,6 +114,23 @@ class Checks:
         """Whether nothing was started yet."""
         return self._room.idle
 
+    async def of_draft(
+        self, request: str, files: Mapping[str, str], command: str = ""
+    ) -> tuple[CheckResult, ...]:
+        """The same for files that are not written yet, and how the verifying command would end with them."""
+        results = await self.before_verdict(request, (), files)
+        if not command:
+            return results
+        try:
+            if not await self._room.sandboxed():
+                return results
+            async with self._room.copy(files=files) as copy:
+                ended = await copy.run(command, seconds=TimeLeft(self._settings.verdict_timeout_s).next())
+        except ToolError:
+            return results
+        state = "passed" if ended.exit_code == 0 else "failed"
+        return (*results, CheckResult(kind="test", name=cut(command, _DETAIL), state=state, binding=True))
+
     async def aclose(self) -> None:
         """The program ends."""
         await self._room.aclose()

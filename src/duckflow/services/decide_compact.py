@@ -74,15 +74,16 @@ class CompactDecision(Decision):
 
 
 class DraftCheck(Frozen):
-    """What checks found in a draft of a file; `rank` is higher for a better one."""
+    """How many checks of a draft failed and passed; `doubts` are failures that bind nobody."""
 
     failed: int = 0
     passed: int = 0
+    doubts: int = 0
 
     @property
-    def rank(self) -> tuple[int, int]:
-        """Fewer failures first, then more that passed."""
-        return -self.failed, self.passed
+    def rank(self) -> tuple[int, int, int]:
+        """Higher is better: fewer failures first, then more that passed, then fewer doubts."""
+        return -self.failed, self.passed, -self.doubts
 
 
 class Look(Protocol):

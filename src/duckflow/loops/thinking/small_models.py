@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.state import AgentState, TranscriptEntry
+from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.facts import look_at
 from duckflow.prompts.compact import Choices, Wish
 from duckflow.safety.files.workspace import Workspace
@@ -37,8 +38,9 @@ _FILE = re.compile(
 class WorkspaceLook:
     """Looks at the workspace for the compact prompt."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, checks: Checks) -> None:
         self._workspace = workspace
+        self._checks = checks
 
     async def files(self) -> tuple[str, ...]:
         """The files there are, as many as a small model can choose from."""
@@ -63,10 +65,18 @@ class WorkspaceLook:
         )
 
     async def check(self, state: AgentState, path: str, content: str) -> DraftCheck:
-        """What can be told of a file as it would be, without writing it."""
-        del state
+        """What the program's checks say of a file as it would be; it is only written in a copy."""
         fact = await asyncio.to_thread(look_at, path, content.encode("utf-8", "replace"))
-        return DraftCheck(failed=int(not fact.good), passed=int(fact.good))
+        if not fact.good:
+            return DraftCheck(failed=1)
+        objective = state.request.objective if state.request else None
+        results = await self._checks.of_draft(
+            objective.request if objective else "", {path: content}, state.verify or ""
+        )
+        failed = [one for one in results if one.state == "failed"]
+        binding = sum(one.binding for one in failed)
+        passed = sum(one.state == "passed" for one in results)
+        return DraftCheck(failed=binding, passed=passed, doubts=len(failed) - binding)
 
     async def content(self, path: str) -> str | None:
         """What a file holds, None if there is none that can be shown."""
