@@ -84,7 +84,7 @@ def test_the_five_points_are_printed(folder: Path):
     model = f"scripted:{write_script(folder.parent / 's.jsonl', [WRITE])}"
     shown = run(folder, "go", "--model", model).stderr
     for words in (
-        "May I write src/a.txt?",
+        "Write src/a.txt?",
         "Risk: low",
         "makes src/a.txt (lines: 1)",
         "/undo",

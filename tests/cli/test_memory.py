@@ -136,7 +136,7 @@ def test_L2_headless_it_stops_at_the_question_and_goes_on_with_the_answer(tmp_pa
     where = ("--mode", "auto", "--workspace", str(folder), "--model")
     ended = duckflow("run", "Use tabs from now on", *where, f"scripted:{script}")
     assert ended.returncode == 3
-    assert "May I remember this for later sessions?" in ended.stderr
+    assert "Remember this for later sessions?" in ended.stderr
     assert "Use tabs" in ended.stderr.partition("May I remember")[2]
     assert texts() == {}
     session = duckflow("sessions", "list").stdout.split()[0]

@@ -9,9 +9,9 @@ from duckflow.ui.output.writer import TerminalWriter
 class FakeWriter(TerminalWriter):
     """A terminal of a fixed width without colours."""
 
-    def __init__(self, columns: int = 80) -> None:
+    def __init__(self, columns: int = 80, rows: int = 24) -> None:
         self.texts: list[str] = []
-        super().__init__(self._keep, lambda: columns)
+        super().__init__(self._keep, lambda: (columns, rows))
         self.coloured = False
 
     def _keep(self, texts: Iterable[str]) -> None:

@@ -36,6 +36,17 @@ def test_no_text_is_empty_and_the_japanese_is_japanese(key):
         assert any("぀" <= character <= "ヿ" or "一" <= character <= "鿿" for character in japanese), japanese
 
 
+def test_the_japanese_has_one_word_and_one_sign_for_each_thing():
+    """A colon is half-width, and words that a Japanese developer would not use stay out."""
+    wrong = ("：", "端末", "危険度", "文脈", "提供元", "台本", "無事です", "入っていません", "切ってある")
+    assert not {key: one for key, said in JAPANESE.items() for one in wrong if one in said}
+
+
+def test_the_english_reads_like_english():
+    wrong = ("anew", "every change asks", "command asks", "where there is none", "mend", "sends us elsewhere")
+    assert not {key: one for key, said in ENGLISH.items() for one in wrong if one in said}
+
+
 def test_the_language_can_be_changed_at_any_time():
     assert current_language() == "en"
     assert text("help.config") == "Your settings."

@@ -25,6 +25,11 @@ def test_M2_every_command_is_there_with_an_action_and_help_in_both_languages():
         ("/help", Typed("help")),
         ("/Mode plan", Typed("mode", "plan")),
         ("/nonsense", Typed("nonsense")),
+        ("／help", Typed("help")),
+        ("／ｍｏｄｅ　plan", Typed("mode", "plan")),
+        ("／モード plan", Typed("モード", "plan")),
+        ("/ヘルプ", Typed("ヘルプ")),
+        ("/", Typed("")),
         ("/usr/bin is a path", None),
         ("/etc hosts", None),
         ("hello /help", None),
@@ -39,6 +44,8 @@ def test_a_command_is_found_by_its_beginning_and_a_mistake_gets_the_nearest():
     assert find_command("und") is COMMANDS["undo"]
     assert find_command("exit") is COMMANDS["quit"]
     assert find_command("mod") is None, "mode or model"
+    assert find_command("ヘルプ") is COMMANDS["help"]
+    assert find_command("元に戻す") is COMMANDS["undo"]
     assert nearest_command("statsu") == "status"
     assert nearest_command("xyzzy") is None
 
@@ -58,6 +65,9 @@ def suggested(typed: str) -> list[str]:
     [
         ("/st", ["/status"]),
         ("/mode e", ["edits"]),
+        ("／st", ["/status"]),
+        ("/ヘル", ["/help"]),
+        ("/モード e", ["edits"]),
         ("/model o", ["openai:gpt-6.1"]),
         ("/resume ", ["3f2a"]),
         ("look at @app", ["@src/app.py"]),

@@ -112,7 +112,7 @@ def test_a_question_does_not_take_the_keyboard_from_someone_who_types(folder: Pa
         terminal.type("y")
         terminal.wait_for("> y")
         gate.open()
-        terminal.wait_for("May I write")
+        terminal.wait_for("Write a.txt?")
         terminal.type("yy")
         terminal.wait_for("> yyy")
         terminal.wait_for("Allow it?")

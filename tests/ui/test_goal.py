@@ -83,7 +83,7 @@ def test_J8_after_the_request_ended():
     assert "it prints hello" in shown
     assert shown.endswith("✓ Done")
     talk = Request(request_id="r", text="hi", objective=TaskObjective(request="hi"), outcome="done")
-    assert "not taken apart" in goal_text(AgentState(finished=talk))
+    assert "not broken down" in goal_text(AgentState(finished=talk))
 
 
 def test_J8_long_japanese_is_cut_by_the_columns_it_takes():
@@ -119,7 +119,7 @@ def test_J8_what_a_model_says_can_not_steer_the_terminal():
             "ja",
             [
                 "🎯 見つかった要件: 2 件",
-                "🔁 2 回目の取り組み: Write the test first",
+                "🔁 2 回目の試行: Write the test first",
                 "⚖ まだ足りません: 0.52（満点は 1）\n  足りないもの: no test runs",
                 "⚖ 要件を満たしました: 0.91（満点は 1）",
             ],

@@ -9,7 +9,7 @@ from duckflow.domain.events import MemoryKept
 from duckflow.domain.memory import Memory
 from duckflow.i18n.catalogue import set_language
 from duckflow.ui.commands.actions import ACTIONS
-from duckflow.ui.views.memory import learned_line
+from duckflow.ui.views.events import Describer
 from fakes.keyboard import FakeWriter
 
 WHEN = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -35,8 +35,8 @@ def obey(argument: str, kept: list[Memory]) -> tuple[list[int], str]:
 @pytest.mark.parametrize(
     ("language", "shown"),
     [
-        ("en", "12  2026-03-04  worked: make check\n 7  2026-03-04  wish [everywhere]: Use tabs"),
-        ("ja", "12  2026-03-04  成功: make check\n 7  2026-03-04  希望 [どこでも]: Use tabs"),
+        ("en", "12  2026-03-04  worked: make check\n 7  2026-03-04  preference [everywhere]: Use tabs"),
+        ("ja", "12  2026-03-04  成功: make check\n 7  2026-03-04  好み [どこでも]: Use tabs"),
     ],
 )
 def test_L2_what_is_remembered_a_line_each(language, shown):
@@ -61,5 +61,7 @@ def test_L2_anything_else_is_explained(argument):
 
 def test_L2_what_is_learned_unasked_is_told_and_what_was_asked_about_is_not():
     learned = MemoryKept(kind="worked", text="a\nb", workspace="/w")
-    assert learned_line(learned) == "🦆 Remembered for later in this folder: a b"
-    assert learned_line(learned.model_copy(update={"kind": "preference"})) is None
+    told = Describer()(learned)
+    assert told is not None
+    assert told.text == "🦆 Remembered for later in this folder: a b"
+    assert Describer()(learned.model_copy(update={"kind": "preference"})) is None

@@ -1,12 +1,18 @@
 """G1, SAFETY 8: a question shows all that a yes covers, and only a yes is one."""
 
+from types import SimpleNamespace
+
 import pytest
 
-from duckflow.domain.approval import Approval, Kind
-from duckflow.domain.commands import AnswerApproval
+from duckflow.domain.approval import Approval, ApprovalLine, Kind
+from duckflow.domain.commands import AnswerApproval, ChooseWay
 from duckflow.domain.consultation import Consultation
 from duckflow.domain.decision import Action
+from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import set_language
+from duckflow.ui.commands.actions import CommandContext
+from duckflow.ui.output.text_width import width_of
+from duckflow.ui.screen import Screen
 from duckflow.ui.views.questions import Questions
 from fakes.keyboard import FakeWriter, Keyboard
 
@@ -31,26 +37,64 @@ async def no_change(content: str, name: str) -> str | None:
 
 
 def questions(keyboard: Keyboard, writer: FakeWriter, edit=no_change) -> Questions:
-    return Questions(keyboard, writer, lambda: 24, edit)
+    engine = SimpleNamespace(state=AgentState())
+    context = CommandContext(engine, writer, Screen(writer), lambda session: None)  # type: ignore[arg-type]
+    return Questions(context, keyboard, edit)
 
 
-@pytest.mark.parametrize(
-    ("said", "yes", "reason"),
-    [
-        ("y", True, ""),
-        ("1", True, ""),
-        ("１", True, ""),
-        ("はい", True, ""),
-        ("n", False, ""),
-        ("2", False, ""),
-        ("n wrong file", False, "wrong file"),
-        ("", False, ""),
-        ("yesterday", False, "yesterday"),
-    ],
-)
-async def test_only_a_yes_is_a_yes(said: str, yes: bool, reason: str):
-    answer = await questions(Keyboard(said), FakeWriter()).approve(approval(editable=False))
-    assert answer == AnswerApproval(yes=yes, reason=reason)
+async def test_B6_a_yes_is_a_yes_a_no_a_no_and_what_is_unclear_is_asked_again_in_one_line():
+    writer, keyboard = FakeWriter(), Keyboard("", "yesterday", "5", "はい、お願いします")
+    answer = await questions(keyboard, writer).approve(approval(editable=False))
+    assert answer == AnswerApproval(yes=True)
+    assert len(keyboard.asked) == 4
+    assert writer.text.count("Please answer yes or no") == 3
+    refused = await questions(Keyboard("n wrong file"), FakeWriter()).approve(approval())
+    assert refused == AnswerApproval(yes=False, reason="wrong file")
+
+
+async def test_a_slash_command_at_a_question_does_what_it_does_and_the_question_stays():
+    writer, keyboard = FakeWriter(), Keyboard("/mode", "／ヘルプ", "/nonsense", "y")
+    answer = await questions(keyboard, writer).approve(approval())
+    assert answer == AnswerApproval(yes=True)
+    assert "Mode ask: asks before every change" in writer.text
+    assert "/undo [N|all|redo]" in writer.text
+    assert "There is no command /nonsense" in writer.text
+    assert len(set(keyboard.asked)) == 1
+    keyboard = Keyboard("/mode", "2")
+    assert await questions(keyboard, FakeWriter()).consult(CONSULTATION) == ChooseWay(choice="go_on")
+
+
+async def test_G1_a_question_mark_opens_the_five_points():
+    writer = FakeWriter()
+    asked = approval().model_copy(
+        update={
+            "risk": "low",
+            "impact": (ApprovalLine(key="approval.impact.undo"),),
+            "alternatives": (ApprovalLine(key="approval.instead.refuse"),),
+        }
+    )
+    before = questions(Keyboard("y"), writer)
+    await before.approve(asked)
+    assert writer.text.split("\n") == [
+        "",
+        "+neu",
+        "🦆 Write a.txt? low risk · /undo takes it back",
+        "  Why: you asked for it",
+    ]
+    writer = FakeWriter()
+    await questions(Keyboard("？", "y"), writer).approve(asked)
+    for point in ("Risk: low", "can be taken back with /undo", "Instead, you can:", "I'm asking because"):
+        assert point in writer.text
+
+
+async def test_G1_a_single_very_long_line_is_paged_by_screen_lines():
+    writer, keyboard = FakeWriter(), Keyboard("y", "all", "y")
+    answer = await questions(keyboard, writer).approve(approval("+" + "x" * 8_000 + "END\n"))
+    assert answer == AnswerApproval(yes=True)
+    assert "more lines" in keyboard.asked[0]
+    assert "END" not in "".join(writer.texts[:18])
+    assert "END" in writer.text
+    assert all(width_of(row) <= 80 for row in writer.text.split("\n"))
 
 
 async def test_no_answer_is_none():
@@ -70,7 +114,7 @@ async def test_what_is_not_offered_is_asked_again():
     answer = await questions(keyboard, writer).approve(approval(editable=False))
     assert answer == AnswerApproval(yes=False)
     assert len(keyboard.asked) == 4
-    assert "can't be answered here" in writer.text
+    assert "not available here" in writer.text
 
 
 async def test_what_was_edited_is_the_answer_and_no_change_asks_again():
@@ -93,7 +137,7 @@ async def test_a_yes_counts_only_once_all_was_shown():
     assert answer == AnswerApproval(yes=True)
     assert all(f"line {number}" in writer.text for number in range(60))
     assert writer.text.count("line 59") == 1
-    assert "45 more lines" in keyboard.asked[0]
+    assert "48 more lines" in keyboard.asked[0]
     assert "Allow it?" in keyboard.asked[-1]
 
 
@@ -102,18 +146,20 @@ async def test_a_no_counts_at_once():
     assert answer == AnswerApproval(yes=False, reason="too long")
 
 
+CONSULTATION = Consultation(
+    consultation_id="c1",
+    kind="stagnation",
+    situation="consultation.stagnation",
+    choices=("stop", "go_on"),
+)
+
+
 @pytest.mark.parametrize("language", ["en", "ja"])
-async def test_a_consultation_lists_its_ways_and_takes_a_number(language):
+async def test_I6_a_consultation_takes_a_number_and_asks_again_for_anything_that_is_no_choice(language):
     set_language(language)
-    asked = Consultation(
-        consultation_id="c1",
-        kind="stagnation",
-        situation="consultation.stagnation",
-        choices=("stop", "go_on"),
-    )
-    writer = FakeWriter()
-    way = await questions(Keyboard("2 quickly"), writer).consult(asked)
-    assert way is not None
-    assert (way.choice, way.text) == ("go_on", "quickly")
+    writer, keyboard = FakeWriter(), Keyboard("", "3", "９", "2 quickly")
+    way = await questions(keyboard, writer).consult(CONSULTATION)
+    assert way == ChooseWay(choice="go_on", text="quickly")
     assert "  1. " in writer.text
-    assert await questions(Keyboard("  "), FakeWriter()).consult(asked) is None
+    assert len(keyboard.asked) == 4
+    assert await questions(Keyboard(None), FakeWriter()).consult(CONSULTATION) is None

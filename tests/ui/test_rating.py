@@ -31,7 +31,7 @@ def rate(argument: str, *, there: bool = True) -> tuple[list[int], str]:
 
 @pytest.mark.parametrize("argument", ["1", "10", "８"])
 def test_J7_a_number_from_1_to_10_is_kept(argument):
-    assert rate(argument) == ([int(argument)], f"Thank you. {int(argument)} of 10.")
+    assert rate(argument) == ([int(argument)], f"Thank you: {int(argument)} out of 10.")
 
 
 @pytest.mark.parametrize("argument", ["", "0", "11", "-1", "good", "8.5", "²"])

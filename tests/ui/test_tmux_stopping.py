@@ -72,7 +72,7 @@ def test_M1_the_program_stays_whatever_is_stopped(folder: Path, key: str):
         window.wait(lambda _: (folder / "began.txt").exists())
         stop(3)
         window.say("write")
-        window.wait(lambda shown: "May I write a.txt?" in shown and shown.count("Allow it?") == 1)
+        window.wait(lambda shown: "Write a.txt?" in shown and shown.count("Allow it?") == 1)
         stop(4)
         window.say("look")
         window.wait_for("Your choice")

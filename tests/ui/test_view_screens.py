@@ -21,7 +21,7 @@ from duckflow.i18n.catalogue import set_language
 from duckflow.pacemaker.limit import compute_limit
 from duckflow.ui.commands.actions import CommandContext, show_help
 from duckflow.ui.output.diff import difference_lines
-from duckflow.ui.views.approval import approval_view, question_lines
+from duckflow.ui.views.approval import approval_view, brief_lines
 from duckflow.ui.views.events import consultation_text
 from duckflow.ui.views.goal import goal_text
 from duckflow.ui.views.health import status_text
@@ -90,9 +90,9 @@ class Drawn(NamedTuple):
 
 
 def approve(writer: FakeWriter) -> None:
-    for shown, colour in question_lines(approval_view(APPROVAL)):
-        writer.line(shown, colour)
     writer.raw(*difference_lines(APPROVAL.difference, writer.columns, coloured=False))
+    for shown, colour in brief_lines(approval_view(APPROVAL)):
+        writer.line(shown, colour)
 
 
 def help_(writer: FakeWriter) -> None:
@@ -113,19 +113,19 @@ VIEWS = {
     "approval": Drawn(
         approve,
         (
-            "May I write 文書/設計.md?",
+            "Write 文書/設計.md?",
             "Risk: high",
             "Why:",
-            "Asked because",
+            "I'm asking because",
             "What it does",
             "Instead",
             "新しい",
         ),
-        ("文書/設計.md", "リスク: 高", "目的:", "確認の理由:", "行われること", "代わりに", "新しい"),
+        ("文書/設計.md", "リスク: 高", "目的:", "確認の理由:", "実行される内容", "代わりに", "新しい"),
     ),
     "consultation": Drawn(
         lambda writer: writer.line(consultation_text(CONSULTATION)),
-        ("the same steps", "Done over and over", "How shall we go on?", "3. Go about it"),
+        ("the same steps", "Done over and over", "How shall we go on?", "3. Try another approach"),
         ("同じ手順", "何度もやり直した", "どう進めましょうか", "3. やり方を変える"),
     ),
     "undo": Drawn(

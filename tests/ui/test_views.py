@@ -1,25 +1,29 @@
 """M1, M4: every view in both languages at 60, 80 and 120 columns: all there, nothing wider than that."""
 
 import itertools
+import re
+from datetime import UTC, datetime
 
 import pyte
 import pytest
 
-from duckflow.domain.events import ActionFinished
+from duckflow.domain.decision import Action
+from duckflow.domain.events import ActionFinished, ActionStarted, Recorded
 from duckflow.domain.model import Usage
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.plan import Plan, PlanStep, Task, TaskList
 from duckflow.domain.state import AgentState, Request, TierUsage
-from duckflow.i18n.catalogue import set_language
+from duckflow.i18n.catalogue import entries, set_language
 from duckflow.ui.commands.actions import CommandContext, show_help
 from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.markdown import render_text
 from duckflow.ui.output.text_width import width_of
+from duckflow.ui.screen import Screen
 from duckflow.ui.views.activity import Activity
-from duckflow.ui.views.events import tool_lines
 from duckflow.ui.views.progress import plan_tree, tasks_tree
 from duckflow.ui.views.status_bar import Surroundings, bar_lines
 from duckflow.ui.views.tables import cost_text
+from duckflow.ui.views.tool_lines import OPERATIONS
 from duckflow.ui.views.welcome import FolderFacts, start_text
 from fakes.keyboard import FakeWriter
 
@@ -99,7 +103,7 @@ def test_the_lines_above_the_prompt_show_reply_output_tasks_queue_and_one_plain_
     shown = joined(activity.lines(STATE, ["次のお願い " * 30], columns))
     assert drawn(shown, columns) == shown.split("\n")
     assert "99999 行目の出力" in shown
-    assert "▰▰▰▰▰▱▱▱▱▱ 1/2 shell.run pytest -q" in shown
+    assert "▰▰▰▰▰▱▱▱▱▱ 1/2 $ pytest -q" in shown
     assert "次のお願い" in shown
     assert ("🦆 looking for the bug…" if language == "en" else "🦆 バグを探しています…") in shown
 
@@ -112,7 +116,7 @@ def test_B5_plan_and_tasks_are_trees(language, columns):
     writer.line(tasks_tree(STATE))
     assert drawn(writer.text, columns) == writer.text.split("\n")
     assert "├─ ● 盤面" in writer.text
-    assert "│   ◐ shell.run pytest -q" in writer.text
+    assert "│   ◐ $ pytest -q" in writer.text
     assert "└─ ○ rules" in writer.text
     assert plan_tree(AgentState()) != tasks_tree(AgentState())
 
@@ -138,12 +142,56 @@ def test_help_first_lines_and_costs_fit(language, columns):
 def test_a_command_shows_its_end_and_how_much_more_there_is(language, columns):
     set_language(language)
     output = "exit code 0\n" + "".join(f"{number} 番目の長い行 {'x' * 200}\n" for number in range(50))
-    event = ActionFinished(action_id="a", operation="shell.run", outcome="ok", text=output, evidence_id="e1")
-    lines = tool_lines(event, columns)
-    assert all(width_of(line) <= columns for line in lines[1:])
+    writer = FakeWriter(columns)
+    tell(writer, "shell.run", {"command": "make -j"}, text=output, exit_code=0)
+    lines = writer.text.split("\n")
+    assert all(width_of(line) <= columns for line in lines)
     assert len(lines) == 5
+    assert lines[0] == "✓ $ make -j"
     assert "47" in lines[1]
     assert "49 番目" in lines[-1]
+
+
+def tell(writer: FakeWriter, operation: str, args: dict, **fields) -> None:
+    """An action as the screen shows it, from its beginning to its end."""
+    action = Action(operation=operation, args=args)
+    ended = {"action_id": "a1", "operation": operation, "outcome": "ok", "evidence_id": "e1", **fields}
+    screen = Screen(writer)
+    for seq, event in enumerate(
+        (ActionStarted(action_id="a1", action=action), ActionFinished.model_validate(ended))
+    ):
+        screen(Recorded(seq=seq, at=datetime.now(UTC), event=event))
+
+
+@pytest.mark.parametrize(
+    ("language", "line"),
+    [("en", "✗ $ pytest -q failed: exit code 1"), ("ja", "✗ 失敗: $ pytest -q（終了コード 1）")],
+)
+def test_the_command_that_ran_is_shown_and_a_failed_one_has_no_mark_of_success(language, line):
+    set_language(language)
+    writer = FakeWriter()
+    tell(writer, "shell.run", {"command": "pytest -q"}, text="exit code 1\n1 failed", exit_code=1)
+    assert writer.text.split("\n") == [line, "  1 failed"]
+
+
+def test_M4_tool_lines_on_a_japanese_screen_have_no_english():
+    set_language("ja")
+    left = {}
+    for operation in OPERATIONS:
+        for outcome in ("ok", "failed", "refused", "unknown"):
+            writer = FakeWriter()
+            tell(writer, operation, {}, text="It failed.\nBadly.", outcome=outcome, path="設計", exit_code=0)
+            words = re.findall(r"[A-Za-z]{2,}", writer.text.replace("Ctrl-O", ""))
+            if words and operation != "shell.run":
+                left[operation, outcome] = words
+    assert not left
+
+
+def test_every_operation_there_is_has_words():
+    catalogue = entries("en")
+    named = {operation.replace(".", "_") for operation in OPERATIONS}
+    assert {key.partition(".")[2] for key in catalogue if key.startswith("did.")} == named
+    assert {key.partition(".")[2] for key in catalogue if key.startswith("doing.")} == named
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])

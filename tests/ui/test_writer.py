@@ -6,7 +6,7 @@ from pathlib import Path
 from duckflow.domain.decision import Action
 from duckflow.domain.state import Approval
 from duckflow.ui.output.escaping import harmless
-from duckflow.ui.views.events import approval_text
+from duckflow.ui.views.approval import points_text
 from fakes.conversation import conversation, ready
 from fakes.engine import action, decision
 from fakes.gate import Gate
@@ -85,7 +85,7 @@ def test_a_reply_can_not_steer_the_terminal(folder: Path):
 
 def test_what_the_model_says_of_a_change_can_not_draw_a_question_of_its_own():
     """SAFETY 8: the reason stays on its line, with everything in it visible."""
-    shown = approval_text(
+    shown = points_text(
         Approval(
             approval_id="p1",
             action=Action(operation="file_ops.delete_file", args={"path": "a"}),

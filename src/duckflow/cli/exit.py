@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from duckflow.domain.errors import ProviderError, UsageError, UserError
 from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import echo
 
 
 def run_to_end(command: Callable[[], object]) -> NoReturn:
@@ -23,7 +24,7 @@ def run_to_end(command: Callable[[], object]) -> NoReturn:
         # An address, or what a provider said, may have a key in it.
         message = without_secrets(text(error.key, **error.values))
         with suppress(OSError):  # where nothing can be written, the exit code still says it
-            sys.stderr.write(text("error.line", message=message) + "\n")
+            echo(text("error.line", message=message), sys.stderr)
         _give_up_output()
         sys.exit(exit_code(error))
     except KeyboardInterrupt:

@@ -15,7 +15,6 @@ from duckflow.ui.commands.table import read_command
 from duckflow.ui.input.key_listener import KeyListener
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.jobs import Job, stopped
-from duckflow.ui.views.events import chosen_line
 from duckflow.ui.views.questions import Questions
 
 _LONG_S = 5.0
@@ -125,7 +124,6 @@ class Conversation:
                 way = await self._questions.consult(state.consultation)
                 if way is None:
                     return
-                self._context.writer.line(chosen_line(way), "dim")
                 await self._job.do(self._engine.choose(way))
             else:
                 return
@@ -138,18 +136,9 @@ class Conversation:
         if answer is None:
             await stopped(self._engine.answer(AnswerApproval(yes=False)))
             return False
-        self._context.writer.line(_told(answer), "dim")
         await self._job.do(self._engine.answer(answer))
         return True
 
     def _show_work(self, busy: bool) -> None:  # noqa: FBT001 - it is called with what is
         self._context.screen.activity.busy = busy
         self._keyboard.refresh()
-
-
-def _told(answer: AnswerApproval) -> str:
-    if answer.edited is not None:
-        return text("approval.edited")
-    if answer.always:
-        return text("approval.always")
-    return text("approval.yes" if answer.yes else "approval.no", reason=answer.reason).rstrip()

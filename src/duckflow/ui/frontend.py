@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 QUIET_S = 0.6
 """A question takes the keyboard only when nobody has typed for so long: what is typed ahead is no answer."""
-_ROWS = 24
 
 
 @dataclass
@@ -34,10 +33,6 @@ class Frontend:
     prompt: "Prompt | None" = None
     left: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the terminal is gone, or somebody leaves before the engine is there."""
-
-    def rows(self) -> int:
-        """How high it is."""
-        return self.prompt.size[1] if self.prompt else _ROWS
 
     def attach(self, draw: DrawView, known: "Known") -> None:
         """From now on draw this around the line, and suggest what is known."""
@@ -81,5 +76,5 @@ def open_frontend(
     prompt = Prompt(history(), clean, quiet_s)
     prompt.start()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: prompt.listener.interrupt())  # noqa: PLW0108 - the listener changes
-    writer = TerminalWriter(prompt.scrollback.write, lambda: prompt.size[0])
+    writer = TerminalWriter(prompt.scrollback.write, lambda: prompt.size)
     return Frontend(prompt, writer, prompt, prompt.left)

@@ -77,10 +77,11 @@ async def _talk(app: App, session_id: str | None, loaded: Loaded, frontend: Fron
     for line in last_exchange(earlier):
         frontend.writer.line(line, "dim")
     frontend.writer.line(start_text(app.session.state, found), "dim")
+    context = CommandContext(engine, frontend.writer, screen, way_out.leave)
     conversation = Conversation(
-        CommandContext(engine, frontend.writer, screen, way_out.leave),
+        context,
         frontend.keyboard,
-        Questions(frontend.keyboard, frontend.writer, frontend.rows, _editing(frontend)),
+        Questions(context, frontend.keyboard, _editing(frontend)),
         way_out,
         notifier(loaded.settings.ui.notify, frontend.signal),
     )

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from duckflow.config.trust import Trust, remember_trust, trust_state
+from duckflow.i18n.answers import read_answer
 from duckflow.i18n.catalogue import text
-from duckflow.ui.input.answers import read_answer
 from duckflow.ui.output.escaping import visible
 
 Ask = Callable[[str], Awaitable[str | None]]
@@ -22,12 +22,21 @@ async def settle_trust(folder: Path, ask: Ask, show: Show) -> str | None:
     if trust.status == "trusted":
         return trust.digest
     show(trust_text(trust))
-    if read_answer(await ask(text("trust.question")) or "").yes:
+    if await _trusted(ask):
         remember_trust(trust)
         show(text("trust.remembered", path=trust.path))
         return trust.digest
     show(text("trust.declined", path=trust.path))
     return None
+
+
+async def _trusted(ask: Ask) -> bool:
+    """Whether the user says yes; anything unclear is asked again, the end of input is a no."""
+    while (said := await ask(text("trust.question"))) is not None:
+        answer = read_answer(said)
+        if answer is not None:
+            return answer.yes
+    return False
 
 
 def trust_text(trust: Trust) -> str:

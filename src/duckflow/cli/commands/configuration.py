@@ -4,6 +4,7 @@ import typer
 
 from duckflow.cli.flags import HERE, FolderFlag, JsonFlag, TrustFlag
 from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import echo
 
 commands = typer.Typer(help=text("help.config"), no_args_is_help=True)
 
@@ -15,10 +16,10 @@ def show(workspace: FolderFlag = HERE, *, trust: TrustFlag = False, json: JsonFl
 
     for row in rows(load(workspace, trusted=trust)):
         if json:
-            typer.echo(row.model_dump_json())
+            echo(row.model_dump_json())
         else:
             source = text(f"config.source_{row.source.kind}", where=row.source.where)
-            typer.echo(f"{row.key} = {row.value}  # {source}")
+            echo(f"{row.key} = {row.value}  # {source}")
 
 
 @commands.command("path", help=text("help.config_path"))
@@ -26,4 +27,4 @@ def path() -> None:
     """Where the user's file is looked for."""
     from duckflow.config.loading import user_file  # noqa: PLC0415 - heavy, and not for --help
 
-    typer.echo(str(user_file()))
+    echo(str(user_file()))

@@ -3,6 +3,7 @@
 import typer
 
 from duckflow.cli.flags import HERE, FolderFlag, JsonFlag, ModelFlag, TrustFlag
+from duckflow.ui.output.escaping import echo
 
 
 def doctor(
@@ -13,6 +14,6 @@ def doctor(
 
     findings = examine(workspace, model, trusted=trust)
     for finding in findings:
-        typer.echo(finding.model_dump_json() if json else show(finding))
+        echo(finding.model_dump_json() if json else show(finding))
     if any(finding.state == "broken" for finding in findings):
         raise typer.Exit(1)

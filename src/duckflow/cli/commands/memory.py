@@ -9,6 +9,7 @@ import typer
 from duckflow.cli.flags import JsonFlag
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import echo
 
 if TYPE_CHECKING:
     from duckflow.store.memory import Memories
@@ -25,12 +26,12 @@ AllFlag = Annotated[bool, typer.Option("--all", help=text("help.option.memory_al
 @commands.command("list", help=text("help.memory_list"))
 def list_all(*, json: JsonFlag = False) -> None:
     """All texts, the newest first."""
-    from duckflow.ui.views.memory import memory_lines  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.ui.views.tables import memory_lines  # noqa: PLC0415 - heavy, and not for --help
 
     with _memories() as memories:
         found = memories.listed()
     for line in [one.model_dump_json() for one in found] if json else memory_lines(found):
-        typer.echo(line)
+        echo(line)
 
 
 @commands.command("edit", help=text("help.memory_edit"))
@@ -40,7 +41,7 @@ def edit(wanted: IdArgument, words: TextArgument) -> None:
 
     with _memories() as memories:
         changed = memories.edit(_number(wanted), without_secrets(words))
-    typer.echo(text("memory.changed", id=changed.id, text=changed.text))
+    echo(text("memory.changed", id=changed.id, text=changed.text))
 
 
 @commands.command("delete", help=text("help.memory_delete"))
@@ -52,7 +53,7 @@ def delete(wanted: IdsArgument = None, *, everything: AllFlag = False) -> None:
         gone = (
             memories.clear() if everything else len(memories.delete([_number(one) for one in wanted or ()]))
         )
-    typer.echo(text("memory.deleted", count=gone))
+    echo(text("memory.deleted", count=gone))
 
 
 def _number(wanted: str) -> int:

@@ -7,6 +7,7 @@ import typer
 
 from duckflow.cli.flags import JsonFlag
 from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import echo
 
 commands = typer.Typer(help=text("help.model"), no_args_is_help=True)
 NameArgument = Annotated[str | None, typer.Argument(metavar="NAME", help=text("help.argument.model_name"))]
@@ -21,12 +22,12 @@ def list_all(*, json: JsonFlag = False) -> None:
         if model.for_tests and not model.installed:
             continue
         if json:
-            typer.echo(model.model_dump_json())
+            echo(model.model_dump_json())
             continue
         key = "model.installed" if model.installed else "model.not_installed"
         state = text(key, path=model.path or "")
         size = round(model.size / 1e6)
-        typer.echo(text("model.line", name=model.name, megabytes=size, licence=model.licence, state=state))
+        echo(text("model.line", name=model.name, megabytes=size, licence=model.licence, state=state))
 
 
 @commands.command("install", help=text("help.model_install"))
@@ -55,7 +56,7 @@ def path(name: NameArgument = None) -> None:
     found = find(wanted)
     if found is None:
         raise UserError("model.missing", name=wanted)
-    typer.echo(str(found))
+    echo(str(found))
 
 
 @commands.command("remove", help=text("help.model_remove"))
@@ -64,7 +65,7 @@ def remove(name: NameArgument = None) -> None:
     from duckflow.llm.weights.installation import remove as delete  # noqa: PLC0415 - heavy, and not for --help
 
     wanted = name or _configured()
-    typer.echo(text("model.removed" if delete(wanted) else "model.was_not_there", name=wanted))
+    echo(text("model.removed" if delete(wanted) else "model.was_not_there", name=wanted))
 
 
 def _configured() -> str:

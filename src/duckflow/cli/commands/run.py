@@ -43,7 +43,7 @@ def run(
         raise UsageError("run.no_task")
     if answer is not None and not resume:
         raise UsageError("run.answer_without_resume")
-    from duckflow.cli.reports.task import RunTask, work  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.reports.task import RunTask, run_task  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.config.loading import load  # noqa: PLC0415 - as above
 
     loaded = load(workspace, trusted=trust, flags=settings_flags(model, mode, max_loops, max_cost))
@@ -55,4 +55,4 @@ def run(
         verify=verify,
         json=json,
     )
-    raise typer.Exit(work(given, loaded))
+    raise typer.Exit(run_task(given, loaded))

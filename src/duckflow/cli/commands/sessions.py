@@ -10,6 +10,7 @@ import typer
 from duckflow.cli.flags import JsonFlag
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import echo
 
 if TYPE_CHECKING:
     from duckflow.store.event_log import SqliteEventLog
@@ -32,12 +33,12 @@ def list_all(*, json: JsonFlag = False) -> None:
         found = _sessions(log).listed()
     for one in found:
         if json:
-            typer.echo(one.model_dump_json())
+            echo(one.model_dump_json())
         else:
             when = one.updated.astimezone().strftime("%Y-%m-%d %H:%M")
-            typer.echo(f"{one.id}  {when}  {one.workspace}  {one.title}")
+            echo(f"{one.id}  {when}  {one.workspace}  {one.title}")
     if not found and not json:
-        typer.echo(text("session.none"))
+        echo(text("session.none"))
 
 
 @commands.command("show", help=text("help.sessions_show"))
@@ -46,16 +47,17 @@ def show(
 ) -> None:
     """Everything that happened in one session."""
     from duckflow.ui.headless import JsonLines  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.ui.views.transcript import TranscriptPrinter, replay  # noqa: PLC0415 - as above
+    from duckflow.ui.views.transcript import print_transcript, replay  # noqa: PLC0415 - as above
 
     with _log() as log:
         events = log.load(_sessions(log).find(session))
     if replayed:
         replay(events, speed)
-        return
-    shown = JsonLines() if json else TranscriptPrinter()
-    for recorded in events:
-        shown(recorded)
+    elif json:
+        for recorded in events:
+            JsonLines()(recorded)
+    else:
+        print_transcript(events)
 
 
 @commands.command("export", help=text("help.sessions_export"))
@@ -68,7 +70,7 @@ def export(session: SessionArgument, output: OutputFlag = None, *, json: ExportJ
         events = log.load(found.id)
     document = as_json(found.title, events) if json else as_markdown(found.title, events)
     if output is None:
-        typer.echo(document, nl=False)
+        echo(document.removesuffix("\n"))
         return
     try:
         output.write_text(document, "utf-8")
@@ -82,7 +84,7 @@ def delete(session: SessionArgument) -> None:
     with _log() as log:
         gone = _sessions(log).delete(session)
     _forget_files(gone.id)
-    typer.echo(text("session.deleted", session=gone.id, title=gone.title))
+    echo(text("session.deleted", session=gone.id, title=gone.title))
 
 
 def _forget_files(session_id: str) -> None:

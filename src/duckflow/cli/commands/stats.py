@@ -2,9 +2,8 @@
 
 from contextlib import closing
 
-import typer
-
 from duckflow.cli.flags import JsonFlag
+from duckflow.ui.output.escaping import echo
 
 
 def stats(*, json: JsonFlag = False) -> None:
@@ -17,7 +16,7 @@ def stats(*, json: JsonFlag = False) -> None:
     with closing(open_log()) as log:
         found = Outcomes(log.database).stats()
     if not json:
-        typer.echo(stats_text(found))
+        echo(stats_text(found))
         return
     for one in (*found, TARGETS):
-        typer.echo(one.model_dump_json())
+        echo(one.model_dump_json())

@@ -7,8 +7,6 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-import typer
-
 from duckflow.app import open_log
 from duckflow.domain.errors import UserError
 from duckflow.i18n.catalogue import text
@@ -17,6 +15,8 @@ from duckflow.store.audit.log import read_entries
 from duckflow.store.audit.stats import Counts, count_entries
 from duckflow.store.audit.verification import check_audit
 from duckflow.store.database.database import Database
+from duckflow.ui.output.escaping import echo
+from duckflow.ui.output.text_width import width_of
 
 _COLUMNS = ("asked", "approved", "refused", "ok", "failed", "blocked")
 
@@ -26,7 +26,7 @@ def print_entries(session: str | None, *, json: bool) -> None:
     with closing(open_log()) as log:
         for content in _contents(log.database):
             if session is None or str(content.get("session", "")).startswith(session):
-                typer.echo(jsons.dumps(content) if json else _line(content))
+                echo(jsons.dumps(content) if json else _line(content))
 
 
 def print_check(*, json: bool) -> int:
@@ -36,11 +36,11 @@ def print_check(*, json: bool) -> int:
     finding = checked.finding
     if json:
         found = {"fault": finding.fault, "number": finding.number} if finding else {"fault": None}
-        typer.echo(jsons.dumps({"whole": finding is None, "entries": checked.entries, **found}))
+        echo(jsons.dumps({"whole": finding is None, "entries": checked.entries, **found}))
         return int(finding is not None)
     if finding is not None:
         raise UserError(f"audit.{finding.fault}", number=finding.number)
-    typer.echo(text("audit.whole", entries=checked.entries))
+    echo(text("audit.whole", entries=checked.entries))
     return 0
 
 
@@ -48,7 +48,7 @@ def print_export() -> None:
     """Every entry as it was hashed, with its hash."""
     with closing(open_log()) as log:
         for entry in read_entries(log.database):
-            typer.echo(_exported(entry))
+            echo(_exported(entry))
 
 
 def print_stats(*, json: bool) -> None:
@@ -59,12 +59,12 @@ def print_stats(*, json: bool) -> None:
     if json:
         for name, rows in tables.items():
             for key, counts in sorted(rows.items()):
-                typer.echo(jsons.dumps({name: key, **asdict(counts)}))
+                echo(jsons.dumps({name: key, **asdict(counts)}))
     elif not any(tables.values()):
-        typer.echo(text("audit.nothing_asked"))
+        echo(text("audit.nothing_asked"))
     else:
         for name, rows in tables.items():
-            typer.echo(_table(text(f"audit.by_{name}"), rows))
+            echo(_table(text(f"audit.by_{name}"), rows))
 
 
 def _contents(database: Database) -> Iterator[Mapping[str, Any]]:
@@ -100,16 +100,11 @@ def _when(content: Mapping[str, Any]) -> str:
 
 def _table(title: str, rows: Mapping[str, Counts]) -> str:
     heads = [text(f"audit.column_{name}") for name in _COLUMNS]
-    wide = max(map(_width, [title, *rows]))
-    lines = [f"{title}{' ' * (wide - _width(title))}  {'  '.join(heads)}"]
+    wide = max(map(width_of, [title, *rows]))
+    lines = [f"{title}{' ' * (wide - width_of(title))}  {'  '.join(heads)}"]
     for key, counts in sorted(rows.items()):
         numbers = "  ".join(
-            f"{getattr(counts, name):>{_width(head)}}" for name, head in zip(_COLUMNS, heads, strict=True)
+            f"{getattr(counts, name):>{width_of(head)}}" for name, head in zip(_COLUMNS, heads, strict=True)
         )
-        lines.append(f"{key:<{wide}}  {numbers}")
+        lines.append(f"{key}{' ' * (wide - width_of(key))}  {numbers}")
     return "\n".join(lines)
-
-
-def _width(head: str) -> int:
-    """Columns on the screen: Japanese letters take two."""
-    return sum(1 if letter.isascii() else 2 for letter in head)

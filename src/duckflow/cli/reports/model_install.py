@@ -17,6 +17,7 @@ from duckflow.domain.frozen import replace
 from duckflow.i18n.catalogue import text
 from duckflow.llm.weights.installation import find, install
 from duckflow.llm.weights.progress import Progress as Report
+from duckflow.ui.output.escaping import echo
 
 _STEP = 0.1
 """Without a terminal, a line for each such part."""
@@ -40,9 +41,9 @@ def install_shown(name: str, source: Path | None) -> None:
             with suppress(ProviderError):  # the first message meets the same error, and tells it
                 asyncio.run(_read_beginning(name, bar=bar))
     except KeyboardInterrupt:
-        sys.stderr.write(text("model.interrupted", name=name) + "\n")
+        echo(text("model.interrupted", name=name), sys.stderr)
         raise
-    sys.stderr.write(text("model.ready", name=name) + "\n")
+    echo(text("model.ready", name=name), sys.stderr)
 
 
 async def _read_beginning(name: str, *, bar: bool) -> None:
@@ -86,7 +87,7 @@ def _lines(name: str, source: Path | None) -> Path:
         if done.source != "check" and share >= shown + _STEP:
             shown = share
             percent = round(100 * share)
-            sys.stderr.write(text("model.percent", name=name, percent=percent) + "\n")
+            echo(text("model.percent", name=name, percent=percent), sys.stderr)
             sys.stderr.flush()
 
     return install(name, source, report)

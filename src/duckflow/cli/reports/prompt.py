@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
-import typer
-
 from duckflow.app import build, choose, open_log
 from duckflow.config.loading import Loaded
 from duckflow.config.settings import Settings
@@ -22,20 +20,21 @@ from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import write_out
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.store.sessions import Sessions
+from duckflow.ui.output.escaping import echo
 
 
 def print_prompt(loaded: Loaded, folder: Path, *, last: bool, json: bool) -> None:
     """Print the prompt of a new session, or of the last one in this folder."""
     for notice in loaded.notices:
-        sys.stderr.write(text(notice.key, **notice.values) + "\n")
+        echo(text(notice.key, **notice.values), sys.stderr)
     session_id = _last_session(folder) if last else None
     prompt, traits = asyncio.run(_assemble(loaded.settings, folder, session_id))
     turns = _turns(prompt.request.messages)
     if json:
-        typer.echo(_as_json(turns, prompt, traits))
+        echo(_as_json(turns, prompt, traits))
         return
-    typer.echo(write_out(turns))
-    sys.stderr.write(_table(prompt, traits))
+    echo(write_out(turns))
+    echo(_table(prompt, traits).removesuffix("\n"), sys.stderr)
 
 
 async def _assemble(

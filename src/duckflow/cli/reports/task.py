@@ -14,11 +14,12 @@ from duckflow.config.loading import Loaded
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import VerifySet
 from duckflow.domain.state import RequestOutcome
+from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.i18n.catalogue import text
 from duckflow.loops.chat import EXIT_CODES
 from duckflow.store.sessions import Sessions
 from duckflow.ui.headless import JsonLines, PlainText
-from duckflow.ui.input.answers import read_answer, read_choice
+from duckflow.ui.output.escaping import echo
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,14 +34,14 @@ class RunTask:
     json: bool
 
 
-def work(task: RunTask, loaded: Loaded) -> int:
+def run_task(task: RunTask, loaded: Loaded) -> int:
     """Do the task; the exit code."""
     return asyncio.run(_work(task, loaded))
 
 
 async def _work(task: RunTask, loaded: Loaded) -> int:
     for notice in loaded.notices:
-        sys.stderr.write(text(notice.key, **notice.values) + "\n")
+        echo(text(notice.key, **notice.values), sys.stderr)
     open_log_file()
     choice = await choose(loaded.settings, os.environ)
     session_id = resolve_session(task.session) if task.session else None
@@ -82,12 +83,14 @@ async def _start(app: App, task: RunTask) -> RequestOutcome:
 async def _begin(app: App, task: RunTask) -> RequestOutcome:
     state = app.session.state
     if state.consultation is not None and task.answer is not None:
-        return await app.chat.choose(read_choice(task.answer, state.consultation))
-    if state.consultation is not None and not task.text:
-        return app.chat.remind()
+        way = read_choice(task.answer, state.consultation)
+        return await app.chat.choose(way) if way is not None else app.chat.remind()
     if state.approval is not None and task.answer is not None:
-        return await app.chat.answer(read_answer(task.answer))
-    if state.approval is not None and not task.text:
+        answer = read_answer(task.answer)
+        if answer is None:
+            return app.chat.remind()  # neither yes nor no: asked again, and nothing starts
+        return await app.chat.answer(answer)
+    if (state.consultation is not None or state.approval is not None) and not task.text:
         return app.chat.remind()
     if task.answer is not None and state.request is None:
         raise UsageError("run.nothing_asked", session=state.session_id)

@@ -14,24 +14,24 @@ _MET = 0.8
 def progress_text(state: AgentState) -> str:
     """Goal, requirements with their scores, files changed, failures, and what was found so far."""
     request = state.request
-    return "\n".join([text("stock.title"), *(_lines(state, request) if request else ())])
+    return "\n".join([text("progress.title"), *(_lines(state, request) if request else ())])
 
 
 def _lines(state: AgentState, request: Request) -> Iterator[str]:
-    yield text("stock.goal", goal=_short(state.items.goal or request.text))
+    yield text("progress.goal", goal=_short(state.items.goal or request.text))
     objective = request.objective
     for item in objective.requirements[:_LINES] if objective else ():
         yield _requirement(item)
     if request.changed:
-        yield text("stock.changed", files=_listed(request.changed))
+        yield text("progress.changed", files=_listed(request.changed))
     if request.failing:
-        yield text("stock.failing", what=_listed(request.failing))
+        yield text("progress.failing", what=_listed(request.failing))
     found = objective.results[-_LINES:] if objective else ()
     if found:
-        yield text("stock.found")
+        yield text("progress.found")
         yield from (f"  • {_short(line)}" for line in found)
     if objective and objective.evaluation and objective.evaluation.missing_aspects:
-        yield text("stock.missing")
+        yield text("progress.missing")
         yield from (f"  • {_short(line)}" for line in objective.evaluation.missing_aspects[:_LINES])
 
 

@@ -14,7 +14,7 @@ from duckflow.ui.output.text_width import width_of, wrap_beside
 from duckflow.ui.output.writer import Writer
 from duckflow.ui.screen import Screen
 from duckflow.ui.views.progress import plan_tree, tasks_tree
-from duckflow.ui.views.tables import cost_text
+from duckflow.ui.views.tables import cost_text, memory_lines
 
 MOST_RATING = 10
 _TITLE = 60
@@ -149,8 +149,6 @@ def rate(context: CommandContext, argument: str) -> None:
 
 def show_memory(context: CommandContext, argument: str) -> None:
     """What is remembered, or less of it."""
-    from duckflow.ui.views.memory import memory_lines  # noqa: PLC0415 - as above
-
     word, *wanted = argument.split() or [""]
     if word == "delete" and wanted and all(one.isdecimal() for one in wanted):
         gone = context.engine.forget([int(one) for one in wanted])

@@ -1,6 +1,8 @@
 """The commands of the conversation as data: their names, what they take, and when they may run."""
 
 import difflib
+import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
@@ -10,9 +12,11 @@ Completes = Literal["nothing", "modes", "models", "sessions", "scopes"]
 
 
 class Command(NamedTuple):
-    """One command. `now` ones are obeyed while work goes on, the others wait their turn."""
+    """One command. Those with `now` run while work goes on, the others wait their turn."""
 
     name: str
+    aliases: tuple[str, ...] = ()
+    """Other names, Japanese ones first."""
     takes: str = ""
     """What may follow, as the help shows it."""
     completes: Completes = "nothing"
@@ -22,30 +26,32 @@ class Command(NamedTuple):
 COMMANDS: Mapping[str, Command] = {
     command.name: command
     for command in (
-        Command("help"),
-        Command("status"),
-        Command("goal"),
-        Command("plan"),
-        Command("tasks"),
-        Command("cancel"),
-        Command("diff", "[session]", "scopes", now=False),
-        Command("undo", "[N|all|redo]", now=False),
-        Command("mode", f"[{'|'.join(MODES)}]", "modes"),
-        Command("model", "[NAME]", "models", now=False),
-        Command("cost"),
-        Command("rate", "1-10", now=False),
-        Command("memory", "[delete ID]", now=False),
-        Command("history"),
-        Command("expand"),
-        Command("config"),
-        Command("new", now=False),
-        Command("resume", "[ID]", "sessions", now=False),
-        Command("quit"),
+        Command("help", ("ヘルプ", "?")),
+        Command("status", ("状態",)),
+        Command("goal", ("目標",)),
+        Command("plan", ("計画",)),
+        Command("tasks", ("タスク",)),
+        Command("cancel", ("中止",)),
+        Command("diff", ("差分",), "[session]", "scopes", now=False),
+        Command("undo", ("取り消し", "元に戻す"), "[N|all|redo]", now=False),
+        Command("mode", ("モード",), f"[{'|'.join(MODES)}]", "modes"),
+        Command("model", ("モデル",), "[NAME]", "models", now=False),
+        Command("cost", ("費用", "コスト")),
+        Command("rate", ("評価",), "1-10", now=False),
+        Command("memory", ("記憶", "メモリ", "メモリー"), "[delete ID]", now=False),
+        Command("history", ("履歴",)),
+        Command("expand", ("展開",)),
+        Command("config", ("設定",)),
+        Command("new", ("新規",), now=False),
+        Command("resume", ("再開",), "[ID]", "sessions", now=False),
+        Command("quit", ("終了", "exit", "q")),
     )
 }
 """In the order of the help. `commands.NAME` in the catalogues says what each does."""
 
-_ALSO = {"exit": "quit", "q": "quit", "?": "help"}
+_ALIASES = {alias: command.name for command in COMMANDS.values() for alias in command.aliases}
+SLASHES = ("/", "／")
+"""What a command begins with: the plain slash, and the one of Japanese input."""
 
 
 class Typed(NamedTuple):
@@ -57,18 +63,19 @@ class Typed(NamedTuple):
 
 def read_command(line: str) -> Typed | None:
     """The command a line is, known or not; None for a message. A path is a message."""
-    if not line.startswith("/"):
+    if not line.startswith(SLASHES) or "\n" in line:
         return None
-    word, _, argument = line[1:].partition(" ")
-    if "/" in word or "\n" in line or (argument and word.casefold() not in COMMANDS):
+    word, *rest = re.split(r"\s+", unicodedata.normalize("NFKC", line[1:]).strip(), maxsplit=1)
+    name = word.casefold()
+    if "/" in name or (rest and name not in COMMANDS and name not in _ALIASES):
         return None
-    return Typed(word.casefold(), argument.strip())
+    return Typed(name, *rest)
 
 
 def find_command(name: str) -> Command | None:
     """The command of this name, or the only one that begins so."""
-    if name in _ALSO:
-        return COMMANDS[_ALSO[name]]
+    if name in _ALIASES:
+        return COMMANDS[_ALIASES[name]]
     begun = [command for command in COMMANDS.values() if name and command.name.startswith(name)]
     return COMMANDS.get(name) or (begun[0] if len(begun) == 1 else None)
 

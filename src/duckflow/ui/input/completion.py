@@ -9,7 +9,7 @@ from prompt_toolkit.document import Document
 from duckflow.domain.modes import MODES
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
-from duckflow.ui.commands.table import COMMANDS, Completes
+from duckflow.ui.commands.table import COMMANDS, SLASHES, Completes, find_command
 from duckflow.ui.engine import Engine
 from duckflow.ui.output.escaping import on_one_line
 
@@ -17,7 +17,7 @@ _MOST = 50
 
 
 class Known(NamedTuple):
-    """Where suggestions come from. They are asked for at each key, so they must be at hand."""
+    """Where suggestions come from. They are asked for at every key press, so they must be at hand."""
 
     files: Callable[[], Sequence[str]]
     models: Callable[[], Sequence[str]]
@@ -35,7 +35,7 @@ class Suggestions(Completer):
         """What could follow."""
         del complete_event
         before = document.text_before_cursor
-        if before.startswith("/") and "\n" not in before:
+        if before.startswith(SLASHES) and "\n" not in before:
             yield from self._command(before[1:])
             return
         word = before[max(before.rfind(" "), before.rfind("\n"), before.rfind("\u3000")) + 1 :]
@@ -48,12 +48,12 @@ class Suggestions(Completer):
         name, space, argument = typed.partition(" ")
         if not space:
             for command in COMMANDS.values():
-                if command.name.startswith(name.casefold()):
+                if any(one.startswith(name.casefold()) for one in (command.name, *command.aliases)):
                     shown = f"/{command.name} {command.takes}".rstrip()
                     meta = text(f"commands.{command.name}")
                     yield Completion(f"/{command.name}", -len(name) - 1, display=shown, display_meta=meta)
             return
-        command = COMMANDS.get(name.casefold())
+        command = find_command(name.casefold())
         for choice, meta in self._choices(command.completes) if command else ():
             if choice.startswith(argument):
                 yield Completion(choice, -len(argument), display_meta=meta)

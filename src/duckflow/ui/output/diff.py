@@ -16,11 +16,15 @@ _BETWEEN = " │ "
 
 
 def difference_lines(difference: str, columns: int, *, coloured: bool) -> list[str]:
-    """All lines of a difference, drawn."""
+    """All lines of a difference, drawn; no longer than `columns`, unless that is 0."""
     lines = visible(difference).expandtabs(4).rstrip("\n").split("\n")
     if columns >= WIDE and any(_HUNK.match(line) for line in lines):
         return list(_side_by_side(lines, columns, coloured=coloured))
-    return [_paint(line, difference_colour(line), coloured=coloured) for line in lines]
+    return [
+        _paint(piece, difference_colour(line), coloured=coloured)
+        for line in lines
+        for piece in (split_at_width(line, columns) if columns else [line])
+    ]
 
 
 def _side_by_side(lines: list[str], columns: int, *, coloured: bool) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Where the conversation is written down: above the prompt of a terminal, or plainly to standard output."""
+"""Where the conversation is written: above the prompt of a terminal, or plainly to standard output."""
 
 import shutil
 import sys
@@ -22,6 +22,11 @@ class Writer(Protocol):
         """How wide it is."""
         ...
 
+    @property
+    def rows(self) -> int:
+        """How high it is."""
+        ...
+
     def raw(self, *texts: str) -> None:
         """Lines that are to stay exactly as they are."""
         ...
@@ -40,15 +45,20 @@ class TerminalWriter:
 
     formatted = True
 
-    def __init__(self, write: Callable[[Iterable[str]], None], columns: Callable[[], int]) -> None:
+    def __init__(self, write: Callable[[Iterable[str]], None], size: Callable[[], tuple[int, int]]) -> None:
         self._write = write
-        self._columns = columns
+        self._size = size
         self.coloured = wanted(sys.stdout)
 
     @property
     def columns(self) -> int:
         """How wide the terminal is now."""
-        return self._columns()
+        return self._size()[0]
+
+    @property
+    def rows(self) -> int:
+        """How high the terminal is now."""
+        return self._size()[1]
 
     def raw(self, *texts: str) -> None:
         """Lines that are to stay exactly as they are."""
@@ -74,6 +84,11 @@ class PlainWriter:
     def columns(self) -> int:
         """A guess, for what must be cut."""
         return shutil.get_terminal_size().columns
+
+    @property
+    def rows(self) -> int:
+        """A guess, as above."""
+        return shutil.get_terminal_size().lines
 
     def raw(self, *texts: str) -> None:
         """Lines that are to stay exactly as they are."""

@@ -1,9 +1,9 @@
-"""An approval as the user reads it: five points in their language, and what answers would mean (SPEC G1)."""
+"""An approval as the user reads it: as small as its change, all five points if it matters (SPEC G1)."""
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
-from duckflow.domain.approval import Approval, ApprovalLine, Kind, Risk
+from duckflow.domain.approval import Approval, ApprovalLine, Because, Kind, Risk
 from duckflow.domain.frozen import Frozen
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.colours import Colour
@@ -21,35 +21,56 @@ _MAY = {
     "memory.remember": "approval.may.remember",
 }
 """Operations that are asked about in words."""
+_FACTS = {
+    "approval.impact.reads": "approval.fact.reads",
+    "approval.impact.in_sandbox": "approval.fact.in_sandbox",
+    "approval.impact.no_sandbox": "approval.fact.no_sandbox",
+    "approval.impact.with_network": "approval.fact.with_network",
+    "approval.impact.undo": "approval.fact.undo",
+    "approval.impact.no_undo": "approval.fact.no_undo",
+    "approval.impact.memory_undo": "approval.fact.memory_undo",
+}
+"""What an impact is called in the first line, if it has a place there."""
+_EXPECTED: tuple[Because, ...] = ("mode", "risk")
+"""Reasons to ask that the first line tells anyway."""
+_COLOURS: dict[Risk, Colour] = {"low": "bold", "medium": "yellow", "high": "red", "forbidden": "red"}
+
+ColouredLine = tuple[str, Colour | None]
 
 
 class ApprovalView(Frozen):
     """The question, ready to be drawn. Everything in it is safe to show."""
 
     question: str
+    facts: tuple[str, ...]
+    """How much, how risky, and the way back, in a few words each."""
     risk: Risk
     risk_line: str
     intent: str
     rationale: str
+    expected: bool
+    """Whether it is asked for a usual reason."""
     impact: tuple[str, ...]
     alternatives: tuple[str, ...]
     difference: str
     always: str
-    """What "always" would cover, in words; empty where it can't be had."""
+    """What "always" would cover, in words; empty if it can't be had."""
     editable: bool
 
 
 def approval_view(approval: Approval) -> ApprovalView:
     """What is asked, in the user's language.
 
-    What the model says of it stays on its line, so that it can't draw a question of its own.
+    What the model says about it stays on its line, so that it can't draw a question of its own.
     """
     return ApprovalView(
         question=_question(approval),
+        facts=tuple(_facts(approval)),
         risk=approval.risk,
         risk_line=_risk_line(approval),
         intent=on_one_line(approval.intent),
         rationale=text(f"approval.because.{approval.because}", rationale=on_one_line(approval.rationale)),
+        expected=approval.because in _EXPECTED,
         impact=tuple(map(_line, approval.impact)),
         alternatives=tuple(map(_line, approval.alternatives)),
         difference=visible(approval.difference),
@@ -58,18 +79,30 @@ def approval_view(approval: Approval) -> ApprovalView:
     )
 
 
-def approval_text(approval: Approval, paint: Callable[[str], str] = str) -> str:
-    """The five points as text, the difference last and whole."""
-    view = approval_view(approval)
-    lines = ["", view.question, f"  {view.risk_line}"]
+def brief_lines(view: ApprovalView) -> Iterator[ColouredLine]:
+    """What, how much, risk and way back in one line; then why. A high risk has all points at once."""
+    yield f"{view.question} {' · '.join(view.facts)}", _COLOURS[view.risk]
     if view.intent:
-        lines.append(text("approval.intent", intent=view.intent))
-    lines.append(view.rationale)
-    lines += _points("approval.impact_title", view.impact)
-    lines += _points("approval.instead_title", view.alternatives)
+        yield text("approval.intent", intent=view.intent), None
+    if not view.intent or not view.expected:
+        yield view.rationale, None
+    if view.risk not in ("low", "medium"):
+        yield from point_lines(view)
+
+
+def point_lines(view: ApprovalView) -> Iterator[ColouredLine]:
+    """All points in full: risk, reason, impact, what else could be done, and what "always" would cover."""
+    yield f"  {view.risk_line}", _COLOURS[view.risk]
+    yield view.rationale, None
+    yield from _points("approval.impact_title", view.impact)
+    yield from _points("approval.instead_title", view.alternatives)
     if view.always:
-        lines.append(text("approval.always_covers", kind=view.always))
-    return "\n".join([*lines, paint(view.difference)])
+        yield text("approval.always_covers", kind=view.always), "dim"
+
+
+def points_text(approval: Approval) -> str:
+    """The question as plain text; what it is about, the difference, stands before it."""
+    return "\n".join(line for line, _ in brief_lines(approval_view(approval)))
 
 
 def kind_text(kind: Kind) -> str:
@@ -95,9 +128,39 @@ def _question(approval: Approval) -> str:
     return text(key, operation=on_one_line(operation), target=target)
 
 
+def _facts(approval: Approval) -> Iterator[str]:
+    added, removed = _size(approval.impact)
+    if added or removed:
+        yield text("approval.fact.size", added=added, removed=removed)
+    level = text(f"approval.fact.risk_{approval.risk}")
+    why = _reasons(approval)
+    yield text("approval.fact.risk_because", level=level, reasons=why) if why else level
+    for line in approval.impact:
+        if line.key in _FACTS:
+            yield text(_FACTS[line.key])
+
+
+def _size(impact: Iterable[ApprovalLine]) -> tuple[int, int]:
+    """Lines added and removed, in all files."""
+    added = removed = 0
+    for line in impact:
+        values = {name: value for name, value in line.values.items() if isinstance(value, int)}
+        added += values.get("added", 0)
+        removed += values.get("removed", 0)
+        if line.key == "approval.impact.creates":
+            added += values.get("lines", 0)
+        elif line.key == "approval.impact.deletes":
+            removed += values.get("lines", 0)
+    return added, removed
+
+
+def _reasons(approval: Approval) -> str:
+    return text("risk.and").join(text(f"risk.because.{reason}") for reason in approval.reasons)
+
+
 def _risk_line(approval: Approval) -> str:
     level = text(f"risk.level.{approval.risk}")
-    why = text("risk.and").join(text(f"risk.because.{reason}") for reason in approval.reasons)
+    why = _reasons(approval)
     return text("risk.line_because", level=level, reasons=why) if why else text("risk.line", level=level)
 
 
@@ -108,28 +171,9 @@ def _line(line: ApprovalLine) -> str:
     return text(line.key, **values)
 
 
-def _points(title: str, points: Iterable[str]) -> list[str]:
-    listed = [f"    - {point}" for point in points]
-    return [text(title), *listed] if listed else []
-
-
-_RISKS: dict[Risk, Colour] = {"low": "green", "medium": "yellow", "high": "red", "forbidden": "red"}
-
-
-def question_lines(view: ApprovalView) -> Iterator[tuple[str, Colour | None]]:
-    """What is asked, its risk, what it is for, why it is asked, what it does, and what else could be done."""
-    yield f"\n{view.question}", "bold"
-    yield f"  {view.risk_line}", _RISKS[view.risk]
-    if view.intent:
-        yield text("approval.intent", intent=view.intent), None
-    yield view.rationale, None
-    for title, points in (
-        ("approval.impact_title", view.impact),
-        ("approval.instead_title", view.alternatives),
-    ):
-        if points:
-            yield text(title), None
-            for point in points:
-                yield f"    - {point}", "dim"
-    if view.always:
-        yield text("approval.always_covers", kind=view.always), "dim"
+def _points(title: str, points: Iterable[str]) -> Iterator[ColouredLine]:
+    listed = list(points)
+    if listed:
+        yield text(title), None
+    for point in listed:
+        yield f"    - {point}", "dim"

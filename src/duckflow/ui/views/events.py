@@ -1,66 +1,102 @@
-"""Events as lines of text, in the user's language."""
+"""What each event is described as: one table for the terminal, `run`, transcripts, replays and exports.
+
+An interface decides how a description is written (in colour, as Markdown, on a page), not what it says.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple
 
 from duckflow.domain.commands import ChooseWay
 from duckflow.domain.consultation import Consultation
+from duckflow.domain.decision import Action
 from duckflow.domain.events import (
     ActionFinished,
+    ActionOutcome,
+    ActionStarted,
+    ApprovalAnswered,
+    ApprovalRequested,
+    AttemptPlanned,
+    ConsultationAnswered,
+    ConsultationRequested,
     ErrorReported,
+    Evaluated,
+    Event,
+    MemoryKept,
+    ModeChanged,
+    ModelChanged,
     PlanChanged,
+    Recovered,
+    Reply,
     RequestFinished,
+    RequirementsFound,
     SessionStarted,
     TaskListStarted,
     TaskReported,
+    Undone,
+    UserMessage,
 )
-from duckflow.domain.plan import WorkStatus
-from duckflow.domain.text import cut
+from duckflow.domain.glimpses import Waiting
 from duckflow.i18n.catalogue import text
-from duckflow.ui.output.escaping import harmless, on_one_line, visible
-from duckflow.ui.output.text_width import cut_to_width
-from duckflow.ui.views.approval import approval_text as approval_text  # noqa: PLC0414 - drawn with the other lines
+from duckflow.ui.output.escaping import on_one_line, visible
+from duckflow.ui.views.approval import points_text
+from duckflow.ui.views.goal import attempt_text, evaluation_text, requirements_line
+from duckflow.ui.views.progress import MARKS
 from duckflow.ui.views.status_bar import short_model
+from duckflow.ui.views.tool_lines import tool_lines
+from duckflow.ui.views.undo import recovered_text, undone_text
 
-_RESULT = 160
-_DID = {
-    "file_ops.read_file": "did.read_file",
-    "file_ops.write_file": "did.write_file",
-    "file_ops.edit_file": "did.edit_file",
-    "file_ops.delete_file": "did.delete_file",
-    "file_ops.move_file": "did.move_file",
-    "file_ops.outline": "did.outline",
-}
-"""Operations whose success is told in words; of the others the first line of their result is shown."""
-_MARKS: dict[WorkStatus, str] = {"pending": "○", "in_progress": "◐", "completed": "●", "failed": "✗"}
+EventKind = Literal[
+    "session", "message", "reply", "action", "question", "answer", "note", "undo", "error", "outcome"
+]
+Tone = Literal["plain", "good", "bad", "warning", "quiet"]
 
 
-def start_line(event: SessionStarted) -> str:
-    """Which model works here, and why that one."""
-    key = "start.resumed" if event.resumed else "start.new"
-    reason = text(event.model_reason, **event.model_values)
-    return text(key, model=short_model(event.model), reason=reason, mode=event.mode, session=event.session_id)
+class EventDescription(NamedTuple):
+    """An event as the user reads it."""
+
+    kind: EventKind
+    text: str
+    tone: Tone = "plain"
+    output: tuple[str, ...] = ()
+    """The last lines a command printed, as they came; `hidden` more are not shown."""
+    hidden: int = 0
+    difference: str = ""
+    """What a question is about; it is shown before the question."""
 
 
-def action_line(event: ActionFinished) -> str:
-    """One action and how it ended."""
-    target = event.path or ""
-    if event.outcome == "ok" and target and event.operation in _DID:
-        return text(_DID[event.operation], target=target)
-    first = cut(event.text.strip().partition("\n")[0], _RESULT)
-    did = f"{event.operation} {target}".rstrip()
-    return text(f"action.{event.outcome}", did=did, result=first).rstrip()
+class Describer:
+    """Describes events one after the other, since the end of an action does not repeat what was asked for.
+
+    With `session_id`, which is for readers outside the conversation, an outcome says how to go on.
+    """
+
+    def __init__(self, session_id: str | None = None) -> None:
+        self._session_id = session_id
+        self._running: dict[str, Action] = {}
+        self._asked: Action | None = None
+
+    def __call__(self, event: Event) -> EventDescription | None:
+        """The description; None for what a reader need not know."""
+        match event:
+            case ActionStarted():
+                self._running[event.action_id] = event.action
+                return None
+            case ActionFinished():
+                return _action(event, self._running.pop(event.action_id, self._asked))
+            case ApprovalRequested():
+                self._asked = event.approval.action
+                shown = points_text(event.approval)
+                return EventDescription("question", shown, difference=visible(event.approval.difference))
+            case RequestFinished():
+                said = _outcome_line(event, self._session_id)
+                return EventDescription("outcome", said, "warning") if said else None
+            case _:
+                return _by_table(event)
 
 
-def error_line(event: ErrorReported) -> str:
-    """What went wrong and what to do; or only what is good to know."""
-    message = text(event.key, **event.values)
-    return message if event.notice else text("error.line", message=message)
-
-
-def outcome_line(event: RequestFinished, session_id: str | None) -> str | None:
-    """What the user should know when the work stops; with a session, also how to go on from outside it."""
-    if session_id is not None:
-        said_already = event.outcome in ("done", "provider_error")
-        return None if said_already else text(f"outcome.{event.outcome}", session=session_id)
-    return text(f"stopped.{event.outcome}") if event.outcome in ("stopped", "interrupted") else None
+def waiting_line(waiting: Waiting) -> str:
+    """That a model call will be repeated, why, and when."""
+    return text("llm.waiting", reason=text(waiting.reason), seconds=round(waiting.wait_s))
 
 
 def consultation_text(consultation: Consultation) -> str:
@@ -74,29 +110,71 @@ def consultation_text(consultation: Consultation) -> str:
     return visible("\n".join([situation, *known, text("consultation.ways"), *ways]))
 
 
-def chosen_line(answer: ChooseWay) -> str:
-    """Which way the user chose, in the words of the question, and their own."""
+_TONES: dict[ActionOutcome, Tone] = {
+    "ok": "good",
+    "failed": "bad",
+    "refused": "warning",
+    "unknown": "warning",
+}
+
+
+def _action(event: ActionFinished, action: Action | None) -> EventDescription:
+    known = action if action is not None and action.operation == event.operation else None
+    lines = tool_lines(event, known)
+    return EventDescription("action", lines.line, _TONES[lines.outcome], lines.output, lines.hidden)
+
+
+def _by_table(event: Event) -> EventDescription | None:
+    row = _TABLE.get(type(event))
+    if row is None:
+        return None
+    kind, tone, described = row
+    said = described(event)
+    return EventDescription(kind, said, tone) if said else None
+
+
+def _start_line(event: SessionStarted) -> str:
+    key = "start.resumed" if event.resumed else "start.new"
+    reason = text(event.model_reason, **event.model_values)
+    return text(key, model=short_model(event.model), reason=reason, mode=event.mode, session=event.session_id)
+
+
+def _error_line(event: ErrorReported) -> str:
+    message = text(event.key, **event.values)
+    return message if event.notice else text("error.line", message=message)
+
+
+def _outcome_line(event: RequestFinished, session_id: str | None) -> str:
+    if session_id is not None:
+        said_already = event.outcome in ("done", "provider_error")
+        return "" if said_already else text(f"outcome.{event.outcome}", session=session_id)
+    return text(f"stopped.{event.outcome}") if event.outcome in ("stopped", "interrupted") else ""
+
+
+def _answer_line(event: ApprovalAnswered) -> str:
+    if event.edited is not None:
+        return text("approval.edited")
+    if event.allowed is not None:
+        return text("approval.always")
+    return text("approval.yes" if event.yes else "approval.no", reason=on_one_line(event.reason)).rstrip()
+
+
+def _chosen_line(answer: ChooseWay) -> str:
     way = text(f"consultation.choice.{answer.choice}") if answer.choice else ""
-    return f"→ {way} {on_one_line(answer.text)}".replace("→  ", "→ ").rstrip()
+    return " ".join(part for part in ("→", way, on_one_line(answer.text)) if part)
 
 
-def plan_text(event: PlanChanged) -> str:
-    """A plan as it is now: one line for a small change, all of it when it is new."""
+def _plan_text(event: PlanChanged) -> str:
+    """One line for a small change; the whole plan if it is new."""
     plan = event.plan
     title = text(f"plan.{event.change}", name=plan.name, risk=text(f"plan.risk_{plan.risk}"))
     if event.change not in ("proposed", "revised"):
         return title
-    steps = [f"  {_MARKS[step.status]} {step.name}: {step.description}" for step in plan.steps]
+    steps = [f"  {MARKS[step.status]} {step.name}: {step.description}" for step in plan.steps]
     return "\n".join([title, *steps])
 
 
-def tasks_line(event: TaskListStarted) -> str:
-    """That work began in the background."""
-    return text("tasks.started", count=len(event.task_list.tasks))
-
-
-def report_text(event: TaskReported) -> str:
-    """How the tasks of the background ended."""
+def _report_text(event: TaskReported) -> str:
     counts = text(
         f"tasks.{event.status}", completed=event.completed, failed=event.failed, pending=event.pending
     )
@@ -104,22 +182,38 @@ def report_text(event: TaskReported) -> str:
     return "\n".join([counts, *said, *(f"  ✗ {failure}" for failure in event.failures)])
 
 
-_COMMAND = "shell.run"
-_TAIL = 3
+def _learned_line(event: MemoryKept) -> str:
+    """What was learned without being told; what the user said to remember was asked about."""
+    return "" if event.kind == "preference" else text("memory.learned", text=on_one_line(event.text))
 
 
-def tool_lines(event: ActionFinished, columns: int) -> list[str]:
-    """One line; for a command its last lines too, and how much more there is to expand."""
-    first = action_line(event)
-    lines = [line for line in event.text.strip().split("\n") if line.strip()]
-    if event.operation != _COMMAND:
-        hidden = len(lines) - 1
-        return (
-            [first, f"  {text('action.more', count=hidden)}"]
-            if hidden > 0 and event.outcome != "ok"
-            else [first]
-        )
-    tail = [f"  {cut_to_width(harmless(line.expandtabs(4)), columns - 3)}" for line in lines[1:][-_TAIL:]]
-    hidden = len(lines) - 1 - len(tail)
-    more = [f"  {text('action.more', count=hidden)}"] if hidden > 0 else []
-    return [first, *more, *tail]
+def _mode_line(event: ModeChanged) -> str:
+    return text("mode.now", mode=event.mode, means=text(f"status.means.{event.mode}"))
+
+
+_Row = tuple[EventKind, Tone, Callable[[Any], str]]
+_TABLE: Mapping[type[object], _Row] = {
+    SessionStarted: ("session", "plain", _start_line),
+    UserMessage: ("message", "plain", lambda event: event.text),
+    Reply: ("reply", "plain", lambda event: event.text),
+    ApprovalAnswered: ("answer", "quiet", _answer_line),
+    ConsultationRequested: ("question", "plain", lambda event: consultation_text(event.consultation)),
+    ConsultationAnswered: ("answer", "quiet", lambda event: _chosen_line(event.answer)),
+    RequirementsFound: ("note", "plain", requirements_line),
+    AttemptPlanned: ("note", "plain", attempt_text),
+    Evaluated: ("note", "plain", evaluation_text),
+    PlanChanged: ("note", "plain", _plan_text),
+    TaskListStarted: (
+        "note",
+        "plain",
+        lambda event: text("tasks.started", count=len(event.task_list.tasks)),
+    ),
+    TaskReported: ("note", "plain", _report_text),
+    MemoryKept: ("note", "quiet", _learned_line),
+    ModeChanged: ("note", "quiet", _mode_line),
+    ModelChanged: ("note", "quiet", lambda event: text("model.changed", model=event.model)),
+    Undone: ("undo", "plain", undone_text),
+    Recovered: ("note", "warning", recovered_text),
+    ErrorReported: ("error", "bad", _error_line),
+}
+"""Kind, tone and words of each event. Events that are not here are not for readers."""

@@ -3,27 +3,20 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from duckflow.domain.events import (
-    ActionFinished,
-    ApprovalAnswered,
-    ApprovalRequested,
-    ErrorReported,
-    Event,
-    Recorded,
-    Reply,
-    SessionStarted,
-    TaskReported,
-    UserMessage,
-)
+from duckflow.domain.events import Recorded
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import harmless, on_one_line
-from duckflow.ui.views.events import action_line, error_line, report_text, start_line
+from duckflow.ui.views.events import Describer, EventDescription
 
 
 def as_markdown(title: str, events: Sequence[Recorded]) -> str:
-    """The conversation as it was, with what was done and allowed."""
+    """The conversation as it was, with what was done, asked and answered."""
+    describe = Describer()
     parts = [f"# {on_one_line(title) or text('session.untitled')}"]
-    parts += [part for recorded in events for part in _parts(recorded.event)]
+    for recorded in events:
+        described = describe(recorded.event)
+        if described is not None:
+            parts += _parts(described)
     return "\n\n".join(parts) + "\n"
 
 
@@ -33,32 +26,29 @@ def as_json(title: str, events: Sequence[Recorded]) -> str:
     return json.dumps({"title": title, "events": body}, ensure_ascii=False, indent=2) + "\n"
 
 
-def _parts(event: Event) -> Iterator[str]:
-    match event:
-        case SessionStarted():
-            yield f"*{start_line(event)}*"
-        case UserMessage():
-            yield "\n".join(f"> {line}".rstrip() for line in harmless(event.text).split("\n"))
-        case Reply():
-            yield harmless(event.text).strip()
-        case ActionFinished():
-            yield f"- {on_one_line(action_line(event))}"
-        case ApprovalRequested():
-            yield _fenced(event.approval.difference)
-        case ApprovalAnswered():
-            key = "approval.yes" if event.yes else "approval.no"
-            yield f"- {on_one_line(text(key, reason=event.reason))}"
-        case TaskReported():
-            yield harmless(report_text(event))
-        case ErrorReported():
-            yield f"- {error_line(event)}"
+def _parts(described: EventDescription) -> Iterator[str]:
+    said = harmless(described.text).strip("\n")
+    if described.difference:
+        yield _fenced(described.difference, "diff")
+    match described.kind:
+        case "session":
+            yield f"*{said}*"
+        case "message":
+            yield "\n".join(f"> {line}".rstrip() for line in said.split("\n"))
+        case "reply":
+            yield said.strip()
+        case "question":
+            yield _fenced(said, "text")
         case _:
-            pass
+            first, *more = said.split("\n")
+            yield "\n".join([f"- {first}", *(f"  {line}" for line in more)])
+    if described.output:
+        yield _fenced("\n".join(described.output), "text")
 
 
-def _fenced(difference: str) -> str:
+def _fenced(content: str, language: str) -> str:
     """In a fence longer than any inside it."""
     fence = "```"
-    while fence in difference:
+    while fence in content:
         fence += "`"
-    return f"{fence}diff\n{harmless(difference).strip()}\n{fence}"
+    return f"{fence}{language}\n{harmless(content).strip()}\n{fence}"

@@ -24,17 +24,6 @@ def goal_text(state: AgentState) -> str:
     return "\n".join(_goal(request)) if request else text("goal.none")
 
 
-def satisfaction_text(event: RequirementsFound | AttemptPlanned | Evaluated) -> str:
-    """What the user sees of how a request comes to be satisfied."""
-    match event:
-        case RequirementsFound():
-            return requirements_line(event)
-        case AttemptPlanned():
-            return attempt_text(event)
-        case Evaluated():
-            return evaluation_text(event)
-
-
 def requirements_line(event: RequirementsFound) -> str:
     """How many requirements were found."""
     if event.by == "program":

@@ -3,9 +3,9 @@
 from duckflow.domain.plan import Plan, PlanStep, Task, WorkStatus
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
-from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width
 from duckflow.ui.views.prompt_view import Line
+from duckflow.ui.views.tool_lines import named_action
 
 MARKS: dict[WorkStatus, str] = {"pending": "○", "in_progress": "◐", "completed": "●", "failed": "✗"}
 _BAR = 10
@@ -50,8 +50,7 @@ def progress_line(state: AgentState, columns: int) -> Line | None:
 
 def named(task: Task) -> str:
     """A task in a few words."""
-    target = task.args.get("path") or task.args.get("command") or ""
-    return on_one_line(f"{task.operation} {target}".rstrip())
+    return named_action(task.operation, task.args)
 
 
 def _title(plan: Plan) -> str:

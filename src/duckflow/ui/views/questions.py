@@ -1,39 +1,51 @@
-"""Questions in the flow: an approval with all that a yes would cover, a consultation with its ways on.
+"""Questions in the flow: an approval with everything a yes would cover, a consultation with its ways on.
 
-Nothing counts as a yes but a yes: no answer, the end of input and keys typed before are a no. What is longer
-than the screen is shown page by page, and a yes counts only once all of it was shown.
+Nothing counts as a yes but a yes: no answer, the end of input and keys typed before are a no, and anything
+unclear is asked again. What does not fit on the screen is shown page by page, and a yes counts only once
+all of it was shown. A slash command does what it does, and the question stays.
 """
 
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Iterable
 
 from duckflow.domain.approval import Approval
 from duckflow.domain.commands import AnswerApproval, ChooseWay
 from duckflow.domain.consultation import Consultation
+from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.i18n.catalogue import text
-from duckflow.ui.input.answers import read_answer, read_choice
+from duckflow.ui.commands.actions import CommandContext
+from duckflow.ui.commands.dispatch import dispatch_in_turn
+from duckflow.ui.commands.table import read_command
 from duckflow.ui.input.editor import Edit
 from duckflow.ui.input.keyboard import Keyboard
+from duckflow.ui.output.colours import paint
 from duckflow.ui.output.diff import difference_lines
-from duckflow.ui.output.writer import Writer
-from duckflow.ui.views.approval import approval_view, question_lines
+from duckflow.ui.output.escaping import harmless
+from duckflow.ui.output.text_width import wrap_hanging
+from duckflow.ui.views.approval import (
+    ApprovalView,
+    ColouredLine,
+    approval_view,
+    brief_lines,
+    point_lines,
+)
 from duckflow.ui.views.events import consultation_text
 
-_NUMBERS = {"1": "y", "2": "n", "3": "a", "4": "e"}
-_EDIT = frozenset({"e", "edit", "編集"})
+_EDIT = frozenset({"e", "edit", "編集", "4"})
 _ALL = frozenset({"all", "全部", "すべて"})
+_MORE = frozenset({"?", "詳細", "詳しく"})
 _AROUND = 6
-"""Rows that stay free of a page: the question, the bar, and a line or two of what was before."""
+"""Rows of a page that stay free: for the question, the bar, and a line or two of what was before."""
 _SHORTEST = 10
 
 
 class Questions:
-    """Asks the user and reads the answers."""
+    """Asks the user and reads the answers. `rows` of the context's writer is how high a page is."""
 
-    def __init__(self, keyboard: Keyboard, writer: Writer, rows: Callable[[], int], edit: Edit) -> None:
+    def __init__(self, context: CommandContext, keyboard: Keyboard, edit: Edit) -> None:
+        self._context = context
+        self._writer = context.writer
         self._keyboard = keyboard
-        self._writer = writer
-        self._rows = rows
         self._edit = edit
 
     async def approve(self, approval: Approval, proposed: str | None = None) -> AnswerApproval | None:
@@ -41,68 +53,92 @@ class Questions:
 
         `proposed` is the whole text that would be written or run, if the user may change it.
         """
-        lines = self._drawn(approval)
+        view = approval_view(approval)
+        unseen = [*self._difference(approval), *self._rows(brief_lines(view))]
         while True:
-            lines = self._page(lines)
-            said = await self._keyboard.answer(self._question(approval, proposed, len(lines)))
+            unseen = self._page(unseen)
+            said = await self._ask(_approval_keys(view, proposed, len(unseen)))
             if said is None:
                 return None
-            word = _word(said)
-            if lines and (not word or word in _ALL):
-                lines = lines if not word else self._show_all(lines)
-                continue
-            if word in _EDIT and proposed is not None:
+            word = unicodedata.normalize("NFKC", said).strip().casefold()
+            if unseen and (not word or word in _ALL):
+                unseen = self._show_all(unseen) if word else unseen
+            elif word in _MORE:
+                unseen += self._rows(point_lines(view))
+            elif word in _EDIT and proposed is not None:
                 edited = await self._edit(proposed, str(approval.action.args.get("path") or "command.sh"))
                 if edited is not None:
                     return AnswerApproval(yes=True, edited=edited)
-                continue
-            answer = read_answer(word if word in _NUMBERS.values() else said)
-            if not _offered(answer, approval):
-                self._writer.line(text("approval.not_offered"), "yellow")
-            elif answer.yes and lines:
-                self._writer.line(text("approval.unseen", count=len(lines)), "yellow")
             else:
-                return answer
+                answer = read_answer(said)
+                if answer is not None and self._counts(answer, view, len(unseen)):
+                    return answer
+                if answer is None:
+                    self._writer.line(text("approval.unclear"), "yellow")
 
     async def consult(self, consultation: Consultation) -> ChooseWay | None:
-        """The way the user chooses; None where they had enough."""
+        """The way the user chooses; None if they had enough."""
         self._writer.line(f"\n{consultation_text(consultation)}")
-        said = await self._keyboard.answer(text("consultation.question"))
-        return read_choice(said, consultation) if said and said.strip() else None
+        while True:
+            said = await self._ask(text("consultation.question"))
+            if said is None:
+                return None
+            way = read_choice(said, consultation)
+            if way is not None:
+                return way
+            self._writer.line(text("consultation.unclear", count=len(consultation.choices)), "yellow")
 
-    def _drawn(self, approval: Approval) -> list[str]:
-        """The points of the question are written at once; what comes back is the difference, in lines."""
-        writer = self._writer
-        for shown, colour in question_lines(approval_view(approval)):
-            writer.line(shown, colour)
-        columns = writer.columns if writer.formatted else 0
-        return difference_lines(approval.difference, columns, coloured=writer.coloured)
+    async def _ask(self, question: str) -> str | None:
+        """The next line that is no command; commands are run, and the question stays."""
+        while True:
+            said = await self._keyboard.answer(question)
+            typed = read_command(said.strip()) if said else None
+            if said is None or typed is None:
+                return said
+            self._context.screen.said(said.strip())
+            await dispatch_in_turn(self._context, typed)
 
-    def _page(self, lines: list[str]) -> list[str]:
-        """Write as much as a screen holds; the rest."""
-        page = max(self._rows() - _AROUND, _SHORTEST) if self._writer.formatted else len(lines)
-        if lines:
-            self._writer.raw(*lines[:page])
-        return lines[page:]
+    def _counts(self, answer: AnswerApproval, view: ApprovalView, unseen: int) -> bool:
+        """Whether the answer can be given here and now; if not, the user is told why."""
+        if (answer.always and not view.always) or (answer.edited is not None and not view.editable):
+            self._writer.line(text("approval.not_offered"), "yellow")
+            return False
+        if answer.yes and unseen:
+            self._writer.line(text("approval.unseen", count=unseen), "yellow")
+            return False
+        return True
 
-    def _show_all(self, lines: list[str]) -> list[str]:
-        self._writer.raw(*lines)
+    def _difference(self, approval: Approval) -> list[str]:
+        columns = self._writer.columns if self._writer.formatted else 0
+        lines = difference_lines(approval.difference, columns, coloured=self._writer.coloured)
+        return ["", *lines] if approval.difference.strip() else []
+
+    def _rows(self, lines: Iterable[ColouredLine]) -> list[str]:
+        """The lines as rows of the screen."""
+        rows: list[str] = []
+        for line, colour in lines:
+            shown = harmless(line)
+            wrapped = wrap_hanging(shown, self._writer.columns) if self._writer.formatted else shown
+            painted = colour is not None and self._writer.coloured
+            rows += [paint(row, colour) if painted and colour else row for row in wrapped.split("\n")]
+        return rows
+
+    def _page(self, rows: list[str]) -> list[str]:
+        """Write as much as the screen holds; the rest."""
+        height = max(self._writer.rows - _AROUND, _SHORTEST) if self._writer.formatted else len(rows)
+        if rows:
+            self._writer.raw(*rows[:height])
+        return rows[height:]
+
+    def _show_all(self, rows: list[str]) -> list[str]:
+        self._writer.raw(*rows)
         return []
 
-    def _question(self, approval: Approval, proposed: str | None, unseen: int) -> str:
-        if unseen:
-            return text("approval.rest", count=unseen)
-        keys = [text("approval.keys.yes"), text("approval.keys.no")]
-        keys += [text("approval.keys.always")] if approval.kind is not None else []
-        keys += [text("approval.keys.edit")] if proposed is not None else []
-        return text("approval.ask", keys=" · ".join(keys))
 
-
-def _word(said: str) -> str:
-    word = unicodedata.normalize("NFKC", said).strip().casefold()
-    return _NUMBERS.get(word, word)
-
-
-def _offered(answer: AnswerApproval, approval: Approval) -> bool:
-    """Whether such an answer can be given here."""
-    return not (answer.always and approval.kind is None) and (answer.edited is None or approval.editable)
+def _approval_keys(view: ApprovalView, proposed: str | None, unseen: int) -> str:
+    if unseen:
+        return text("approval.rest", count=unseen)
+    keys = [text("approval.keys.yes"), text("approval.keys.no")]
+    keys += [text("approval.keys.always")] if view.always else []
+    keys += [text("approval.keys.edit")] if proposed is not None else []
+    return text("approval.ask", keys=" · ".join([*keys, text("approval.keys.more")]))

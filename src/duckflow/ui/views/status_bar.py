@@ -10,8 +10,6 @@ from duckflow.ui.views.prompt_view import Line
 
 _NAMES: tuple[VitalName, ...] = ("mood", "focus", "stamina")
 _LOW, _MIDDLE = 0.5, 0.7
-_FILES = ("scripted", "embedded")
-"""Models that are named by a file."""
 
 
 class Surroundings(NamedTuple):
@@ -45,7 +43,7 @@ def _vitals(state: AgentState, *, short: bool) -> Line:
 
 
 def _facts(state: AgentState, around: Surroundings) -> Line:
-    line: Line = [("bar.mode", text(f"status.mode.{state.mode}"))]
+    line: Line = [("bar.mode", state.mode)]
     facts = [short_model(state.model), _cost(state), _context(state, around.window)]
     line += [("bar", f" · {fact}") for fact in facts if fact]
     if around.sandbox == "none":

@@ -1,7 +1,10 @@
-"""What models used in this session, by tier."""
+"""Tables and lists: what models used, how requests ended, what is remembered."""
 
 from collections.abc import Sequence
+from typing import get_args
 
+from duckflow.domain.decision import TaskProfile
+from duckflow.domain.memory import Memory
 from duckflow.domain.outcomes import TARGETS, RequestStats
 from duckflow.domain.state import AgentState, TierUsage
 from duckflow.i18n.catalogue import text
@@ -49,6 +52,7 @@ def _padded(cell: str, wide: int) -> str:
 
 
 _NAME = 40
+_PROFILES: tuple[str, ...] = get_args(TaskProfile)
 _NONE = "–"
 _STATS_COLUMNS = ("requests", "done", "done_at_once", "attempts", "satisfaction", "rating")
 
@@ -81,6 +85,8 @@ def _row(one: RequestStats) -> list[str]:
 def _name(one: RequestStats) -> str:
     if one.by in ("all", "target"):
         return text(f"stats.{one.by}")
+    if one.by == "profile" and one.name in _PROFILES:
+        return f"  {text(f'stats.profile.{one.name}')}"
     return "  " + cut_to_width(on_one_line(one.name) or text("stats.unknown"), _NAME)
 
 
@@ -104,3 +110,19 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
         ]
         lines.append("  ".join([first + " " * (widths[0] - width_of(first)), *cells]).rstrip())
     return lines
+
+
+def memory_lines(memories: Sequence[Memory], here: str | None = None) -> list[str]:
+    """A line for each; the folder it belongs to is named unless that is `here`."""
+    if not memories:
+        return [text("memory.none")]
+    wide = max(len(str(one.id)) for one in memories)
+    return [_memory_line(one, wide, here) for one in memories]
+
+
+def _memory_line(one: Memory, wide: int, here: str | None) -> str:
+    when = one.kept.astimezone().strftime("%Y-%m-%d")
+    kind = text(f"memory.kind.{one.kind}")
+    where = on_one_line(one.workspace) if one.workspace else text("memory.everywhere")
+    place = "" if one.workspace and one.workspace == here else f" [{where}]"
+    return f"{one.id:>{wide}}  {when}  {kind}{place}: {on_one_line(one.text)}"

@@ -1,7 +1,7 @@
 """What an undo did, and what was found after a crash, as text in the user's language."""
 
 from duckflow.domain.changes import FileChange, UndoReport
-from duckflow.domain.events import Recovered
+from duckflow.domain.events import Recovered, Undone
 from duckflow.i18n.catalogue import text
 
 _SHOWN = 20
@@ -9,11 +9,13 @@ _SHOWN = 20
 
 def undo_text(report: UndoReport) -> str:
     """What went back, what did not and why, and what no undo covers."""
-    if not report.restored and not report.left:
-        lines = [text(f"undo.nothing_to_{report.kind}")]
-    else:
+    if report.restored:
         key = "undo.undone" if report.kind == "undo" else "undo.redone"
         lines = [text(key, actions=report.actions, files=len({one.path for one in report.restored}))]
+    elif report.left:
+        lines = [text("undo.not_undone" if report.kind == "undo" else "undo.not_redone")]
+    else:
+        lines = [text(f"undo.nothing_to_{report.kind}")]
     lines += _some([_file_line(change) for change in report.restored])
     lines += _some(
         [text(f"undo.left_{left.reason}", path=left.path, detail=left.detail) for left in report.left]
@@ -24,6 +26,13 @@ def undo_text(report: UndoReport) -> str:
         lines.append(text("undo.commands"))
         lines += _some([f"  $ {' '.join(command.split())}" for command in report.commands])
     return "\n".join(lines)
+
+
+def undone_text(event: Undone) -> str:
+    """The same, from what was stored of it."""
+    kind = "redo" if event.redo else "undo"
+    report = UndoReport(kind=kind, actions=len(event.takes_back), restored=event.changes, left=event.left)
+    return undo_text(report)
 
 
 def recovered_text(event: Recovered) -> str:

@@ -1,0 +1,137 @@
+"""Reading what a person answers, in both languages and for every interface (SPEC A5, B6, I6).
+
+Only what is clearly a yes is one. What is neither yes nor no gives None: ask again, and start nothing.
+"""
+
+import re
+import unicodedata
+
+from duckflow.domain.commands import AnswerApproval, ChooseWay
+from duckflow.domain.consultation import Consultation
+
+_EDIT = re.compile(r"\s*(?:e|edit|編集)\s*[:：]\s?", re.IGNORECASE)
+_NUMBERS = {"1": "y", "2": "n", "3": "a"}
+
+_YES = frozenset(
+    (
+        *("y", "yes", "yep", "yeah", "yup", "ok", "okay", "sure", "absolutely", "definitely"),
+        *("certainly", "fine", "alright", "agreed", "approve", "approved", "lgtm", "perfect", "great"),
+        *("proceed", "please", "go", "do", "sounds", "looks"),
+    )
+)
+"""Words a yes begins with."""
+_WITH_YES = _YES | frozenset(
+    (
+        *("ahead", "it", "that", "this", "thats", "is", "good", "right", "of", "course", "and", "then"),
+        *("now", "just", "by", "all", "means", "thanks", "thank", "you", "lets", "start", "continue"),
+        *("carry", "on", "with", "the", "plan", "for", "me", "duckflow"),
+    )
+)
+"""Words that may follow and leave it a yes; any other word, such as "but", makes it unclear."""
+_YES_PHRASE = re.compile(r"\bof course\b|\bthat(?:s| is) (?:fine|good|ok|okay|right)\b")
+_NO = frozenset(["n", "no", "nope", "nah"])
+_STOP = frozenset(["not", "never", "dont", "stop", "cancel", "reject", "refuse", "deny", "wait"])
+"""A no too, but part of its own reason."""
+_NO_IDIOM = re.compile(r"no[\s,]+(?:problem|problems|worries|objection|objections)\b")
+"""Begins like a no and means a yes: unclear."""
+_ALWAYS = frozenset({"a", "always", "allow"})
+
+_JA_YES = (
+    "はい|ええ|うん|おう|もちろん|どうぞ|オッケー|オーケー|おけ|ok|了解|承知|しました|いいよ|いいね|いいですよ|いいですね|"
+    "よいですよ|良いですよ|良いよ|お願い|おねがい|頼む|頼みます|頼んだ|進めて|やって|実行して|許可|承認|続けて|"
+    "よろしく|賛成"
+)
+_JA_WITH_YES = (
+    "それで|では|じゃあ|ぜひ|そのまま|そうして|します|いたします|致します|ください|です|ね|よ|y|yes"
+)
+_JA_NO = re.compile("いいえ|いえいえ|いえ|いやです|いやだ|いや|ノー")
+_JA_STOP = re.compile(
+    "やめて|やめとく|やめます|やめよう|止めて|とめて|だめ|ダメ|駄目|違う|違います|ちがう|待って|まって|ストップ|中止|"
+    "キャンセル|しないで|やらないで|許可しない|拒否|不許可|却下"
+)
+_JA_ALWAYS = "いつも|常に|今後も"
+
+_APART = " \t\n\u3000,.!;:、。，．！：；…~〜～\"'「」"
+_SPOKEN = re.compile(r"[a-z][a-z' \n\t,.!;:-]*")
+_BEHIND_NUMBER = re.compile("[、，,：:]")
+
+
+def read_answer(said: str) -> AnswerApproval | None:
+    """The answer to an approval: yes, always, an edit with what shall be instead, or no with its reason."""
+    edit = _EDIT.match(said)
+    if edit:
+        return AnswerApproval(yes=True, edited=said[edit.end() :])
+    plain = _plain(said)
+    plain = _NUMBERS.get(plain, plain)
+    if _is_yes(plain):
+        return AnswerApproval(yes=True)
+    if _is_always(plain):
+        return AnswerApproval(yes=True, always=True)
+    return _read_no(said.strip(), plain)
+
+
+def read_choice(said: str, consultation: Consultation) -> ChooseWay | None:
+    """A choice by number or name, with words behind it; or only words. None for no choice at all."""
+    first, *others = said.split(maxsplit=1) or [""]
+    number, *more = _BEHIND_NUMBER.split(first, maxsplit=1)
+    word = unicodedata.normalize("NFKC", number).strip(".)").casefold()
+    for place, choice in enumerate(consultation.choices, start=1):
+        if word in (str(place), choice):
+            return ChooseWay(choice=choice, text=" ".join((*more, *others)).strip())
+    return None if not word or word.isdecimal() else ChooseWay(text=said.strip())
+
+
+def _plain(said: str) -> str:
+    return unicodedata.normalize("NFKC", said).casefold().strip(_APART)
+
+
+def _is_yes(plain: str) -> bool:
+    words = _words(plain)
+    if words and words[0] in _YES and _WITH_YES.issuperset(words):
+        return words != ["do"]
+    japanese = _joined(plain)
+    return _made_of(japanese, _JA_YES, _JA_WITH_YES) and re.search(_JA_YES, japanese) is not None
+
+
+def _is_always(plain: str) -> bool:
+    words = _words(plain)
+    if "always" in words or words == ["a"]:
+        return (_WITH_YES | _ALWAYS).issuperset(words)
+    japanese = _joined(plain)
+    known = _made_of(japanese, _JA_YES, _JA_WITH_YES, _JA_ALWAYS)
+    return known and re.search(_JA_ALWAYS, japanese) is not None
+
+
+def _read_no(said: str, plain: str) -> AnswerApproval | None:
+    first = (_words(plain) or [""])[0]
+    if first in _STOP:
+        return AnswerApproval(yes=False, reason="" if first == plain else said)
+    if first in _NO and not _NO_IDIOM.match(plain):
+        return AnswerApproval(yes=False, reason=_rest(said, len(first)))
+    if refused := _JA_NO.match(plain):
+        return AnswerApproval(yes=False, reason=_rest(said, len(refused[0])))
+    if _JA_STOP.match(plain):
+        return AnswerApproval(yes=False, reason="" if _JA_STOP.fullmatch(plain) else said)
+    return None
+
+
+def _rest(said: str, length: int) -> str:
+    """What stands behind a first word of so many characters."""
+    return "" if said.strip() in _NUMBERS else said.lstrip(_APART)[length:].strip(_APART)
+
+
+def _words(plain: str) -> list[str]:
+    """The words of an English answer; one with other characters (keys, questions, code) has none."""
+    spoken = plain.replace("’", "'")
+    if not _SPOKEN.fullmatch(spoken):
+        return []
+    return re.findall(r"[a-z]+", _YES_PHRASE.sub("sure", spoken.replace("'", "")))
+
+
+def _joined(plain: str) -> str:
+    return "".join(letter for letter in plain if letter not in _APART)
+
+
+def _made_of(said: str, *parts: str) -> bool:
+    """Whether a text without spaces consists of these parts only."""
+    return re.fullmatch(f"(?:{'|'.join(parts)})+", said) is not None

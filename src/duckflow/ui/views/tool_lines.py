@@ -1,0 +1,109 @@
+"""What an action did, in the user's language: one line, and for a command the end of what it printed.
+
+Tools answer the model, in English. In another language a reader gets what was done and how it ended; the
+tool's own words are one key away (Ctrl-O).
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from duckflow.domain.decision import Action
+from duckflow.domain.events import ActionFinished, ActionOutcome
+from duckflow.domain.text import cut
+from duckflow.i18n.catalogue import current_language, text
+from duckflow.ui.output.escaping import on_one_line
+
+COMMAND = "shell.run"
+OPERATIONS = frozenset(
+    {
+        "file_ops.read_file",
+        "file_ops.write_file",
+        "file_ops.edit_file",
+        "file_ops.delete_file",
+        "file_ops.move_file",
+        "file_ops.list_files",
+        "file_ops.search",
+        "file_ops.outline",
+        "shell.run",
+        "shell.start",
+        "shell.read",
+        "shell.stop",
+        "plan_tool.propose",
+        "plan_tool.get",
+        "plan_tool.list",
+        "plan_tool.approve",
+        "plan_tool.update_step",
+        "plan_tool.revise",
+        "plan_tool.delete",
+        "task_tool.generate_list",
+        "task_loop.run",
+        "task_loop.cancel",
+        "memory.remember",
+    }
+)
+"""Operations that have words in the catalogues: `did.…` once it is done, `doing.…` otherwise."""
+_RESULT = 160
+_TARGET = 100
+_TAIL = 3
+
+
+class ToolLines(NamedTuple):
+    """One line about an action; the last lines of its output, and how many are not shown."""
+
+    line: str
+    outcome: ActionOutcome
+    """As it is marked: a command that ended with an error is no success."""
+    output: tuple[str, ...] = ()
+    hidden: int = 0
+
+
+def tool_lines(event: ActionFinished, action: Action | None) -> ToolLines:
+    """The lines for an action that ended; `action` is what was asked for, if it is known."""
+    said = [line for line in event.text.strip().split("\n") if line.strip()]
+    outcome = _outcome(event)
+    line = text(f"action.{outcome}", did=_did(event, action, outcome), reason=_reason(event, outcome, said))
+    if event.operation == COMMAND and event.outcome == "ok":
+        output = said[1:]
+        return ToolLines(line, outcome, tuple(output[-_TAIL:]), max(len(output) - _TAIL, 0))
+    hidden = 0 if outcome == "ok" else len(said) - (1 if _reason(event, outcome, said) else 0)
+    return ToolLines(line, outcome, hidden=hidden)
+
+
+def named_action(
+    operation: str, args: Mapping[str, object], path: str | None = None, *, done: bool = False
+) -> str:
+    """An action in words: what is done, and to what."""
+    target = cut(on_one_line(_target(args, path)), _TARGET)
+    if operation not in OPERATIONS:
+        return f"{on_one_line(operation)} {target}".rstrip()
+    name = operation.replace(".", "_")
+    return (text(f"did.{name}", target=target) if done else text(f"doing.{name}", target=target)).strip()
+
+
+def _outcome(event: ActionFinished) -> ActionOutcome:
+    failed = event.operation == COMMAND and event.outcome == "ok" and event.exit_code != 0
+    return "failed" if failed else event.outcome
+
+
+def _did(event: ActionFinished, action: Action | None, outcome: ActionOutcome) -> str:
+    args = action.args if action else {}
+    return named_action(event.operation, args, event.path, done=outcome == "ok")
+
+
+def _reason(event: ActionFinished, outcome: ActionOutcome, said: list[str]) -> str:
+    if event.operation == COMMAND and event.outcome == "ok":
+        if event.exit_code == 0:
+            return ""
+        code = event.exit_code
+        shown = text("action.stopped") if code is None else text("action.exit_code", code=code)
+        return text("action.because", reason=shown)
+    if outcome == "ok" or not said or current_language() != "en":
+        return ""
+    return text("action.because", reason=cut(on_one_line(said[0]), _RESULT))
+
+
+def _target(args: Mapping[str, object], path: str | None) -> str:
+    for name in ("command", "pattern", "to"):
+        if isinstance(args.get(name), str):
+            return str(args[name])
+    return path or str(args.get("path") or args.get("id") or "")

@@ -1,0 +1,100 @@
+"""A5, B6, I6: what a person answers, in both languages: one reader for every interface."""
+
+from duckflow.domain.commands import AnswerApproval, ChooseWay
+from duckflow.domain.consultation import CHOICES, Consultation
+from duckflow.i18n.answers import read_answer, read_choice
+
+YES = """
+y|Y|yes| yes |ｙ|Ｙｅｓ|1|１|Yes.|Yes!|yes please|Yes, please.|sure|sure, go ahead|go ahead|ok
+OK, do it|okay then|yes, go on with the plan|of course|please do
+please|alright|sounds good|looks good|that's fine|lgtm
+はい|はい。|はい、お願いします|お願いします|お願いします！|いいですよ|いいよ|うん、いいよ|もちろん|それでお願いします|どうぞ
+ぜひお願いします|よろしくお願いします。|進めてください|承認します|ＯＫ
+"""
+ALWAYS = "a|always|Always|ａ|3|yes, always|always allow|いつも|常に|常に許可|はい、常に"
+UNCLEAR = """
+yes but smaller|sure, but rename it|yesterday|all of it|edit it|maybe|no problem|no worries, go ahead|yes?|ok?
+why?|do|please do not know|y e s|yes/no|5|0|99|いいです|大丈夫です|結構です|はい、でも小さく|はい？
+どういう意味ですか|うーん|👍|use another name|?|/help|...
+"""
+NO = {
+    "n": "",
+    "no": "",
+    "No.": "",
+    "2": "",
+    "２": "",
+    "no, wrong file": "wrong file",
+    "No: wrong file": "wrong file",
+    "n wrong file": "wrong file",
+    "nope": "",
+    "no thanks": "thanks",
+    "stop": "",
+    "not now": "not now",
+    "don't": "don't",
+    "don’t touch it": "don’t touch it",
+    "いいえ": "",
+    "いいえ、別のファイルに": "別のファイルに",
+    "いいえ 別のファイルに": "別のファイルに",
+    "いいえ別のファイルに": "別のファイルに",
+    "いや": "",
+    "やめて": "",
+    "やめて。": "",
+    "やめて、別のにして": "やめて、別のにして",
+    "違うファイルにして": "違うファイルにして",
+}
+EDITS = {
+    "edit:ls": "ls",
+    "edit: ls -la": "ls -la",
+    "EDIT: a\nb\n": "a\nb\n",
+    "e: x": "x",
+    "編集：新しい": "新しい",
+    "edit:": "",
+    "edit:  two": " two",
+}
+
+
+def listed(table: str) -> list[str]:
+    return [said for line in table.strip().split("\n") for said in line.split("|")]
+
+
+def test_B6_what_is_clearly_a_yes_is_one_and_nothing_else():
+    expected = {said: AnswerApproval(yes=True) for said in listed(YES)}
+    expected |= {said: AnswerApproval(yes=True, always=True) for said in listed(ALWAYS)}
+    expected |= {said: AnswerApproval(yes=False, reason=reason) for said, reason in NO.items()}
+    expected |= {said: AnswerApproval(yes=True, edited=edited) for said, edited in EDITS.items()}
+    wrong = {said: read_answer(said) for said, answer in expected.items() if read_answer(said) != answer}
+    assert not wrong
+
+
+def test_A5_what_is_unclear_is_no_answer():
+    hostile = ["", "  ", "\n", "\x1b[A", "\x1b", "y\x00", "[A", "a=1", "y;rm", "a\u202e", "yes\u200b"]
+    read = {said: read_answer(said) for said in (*listed(UNCLEAR), *hostile)}
+    assert not {said: answer for said, answer in read.items() if answer is not None}
+
+
+ASKED = Consultation(
+    consultation_id="c1",
+    kind="stagnation",
+    situation="consultation.stagnation",
+    choices=CHOICES["stagnation"],
+)
+
+
+def test_I6_a_choice_is_a_number_a_name_or_words_and_all_else_is_asked_again():
+    expected = {
+        "2": ("more_information", ""),
+        " 2. ": ("more_information", ""),
+        "2) look at b.py": ("more_information", "look at b.py"),
+        "2: look at b.py": ("more_information", "look at b.py"),
+        "２　b.py を見て": ("more_information", "b.py を見て"),
+        "２、b.py を見て": ("more_information", "b.py を見て"),
+        "go_on": ("go_on", ""),
+        "GO_ON please": ("go_on", "please"),
+        "2つ目のファイルを見て": ("", "2つ目のファイルを見て"),
+        "2.5 seconds is too slow": ("", "2.5 seconds is too slow"),
+        "look at b.py": ("", "look at b.py"),
+        **dict.fromkeys(("5", "0", "９", "5. no", "12 go on", "", "  ", "."), None),
+    }
+    read = {said: read_choice(said, ASKED) for said in expected}
+    wanted = {said: ChooseWay(choice=one[0], text=one[1]) if one else None for said, one in expected.items()}
+    assert read == wanted
