@@ -156,7 +156,7 @@ def test_an_error_before_the_session_leaks_nothing(pond: Path, env: dict[str, st
 def test_the_conversation_leaks_nothing(pond: Path, env: dict[str, str]):
     """A terminal shows what is typed; from then on it is gone, from the history of lines too."""
     with conversation(pond, *ANSWERS[:3], decision("All done."), env=env) as terminal:
-        terminal.wait_for("Ctrl-D leaves")
+        terminal.wait_for("Ctrl-D exits")
         terminal.type(f"Take {SAID}\r")
         terminal.wait_for("Allow it?")
         shown = terminal.text

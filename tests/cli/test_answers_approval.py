@@ -45,7 +45,9 @@ def ask(folder: Path, *answers: str) -> tuple[str, str, dict]:
         ("always", 0, "model\n"),
         ("edit:mine\n", 0, "mine\n"),
         ("no, not there", 0, None),
-        ("", 0, None),
+        ("", 3, None),
+        ("yes but smaller", 3, None),
+        ("はい、お願いします", 0, "model\n"),
     ],
 )
 def test_each_answer_does_what_it_says(folder: Path, answer: str, code: int, content: str | None):
@@ -80,16 +82,13 @@ def test_what_can_not_be_edited_is_wrong_usage_and_the_question_stays(folder: Pa
     assert not (folder / "src/a.txt").exists()
 
 
-def test_the_five_points_are_printed(folder: Path):
+def test_G1_a_low_risk_is_printed_in_a_few_lines_after_its_difference(folder: Path):
     model = f"scripted:{write_script(folder.parent / 's.jsonl', [WRITE])}"
     shown = run(folder, "go", "--model", model).stderr
     for words in (
-        "Write src/a.txt?",
-        "Risk: low",
-        "makes src/a.txt (lines: 1)",
-        "/undo",
-        "Instead",
-        "+model",
+        "+model\n🦆 Write src/a.txt? +1 −0 · low risk · /undo takes it back\n",
+        "I'm asking because this mode asks before such a change",
+        "--answer yes",
     ):
         assert words in shown
 

@@ -37,7 +37,7 @@ def test_a_new_session_shows_the_fixed_part_and_its_size(folder: Path):
     assert "folder project, mode ask" in shown.stdout
     sizes = {line.split(None, 1)[1]: line.split()[0] for line in shown.stderr.strip().splitlines()[1:]}
     assert int(sizes["operations"]) > 100
-    assert any(title.startswith("all of it") for title in sizes)
+    assert any(title.startswith("total") for title in sizes)
 
 
 def test_the_last_session_is_shown_with_its_conversation_and_nothing_is_used_up(folder: Path):

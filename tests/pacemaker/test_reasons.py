@@ -31,7 +31,7 @@ def test_I5_the_whole_reason_in_english():
         "Task: code analysis, 12 loops to start from",
         "Mood (trust in the plan): 0.75",
         "Focus (clear thinking): 0.80",
-        "Stamina (strength left): 0.45, low",
+        "Stamina (energy left): 0.45, low",
         "Complexity: 0.60, medium",
         "Adjusted by complexity: 24 % more loops",
         "12 × 1.00 (vitals) × 1.24 (complexity) = 14.88",
@@ -64,7 +64,7 @@ def test_I5_loops_used_are_spoken_of_only_where_they_count():
 def test_I5_without_an_adjustment_that_is_said():
     limit = compute_limit(None, Vitals(mood=0.6, focus=0.6, stamina=0.6), 0.0, TABLE)
     assert "No adjustment" in shown(limit)
-    assert "Task: of no known kind, 8 loops to start from" in shown(limit)
+    assert "Task: of an unknown kind, 8 loops to start from" in shown(limit)
 
 
 def test_I4_I5_a_limit_that_could_not_be_worked_out_says_so():
@@ -76,7 +76,7 @@ def test_I4_I5_a_limit_that_could_not_be_worked_out_says_so():
 
 def test_I7_an_extension_says_why():
     line = explain_extension(8, 12)
-    assert text(line.key, **line.values) == "The work is getting on, so it may take 12 loops instead of 8."
+    assert text(line.key, **line.values) == "The work is making progress, so it may take 12 loops instead of 8."
 
 
 @every_row(

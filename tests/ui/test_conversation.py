@@ -93,11 +93,11 @@ def test_keys_typed_ahead_are_no_answer(folder: Path, gate: Gate):
         terminal.type("Write a.txt\r")
         terminal.wait_for("thinking…")
         terminal.type("y\r")
-        terminal.wait_for("waits: y")
+        terminal.wait_for("queued: y")
         gate.open()
         terminal.wait_for("Allow it?")
         assert not (folder / "a.txt").exists()
-        terminal.type("\r")
+        terminal.type("n\r")
         terminal.wait_for("I leave it.")
         terminal.wait_for("You said y.")
     assert not (folder / "a.txt").exists()
@@ -118,7 +118,7 @@ def test_a_question_does_not_take_the_keyboard_from_someone_who_types(folder: Pa
         terminal.wait_for("Allow it?")
         assert "Allow it? [y yes · n no, and why" in terminal.text
         assert terminal.shown[-3].endswith("]"), "the answer is empty"
-        terminal.type("\r")
+        terminal.type("n\r")
         terminal.wait_for("I leave it.")
         terminal.wait_for("> yyy")
     assert not (folder / "a.txt").exists()
@@ -131,7 +131,7 @@ def test_messages_typed_while_it_works_wait_their_turn(folder: Path, gate: Gate)
         terminal.type("one\r")
         terminal.wait_for("thinking…")
         terminal.type("two\r")
-        terminal.wait_for("⋯ waits: two")
+        terminal.wait_for("⋯ queued: two")
         terminal.type("dra")
         terminal.wait_for("> dra")
         gate.open()
@@ -159,7 +159,7 @@ def test_what_waited_for_work_that_was_stopped_is_back_on_the_line(folder: Path,
         terminal.type("think\r")
         terminal.wait_until(gate.asked)
         terminal.type("then this\r")
-        terminal.wait_for("waits: then this")
+        terminal.wait_for("queued: then this")
         terminal.type("\x1b")
         terminal.wait_for("Stopped.")
         terminal.wait_for("> then this")
@@ -299,7 +299,7 @@ def test_new_and_resume_change_the_session(folder: Path):
         terminal.type("What is the cat called?\r")
         terminal.wait_for("Tama.")
         terminal.type("/new\r")
-        terminal.wait_until(lambda: terminal.text.count("Duckflow works with") == 2)
+        terminal.wait_until(lambda: terminal.text.count("Duckflow is using") == 2)
         ready(terminal)
         terminal.type("/resume\r")
         terminal.wait_for("Take one up with /resume")
@@ -347,7 +347,7 @@ def test_a_dumb_terminal_gets_plain_lines(folder: Path):
     """M1."""
     answers = [decision("One."), WRITE, decision("Then not.")]
     with conversation(folder, *answers, env={"TERM": "dumb"}) as terminal:
-        terminal.wait_for("/help shows")
+        terminal.wait_for("/help lists")
         terminal.type("hello\n")
         terminal.wait_for("One.")
         terminal.type("Write a.txt\n")
@@ -395,7 +395,7 @@ def test_e_opens_the_editor_and_what_was_made_of_it_is_written(folder: Path):
         terminal.type("Write a.txt\r")
         terminal.wait_for("e edit")
         terminal.type("e\r")
-        terminal.wait_for("as you changed it")
+        terminal.wait_for("as you edited it")
         terminal.wait_for("As you like.")
     assert (folder / "a.txt").read_text() == "mine\n"
 

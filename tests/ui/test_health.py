@@ -100,7 +100,7 @@ def test_H6_I5_H7_status_in_english():
         "  Adjusted by complexity: 8 % more loops\n"
         "  14 × 1.20 (vitals) × 1.08 (complexity) = 18.14\n"
         "  Limit: 18 loops (at least 3, at most 20)\n"
-        "  The work is getting on, so it may take 18 loops instead of 12.\n"
+        "  The work is making progress, so it may take 18 loops instead of 12.\n"
         "💬 Asked you: no progress 2×, check-up 1×\n"
         "🪙 This session: 1,234 tokens, $0.5000; this request: 0 tokens, price not known"
     )

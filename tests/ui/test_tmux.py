@@ -45,7 +45,7 @@ def test_a_conversation_in_japanese_through_a_resize(folder: Path, tmp_path: Pat
 
 
 FIRST = {
-    "en": ("Rules of this project: AGENTS.md", "I ask before every change", "Try: “What does stats.py do?”"),
+    "en": ("Project rules: AGENTS.md", "I ask before every change", "Try: “What does stats.py do?”"),
     "ja": ("AGENTS.md", "確認", "例: 「stats.py"),
 }
 
@@ -130,7 +130,7 @@ def test_C1_M1_background_work_chat_and_a_resize_at_once(folder: Path, tmp_path:
         window.say("フランスの首都は？")
         window.wait_for("パリです。")
         window.say("/tasks")
-        window.wait_for("● file_ops.write_file b.txt")
+        window.wait_for("● wrote b.txt")
         window.resize(90)
         window.wait_for("[ Duckflow | Mood")
         gate.open()

@@ -62,7 +62,7 @@ CASES = (
         "stagnation",
         (*[read("a.txt")] * 4, decision("Now another way.", next_step="pending_user")),
         {
-            "en": ("same steps", "Done over and over: a.txt", "1. Stop here", "4. Go about it another way"),
+            "en": ("same steps", "Done over and over: a.txt", "1. Stop here", "4. Try another approach"),
             "ja": (
                 "同じ手順に戻って",
                 "何度もやり直したもの: a.txt",
@@ -72,7 +72,7 @@ CASES = (
         },
         "4",
         {
-            "en": ("→ Go about it another way", "Now another way."),
+            "en": ("→ Try another approach", "Now another way."),
             "ja": ("→ やり方を変える", "Now another way."),
         },
     ),
@@ -86,7 +86,7 @@ CASES = (
         "2",
         {
             "en": (
-                "→ Cut it into smaller steps",
+                "→ Divide it into smaller steps",
                 "📋 Plan: In parts",
                 "○ one: do one",
                 "One after the other.",
@@ -110,7 +110,7 @@ CASES = (
         "3",
         {
             "en": ("→ Take stock", "📦 What there is:", "In order now."),
-            "ja": ("→ いまあるものを棚卸し", "📦 ", "In order now."),
+            "ja": ("→ いまあるものを整理", "📦 ", "In order now."),
         },
         # With the usual numbers only several things at once lead there.
         {"DUCKFLOW_DUCK_PACEMAKER__THRESHOLDS__FOCUS": "0.55"},
@@ -148,7 +148,7 @@ CASES = (
             "ja": ("診察結果です", "気分: ", "集中力: 散漫", "体力: ", "先生の一言: ", "3. 休ませる"),
         },
         "3",
-        {"en": ("→ Let me rest", "🦆 I rest now."), "ja": ("→ 休ませる", "🦆 ひと休みします。")},
+        {"en": ("→ Let me rest", "🦆 I'll rest now."), "ja": ("→ 休ませる", "🦆 ひと休みします。")},
     ),
     Case(
         "escalation",
@@ -196,4 +196,4 @@ def test_I6_H6_J5_a_question_is_asked_in_words_and_a_number_leads_on(case: Case,
         window.wait_for_prompt()
         shown = window.wait_for(*case.follows[language])
         assert "Traceback" not in shown
-        assert shown.count("🦆 I rest now.") <= 1, "drawn once, and not still shown as being written"
+        assert shown.count("🦆 I'll rest now.") <= 1, "drawn once, and not still shown as being written"

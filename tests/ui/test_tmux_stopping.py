@@ -1,4 +1,4 @@
-"""M1: Ctrl-C and Esc at every stage stop what is being done and nothing else, in a window over real HTTP."""
+"""M1: Ctrl-C and Esc at every stage stop what is running and nothing else, in a window over real HTTP."""
 
 import shutil
 import sys

@@ -54,7 +54,7 @@ class BaseLoops(Frozen):
     """Collecting and comparing information."""
 
     unknown: Loops = 8
-    """A task of no known kind."""
+    """A task of an unknown kind."""
 
 
 class LimitFactors(Frozen):

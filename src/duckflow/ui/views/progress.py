@@ -50,7 +50,7 @@ def progress_line(state: AgentState, columns: int) -> Line | None:
 
 def named(task: Task) -> str:
     """A task in a few words."""
-    return named_action(task.operation, task.args)
+    return named_action(task.operation, task.args, done=task.status == "completed")
 
 
 def _title(plan: Plan) -> str:
