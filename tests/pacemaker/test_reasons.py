@@ -76,7 +76,9 @@ def test_I4_I5_a_limit_that_could_not_be_worked_out_says_so():
 
 def test_I7_an_extension_says_why():
     line = explain_extension(8, 12)
-    assert text(line.key, **line.values) == "The work is making progress, so it may take 12 loops instead of 8."
+    assert (
+        text(line.key, **line.values) == "The work is making progress, so it may take 12 loops instead of 8."
+    )
 
 
 @every_row(
