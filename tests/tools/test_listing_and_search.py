@@ -159,7 +159,7 @@ async def test_search_shows_path_line_and_text(call, tree):
         "README.md:1: this is README.md"
     ]
     assert await call("search", pattern="nowhere to be found") == (
-        "no line matches nowhere to be found in . (protected files are not searched)"
+        "no line matches nowhere to be found in . (protected files, and lines that hold a key or token, are not searched)"
     )
 
 
@@ -190,6 +190,23 @@ async def test_protected_files_are_not_searched_nor_betrayed(call, tree):
     assert ".env" not in await call("search", pattern="needle")
     assert ".env:1: KEY=abcdef needle" in await call("search", pattern="KEY", path=".env")
     assert ".github/ci.yml:2" in await call("search", pattern="needle", path=".github")
+
+
+async def test_SAFETY_14_a_secret_in_an_ordinary_file_can_not_be_guessed_by_searching(call, tree):
+    token = "ghp_" + "a1B2" * 9
+    body = "MIIEpAIBAAKCAQEA7bq3kQ3vR8tZ1mN6pX4wB9yD"
+    key = f"-----BEGIN RSA PRIVATE {'KEY'}-----\n{body}\n{body}\n-----END RSA PRIVATE {'KEY'}-----\n"
+    (tree / "settings.py").write_text(f"plain = 1\ntoken = '{token}'\n{key}")
+    for right, wrong in (
+        ("ghp_a1", "ghp_b1"),
+        ("token = '(?!ghp_a)", "token = '(?!ghp_b)"),
+        ("MIIEp", "MIIEq"),
+    ):
+        if call.ripgrep and "?!" in right:
+            continue  # it has no such patterns
+        answers = [(await call("search", pattern=one)).replace(one, "") for one in (right, wrong)]
+        assert answers[0] == answers[1], right
+    assert "settings.py:1: plain = 1" in await call("search", pattern="plain")
 
 
 async def test_long_lines_and_many_matches_are_cut(call, tmp_path):

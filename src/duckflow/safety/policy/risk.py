@@ -12,7 +12,7 @@ from duckflow.safety.files.paths import fold
 from duckflow.safety.policy.command_risk import Places, read_risks
 from duckflow.safety.policy.homoglyphs import imitating_letters
 from duckflow.safety.policy.protected import Protection
-from duckflow.safety.redaction.patterns import PATTERNS, lower
+from duckflow.safety.redaction.patterns import lower, patterns_for
 
 HIGHER: dict[Risk, int] = {"low": 0, "medium": 1, "high": 2, "forbidden": 3}
 
@@ -171,7 +171,11 @@ def content_reasons(written: str) -> Iterator[str]:
     if _PRIVATE_KEY.search(written):
         yield "private_key"
     lowered = lower(written)
-    if any(any(pattern.find(written, lowered)) for pattern in PATTERNS if pattern.kind != "private-key"):
+    if any(
+        any(pattern.find(written, lowered))
+        for pattern in patterns_for(written)
+        if pattern.kind != "private-key"
+    ):
         yield "secret"
 
 

@@ -1,10 +1,12 @@
-"""What a secret looks like, as a table. A new kind of secret is a new row.
+"""What a secret looks like, as a table. A new kind of token is a new row of tokens.txt.
 
 Every repeat in these expressions is bounded, so each takes time in proportion to the text, whatever it holds.
 """
 
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.resources import files
 from typing import NamedTuple
 
 from duckflow.safety.redaction.values import is_placeholder, looks_like_password, looks_random
@@ -23,12 +25,14 @@ _SUFFIX = r"(?:[_-]?(?:key|base|value|prod|production|dev|staging|live|test|\d{1
 _TYPE = r"(?:[ \t]{0,4}:[ \t]{0,4}(?:str|string|SecretStr)(?:[ \t]?\|[ \t]?None)?(?=[ \t]{0,4}=))?"
 _SIGN = r"\\{0,3}[\"'`]?[ \t]{0,8}(?:[:!]?={1,3}|=>|:)[ \t]{0,8}"
 _QUOTED = r"\\{0,3}(?P<quote>[\"'`])(?P<quoted>[^\"'`\\\s]{8,512}+)(?=\\{0,3}(?P=quote))"
-_CAPITALS = re.compile(
+_CAPITALS = (
     r"(?P<name>PASS(?:WORD|WD|PHRASE)|PWD|SECRET|TOKEN|CREDENTIAL"
     r"|(?:API|ACCESS|PRIVATE|SECRET|AUTH|ACCOUNT|ENCRYPTION|SIGNING|MASTER|SERVICE)_?KEY)S?"
     r"(?:_?(?:KEY|BASE|VALUE|PROD|PRODUCTION|DEV|STAGING|LIVE|TEST|\d{1,3})){0,2}"
     r"=(?P<secret>[^\s\"'`\\][^\s\\]{7,511}+)(?=[\s\\]|$)"
 )
+_LONG_WORD = re.compile(r"[A-Za-z0-9_.~+/=%:@&-]{14,}+")
+_DIGIT = re.compile(r"[0-9]")
 _BARE = r"(?P<bare>[^\s\"'`\\,;(){}\[\]<>&]{8,512}+)(?=[\s\\&\"'`]|$)"
 
 
@@ -37,11 +41,18 @@ class Pattern(NamedTuple):
 
     kind: str
     needles: tuple[str, ...]
-    expression: re.Pattern[str]
+    source: str
+    """The expression, compiled once a text has one of the needles."""
+    flags: int = 0
     judge: Callable[[re.Match[str]], bool] | None = None
     """Has the last word on what was found."""
     hint: re.Pattern[str] | None = None
     """Where in the text in lower case to look, if not everywhere; then the needles are in lower case too."""
+
+    @property
+    def expression(self) -> re.Pattern[str]:
+        """What a secret of this kind looks like."""
+        return _compiled(self.source, self.flags)
 
     def find(self, text: str, lowered: str) -> Iterator[re.Match[str]]:
         """Every secret of this kind, from left to right. `lowered` is as long as `text`."""
@@ -100,7 +111,12 @@ def _key_like(found: re.Match[str]) -> bool:
 def _url_password(found: re.Match[str]) -> bool:
     secret = found["secret"]
     port = secret.isdigit() and len(secret) <= 5
-    return not port and secret != found["user"] and not is_placeholder(secret)
+    marked = found["user"].startswith("[redacted")
+    return not port and not marked and secret != found["user"] and not is_placeholder(secret)
+
+
+def _given(found: re.Match[str]) -> bool:
+    return not is_placeholder(found["secret"])
 
 
 def _credentials(found: re.Match[str]) -> bool:
@@ -132,80 +148,99 @@ def _in_capitals(found: re.Match[str]) -> bool:
     return looks_like_password(value) or (value.isalpha() and len(value) >= 12)
 
 
-def _row(kind: str, expression: str, *needles: str) -> Pattern:
-    """A secret that is known by its beginning, which is no word of anything else."""
-    return Pattern(kind, needles, re.compile(rf"(?<![A-Za-z0-9])(?:{expression})", re.ASCII))
+def all_patterns() -> tuple[Pattern, ...]:
+    """All kinds, in this order: what was replaced by one row is not seen by those below it."""
+    return (_PRIVATE_KEY, *_tokens(), *_JUDGED)
 
 
-PATTERNS: tuple[Pattern, ...] = (
-    Pattern(
-        "private-key",
-        ("PRIVATE KEY",),
-        re.compile(
-            r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
-            r"(?:[\s\"'+,]|-(?!-)|\\[nrt\\]){0,24}+"
-            r"(?:[A-Za-z][A-Za-z-]{1,20}: [^\n\\]{1,200}+(?:[\s+-]|\\[nr]){1,8}+){0,4}+"
-            r"[A-Za-z0-9+/=]{16,100}+"
-            r"(?:[A-Za-z0-9+/=\s\"',\\]|-(?!----)){0,20000}+"
-            r"(?:-{5,6}END [A-Z0-9 ]{0,40}-----)?"
-        ),
-    ),
-    _row("aws-key-id", r"A(?:KIA|SIA|BIA|CCA)[A-Z0-9]{16}(?![A-Za-z0-9])", "AKIA", "ASIA", "ABIA", "ACCA"),
-    _row("github-token", r"gh[pousr]_[A-Za-z0-9]{16,255}+", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
-    _row("github-token", r"github_pat_\w{20,255}+", "github_pat_"),
-    _row(
-        "gitlab-token",
-        r"gl(?:pat|dt|rt|ptt|cbt)-[\w-]{16,255}+",
-        "glpat-",
-        "gldt-",
-        "glrt-",
-        "glptt-",
-        "glcbt-",
-    ),
-    _row("slack-token", r"xox[abeoprs]-[\w-]{10,255}+", "xox"),
-    _row("slack-token", r"xapp-\d-[\w-]{20,255}+", "xapp-"),
-    _row("slack-webhook", r"hooks\.slack\.com/(?:services|workflows)/[\w/-]{20,255}+", "hooks.slack.com/"),
-    _row("google-key", r"AIza[\w-]{30,60}+", "AIza"),
-    _row("google-token", r"(?:ya29\.|GOCSPX-)[\w-]{20,512}+", "ya29.", "GOCSPX-"),
-    _row("anthropic-key", r"sk-ant-[\w-]{16,255}+", "sk-ant-"),
-    _row("stripe-key", r"[srp]k_(?:live|test)_[A-Za-z0-9]{16,255}+", "k_live_", "k_test_"),
-    _row("stripe-key", r"whsec_[A-Za-z0-9+/=]{16,255}+", "whsec_"),
-    _row("npm-token", r"npm_[A-Za-z0-9]{24,255}+", "npm_"),
-    _row("pypi-token", r"pypi-AgE[\w-]{16,512}+", "pypi-AgE"),
-    _row("huggingface-token", r"hf_[A-Za-z0-9]{24,255}+", "hf_"),
-    _row("groq-key", r"gsk_[A-Za-z0-9]{24,255}+", "gsk_"),
-    _row("sendgrid-key", r"SG\.[\w-]{16,64}+\.[\w-]{16,128}+", "SG."),
-    _row("digitalocean-token", r"do[op]_v1_[a-f0-9]{32,128}+", "dop_v1_", "doo_v1_"),
-    _row("telegram-token", r"\d{8,10}:AA[\w-]{30,40}+", ":AA"),
-    _row("jwt", r"eyJ[\w-]{8,2048}+\.eyJ[\w-]{8,8192}+\.[\w-]{8,2048}+", "eyJ"),
+def patterns_for(text: str) -> tuple[Pattern, ...]:
+    """The kinds worth searching a text for. Tokens are long words with digits, and most texts have none."""
+    words = "\n".join(word for word in _LONG_WORD.findall(text) if _DIGIT.search(word))
+    tokens = [row for row in _tokens() if any(needle in words for needle in row.needles)] if words else ()
+    return (_PRIVATE_KEY, *tokens, *_JUDGED)
+
+
+def lines_with_secrets(text: str) -> frozenset[int]:
+    """The numbers of the lines that hold a secret or a part of one."""
+    lowered = lower(text)
+    found: set[int] = set()
+    for pattern in patterns_for(text):
+        for start, end in (span_of(match) for match in pattern.find(text, lowered)):
+            first = text.count("\n", 0, start) + 1
+            found.update(range(first, first + text.count("\n", start, end) + 1))
+    return frozenset(found)
+
+
+@cache
+def _tokens() -> tuple[Pattern, ...]:
+    """The rows of tokens.txt."""
+    table = files("duckflow.safety.redaction").joinpath("tokens.txt").read_text("utf-8")
+    rows = [line.split() for line in table.splitlines() if line and not line.startswith("#")]
+    return tuple(
+        Pattern(kind, tuple(needles.split(",")), rf"(?<![A-Za-z0-9])(?:{expression})", re.ASCII)
+        for kind, needles, expression in rows
+    )
+
+
+@cache
+def _compiled(source: str, flags: int) -> re.Pattern[str]:
+    return re.compile(source, flags)
+
+
+_PRIVATE_KEY = Pattern(
+    "private-key",
+    ("PRIVATE KEY",),
+    r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
+    r"(?:[\s\"'+,]|-(?!-)|\\[nrt\\]){0,24}+"
+    r"(?:[A-Za-z][A-Za-z-]{1,20}: [^\n\\]{1,200}+(?:[\s+-]|\\[nr]){1,8}+){0,4}+"
+    r"[A-Za-z0-9+/=]{16,100}+"
+    r"(?:[A-Za-z0-9+/=\s\"',\\]|-(?!----)){0,20000}+"
+    r"(?:-{5,6}END [A-Z0-9 ]{0,40}-----)?",
+)
+_JUDGED: tuple[Pattern, ...] = (
     Pattern(
         "openai-key",
         ("sk-",),
-        re.compile(r"(?<![\w-])sk-(?:proj-|svcacct-|admin-|or-v1-)?[\w-]{20,255}+", re.ASCII),
+        r"(?<![\w-])sk-(?:proj-|svcacct-|admin-|or-v1-)?[\w-]{20,255}+",
+        re.ASCII,
         _key_like,
     ),
     Pattern(
         "url-password",
         ("://",),
-        re.compile(
-            r"(?<=://)(?P<user>[^\s/@:\"'`<>\\]{0,100}+):(?P<secret>[^\s/\"'`<>\\]{3,200})@(?=[A-Za-z0-9\[])"
-        ),
+        r"(?<=://)(?P<user>[^\s/@:\"'`<>\\]{0,100}+):(?P<secret>[^\s/\"'`<>\\]{3,200})@(?=[A-Za-z0-9\[])",
+        0,
         _url_password,
     ),
     Pattern(
         "credentials",
         ("bearer", "basic", "token"),
-        re.compile(r"\b(?:bearer|basic|token)[ \t]{1,4}(?P<secret>[\w+/=.~-]{12,2048}+)", re.I | re.A),
+        r"\b(?:bearer|basic|token)[ \t]{1,4}(?P<secret>[\w+/=.~-]{12,2048}+)",
+        re.I | re.A,
         _credentials,
         re.compile(r"(?:bearer|basic|token)(?=[ \t])"),
     ),
-    Pattern("secret", NAME_NEEDLES, _CAPITALS, _in_capitals, _NAMED),
+    Pattern(
+        "netrc-password",
+        ("login",),
+        r"\blogin\s{1,8}+[^\s]{1,100}+\s{1,8}+password\s{1,8}+(?P<secret>[^\s]{4,200}+)",
+        0,
+        _given,
+    ),
+    Pattern("django-key", ("django-insecure-",), r"django-insecure-[^\s\"'`\\]{20,100}+"),
+    Pattern(
+        "django-key",
+        ("SECRET_KEY",),
+        r"SECRET_KEY\s{0,4}+=\s{0,4}+[\"'](?P<secret>[a-z0-9!@#$%^&*()_=+-]{50})[\"']",
+    ),
+    Pattern("secret", NAME_NEEDLES, _CAPITALS, 0, _in_capitals, _NAMED),
     Pattern(
         "secret",
         NAME_NEEDLES,
-        re.compile(f"{_NAME}{_SUFFIX}{_TYPE}{_SIGN}(?:{_QUOTED}|{_BARE})", re.I | re.A),
+        f"{_NAME}{_SUFFIX}{_TYPE}{_SIGN}(?:{_QUOTED}|{_BARE})",
+        re.I | re.A,
         _assigned,
         _NAMED,
     ),
 )
-"""In this order: what was replaced by one row is not seen by those below it."""
+"""What needs more than a beginning: a name before it, or a judgement."""

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel
 
 from duckflow.domain.errors import ToolError
-from duckflow.safety.redaction.patterns import PATTERNS, Pattern, kind_of, lower, span_of
+from duckflow.safety.redaction.patterns import Pattern, kind_of, lower, patterns_for, span_of
 from duckflow.safety.redaction.values import SHORTEST, looks_random
 
 MARKER = re.compile(r"\[redacted:[a-z0-9-]{1,40}:[0-9a-f]{4}\]")
@@ -54,7 +54,7 @@ class Redactor:
         text = self._clean_values(text, self._known, own=own)
         text = self._clean_values(text, self._learned, own=own)
         found: dict[str, str] = {}
-        for pattern in PATTERNS:
+        for pattern in patterns_for(text):
             text = self._clean_pattern(text, pattern, found, own=own)
         learned = {value: kind for value, kind in found.items() if own or looks_random(value, 12)}
         self._learn(learned)

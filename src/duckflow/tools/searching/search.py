@@ -10,6 +10,7 @@ from duckflow.domain.text import cut
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import STRENGTH
+from duckflow.safety.redaction.patterns import lines_with_secrets
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.searching.hits import FILE_CAP, Hits, Query, ask_ourselves, ask_ripgrep
 from duckflow.tools.threads import finish
@@ -17,6 +18,7 @@ from duckflow.tools.threads import finish
 LINES_SHOWN = 200
 COLUMNS_SHOWN = 240
 LONGEST_PATTERN = 1000
+_NOT_SEARCHED = "protected files, and lines that hold a key or token, are not searched"
 
 
 class Search(Frozen):
@@ -72,7 +74,7 @@ def _show(workspace: Workspace, query: Query, hits: Hits) -> str:
         if len(rows) > LINES_SHOWN:
             break
     if not rows:
-        return f"no line matches {query.pattern} in {query.path} (protected files are not searched)"
+        return f"no line matches {query.pattern} in {query.path} ({_NOT_SEARCHED})"
     more = len(rows) > LINES_SHOWN or not hits.complete
     count = min(len(rows), LINES_SHOWN)
     head = f"{count} matching lines{', and there are more: narrow it down' if more else ''}"
@@ -80,7 +82,7 @@ def _show(workspace: Workspace, query: Query, hits: Hits) -> str:
 
 
 def _lines(workspace: Workspace, file: str, numbers: list[int], permitted: int) -> list[str]:
-    """The lines as the workspace has them; none of a file more protected than what was asked for.
+    """The lines as the workspace has them; none with a secret, none of a file that needs more permission.
 
     Not even that there are any: whether a guess matches would tell a secret letter by letter.
     """
@@ -91,9 +93,11 @@ def _lines(workspace: Workspace, file: str, numbers: list[int], permitted: int) 
     except ToolError:
         return []  # gone, or not inside any more
     encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
-    lines = data.decode(encoding, errors="replace").split("\n")
+    text = data.decode(encoding, errors="replace")
+    lines = text.split("\n")
+    withheld = lines_with_secrets(text)
     return [
         f"{file}:{number}: {cut(lines[number - 1].strip(), COLUMNS_SHOWN)}"
         for number in numbers
-        if number <= len(lines)
+        if number <= len(lines) and number not in withheld
     ]
