@@ -3,6 +3,7 @@
 import ipaddress
 import os
 import socket
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,7 +30,14 @@ def _keep_what_subprocesses_need() -> None:
         os.environ.setdefault("PIP_CONFIG_FILE", str(written))
 
 
+def _keep_compiled_code() -> None:
+    """Without it, each of the programs that tests start compiles all of the source again."""
+    sys.dont_write_bytecode = False
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
 _keep_what_subprocesses_need()
+_keep_compiled_code()
 
 hypothesis.settings.register_profile(
     "no clock", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

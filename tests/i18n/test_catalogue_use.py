@@ -8,10 +8,8 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import pytest
-
 from duckflow.i18n.catalogue import entries, slots
-from fakes.rows import every_row
+from fakes.rows import Failures, every_row
 from source_tree import Module, called_name, modules
 
 ERRORS = {"UserError", "UsageError", "ProviderError", "Unavailable", "BadAnswer"}
@@ -61,17 +59,20 @@ def read(node: ast.expr, where: str, values: frozenset[str] | None) -> Iterator[
 
 
 ENGLISH = entries("en")
-ASKED = [asked for module in modules() for asked in asked_by(module)]
 
 
-@every_row("asked", ASKED, ids=lambda asked: f"{asked.where} {asked.key}")
-def test_every_key_asked_for_exists_and_gets_its_values(asked):
-    known = [key for key in ENGLISH if key == asked.key or (asked.beginning and key.startswith(asked.key))]
-    if not known:
-        pytest.fail(f"{asked.where}: no text for {asked.key}", pytrace=False)
-    if asked.values is not None and not asked.beginning:
-        missing = slots(ENGLISH[asked.key]) - asked.values
-        assert not missing, f"{asked.where}: {asked.key} gets no value for {sorted(missing)}"
+def test_every_key_asked_for_exists_and_gets_its_values():
+    failures = Failures()
+    for asked in (asked for module in modules() for asked in asked_by(module)):
+        with failures.of(f"{asked.where} {asked.key}"):
+            known = [
+                key for key in ENGLISH if key == asked.key or (asked.beginning and key.startswith(asked.key))
+            ]
+            assert known, "no such text"
+            if asked.values is not None and not asked.beginning:
+                missing = slots(ENGLISH[asked.key]) - asked.values
+                assert not missing, f"no value for {sorted(missing)}"
+    failures.report()
 
 
 def test_every_key_in_the_catalogue_is_used():

@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterable
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-_PATIENCE_S = 10.0
+_PATIENCE_S = 60.0
+"""Killed processes need processor time to end, and a busy machine gives it late."""
 
 
 def process_tree(process: int, most: int = 100_000) -> list[int]:
