@@ -10,7 +10,7 @@ from fakes.faults import Fault, all_faults, can_inject, check_after, count_calls
 
 pytestmark = pytest.mark.skipif(not can_inject(), reason="needs strace and the right to trace")
 
-KILLS, ERRORS, SHARES = 20, 5, 4
+KILLS, ERRORS, SHARES = 20, 5, 2
 
 
 @pytest.fixture(scope="module")

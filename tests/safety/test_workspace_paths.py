@@ -41,11 +41,8 @@ def fingerprint(base: Path) -> str:
     return found.hexdigest()
 
 
-@pytest.fixture(params=["kernel", "walk"])
-def way(request):
-    if request.param == "kernel" and not sys.platform.startswith("linux"):
-        pytest.skip("openat2 is Linux's")
-    return request.param
+WAYS = ["kernel", "walk"] if sys.platform.startswith("linux") else ["walk"]
+"""openat2 is Linux's."""
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="openat2 is Linux's")
@@ -53,7 +50,8 @@ def test_the_kernels_own_check_is_chosen_on_linux():
     assert kernel_resolves()
 
 
-@pytest.mark.parametrize("case", CORPUS["case"], ids=lambda case: ascii(case["path"]))
+@every_row("way", WAYS)
+@every_row("case", CORPUS["case"], ids=lambda case: ascii(case["path"]))
 def test_a_path_reads_what_is_inside_or_is_refused(tmp_path, way, case):
     root = build(tmp_path)
     workspace = Workspace(root, opener=OPENERS[way])
@@ -73,7 +71,8 @@ HARMLESS_NEW |= {"~root/.bashrc", "$HOME/secret.txt"}
 """Odd, but names like any other: they may be made, inside."""
 
 
-@pytest.mark.parametrize("case", CORPUS["case"], ids=lambda case: ascii(case["path"]))
+@every_row("way", WAYS)
+@every_row("case", CORPUS["case"], ids=lambda case: ascii(case["path"]))
 def test_a_path_writes_moves_and_deletes_nothing_outside(tmp_path, way, case):
     root = build(tmp_path)
     workspace = Workspace(root, opener=OPENERS[way])
@@ -97,6 +96,7 @@ def test_a_path_writes_moves_and_deletes_nothing_outside(tmp_path, way, case):
         assert refused >= 3
 
 
+@every_row("way", WAYS)
 def test_a_name_of_more_than_255_bytes_is_refused(tmp_path, way):
     workspace = Workspace(tmp_path, opener=OPENERS[way])
     with pytest.raises(ToolError, match="at most 255 bytes"):
@@ -123,6 +123,7 @@ def test_links_inside_are_written_through_with_the_kernel_and_named_without(tmp_
         Workspace(root, opener=open_walking).write_text("inner_link.txt", "newer")
 
 
+@every_row("way", WAYS)
 def test_the_root_stays_the_same_folder_when_its_name_is_given_to_another(tmp_path, way):
     root = tmp_path / "ws"
     root.mkdir()
@@ -136,6 +137,7 @@ def test_the_root_stays_the_same_folder_when_its_name_is_given_to_another(tmp_pa
     assert (tmp_path / "moved/b.txt").exists()
 
 
+@every_row("way", WAYS)
 def test_a_root_given_through_a_link_is_known_by_both_names(tmp_path, way):
     (tmp_path / "real").mkdir()
     (tmp_path / "real/a.txt").write_text("a")
