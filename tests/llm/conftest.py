@@ -1,5 +1,6 @@
 """Real weights for the tests that need them, fetched once a machine and kept; made-up ones for the others."""
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -13,8 +14,12 @@ from fakes.carriers import build_weights
 
 @pytest.fixture(scope="session")
 def smollm2() -> Path:
-    """The file of the smallest real model."""
-    return install_into(Path(os.environ["DUCKFLOW_TEST_CACHE"]) / "models", look_up("smollm2-135m"))
+    """The file of the smallest real model; whoever comes second waits until the first has fetched it."""
+    cache = Path(os.environ["DUCKFLOW_TEST_CACHE"])
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return install_into(cache / "models", look_up("smollm2-135m"))
 
 
 @pytest.fixture
