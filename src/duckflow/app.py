@@ -42,6 +42,7 @@ from duckflow.loops.thinking.model import ModelInUse, operations_of
 from duckflow.loops.thinking.rules import read_rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.loops.turn import Turn
+from duckflow.loops.undo.earlier import EarlierChanges
 from duckflow.loops.undo.recovery import Recovery
 from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
 from duckflow.loops.undo.undo import Undo
@@ -218,7 +219,7 @@ def build(
         tiers=tiers,
         log=ground.log,
         workspace=workspace,
-        undoing=Undo(session, workspace, ground.kept),
+        undoing=Undo(session, workspace, ground.kept, EarlierChanges(ground.log, str(workspace.root))),
         recovery=Recovery(session, workspace, ground.kept),
         snapshots=ground.snapshots,
         kept=ground.kept,

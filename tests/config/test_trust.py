@@ -6,7 +6,7 @@ import pytest
 
 from duckflow.config.loading import load
 from duckflow.config.places import state_dir
-from duckflow.config.trust import TRUST_FILE, forget_trust, remember_trust, trust_state
+from duckflow.config.trust import TRUST_FILE, remember_trust, trust_state
 from duckflow.domain.errors import UsageError
 from fakes.rows import every_row
 
@@ -51,14 +51,6 @@ def test_what_is_remembered_is_what_was_shown(folder: Path):
     configure(folder, 'mode = "ask"\n')
     remember_trust(shown)
     assert trust_state(folder).status == "changed"
-
-
-def test_it_can_be_taken_back(folder: Path):
-    configure(folder)
-    remember_trust(trust_state(folder))
-    assert forget_trust(folder)
-    assert not forget_trust(folder)
-    assert trust_state(folder).status == "unknown"
 
 
 @every_row("broken", ["", "[]", "{", '{"x": 1}', "nul\0", "[" * 5000])

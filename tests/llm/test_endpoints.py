@@ -125,3 +125,25 @@ def test_neither_key_nor_password_is_shown():
 )
 def test_loopback_is_recognised(address, stays):
     assert is_loopback(address) is stays
+
+
+def test_SAFETY_20_a_key_goes_over_plain_http_only_to_this_machine():
+    allowed = {}
+    for address in (
+        "http://10.0.0.1/v1",
+        "http://host:8080/v1",
+        "HTTP://host/v1",
+        "http://localhost.example",
+    ):
+        for variable, key, name in (
+            ("OPENAI_BASE_URL", "OPENAI_API_KEY", "openai:m"),
+            ("OLLAMA_HOST", "OLLAMA_API_KEY", "ollama:m"),
+            ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "anthropic:m"),
+        ):
+            failure = refusal(name, {variable: address, key: "sk-1"})
+            if failure.key != "llm.key_in_the_clear" or "sk-1" in str(failure.values):
+                allowed[address, variable] = failure.key
+            assert find_endpoint(name, {variable: address}).key == "", "without a key it may be asked"
+    assert not allowed
+    for address in ("http://127.0.0.1:1/v1", "http://localhost:1/v1", "https://host/v1"):
+        assert find_endpoint("openai:m", {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-1"}).key == "sk-1"

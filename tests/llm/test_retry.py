@@ -7,7 +7,7 @@ import pytest
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ChatMessage, Finished, ModelRequest, ModelTraits, Retrying, TextPiece
 from duckflow.i18n.catalogue import text
-from duckflow.llm.retry import LONGEST_WAIT_S, REASONS, RetryingClient
+from duckflow.llm.retry import LONGEST_WAIT_S, REASONS, CallLimits, RetryingClient
 from fakes.model import FakeModel
 from fakes.rows import every_row
 
@@ -27,7 +27,7 @@ class Clock:
 
 def patient(*turns, tries: int = 4, chance: float = 1.0) -> tuple[RetryingClient, FakeModel, Clock]:
     model, clock = FakeModel(*turns, traits=ModelTraits(name="m", window=99)), Clock()
-    return RetryingClient(model, tries, clock.sleep, lambda: chance), model, clock
+    return RetryingClient(model, tries, None, clock.sleep, lambda: chance), model, clock
 
 
 async def heard(client) -> list:
@@ -144,3 +144,13 @@ async def test_it_is_what_it_wraps():
 @every_row("key", REASONS.values())
 def test_every_reason_to_wait_has_a_text_without_slots(key):
     assert "{" not in text(key)
+
+
+async def test_a_call_takes_no_more_than_the_user_lets_it():
+    """llm.max_tokens bounds every answer, llm.time_limit_s is the time of every call."""
+    model = FakeModel("fine", "fine")
+    client = RetryingClient(model, most=CallLimits(max_tokens=50, time_limit_s=7.5))
+    for wanted in (4096, 20):
+        request = ModelRequest(output="Decision", messages=REQUEST.messages, max_tokens=wanted)
+        assert [piece async for piece in client.stream(request)]
+    assert [(sent.max_tokens, sent.time_limit_s) for sent in model.requests] == [(50, 7.5), (20, 7.5)]

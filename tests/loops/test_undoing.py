@@ -253,7 +253,7 @@ async def test_removed_files_are_told_from_changed_ones(folder: Path):
         assert (duck.state.request.changed, duck.state.request.removed) == (("b.txt",), ())
 
 
-@every_row(("language", "word"), [("en", "restored a.txt"), ("ja", "元に戻しました：a.txt")])
+@every_row(("language", "word"), [("en", "restored a.txt"), ("ja", "元に戻しました: a.txt")])
 async def test_M4_an_undo_is_told_in_both_languages(folder: Path, language: str, word: str):
     (folder / "a.txt").write_text("old\n")
     async with engine(folder, decision("", write("a.txt", "new\n"), next_step="done")) as duck:
@@ -262,3 +262,32 @@ async def test_M4_an_undo_is_told_in_both_languages(folder: Path, language: str,
         assert word in undo_text(await duck.app.undoing.undo())
         assert undo_text(await duck.app.undoing.undo())
         assert undo_text(await duck.app.undoing.redo())
+
+
+async def test_G8_a_new_session_takes_back_what_earlier_ones_in_this_folder_did(folder: Path):
+    (folder / "a.txt").write_text("zero\n")
+    async with engine(
+        folder, decision("", write("a.txt", "one\n"), write("b.txt", "b\n"), next_step="done")
+    ) as duck:
+        await do(duck, "first session")
+    async with engine(folder, decision("", write("a.txt", "two\n"), next_step="done")) as duck:
+        await do(duck, "second session")
+    async with engine(folder) as duck:
+        assert "+two" in await duck.app.undoing.diff()
+        assert [one.path for one in (await duck.app.undoing.undo()).restored] == ["a.txt"]
+        assert files(folder) == {"a.txt": "one\n", "b.txt": "b\n"}
+        await duck.app.undoing.redo()
+        assert files(folder) == {"a.txt": "two\n", "b.txt": "b\n"}
+        await duck.app.undoing.undo()
+    async with engine(folder) as duck:
+        assert {one.path for one in (await duck.app.undoing.undo_request()).restored} == {"a.txt", "b.txt"}
+        assert files(folder) == {"a.txt": "zero\n"}
+        assert not (await duck.app.undoing.undo()).restored, "nothing is taken back twice"
+
+
+async def test_G8_an_undo_that_did_nothing_does_not_say_that_something_was_taken_back(folder: Path):
+    async with engine(folder, decision("", write("a.txt", "one\n"), next_step="done")) as duck:
+        await do(duck, "go")
+        (folder / "a.txt").write_text("someone else's\n")
+        told = undo_text(await duck.app.undoing.undo())
+    assert told.startswith("↩ Nothing was taken back:\n  left a.txt as it is: someone has changed it since.")

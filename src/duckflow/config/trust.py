@@ -51,15 +51,6 @@ def remember_trust(trust: Trust) -> None:
     _TRUSTED.save({**_TRUSTED.load(), trust.folder: trust.digest})
 
 
-def forget_trust(folder: Path) -> bool:
-    """The folder is not trusted any more; False where it was not before."""
-    known = _TRUSTED.load()
-    found = known.pop(os.path.realpath(folder), None)
-    if found is not None:
-        _TRUSTED.save(known)
-    return found is not None
-
-
 def digest_of_text(content: str) -> str:
     """What a configuration is known by."""
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()

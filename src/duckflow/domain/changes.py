@@ -23,16 +23,6 @@ class FileChange(Frozen):
     folders: tuple[str, ...] = ()
     """Folders that were made for it, outermost first."""
 
-    def reverted(self) -> "FileChange":
-        """The change that takes this one back."""
-        return FileChange(
-            path=self.path,
-            before=self.after,
-            after=self.before,
-            mode_before=self.mode_after,
-            mode_after=self.mode_before,
-        )
-
 
 class ChangeSet(Frozen):
     """What one action, or one undo, did to files. A command whose changes nobody saw has none."""

@@ -10,7 +10,7 @@ from duckflow.domain.errors import ProviderError, UsageError
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.ports import ModelClient
 from duckflow.llm.local.relay import Relay, RelayModel
-from duckflow.llm.retry import RetryingClient
+from duckflow.llm.retry import CallLimits, RetryingClient
 from duckflow.llm.traits import find_traits
 from duckflow.llm.wire.endpoints import Endpoint, find_endpoint
 
@@ -22,7 +22,8 @@ async def open_client(
 ) -> ModelClient:
     """The model called `name`, asked again where its provider is busy. Only its own parts are imported."""
     client = await _open(name, settings, env, relay or Relay())
-    return RetryingClient(client, max_tries=settings.max_retries + 1)
+    most = CallLimits(settings.max_tokens, settings.time_limit_s)
+    return RetryingClient(client, settings.max_retries + 1, most)
 
 
 async def _open(name: str, settings: LlmSettings, env: Mapping[str, str], relay: Relay) -> ModelClient:

@@ -3,8 +3,10 @@
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import NamedTuple
 
 from duckflow.domain.errors import Unavailable
+from duckflow.domain.frozen import replace
 from duckflow.domain.model import Finished, ModelPiece, ModelRequest, ModelTraits, Retrying
 from duckflow.domain.ports import ModelClient
 from duckflow.llm.streams import closing
@@ -27,6 +29,18 @@ MOST_TRIES = {"llm.timeout": 2}
 """A call that used up its whole time is worth one more, not as many as a busy server."""
 
 
+class CallLimits(NamedTuple):
+    """What the user lets one call take, whatever it is for (`llm.max_tokens`, `llm.time_limit_s`)."""
+
+    max_tokens: int
+    time_limit_s: float
+
+    def of(self, request: ModelRequest) -> ModelRequest:
+        """The request within these limits."""
+        tokens = min(request.max_tokens, self.max_tokens)
+        return replace(request, max_tokens=tokens, time_limit_s=self.time_limit_s)
+
+
 class RetryingClient:
     """Another client, asked again where that may help. Nothing but the model call is ever repeated."""
 
@@ -34,11 +48,13 @@ class RetryingClient:
         self,
         client: ModelClient,
         max_tries: int = 4,
+        most: CallLimits | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._client = client
         self._max_tries = max_tries
+        self._most = most
         self._sleep = sleep
         self._chance = chance
 
@@ -54,8 +70,9 @@ class RetryingClient:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """The answer; a `Retrying` piece voids what came before it."""
+        asked = self._most.of(request) if self._most else request
         for tried in range(1, self._max_tries + 1):
-            pieces = self._once(request)
+            pieces = self._once(asked)
             try:
                 async for piece in pieces:
                     yield piece

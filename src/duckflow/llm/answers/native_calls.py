@@ -11,9 +11,6 @@ from duckflow.llm.answers.json_object import after_thoughts
 from duckflow.llm.answers.raw_blocks import Blocks, fill, read_parts, split_blocks
 from duckflow.llm.answers.strict_json import JsonObject, parse_object
 
-NAME_LIMIT = 64
-"""Providers take names of [A-Za-z0-9_-] up to this length; a longer one can't be offered natively."""
-
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]|(?<=[_.])_|_(?=\.)|-(?=x)")
 _CODED = re.compile(r"-x([0-9a-f]{1,6})-")
 _MEANT_AS_DECISION = re.compile(r'"next_step"\s*+:')

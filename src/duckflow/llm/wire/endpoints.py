@@ -139,7 +139,10 @@ def find_provider(name: str) -> Provider:
 
 
 def find_endpoint(name: str, env: Mapping[str, str]) -> Endpoint:
-    """Where `provider:model` is served, with its key; a key is needed only at the provider's own address."""
+    """Where `provider:model` is served, with its key; a key is needed only at the provider's own address.
+
+    Over plain http a key goes only to this machine (SAFETY 20).
+    """
     provider_name, _, model = name.partition(":")
     provider = find_provider(provider_name)
     if not model:
@@ -150,6 +153,8 @@ def find_endpoint(name: str, env: Mapping[str, str]) -> Endpoint:
     )
     if provider.needs_key and not endpoint.key and not endpoint.own:
         raise ProviderError("llm.key_missing", provider=provider.name, variable=provider.key_variables[0])
+    if endpoint.key and urlsplit(endpoint.address).scheme == "http" and not is_loopback(endpoint.address):
+        raise UsageError("llm.key_in_the_clear", provider=provider.name, address=endpoint.shown_address)
     return endpoint
 
 

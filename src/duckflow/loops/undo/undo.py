@@ -8,6 +8,7 @@ from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.events import Undone
 from duckflow.domain.state import AgentState
 from duckflow.loops.session import Session
+from duckflow.loops.undo.earlier import EarlierChanges, undoable
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.ledger import made_of
 from duckflow.safety.files.workspace import Workspace
@@ -21,24 +22,29 @@ DiffScope = Literal["request", "session"]
 class Undo:
     """For the user, not for the model. What it does is an event, and can itself be taken back with `redo`."""
 
-    def __init__(self, session: Session, workspace: Workspace, kept: KeptFiles) -> None:
+    def __init__(
+        self, session: Session, workspace: Workspace, kept: KeptFiles, earlier: EarlierChanges
+    ) -> None:
         self._session = session
         self._workspace = workspace
         self._kept = kept
+        self._earlier = earlier
 
     @property
     def _state(self) -> AgentState:
         return self._session.state
 
     async def undo(self, count: int = 1) -> UndoReport:
-        """Take back the last `count` actions that changed files and were not taken back yet."""
-        return await self._take_back(self._undoable()[-count:] if count > 0 else ())
+        """Take back the last `count` actions that changed files, of this session and the one before."""
+        known = await self._known(count)
+        return await self._take_back(undoable(known)[-count:] if count > 0 else (), known)
 
     async def undo_request(self) -> UndoReport:
         """Take back all that the last request did to files, as far as that was not done yet."""
-        open_still = self._undoable()
+        known = await self._known()
+        open_still = undoable(known)
         last = open_still[-1].request_id if open_still else ""
-        return await self._take_back([one for one in open_still if one.request_id == last])
+        return await self._take_back([one for one in open_still if one.request_id == last], known)
 
     async def redo(self) -> UndoReport:
         """Take back the last undo."""
@@ -49,7 +55,8 @@ class Undo:
 
     async def diff(self, scope: DiffScope = "request") -> str:
         """What differs between the files before the last request, or the session, and now."""
-        made = [one for one in self._state.change_sets if one.changes and not one.by_undo]
+        known = await self._known() if scope == "request" else self._state.change_sets
+        made = [one for one in known if one.changes and not one.by_undo]
         if scope == "request" and made:
             made = [one for one in made if one.request_id == made[-1].request_id]
         first: dict[str, FileChange] = {}
@@ -57,12 +64,16 @@ class Undo:
             first.setdefault(change.path, change)
         return await finish(self._differences, first.values())
 
-    def _undoable(self) -> Sequence[ChangeSet]:
-        return [one for one in self._state.change_sets if one.changes and not one.undone and not one.by_undo]
+    async def _known(self, count: int = 1) -> Sequence[ChangeSet]:
+        """This session's change sets; if they are not enough, those of an earlier session before them."""
+        own = self._state.change_sets
+        if len(undoable(own)) >= count:
+            return own
+        return (*await finish(self._earlier.find, self._state), *own)
 
-    async def _take_back(self, sets: Sequence[ChangeSet]) -> UndoReport:
+    async def _take_back(self, sets: Sequence[ChangeSet], known: Sequence[ChangeSet]) -> UndoReport:
         if not sets:
-            return UndoReport(commands=self._commands_since(self._state.change_sets[:1]))
+            return UndoReport(commands=_commands_since(known[:1], known))
         report = await self._change_back(sets, redo=False)
         covered = {change.path for one in sets if one.command for change in one.changes}
         restored = tuple(dict.fromkeys(change.path for change in report.restored if change.path in covered))
@@ -71,17 +82,9 @@ class Undo:
             actions=report.actions,
             restored=report.restored,
             left=report.left,
-            commands=self._commands_since(sets),
+            commands=_commands_since(sets, known),
             covered=restored,
         )
-
-    def _commands_since(self, sets: Sequence[ChangeSet]) -> tuple[str, ...]:
-        """The commands that ran since the first of these; what they did beyond known files is not undone."""
-        if not sets:
-            return ()
-        known = [one.action_id for one in self._state.change_sets]
-        start = known.index(sets[0].action_id)
-        return tuple(one.command for one in self._state.change_sets[start:] if one.command)
 
     async def _change_back(self, sets: Sequence[ChangeSet], *, redo: bool) -> UndoReport:
         if self._state.running or self._state.task_running or self._state.background_runs:
@@ -159,6 +162,14 @@ class Undo:
         if "\0" in (texts[0] or "") or "\0" in (texts[1] or ""):
             return f"Binary files a/{path} and b/{path} differ\n"
         return unified(path, *texts)
+
+
+def _commands_since(sets: Sequence[ChangeSet], known: Sequence[ChangeSet]) -> tuple[str, ...]:
+    """The commands that ran since the first of these; what they did beyond known files is not undone."""
+    if not sets:
+        return ()
+    start = [one.action_id for one in known].index(sets[0].action_id)
+    return tuple(one.command for one in known[start:] if one.command)
 
 
 def _joined(older: FileChange, newer: FileChange) -> FileChange:

@@ -48,8 +48,11 @@ class PlainKeyboard:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
             self._take(sys.stdin.buffer.read())
             self._end()
-        else:
+            return
+        try:
             asyncio.get_running_loop().add_reader(descriptor, self._read)
+        except PermissionError:  # a device that can't be waited for, such as /dev/null
+            self._end()
 
     def stop(self) -> None:
         """Read no more."""
