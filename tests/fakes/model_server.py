@@ -117,7 +117,7 @@ def free_port() -> int:
 class _Connection(BaseHTTPRequestHandler):
     server: "_Http"
     protocol_version = "HTTP/1.1"
-    timeout = 10
+    timeout = 120
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         pass

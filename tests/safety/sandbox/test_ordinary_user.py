@@ -26,7 +26,7 @@ PROGRAM = textwrap.dedent("""
         settings = ShellSettings(sandbox=level, max_processes=60)
         shell = Shell(folder / "work", settings, closed=(folder / "state",), env={"HOME": str(folder)})
         found = await shell.sandbox()
-        results = [(await shell.run(one, timeout_s=20)).model_dump() for one in commands]
+        results = [(await shell.run(one, timeout_s=300)).model_dump() for one in commands]
         await shell.aclose()
         print(json.dumps([os.getuid(), found.level, found.values, results]))
 

@@ -20,7 +20,7 @@ LONG = str(1_000_000_000 + secrets.randbelow(1_000_000_000))
 ESCAPING = f"(setsid sh -c 'setsid sleep {LONG} & sleep {LONG}' &); setsid sleep {LONG} & disown; "
 
 
-async def until(met, seconds=10.0):
+async def until(met, seconds=120.0):
     """Come back as soon as it is so; only a hang ends otherwise."""
     end = time.monotonic() + seconds
     while not met():
@@ -53,7 +53,7 @@ async def test_G7_a_signal_is_told_as_a_shell_does(folder, any_level, open_shell
 
 async def test_G7_after_its_time_a_command_and_all_it_started_is_gone(folder, any_level, open_shell):
     shell = await open_shell(folder, any_level)
-    result = await shell.run(f"{ESCAPING} echo begun; sleep {LONG}", timeout_s=1)
+    result = await shell.run(f"{ESCAPING} echo begun; sleep {LONG}", timeout_s=5)
     assert (result.timed_out, result.exit_code, result.output) == (True, None, "begun\n")
     assert not processes_with(LONG)
 
@@ -102,7 +102,7 @@ async def test_C4_when_duckflow_is_killed_nothing_is_left(folder, any_level, ope
 
 async def test_G7_too_many_processes_end_the_command(folder, any_level, open_shell):
     shell = await open_shell(folder, any_level, max_processes=40)
-    result = await shell.run(f"for n in $(seq 2000); do sleep {LONG} & done; wait", timeout_s=60)
+    result = await shell.run(f"for n in $(seq 2000); do sleep {LONG} & done; wait", timeout_s=300)
     assert (result.stopped, result.exit_code) == ("processes", None)
     assert not processes_with(LONG)
 
@@ -111,12 +111,12 @@ async def test_G7_a_fork_bomb_is_ended(folder, level, open_shell):
     shell = await open_shell(folder, level, max_processes=100)
     bomb = f"""{PYTHON} -c "
 import os, time
-end = time.monotonic() + 3
+end = time.monotonic() + 30
 while time.monotonic() < end:
     if os.fork() == 0: os.setsid()
     time.sleep(0.01)
 " {LONG}"""
-    result = await shell.run(bomb, timeout_s=60)
+    result = await shell.run(bomb, timeout_s=300)
     assert result.stopped == "processes"
     assert not processes_with(LONG)
 
