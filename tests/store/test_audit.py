@@ -23,8 +23,11 @@ from duckflow.domain.events import (
 )
 from duckflow.store.audit import log as audit_module
 from duckflow.store.audit.entries import GENESIS, hash_of, write_entry
-from duckflow.store.audit.log import HeadFile, read_entries
+from duckflow.store.audit.log import Head, HeadFile, read_entries
+from duckflow.store.audit.seals import KeyFile
 from duckflow.store.audit.verification import AuditFinding, check_audit
+from duckflow.store.database.database import Database
+from duckflow.store.database.migrations import MIGRATIONS
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.sessions import Sessions
 
@@ -191,7 +194,7 @@ def test_a_cut_off_end_is_found_and_stays_visible(log, path, left):
 
 def test_an_entry_twice_is_found(log, path):
     log.append("s", STORY)
-    tamper(path, ("INSERT INTO audit SELECT 8, body, hash FROM audit WHERE number = 7",))
+    tamper(path, ("INSERT INTO audit SELECT 8, body, hash, seal FROM audit WHERE number = 7",))
     assert check_audit(log.database).finding == AuditFinding("moved", 8)
 
 
@@ -210,7 +213,7 @@ def test_swapped_entries_are_found(path, pair):
 
 
 def test_a_chain_written_anew_is_found(log, path):
-    """Whoever changes an entry and mends all hashes after it is found by the file beside the database."""
+    """Whoever changes an entry and mends all hashes after it, and the file beside it, lacks the key."""
     log.append("s", STORY)
     previous, statements = GENESIS, []
     for entry in read_entries(log.database):
@@ -224,7 +227,60 @@ def test_a_chain_written_anew_is_found(log, path):
             ("UPDATE audit SET body = ?, hash = ? WHERE number = ?", new.body, new.hash, number)
         )
     tamper(path, *statements)
-    assert check_audit(log.database).finding == AuditFinding("rewritten", 7)
+    HeadFile(path).path.write_text(f"{7:020d} {previous}\n")
+    assert check_audit(log.database).finding == AuditFinding("forged", 6)
+
+
+def test_a_file_beside_it_that_was_not_written_with_the_key_is_not_believed(log, path):
+    log.append("s", STORY)
+    tamper(path, ("DELETE FROM audit WHERE number > 5",), ("DELETE FROM events WHERE seq > 5",))
+    last = list(read_entries(log.database))[-1]
+    HeadFile(path).path.write_text(f"{5:020d} {last.hash} {last.seal}\n")
+    assert check_audit(log.database).finding == AuditFinding("no_head", 5)
+
+
+def test_the_key_is_the_users_alone_and_its_loss_is_told(log, path):
+    log.append("s", STORY)
+    key = KeyFile(path).path
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    key.unlink()
+    assert check_audit(log.database).finding == AuditFinding("no_key", 1)
+    log.append("s", [Reply(text="later")])
+    assert check_audit(log.database).finding == AuditFinding("no_key", 1), "a new key does not cover it up"
+
+
+def test_an_event_without_an_entry_is_found(log, path):
+    log.append("s", STORY)
+    tamper(
+        path,
+        (
+            "INSERT INTO events (session_id, seq, at, type, body) "
+            "SELECT session_id, 8, at, type, body FROM events WHERE seq = 7",
+        ),
+    )
+    assert check_audit(log.database).finding == AuditFinding("event_unentered", 7)
+
+
+def test_entries_of_an_older_file_stay_whole_and_new_ones_are_sealed(path):
+    path.parent.mkdir(parents=True)
+    old = Database(path, steps=MIGRATIONS[:4])
+    fields = {"session": "s", "kind": "old"}
+    first = write_entry(1, GENESIS, fields)
+    second = write_entry(2, first.hash, fields)
+    with old.write() as connection:
+        for entry in (first, second):
+            row = "INSERT INTO audit (number, body, hash) VALUES (?, ?, ?)"
+            connection.execute(row, (entry.number, entry.body, entry.hash))
+    old.close()
+    HeadFile(path).advance(Head(2, second.hash))
+    log = SqliteEventLog(path)
+    assert check_audit(log.database) == (2, None)
+    log.append("s", STORY)
+    assert check_audit(log.database) == (9, None)
+    assert [bool(entry.seal) for entry in read_entries(log.database)] == [False, False, *[True] * 7]
+    tamper(path, ("UPDATE audit SET seal = '' WHERE number > 2",))
+    assert check_audit(log.database).finding == AuditFinding("forged", 3)
+    log.close()
 
 
 def test_without_the_file_beside_it_nobody_can_say_that_the_end_is_there(log, path):
@@ -311,6 +367,8 @@ WRITER = """
 import sys
 from pathlib import Path
 from duckflow.domain.events import Reply
+from duckflow.store.database.database import Database
+from duckflow.store.database.migrations import MIGRATIONS
 from duckflow.store.event_log import SqliteEventLog
 log = SqliteEventLog(Path(sys.argv[1]))
 for number in range(60):

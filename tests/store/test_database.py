@@ -64,7 +64,8 @@ def test_a_clean_close_leaves_one_file_that_needs_no_log(path):
     log = SqliteEventLog(path)
     log.append("s", [Reply(text="a")])
     log.close()
-    assert {file.name for file in path.parent.iterdir()} == {"test.db", "test.db-audit", "test.db-lock"}
+    kept = {"test.db", "test.db-audit", "test.db-audit-key", "test.db-lock"}
+    assert {file.name for file in path.parent.iterdir()} == kept
 
 
 def test_the_steps_are_taken_once_and_remembered(path):

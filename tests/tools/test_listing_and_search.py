@@ -159,7 +159,8 @@ async def test_search_shows_path_line_and_text(call, tree):
         "README.md:1: this is README.md"
     ]
     assert await call("search", pattern="nowhere to be found") == (
-        "no line matches nowhere to be found in . (protected files, and lines that hold a key or token, are not searched)"
+        "no line matches nowhere to be found in . "
+        "(protected files, and lines that hold a key or token, are not searched)"
     )
 
 

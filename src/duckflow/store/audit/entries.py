@@ -28,11 +28,13 @@ Fields = dict[str, str | int]
 
 
 class AuditEntry(NamedTuple):
-    """One entry as it is stored: its number, the text that is hashed, and the hash."""
+    """One entry as it is stored: its number, the text that is hashed, the hash, and the seal."""
 
     number: int
     body: str
     hash: str
+    seal: str = ""
+    """What only who has the key can make of it; empty in entries from before there was a key."""
 
 
 def write_entry(number: int, previous: str, fields: Mapping[str, str | int]) -> AuditEntry:

@@ -3,7 +3,8 @@
 Why a table in the same file as the events: both are written in one transaction, so neither can exist without
 the other, and a second process waits its turn, so there is one chain for all sessions. Why not the events
 themselves: they are the user's to delete, and hold content; entries hold digests and stay. Triggers keep
-programs from changing entries by mistake. Whoever means to can remove a trigger, and then the hashes show it.
+programs from changing entries by mistake. Whoever means to can remove a trigger, and then the hashes show it;
+if the hashes are mended, the seals do (see seals.py).
 
 Cutting off the end leaves a chain that is whole. So the number and hash of the last entry also stand in a
 small file beside the database, written after each commit: what that file knows of must be there. If its
@@ -24,16 +25,17 @@ from pydantic import ValidationError
 from duckflow.domain.approval import Approval
 from duckflow.domain.events import ApprovalAnswered, ApprovalRequested, Event, Recorded
 from duckflow.store.audit.entries import GENESIS, AuditEntry, Fields, fields_of, write_entry
+from duckflow.store.audit.seals import KeyFile, SealKey
 from duckflow.store.database.database import Database
 from duckflow.store.database.event_rows import decode
 from duckflow.store.database.opening import beside
 
 _LAST = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1"
-_INSERT = "INSERT INTO audit (number, body, hash) VALUES (?, ?, ?)"
+_INSERT = "INSERT INTO audit (number, body, hash, seal) VALUES (?, ?, ?, ?)"
 _WORKSPACE = "SELECT workspace FROM sessions WHERE id = ?"
 _ASKED = """SELECT body FROM events WHERE session_id = ? AND type = 'approval_requested'
 ORDER BY seq DESC LIMIT 5"""
-_ALL = "SELECT number, body, hash FROM audit ORDER BY number"
+_ALL = "SELECT number, body, hash, seal FROM audit ORDER BY number"
 _HEAD_BYTES = 256
 
 
@@ -42,6 +44,7 @@ class Head(NamedTuple):
 
     number: int
     hash: str
+    seal: str = ""
 
 
 class HeadFile:
@@ -62,9 +65,9 @@ class HeadFile:
         if not self.path.exists():
             self._write(Head(0, GENESIS))
 
-    def advance(self, entry: AuditEntry) -> None:
+    def advance(self, head: Head) -> None:
         """Take note of a stored entry, unless another process has noted a later one meanwhile."""
-        self._write(Head(entry.number, entry.hash))
+        self._write(head)
 
     def _write(self, head: Head) -> None:
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -73,7 +76,7 @@ class HeadFile:
             before = _head(os.pread(file, _HEAD_BYTES, 0))
             if before is None or before.number < head.number:
                 # One short write in place: others see the old line or the new one.
-                os.pwrite(file, f"{head.number:020d} {head.hash}\n".encode(), 0)
+                os.pwrite(file, f"{head.number:020d} {head.hash} {head.seal}\n".encode(), 0)
         finally:
             os.close(file)
 
@@ -87,9 +90,9 @@ class HeadFile:
 
 
 def _head(line: bytes) -> Head | None:
-    number, _, rest = line.partition(b" ")
-    found = rest.strip().decode("ascii", "replace")
-    return Head(int(number), found) if number.isdigit() and len(found) == len(GENESIS) else None
+    number, _, rest = line.partition(b"\n")[0].partition(b" ")
+    found, _, seal = rest.strip().decode("ascii", "replace").partition(" ")
+    return Head(int(number), found, seal) if number.isdigit() and len(found) == len(GENESIS) else None
 
 
 class Audit:
@@ -97,6 +100,7 @@ class Audit:
 
     def __init__(self, database: Path) -> None:
         self._file = HeadFile(database)
+        self._key = KeyFile(database)
 
     def begin(self, connection: sqlite3.Connection) -> "Chain":
         """A chain to add to within the transaction that is open; `settle` it once that is committed."""
@@ -104,14 +108,15 @@ class Audit:
         last = Head(*row) if row else Head(0, GENESIS)
         if not last.number:
             self._file.create()
-        return Chain(connection, last, self._file.read())
+        number = _number_after(last, self._file.read())
+        return Chain(connection, last.hash, number, self._key.read_or_create(number))
 
     def settle(self, chain: "Chain") -> None:
         """What was added is durable: let the file beside the database know."""
         # Stored is stored: a file that stays behind for now is no reason to call that a failure.
         with suppress(OSError):
             if chain.added is not None:
-                self._file.advance(chain.added)
+                self._file.advance(chain.head(chain.added))
 
     def close(self) -> None:
         """Nothing more is added."""
@@ -122,10 +127,11 @@ class Audit:
 class Chain:
     """The end of the chain while a transaction is open."""
 
-    def __init__(self, connection: sqlite3.Connection, last: Head, noted: Head | None) -> None:
+    def __init__(self, connection: sqlite3.Connection, previous: str, number: int, key: SealKey) -> None:
         self._connection = connection
-        self._hash = last.hash
-        self._number = _number_after(last, noted)
+        self._hash = previous
+        self._number = number
+        self._key = key
         self.added: AuditEntry | None = None
 
     def add_events(self, session_id: str, recorded: Sequence[Recorded], bodies: Sequence[str]) -> None:
@@ -140,8 +146,13 @@ class Chain:
     def add(self, fields: Fields) -> None:
         """One more entry."""
         entry = write_entry(self._number, self._hash, fields)
+        entry = entry._replace(seal=self._key.seal_entry(entry.number, entry.hash))
         self._connection.execute(_INSERT, entry)
         self._number, self._hash, self.added = entry.number + 1, entry.hash, entry
+
+    def head(self, last: AuditEntry) -> Head:
+        """What the file beside the database is to say of the last entry."""
+        return Head(last.number, last.hash, self._key.seal_head(last.number, last.hash))
 
     def _asked(self, session_id: str, now: Sequence[Recorded], answer: ApprovalAnswered) -> Approval | None:
         """The question that is answered; it may have been asked by an earlier process."""
@@ -163,8 +174,8 @@ def _number_after(last: Head, noted: Head | None) -> int:
 
 def stored_entries(connection: sqlite3.Connection) -> Iterator[AuditEntry]:
     """Every entry, oldest first, one at a time."""
-    for number, body, hashed in connection.execute(_ALL):
-        yield AuditEntry(number, str(body), str(hashed))
+    for number, body, hashed, seal in connection.execute(_ALL):
+        yield AuditEntry(number, str(body), str(hashed), str(seal))
 
 
 def read_entries(database: Database) -> Iterator[AuditEntry]:

@@ -82,8 +82,13 @@ def _memory(connection: sqlite3.Connection) -> None:
     )
 
 
+def _seals(connection: sqlite3.Connection) -> None:
+    # Entries from before have none; the file with the key says where the sealed ones begin.
+    connection.execute("ALTER TABLE audit ADD COLUMN seal TEXT NOT NULL DEFAULT ''")
+
+
 Migrations = Sequence[Callable[[sqlite3.Connection], None]]
-MIGRATIONS: Migrations = (_sessions_and_events, _outcomes, _audit, _memory)
+MIGRATIONS: Migrations = (_sessions_and_events, _outcomes, _audit, _memory, _seals)
 
 
 def migrate(connection: sqlite3.Connection, path: Path, steps: Migrations | None = None) -> None:

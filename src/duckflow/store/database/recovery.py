@@ -25,7 +25,8 @@ _LAST_ID = 2**32
 
 _IN_RANGE = "SELECT id, session_id, seq, at, type, body FROM events WHERE id BETWEEN ? AND ?"
 _LAST_EVENT = "SELECT max(id) FROM events"
-_ENTRIES = "SELECT number, body, hash FROM audit WHERE number BETWEEN ? AND ?"
+_ENTRIES = "SELECT number, body, hash, seal FROM audit WHERE number BETWEEN ? AND ?"
+_UNSEALED_ENTRIES = "SELECT number, body, hash, '' FROM audit WHERE number BETWEEN ? AND ?"
 _LAST_ENTRY = "SELECT max(number) FROM audit"
 _MEMORIES = (
     "SELECT id, kind, text, folded, workspace, kept, touched, used, uses FROM memory WHERE id BETWEEN ? AND ?"
@@ -88,8 +89,8 @@ def _copy(path: Path, fresh: sqlite3.Connection) -> int:
         sound = filter(_sound, _readable(damaged, _IN_RANGE, _LAST_EVENT))
         fresh.executemany("INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?, ?)", sound)
         # As they are: whether the audit log is whole is for its own check to say.
-        entries = _readable(damaged, _ENTRIES, _LAST_ENTRY)
-        fresh.executemany("INSERT OR IGNORE INTO audit VALUES (?, ?, ?)", entries)
+        entries = _readable(damaged, _ENTRIES if _has_seals(damaged) else _UNSEALED_ENTRIES, _LAST_ENTRY)
+        fresh.executemany("INSERT OR IGNORE INTO audit VALUES (?, ?, ?, ?)", entries)
         # Not from the events: what the user deleted since must stay deleted.
         texts = filter(_sound_memory, _readable(damaged, _MEMORIES, _LAST_MEMORY))
         fresh.executemany("INSERT OR IGNORE INTO memory VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", texts)
@@ -106,6 +107,14 @@ def _open_damaged(path: Path) -> sqlite3.Connection:
     with suppress(*_BROKEN):
         damaged.execute("PRAGMA writable_schema = ON")
     return damaged
+
+
+def _has_seals(damaged: sqlite3.Connection) -> bool:
+    """Whether the file is not from before entries were sealed."""
+    try:
+        return any(row[1] == "seal" for row in damaged.execute("PRAGMA table_info(audit)"))
+    except _BROKEN:
+        return True
 
 
 def _readable(damaged: sqlite3.Connection, in_range: str, last: str) -> Generator[_Row]:
