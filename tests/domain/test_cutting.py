@@ -3,7 +3,7 @@
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.domain.text import cut, head_and_tail
@@ -57,7 +57,6 @@ def test_E1_text_over_the_limit_says_that_it_was_cut():
     assert cut(FAMILY + "x", 3) == "…"
 
 
-@settings(deadline=None)
 @given(st.text() | st.text(alphabet=FAMILY + "🇯🇵e\u0301か\u3099\r\n"), st.integers(0, 50))
 def test_E1_a_cut_text_is_a_beginning_of_the_text_and_never_too_long(text, limit):
     shortened = cut(text, limit)
@@ -82,7 +81,6 @@ def test_head_and_tail_are_made_of_whole_characters():
     assert left_out == f"… {len(FAMILY) * 6} characters left out …"
 
 
-@settings(deadline=None)
 @given(st.text(), st.integers(0, 40))
 def test_head_tail_and_what_was_left_out_add_up(text, limit):
     shortened = head_and_tail(text, limit)

@@ -2,7 +2,7 @@
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from duckflow.domain.plan import (
     Plan,
@@ -109,7 +109,6 @@ def test_only_high_risk_needs_consent_before_the_first_step_B7(risk, approved, n
     assert plan(step("a"), risk=risk, approved=approved).needs_consent is needs
 
 
-@settings(deadline=None)
 @given(values_of(Plan))
 def test_deriving_twice_is_deriving_once_B4(any_plan):
     once = derive(any_plan)

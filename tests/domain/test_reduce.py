@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.domain.decision import Action, Decision, StateDelta
@@ -68,7 +68,6 @@ def ended(outcome, request_id="r1"):
     return RequestFinished(request_id=request_id, outcome=outcome, exit_code=0)
 
 
-@settings(deadline=None)
 @given(st.lists(events, max_size=12))
 def test_any_events_in_any_order_give_a_state_and_leave_the_one_before_alone(happened):
     state, before = AgentState(), []

@@ -30,7 +30,7 @@ def said(role, text, *, stable=False) -> ChatMessage:
 
 
 def asking(*messages: ChatMessage, **fields) -> ModelRequest:
-    given = {"output": "Decision", "messages": messages or (said("user", "hi"),), "time_limit_s": 10.0}
+    given = {"output": "Decision", "messages": messages or (said("user", "hi"),), "time_limit_s": 120.0}
     return ModelRequest(**{**given, **fields})
 
 

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.llm.answers.errors import UnusableAnswer
@@ -28,7 +28,6 @@ def test_A7_a_block_stands_for_the_argument_that_names_it():
     assert args_of(f"{WRITE}\n<<<block main\n{code}>>>block main\n") == {"path": "a.py", "content": code}
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
 def test_A7_any_content_of_whole_lines_arrives_as_it_is(content):
     content = content + "\n" if content else ""

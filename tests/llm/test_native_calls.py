@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.domain.decision import Decision
@@ -26,7 +26,6 @@ def test_names_go_there_and_back():
     assert operation_of("file_ops.write_file") == "file_ops.write_file"
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])) | st.text(alphabet="ab._-x5fé"))
 def test_every_operation_name_fits_what_providers_take_and_comes_back(name):
     native = native_name(name)
@@ -34,7 +33,6 @@ def test_every_operation_name_fits_what_providers_take_and_comes_back(name):
     assert operation_of(native) == name
 
 
-@settings(deadline=None)
 @given(st.text())
 def test_any_name_a_model_invents_stands_for_something_printable(name):
     operation_of(name.encode("utf-8", "replace").decode()).encode()

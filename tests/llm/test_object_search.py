@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from duckflow.llm.answers.errors import UnusableAnswer
@@ -91,7 +91,6 @@ def test_refused_with_exact_words_A6(text, words):
     assert words in caught.value.problem
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="{}[]\"'`<>/:,ab \n\\") | st.text())
 @example("{'" * 50)
 @example("{a:" * 50 + '"')
@@ -104,7 +103,6 @@ def test_any_text_gives_an_object_or_a_refusal(text):
     assert found is None or json.dumps(found)
 
 
-@settings(deadline=None)
 @given(st.text(alphabet="abc あ{}:;()=\n`", max_size=60), st.text(alphabet="abc あ()=\n`{", max_size=60))
 def test_prose_around_an_object_never_changes_what_is_read(before, after):
     try:

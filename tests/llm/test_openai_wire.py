@@ -26,7 +26,7 @@ WRITE = NativeTool(name="file_ops__write_file", description="Write a file", para
 
 
 def asking(**fields) -> ModelRequest:
-    given = {"output": "Decision", "messages": (ChatMessage(role="user", text="hi"),), "time_limit_s": 10.0}
+    given = {"output": "Decision", "messages": (ChatMessage(role="user", text="hi"),), "time_limit_s": 120.0}
     return ModelRequest(**{**given, **fields})
 
 

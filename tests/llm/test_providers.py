@@ -16,7 +16,7 @@ from duckflow.llm.providers import open_client
 from fakes.model_server import Answer, Fault, ModelServer
 from fakes.rows import every_row
 
-REQUEST = ModelRequest(output="Decision", messages=(ChatMessage(role="user", text="hi"),), time_limit_s=10.0)
+REQUEST = ModelRequest(output="Decision", messages=(ChatMessage(role="user", text="hi"),), time_limit_s=120.0)
 ONCE = LlmSettings(max_retries=0)
 
 

@@ -30,7 +30,7 @@ ENDPOINT = Endpoint(provider=PROVIDERS["google"], model="gemini", key="k")
 REQUEST = ModelRequest(
     output="Decision",
     messages=(ChatMessage(role="system", text="rules"), ChatMessage(role="user", text="hi")),
-    time_limit_s=10.0,
+    time_limit_s=120.0,
 )
 
 

@@ -3,7 +3,7 @@
 import json
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.llm.answers.partial_reply import ReplyExtractor
@@ -35,7 +35,6 @@ def pieces_of(text, cuts):
     return [text[start:end] for start, end in pairwise(places)]
 
 
-@settings(deadline=None)
 @given(others, replies, others, st.booleans(), st.lists(st.integers(0), max_size=60))
 def test_any_chunking_shows_exactly_the_parsed_reply(before, reply, after, ascii_only, cuts):
     text = json.dumps({**before, "reply": reply, **after}, ensure_ascii=ascii_only)
@@ -47,13 +46,11 @@ def test_any_chunking_shows_exactly_the_parsed_reply(before, reply, after, ascii
     assert fed(pieces_of(f"```json\n{text}\n```\n", cuts), plain=True) == whole
 
 
-@settings(deadline=None)
 @given(st.text(), st.lists(st.integers(0), max_size=30), st.booleans())
 def test_any_text_in_any_pieces_shows_the_same_and_never_fails(text, cuts, plain):
     assert fed(pieces_of(text, cuts), plain=plain) == fed(text, plain=plain)
 
 
-@settings(deadline=None)
 @given(
     st.text(alphabet='{}[]":,\\reply u0d8a\n`<>think/'), st.lists(st.integers(0), max_size=30), st.booleans()
 )

@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.llm.answers.errors import UnusableAnswer
@@ -23,13 +23,11 @@ values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(t
 objects = st.dictionaries(texts, values)
 
 
-@settings(deadline=None)
 @given(objects, st.booleans(), st.sampled_from([None, 2]))
 def test_every_plain_object_is_read_as_it_was_written(value, ascii_only, indent):
     assert parse_object(json.dumps(value, ensure_ascii=ascii_only, indent=indent)) == value
 
 
-@settings(deadline=None)
 @given(st.text() | st.text(alphabet='{}[]":,\\u0dtrue1-.e+ \n\0\ud800'))
 def test_any_text_is_read_or_refused_and_never_read_otherwise_than_the_standard_reader_does(text):
     try:
@@ -40,7 +38,6 @@ def test_any_text_is_read_or_refused_and_never_read_otherwise_than_the_standard_
         assert value == json.loads("{" + text.strip(), strict=False)
 
 
-@settings(deadline=None)
 @given(objects, st.data())
 def test_every_cut_object_is_refused(value, data):
     whole = json.dumps(value)

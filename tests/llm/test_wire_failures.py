@@ -18,7 +18,7 @@ from duckflow.llm.wire.openai import OpenAIModel
 from fakes.model_server import Answer, Fault, ModelServer, Raw, free_port
 
 WIRES = {"openai": (OpenAIModel, "/v1"), "anthropic": (AnthropicModel, "")}
-REQUEST = ModelRequest(output="Decision", messages=(ChatMessage(role="user", text="hi"),), time_limit_s=10.0)
+REQUEST = ModelRequest(output="Decision", messages=(ChatMessage(role="user", text="hi"),), time_limit_s=120.0)
 
 pytestmark = pytest.mark.parametrize("wire", list(WIRES))
 

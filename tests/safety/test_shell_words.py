@@ -35,7 +35,7 @@ def test_words_operators_and_quotes(line, commands):
     assert [(list(one.words), list(one.redirects)) for one in read.commands] == commands
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.text("ab -'\"\\#=.,:@%+_/~", min_size=1, max_size=14))
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash to compare with")
 def test_what_is_clear_has_the_words_a_shell_sees(line):

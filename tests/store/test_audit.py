@@ -158,7 +158,7 @@ def test_deleting_a_session_leaves_the_chain_whole_and_says_so(log):
     assert (last["kind"], last["session"], last["workspace"]) == ("session_deleted", "s", "/w")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data())
 def test_any_changed_byte_of_any_entry_is_found(path, data):
     path.unlink(missing_ok=True)
@@ -198,7 +198,7 @@ def test_an_entry_twice_is_found(log, path):
     assert check_audit(log.database).finding == AuditFinding("moved", 8)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(pair=st.lists(st.integers(1, 7), min_size=2, max_size=2, unique=True))
 def test_swapped_entries_are_found(path, pair):
     path.unlink(missing_ok=True)

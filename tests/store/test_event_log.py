@@ -42,7 +42,9 @@ class TestAnyEvents:
 
     sessions = 0
 
-    @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(
+        max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    )
     @given(batches=st.lists(st.lists(events, max_size=4), max_size=4))
     def test_E3_the_state_after_reloading_is_the_state_before(self, path, log, batches):
         TestAnyEvents.sessions += 1

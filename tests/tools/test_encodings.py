@@ -113,7 +113,7 @@ JAPANESE = "あいうえおかがさざアイウエオーカ漢字設定名前�
 LINE = st.text(st.sampled_from(JAPANESE.replace("\n", "")), max_size=20)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(
     st.lists(LINE, min_size=1, max_size=8),
     st.integers(0, 7),

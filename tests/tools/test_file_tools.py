@@ -128,7 +128,7 @@ async def test_write_over_what_is_no_text_is_refused(call, tmp_path):
     assert "Latin-1" in await refusal(call("write_file", path="old.txt", content="x"))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(content=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
 def test_what_write_file_is_given_is_in_the_new_file(tmp_path_factory, content):
     root = tmp_path_factory.mktemp("write")
