@@ -203,7 +203,7 @@ def build(
     dispatcher = _dispatcher(ground, catalogue)
     pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(ground.log.database).loops_used)
     verifying = Verification(session, dispatcher, ProjectTests(workspace) if relay else None)
-    judging = Judging(session, advisor, workspace, verifying, settings.evaluation)
+    judging = Judging(session, advisor, workspace, verifying, ground.checks, settings.evaluation)
     turn = Turn(session, model, dispatcher, pacing, judging, verifying, ground.steps)
     memory = SessionMemory(session, Memories(ground.log.database), settings.memory, model.traits)
     answers = UserAnswers(session, dispatcher, advisor, ground.steps, pacing)
@@ -292,6 +292,7 @@ def _dispatcher(ground: _Foundation, catalogue: Catalogue) -> Dispatcher:
         ground.snapshots,
         ground.gate,
         ground.steps,
+        ground.checks,
     )
 
 

@@ -28,7 +28,7 @@ def action(operation: str, **args: Any) -> dict[str, Any]:
 CONTENT: dict[str, Any] = {
     "RequirementList": {"requirements": [{"requirement": "what was asked for is there"}]},
     "SatisfactionEvaluation": {
-        "requirement_scores": [{"requirement": "1", "score": 1.0, "evidence": ["e1"]}],
+        "requirement_scores": [{"requirement": "1", "score": 1.0, "evidence": ["reply", *(f"e{n}" for n in range(1, 10))]}],
         "completion_recommendation": True,
     },
 }

@@ -10,6 +10,7 @@ from pydantic import Field, JsonValue
 
 from duckflow.domain.approval import Approval, Kind
 from duckflow.domain.changes import FileChange, LeftFile, ToolEffect
+from duckflow.domain.checks import CheckResult
 from duckflow.domain.commands import ChooseWay
 from duckflow.domain.consultation import Consultation, ConsultationKind
 from duckflow.domain.decision import Action, Decision, TaskProfile
@@ -197,12 +198,16 @@ class RequirementsFound(Frozen):
 
 
 class Evaluated(Frozen):
-    """How far the request is met, by the evidence (SPEC J2). `checks` is what the program looked at."""
+    """How far the request is met, by the evidence (SPEC J2). `checks` is what the program looked at.
+
+    `results` is what it ran, each also one of the last of `checks`.
+    """
 
     type: Literal["evaluation"] = "evaluation"
     iteration: int
     evaluation: SatisfactionEvaluation
     checks: tuple[Evidence, ...] = ()
+    results: tuple[CheckResult, ...] = ()
 
 
 class AttemptPlanned(Frozen):

@@ -4,11 +4,18 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from duckflow.domain.checks import CheckResult
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.plan import Risk
 
 Priority = Literal[1, 2, 3]
 """1 is what the request stands or falls with, 3 what would be nice."""
+
+Support = Literal["change", "reading", "nothing"]
+"""What evidence can show: that something was done; only what there is; or, if it failed, nothing."""
+
+AsksFor = Literal["change", "information"]
+"""What a requirement asks for: that something is done, or that the reply says something."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Verification = Literal["passed", "failed", "none"]
@@ -52,6 +59,7 @@ class Evidence(Frozen):
     text: str
     kind: Literal["result", "check"] = "result"
     current: bool = True
+    supports: Support = "change"
 
 
 class RequirementItem(Frozen):
@@ -59,6 +67,8 @@ class RequirementItem(Frozen):
 
     requirement: str
     priority: Priority = 1
+    asks_for: AsksFor | None = None
+    """None if nobody said: then what was done tells."""
     satisfaction: Share = 0.0
     evidence: tuple[str, ...] = ()
 
@@ -84,8 +94,8 @@ class SatisfactionEvaluation(Frozen):
     quality_assessment: str = ""
     completion_recommendation: bool = False
     caps: tuple[Cap, ...] = ()
-    by: Literal["model", "program"] = "model"
-    """Who looked at the evidence; the arithmetic is always the program's."""
+    by: Literal["model", "program", "nobody"] = "model"
+    """Who looked at the evidence; the arithmetic is always the program's. `nobody`: it was not judged."""
 
 
 class EvaluationCase(Frozen):
@@ -99,6 +109,8 @@ class EvaluationCase(Frozen):
     """Nothing was changed and nothing was run: the reply itself is judged."""
     verification: Verification = "none"
     """What the commands and checks said that the request must pass."""
+    checks: tuple[CheckResult, ...] = ()
+    """What was run to see whether it is right."""
     failing: tuple[str, ...] = ()
     """What an action failed on and none has succeeded on since."""
 
@@ -145,6 +157,8 @@ class ContinuationContext(Frozen):
     needed: Share
     attempts: tuple[AttemptResult, ...] = ()
     errors: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    """What was run before the last verdict, and what came of it."""
     partial_successes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     improvements: tuple[str, ...] = ()
@@ -170,6 +184,8 @@ class TaskObjective(Frozen):
     learned_constraints: tuple[str, ...] = ()
     evaluation: SatisfactionEvaluation | None = None
     """The last verdict."""
+    checks: tuple[CheckResult, ...] = ()
+    """What was run for it."""
 
     @property
     def satisfaction(self) -> float:

@@ -10,7 +10,7 @@ from duckflow.domain.decision import Action, NextStep, PromptPattern, TaskProfil
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import TierName, Usage
 from duckflow.domain.modes import Mode
-from duckflow.domain.objective import TaskObjective
+from duckflow.domain.objective import Support, TaskObjective
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.plan import Plan, TaskList
@@ -18,6 +18,8 @@ from duckflow.domain.transitions import Status, Step
 
 RequestOutcome = Literal[
     "done",
+    "accepted",
+    "not_judged",
     "pending_user",
     "deferred",
     "awaiting_approval",
@@ -27,6 +29,10 @@ RequestOutcome = Literal[
     "provider_error",
     "interrupted",
 ]
+"""`accepted`: the user took it as it is, though it was not satisfied. `not_judged`: nobody could tell."""
+
+ENDED: tuple[RequestOutcome, ...] = ("done", "accepted", "not_judged", "stopped")
+"""Outcomes after which a request is over; after all others it goes on."""
 
 
 class Items(Frozen):
@@ -53,6 +59,8 @@ class TranscriptEntry(Frozen):
     path: str | None = None
     digest: str | None = None
     """Of the file it shows, where it shows all of one."""
+    supports: Support = "change"
+    """What a tool result can show in a verdict."""
     stale: bool = False
     """Whether a later entry shows the file anew, or the file has changed since."""
     said: bool = False

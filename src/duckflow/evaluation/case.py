@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from duckflow.domain.checks import CheckResult
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.objective import EvaluationCase, Evidence, TaskObjective
@@ -20,20 +21,25 @@ class ObservedWork(Frozen):
     failing: tuple[str, ...] = ()
     """What an action failed on and none has succeeded on since."""
     command_passed: bool | None = None
-    """How the last verifying command ended; None where there was none."""
+    """How the verifying command ended; None if there is none."""
 
 
 def build_case(
-    objective: TaskObjective, evidence: Sequence[Evidence], facts: Sequence[Fact], observed: ObservedWork
+    objective: TaskObjective,
+    evidence: Sequence[Evidence],
+    facts: Sequence[Fact],
+    observed: ObservedWork,
+    results: Sequence[CheckResult] = (),
 ) -> EvaluationCase:
-    """The case for an evaluator. `evidence` holds the facts, too, as its last checks."""
+    """The case for an evaluator. `evidence` holds the facts, and then the results, as its last checks."""
     return EvaluationCase(
         request=objective.request,
         requirements=objective.requirements or plain_requirements(objective.request),
         evidence=tuple(evidence),
         reply=observed.reply,
         information=not (observed.changed or observed.ran),
-        verification=verification_of(facts, observed.command_passed),
+        verification=verification_of(facts, observed.command_passed, results),
+        checks=tuple(results),
         failing=observed.failing,
     )
 
@@ -42,20 +48,9 @@ TALK: tuple[TaskProfile, ...] = ("general_chat", "simple_question")
 """Profiles of requests that are over once they are answered."""
 
 
-def needs_evaluation(
-    profile: TaskProfile | None,
-    *,
-    changed_anything: bool,
-    ran_anything: bool,
-    looked_at_anything: bool = False,
-) -> bool:
-    """Whether a request that its model calls done must be judged first.
+def needs_evaluation(profile: TaskProfile | None, *, changed_anything: bool, ran_anything: bool) -> bool:
+    """Whether a request that its model calls done must be judged first: all but talk that did nothing.
 
-    What changed or ran something always is. Talk is not. Where the profile is unknown, a bare reply counts as
-    talk, and one that looked something up does not.
+    A profile that nobody named is no talk.
     """
-    if changed_anything or ran_anything:
-        return True
-    if profile is None:
-        return looked_at_anything
-    return profile not in TALK
+    return changed_anything or ran_anything or profile not in TALK

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 
+from duckflow.domain.checks import CheckResult
 from duckflow.domain.decision import Action
 from duckflow.domain.objective import (
     AttemptResult,
@@ -42,6 +43,7 @@ def build_continuation(
         needed=rules.done_at,
         attempts=attempts,
         errors=_last(line for one in attempts for line in one.errors),
+        checks=_first(map(_check_line, sorted(objective.checks, key=lambda one: one.state != "failed"))),
         partial_successes=_first(_met(scores, rules)),
         problems=_first(_problems(evaluation, failure, rules)),
         improvements=_first((*(one.what for one in missing.missing), *(failure.fixes if failure else ()))),
@@ -124,7 +126,15 @@ def situation_of(objective: TaskObjective, rules: EvaluationRules) -> dict[str, 
         "missing": _listed(missing or unmet),
         "collected": _listed(objective.results[-_REPORT_LINES:]),
         "quality": cut(" ".join(evaluation.quality_assessment.split()), _REQUEST) if evaluation else "",
+        "checks": _listed([_check_line(one) for one in objective.checks]),
     }
+
+
+def _check_line(result: CheckResult) -> str:
+    """One check with its id and how it ended, as the report and the next attempt show it."""
+    mark = {"passed": "✓", "failed": "✗", "not_run": "–"}[result.state]
+    said = f"{mark} {result.name} [{result.evidence_id}]"
+    return f"{said}: {result.detail}" if result.detail and result.state != "passed" else said
 
 
 def _listed(lines: tuple[str, ...] | list[str]) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
+from duckflow.domain.checks import CheckResult, settled
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.objective import Evidence, Verification
@@ -70,23 +71,46 @@ def check_files(
 def as_evidence(facts: Iterable[Fact], first: int) -> tuple[Evidence, ...]:
     """The facts as evidence, with ids from e`first` on."""
     return tuple(
-        Evidence(evidence_id=f"e{number}", text=fact.text, kind="check")
+        Evidence(
+            evidence_id=f"e{number}",
+            text=fact.text,
+            kind="check",
+            supports="change" if fact.good else "nothing",
+        )
         for number, fact in enumerate(facts, start=first)
     )
 
 
-def verification_of(facts: Iterable[Fact], command_passed: bool | None = None) -> Verification:  # noqa: FBT001
-    """What the checks say together; `command_passed` is the last verifying command, None for none.
+def results_as_evidence(results: Iterable[CheckResult]) -> tuple[Evidence, ...]:
+    """What was run, as evidence, under the ids the results have."""
+    return tuple(
+        Evidence(
+            evidence_id=one.evidence_id,
+            text=one.text,
+            kind="check",
+            supports="change" if one.state == "passed" else "nothing",
+        )
+        for one in results
+    )
+
+
+def verification_of(
+    facts: Iterable[Fact],
+    command_passed: bool | None = None,  # noqa: FBT001 - it has three values
+    results: Iterable[CheckResult] = (),
+) -> Verification:
+    """What the checks say together; `command_passed` is the verifying command, None for none.
 
     A command that passed outweighs a file we can't parse: it may be of a newer Python than ours, or a fixture
-    that is meant to be broken. It does not outweigh a file that is not there.
+    that is meant to be broken. It does not outweigh a file that is not there, nor a test that fails.
     """
-    if command_passed is False:
+    ran = settled(results)
+    if command_passed is False or ran is False:
         return "failed"
     bad = {fact.state for fact in facts if not fact.good}
     if bad - ({"broken"} if command_passed else set()):
         return "failed"
-    return "passed" if command_passed else "none"
+    return "passed" if command_passed or ran else "none"
 
 
 def _check(workspace: Workspace, path: str, *, to_be_gone: bool) -> Fact:

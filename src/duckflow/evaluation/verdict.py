@@ -29,10 +29,10 @@ _ASPECT, _QUALITY = 300, 1_000
 def compute_verdict(
     case: EvaluationCase, draft: VerdictDraft | None, rules: EvaluationRules | None = None
 ) -> SatisfactionEvaluation:
-    """The verdict on a case; `draft` is None where what the evaluator said can't be read."""
+    """The verdict on a case. `draft` is None if no evaluator answered, or nobody can read what it said."""
     rules = rules or EvaluationRules()
     if draft is None:
-        return _unreadable(case.requirements)
+        return _without_judge(case, rules)
     scores = tuple(_scores(case, draft, rules))
     missing = _aspects(draft.missing_aspects)
     overall, caps = _whole(case, scores, rules)
@@ -97,7 +97,7 @@ def _scores(case: EvaluationCase, draft: VerdictDraft, rules: EvaluationRules) -
 def _counted(
     item: RequirementItem, said: ScoreDraft, case: EvaluationCase, rules: EvaluationRules
 ) -> RequirementScore:
-    evidence = tuple(one for one in _cited(said) if one in _citable(case))
+    evidence = tuple(one for one in _cited(said) if one in _citable(case, item))
     unproven = not evidence and said.score > rules.unproven_at_most
     return RequirementScore(
         requirement=item.requirement,
@@ -114,12 +114,16 @@ def _cited(said: ScoreDraft) -> Iterable[str]:
     return dict.fromkeys(word.strip(".:\"'") for word in words)
 
 
-def _citable(case: EvaluationCase) -> set[str]:
-    """The ids that exist. The reply is a claim; it can be cited only where it alone is judged."""
-    ids = {one.evidence_id for one in case.evidence}
-    if not ids and case.information and case.reply.strip():
-        return {REPLY}
-    return ids
+def _citable(case: EvaluationCase, item: RequirementItem) -> set[str]:
+    """What can support a requirement: of a change, what was done and succeeded; of information, the reply
+    and its sources, but only if there is a reply. A claim supports no change, and a failure nothing.
+    """
+    asks_for = item.asks_for or ("information" if case.information else "change")
+    if asks_for == "change":
+        return {one.evidence_id for one in case.evidence if one.supports == "change"}
+    if not case.reply.strip():
+        return set()
+    return {REPLY, *(one.evidence_id for one in case.evidence if one.supports != "nothing")}
 
 
 def _place(said: str, requirements: Sequence[RequirementItem]) -> int | None:
@@ -138,13 +142,35 @@ def _place(said: str, requirements: Sequence[RequirementItem]) -> int | None:
     return known.index(near[0]) if near else None
 
 
-def _unreadable(requirements: Sequence[RequirementItem]) -> SatisfactionEvaluation:
-    scores = tuple(
-        RequirementScore(requirement=one.requirement, priority=one.priority, score=0.0, cap="unreadable")
-        for one in requirements
-    )
+def _without_judge(case: EvaluationCase, rules: EvaluationRules) -> SatisfactionEvaluation:
+    """What a verifying command, tests and examples settle by themselves; else it is not judged."""
+    if case.verification == "none" or not case.requirements:
+        return SatisfactionEvaluation(
+            overall_score=0.0,
+            done=False,
+            requirement_scores=_alike(case, 0.0),
+            caps=("unreadable",),
+            by="nobody",
+        )
+    passed = case.verification == "passed"
+    score = rules.done_at if passed else min(rules.unproven_at_most, below(rules))
     return SatisfactionEvaluation(
-        overall_score=0.0, done=False, requirement_scores=scores, caps=("unreadable",)
+        overall_score=score,
+        done=passed,
+        requirement_scores=_alike(case, score),
+        missing_aspects=_aspects(one.text for one in case.checks if one.state == "failed"),
+        completion_recommendation=passed,
+        caps=() if passed else ("failing_verification",),
+        by="program",
+    )
+
+
+def _alike(case: EvaluationCase, score: float) -> tuple[RequirementScore, ...]:
+    """The same score for every requirement, with what was run as its evidence."""
+    ids = tuple(one.evidence_id for one in case.checks if one.state == "passed" and score)
+    return tuple(
+        RequirementScore(requirement=one.requirement, priority=one.priority, score=score, evidence=ids)
+        for one in case.requirements
     )
 
 

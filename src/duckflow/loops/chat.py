@@ -31,6 +31,8 @@ from duckflow.loops.turn import Turn
 
 EXIT_CODES: dict[RequestOutcome, int] = {
     "done": 0,
+    "accepted": 0,
+    "not_judged": 1,
     "not_satisfied": 1,
     "stopped": 1,
     "pending_user": 3,
@@ -168,7 +170,8 @@ class ChatLoop:
 def _finished(request: Request, outcome: RequestOutcome) -> RequestFinished:
     """How a request ended, with what is worth knowing of it later."""
     objective = request.objective
-    judged = objective is not None and objective.evaluation is not None
+    evaluation = objective.evaluation if objective else None
+    judged = evaluation is not None and evaluation.by != "nobody"
     return RequestFinished(
         request_id=request.request_id,
         outcome=outcome,

@@ -13,7 +13,7 @@ Nothing here holds state: it is read from the session, and changed only by recor
 from duckflow.domain.consultation import ConsultationKind
 from duckflow.domain.decision import Decision
 from duckflow.domain.events import DecisionMade, Reply
-from duckflow.domain.state import AgentState, RequestOutcome
+from duckflow.domain.state import ENDED, AgentState, RequestOutcome
 from duckflow.domain.transitions import Status
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.judging.consultation import consult
@@ -62,7 +62,7 @@ class Turn:
 
     def end(self, outcome: RequestOutcome) -> None:
         """The work has ended, for good or until the user answers."""
-        if outcome in ("done", "stopped", "interrupted"):
+        if outcome in (*ENDED, "interrupted"):
             self._judging.stop()
         self._pacing.end(outcome)
 
@@ -143,6 +143,9 @@ class Turn:
             case "satisfied":
                 self._steps.accept()
                 return "done"
+            case "not_judged":
+                self._steps.accept()
+                return "not_judged"
             case "again":
                 self._steps.plan("not satisfied yet")
                 return None

@@ -21,6 +21,7 @@ def continuation_text(context: ContinuationContext, limit: int = TOLD) -> str:
         f"The request is not met yet: {context.score:.2f} of the {context.needed:.2f} that are needed. "
         f"Attempt {begun} begins.",
         *_section("Still wrong or missing", context.problems),
+        *_section("Checked by running (✓ passed, ✗ failed, – not run)", context.checks),
         *_section("What would mend it", context.improvements),
         *_section("Met already, keep it", context.partial_successes),
         *_section("Failed before, do not do it again", context.failed_approaches),

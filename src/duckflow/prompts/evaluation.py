@@ -95,7 +95,8 @@ def execution_plan_request(
 def small_verdict_schema(case: EvaluationCase) -> JsonSchema:
     """A verdict in few words: what is missing first, then a score of three for each requirement."""
     count = max(len(case.requirements), 1)
-    ids = [one.evidence_id for one in case.evidence if one.current] or [REPLY]
+    ids = [one.evidence_id for one in case.evidence if one.current and one.supports != "nothing"]
+    ids = [*ids, REPLY] if case.information or not ids else ids
     score = _object(
         requirement={"enum": [str(place) for place in range(1, count + 1)]},
         evidence={"type": "array", "items": {"enum": ids}, "maxItems": 2},
@@ -156,6 +157,8 @@ def _situation(case: EvaluationCase) -> str:
     lines = [told]
     if case.verification == "failed":
         lines.append("A check that has to succeed has failed.")
+    if failed := [one.name for one in case.checks if one.state == "failed"]:
+        lines.append(f"Run, and failed: {cut(', '.join(failed), _LINE)}")
     if case.failing:
         lines.append(f"Failed and not made good since: {cut(', '.join(case.failing), _LINE)}")
     return "\n".join(lines)

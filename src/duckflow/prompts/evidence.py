@@ -1,10 +1,10 @@
 """What was seen, as a prompt shows it: by its id, the checks before all, and as much as there is room for."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
-from duckflow.domain.objective import Evidence
-from duckflow.domain.state import AgentState
+from duckflow.domain.objective import Evidence, Support
+from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.domain.text import head_and_tail
 from duckflow.prompts.tokens import estimate_tokens
 
@@ -18,15 +18,23 @@ _LEAST = 40
 
 def evidence_in(state: AgentState) -> tuple[Evidence, ...]:
     """What was found lately in a session and is still in its transcript, oldest first."""
+    changed = state.request.changed if state.request else ()
     return tuple(
         Evidence(
             evidence_id=entry.evidence_id,
             text=entry.text.removeprefix(f"[{entry.evidence_id}] "),
             current=not entry.stale,
+            supports=_support(entry, changed),
         )
         for entry in state.transcript[-_FAR:]
         if entry.evidence_id
     )
+
+
+def _support(entry: TranscriptEntry, changed: Collection[str]) -> Support:
+    """What an entry can show. A changed file that was read afterwards shows the change."""
+    seen_after = entry.path in changed and entry.digest is not None and not entry.stale
+    return "change" if entry.supports == "reading" and seen_after else entry.supports
 
 
 def show_evidence(evidence: Sequence[Evidence], budget: int) -> str:

@@ -43,7 +43,7 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.frozen import replace
 from duckflow.domain.memory import recalled_text
-from duckflow.domain.objective import TaskObjective
+from duckflow.domain.objective import Support, TaskObjective
 from duckflow.domain.reduce.approvals import answer_approval, ask_approval, count_unseen
 from duckflow.domain.reduce.attempts import note_list, renew
 from duckflow.domain.reduce.changes import note_changes, note_recovery, take_back
@@ -55,7 +55,15 @@ from duckflow.domain.reduce.objective import (
 )
 from duckflow.domain.reduce.plans import begin_task, reduce_plans
 from duckflow.domain.reduce.transcript import outdate, remember, tell
-from duckflow.domain.state import AgentState, Request, RequestOutcome, Running, TierUsage, TranscriptEntry
+from duckflow.domain.state import (
+    ENDED,
+    AgentState,
+    Request,
+    RequestOutcome,
+    Running,
+    TierUsage,
+    TranscriptEntry,
+)
 from duckflow.domain.text import count_questions, cut, head_and_tail
 from duckflow.domain.transitions import Status
 
@@ -74,6 +82,8 @@ SURE_FROM = 0.7
 
 STATUS_AFTER: dict[RequestOutcome, Status] = {
     "done": Status.SUCCESS,
+    "accepted": Status.SUCCESS,
+    "not_judged": Status.SUCCESS,
     "pending_user": Status.REQUIRES_USER_INPUT,
     "deferred": Status.IN_PROGRESS,
     "awaiting_approval": Status.REQUIRES_USER_INPUT,
@@ -276,8 +286,19 @@ def _action_finished(state: AgentState, event: ActionFinished) -> AgentState:
         operation=event.operation,
         path=event.path,
         digest=event.digest,
+        supports=_support(state, event),
     )
     return remember(current, entry)
+
+
+def _support(state: AgentState, event: ActionFinished) -> Support:
+    """What the result of an action can show: nothing if it, or the command it ran, did not succeed."""
+    running = state.running if event.task_id is None else state.task_running
+    ran = bool(_command(state, event))
+    if event.outcome != "ok" or (ran and event.exit_code != 0):
+        return "nothing"
+    acted = ran or event.changed or (running is not None and running.effect not in (None, "read"))
+    return "change" if acted else "reading"
 
 
 def _command(state: AgentState, event: ActionFinished) -> str:
@@ -341,7 +362,7 @@ def _request_finished(state: AgentState, event: RequestFinished) -> AgentState:
     request = state.request
     if request is None or request.request_id != event.request_id:
         return state
-    if event.outcome in ("done", "stopped"):
+    if event.outcome in ENDED:
         line = cut(f"{cut(request.text, SUMMARY // 2)} → {state.last_reply}", SUMMARY)
         return replace(
             state,

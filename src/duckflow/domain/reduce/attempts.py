@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from duckflow.domain.checks import CheckResult
 from duckflow.domain.decision import Action
 from duckflow.domain.frozen import replace
 from duckflow.domain.objective import (
@@ -77,7 +78,9 @@ def begin_attempt(objective: TaskObjective, plan: ExecutionPlan) -> TaskObjectiv
     return learn(replace(objective, current=current), plan.constraints)
 
 
-def end_attempt(objective: TaskObjective, evaluation: SatisfactionEvaluation) -> TaskObjective:
+def end_attempt(
+    objective: TaskObjective, evaluation: SatisfactionEvaluation, checks: tuple[CheckResult, ...] = ()
+) -> TaskObjective:
     """The objective after a verdict: the attempt is over, and one more evaluation is spent."""
     ended = replace(
         objective.current,
@@ -92,6 +95,7 @@ def end_attempt(objective: TaskObjective, evaluation: SatisfactionEvaluation) ->
         attempts=(*objective.attempts, ended)[-MOST_ATTEMPTS:],
         current=AttemptResult(number=ended.number + 1),
         evaluation=evaluation,
+        checks=checks,
     )
 
 

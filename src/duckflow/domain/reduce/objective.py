@@ -106,7 +106,9 @@ def take_verdict(state: AgentState, event: Evaluated) -> AgentState:
     """The state after an evaluation; what the program looked at for it has evidence ids of its own."""
     seen = replace(state, evidence_count=state.evidence_count + len(event.checks))
     objective = state.request.objective if state.request else None
-    return _with_objective(seen, end_attempt(objective, event.evaluation)) if objective else seen
+    return (
+        _with_objective(seen, end_attempt(objective, event.evaluation, event.results)) if objective else seen
+    )
 
 
 def plan_attempt(state: AgentState, event: AttemptPlanned) -> AgentState:

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 
 from duckflow.domain.approval import Approval, asked_by_task
+from duckflow.domain.changes import FileChange
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import Refused, ToolError, UsageError
 from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested
+from duckflow.domain.frozen import replace
 from duckflow.domain.plan import Task
 from duckflow.domain.state import AgentState
+from duckflow.evaluation.checks import Checks
 from duckflow.loops.acting.action_log import ActionLog
 from duckflow.loops.acting.calls import ResolvedCall, edited_action
 from duckflow.loops.acting.evidence import changed_files
@@ -38,6 +41,7 @@ class Dispatcher:
         snapshots: Snapshots,
         gate: Gate,
         steps: Steps,
+        checks: Checks,
     ) -> None:
         self._session = session
         self._catalogue = catalogue
@@ -46,6 +50,7 @@ class Dispatcher:
         self._snapshots = snapshots
         self._gate = gate
         self._steps = steps
+        self._checks = checks
         self._log = ActionLog(session, workspace, kept)
 
     @property
@@ -164,6 +169,8 @@ class Dispatcher:
         try:
             async with watched:
                 result = await tool.run(args, access)
+                if tool.effect == "write":
+                    result = await self._checked(result, access.changes)
         except ToolError as error:
             meanwhile = approval is not None and isinstance(error, ChangedMeanwhile)
             if meanwhile and not made_of(self._workspace, access.changes):
@@ -175,3 +182,9 @@ class Dispatcher:
             self._log.end(action, "unknown", stopped, access.changes, task_id)
             raise
         return self._log.end(action, "ok", result, access.changes, task_id)
+
+    async def _checked(self, result: ToolResult, changes: Sequence[FileChange]) -> ToolResult:
+        """The result of an edit, with what quick tools find wrong with the files it wrote (SPEC J10)."""
+        paths = tuple(dict.fromkeys(change.path for change in changes))
+        found = [one.text for one in await self._checks.after_edit(paths) if one.state == "failed"]
+        return replace(result, text="\n".join([result.text, *found])) if found else result

@@ -20,7 +20,7 @@ CAUSES = ("limit", "errors", "stamina")
 SPENT = ("limit", "budget")
 """Causes that make an over-exertion another situation: all is used, though the work may have got on."""
 
-PARTS = ("request", "attempts", "score", "missing", "collected", "quality")
+PARTS = ("request", "attempts", "score", "missing", "collected", "checks", "quality")
 """The situation report, in the order shown (SPEC J5)."""
 
 WISHES: dict[Choice, str] = {

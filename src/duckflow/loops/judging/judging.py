@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Literal
 
+from duckflow.domain.checks import CheckResult
 from duckflow.domain.decision import Action, Decision
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.events import AttemptPlanned, ErrorReported, Evaluated, RequirementsFound
@@ -16,9 +17,11 @@ from duckflow.domain.objective import (
     TaskObjective,
 )
 from duckflow.domain.state import AgentState, Request
+from duckflow.domain.text import cut
 from duckflow.evaluation.case import TALK, ObservedWork, build_case, needs_evaluation
+from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
-from duckflow.evaluation.facts import Fact, as_evidence, check_files
+from duckflow.evaluation.facts import Fact, as_evidence, check_files, results_as_evidence
 from duckflow.evaluation.program_verdict import judge_by_facts
 from duckflow.evaluation.verdict import compute_verdict
 from duckflow.loops.judging.verification import Verification
@@ -34,8 +37,11 @@ from duckflow.services.missing_information import extract_missing_information
 from duckflow.services.requirements import extract_task_requirements, plain_requirements
 from duckflow.services.satisfaction import evaluate_task_satisfaction
 
-Finding = Literal["satisfied", "again", "exhausted"]
-"""What follows from a look at the work: it is done, there is another attempt, or the user must be asked."""
+Finding = Literal["satisfied", "not_judged", "again", "exhausted"]
+"""What follows from a look at the work: done, nobody can tell, another attempt, or the user must be asked."""
+
+
+_LINE = 600
 
 
 class Judging:
@@ -47,12 +53,14 @@ class Judging:
         advisor: Advisor,
         workspace: Workspace,
         verifying: Verification,
+        checks: Checks,
         rules: EvaluationRules,
     ) -> None:
         self._session = session
         self._advisor = advisor
         self._workspace = workspace
         self._verifying = verifying
+        self._checks = checks
         self._rules = rules
         self._search: asyncio.Task[None] | None = None
 
@@ -93,26 +101,46 @@ class Judging:
     async def judge(self) -> Finding:
         """Look at what is there, by the evidence; if it is not enough, the next attempt is planned."""
         request = self._state.request
-        if request is None or not _must_be_judged(request):
+        if request is None:
+            return "satisfied"
+        passed = await self._verifying.run()
+        talk = not _must_be_judged(request, self._state.verify)
+        if talk and passed is not False:
             self.stop()
             return "satisfied"
-        await self._requirements(request)
-        passed = await self._verifying.run()
-        facts = await asyncio.to_thread(check_files, self._workspace, request.changed, request.removed)
-        checks = as_evidence(facts, self._state.evidence_count + 1)
-        case = self._case(request, facts, checks, passed=passed)
-        evaluation = await self._evaluate(case, facts)
-        if evaluation is None:
-            return "satisfied"
-        evaluation = _with_failures(evaluation, self._verifying.failures())
+        if not talk:
+            await self._requirements(request)
+        facts, results, checks = await self._look(request)
+        case = self._case(request, facts, results, checks, passed=passed)
+        # Talk that a command of the user's says is not enough needs no judge.
+        evaluation = compute_verdict(case, None, self._rules) if talk else await self._evaluate(case, facts)
+        evaluation = _with_failures(evaluation, (*self._verifying.failures(), *_failed(results)))
         iteration = (self._objective() or TaskObjective(request="")).iterations + 1
-        self._session.record(Evaluated(iteration=iteration, evaluation=evaluation, checks=checks))
+        self._session.record(
+            Evaluated(iteration=iteration, evaluation=evaluation, checks=checks, results=results)
+        )
         if evaluation.done:
             return "satisfied"
+        if evaluation.by == "nobody":
+            return "not_judged"
         if iteration >= self._rules.max_iterations:
             return "exhausted"
         await self._plan_next(case, evaluation)
         return "again"
+
+    async def _look(
+        self, request: Request
+    ) -> tuple[tuple[Fact, ...], tuple[CheckResult, ...], tuple[Evidence, ...]]:
+        """What the changed files are, what running them and their tests says, and both as evidence."""
+        facts = await asyncio.to_thread(check_files, self._workspace, request.changed, request.removed)
+        asked = request.objective.request if request.objective else request.text
+        there = [path for path in request.changed if path not in request.removed]
+        found = await self._checks.before_verdict(asked, there)
+        first = self._state.evidence_count + 1
+        results = tuple(
+            replace(one, evidence_id=f"e{number}") for number, one in enumerate(found, first + len(facts))
+        )
+        return facts, results, (*as_evidence(facts, first), *results_as_evidence(results))
 
     def stop(self) -> None:
         """Give up the search for requirements."""
@@ -150,21 +178,27 @@ class Judging:
             self._session.record(RequirementsFound(requirements=found, by=by))
 
     def _case(
-        self, request: Request, facts: Sequence[Fact], checks: Sequence[Evidence], *, passed: bool | None
+        self,
+        request: Request,
+        facts: Sequence[Fact],
+        results: Sequence[CheckResult],
+        checks: Sequence[Evidence],
+        *,
+        passed: bool | None,
     ) -> EvaluationCase:
         now = self._state.request or request
         observed = ObservedWork(
             reply=self._state.reply,
             changed=bool(now.changed),
-            ran=now.ran,
+            ran=_ran_anything(now, self._state.verify),
             failing=now.failing,
             command_passed=passed,
         )
         objective = now.objective or TaskObjective(request=now.text)
-        return build_case(objective, (*evidence_in(self._state), *checks), facts, observed)
+        return build_case(objective, (*evidence_in(self._state), *checks), facts, observed, results)
 
-    async def _evaluate(self, case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionEvaluation | None:
-        """The verdict; None where only an evaluator could tell, there is none, and nothing was changed."""
+    async def _evaluate(self, case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionEvaluation:
+        """The verdict of an evaluator; without one, what was run settles it, or it is not judged."""
         by_facts = judge_by_facts(case, facts, self._rules)
         try:
             if by_facts is not None and await self._advisor.is_small("evaluator"):
@@ -172,14 +206,9 @@ class Judging:
             draft = await self._advisor.ask(evaluate_task_satisfaction(case))
             return compute_verdict(case, draft, self._rules)
         except ProviderError as error:
-            if by_facts is None and not case.information:
-                raise
             values = {name: str(value) for name, value in error.values.items()}
-            self._session.record(
-                ErrorReported(key=error.key, values={**values}),
-                ErrorReported(key="evaluation.unavailable", notice=True),
-            )
-            return by_facts
+            self._session.record(ErrorReported(key=error.key, values={**values}))
+            return compute_verdict(case, None, self._rules)
 
     async def _plan_next(self, case: EvaluationCase, evaluation: SatisfactionEvaluation) -> None:
         """Analyse what is missing, and plan the next attempt another way (SPEC J4)."""
@@ -199,18 +228,25 @@ class Judging:
 
 
 def _with_failures(evaluation: SatisfactionEvaluation, failures: tuple[str, ...]) -> SatisfactionEvaluation:
-    """The verdict, with what the verifying command found before all else that is missing."""
+    """The verdict, with what commands and checks found before all else that is missing."""
     missing = dict.fromkeys((*failures, *evaluation.missing_aspects))
     return replace(evaluation, missing_aspects=tuple(missing))
 
 
-def _must_be_judged(request: Request) -> bool:
-    return needs_evaluation(
-        request.profile,
-        changed_anything=bool(request.changed),
-        ran_anything=request.ran,
-        looked_at_anything=bool(request.objective and request.objective.results),
-    )
+def _failed(results: Sequence[CheckResult]) -> tuple[str, ...]:
+    """What failed of what was run, in a line each."""
+    return tuple(cut(" ".join(one.text.split()), _LINE) for one in results if one.state == "failed")
+
+
+def _must_be_judged(request: Request, verify: str | None) -> bool:
+    ran = _ran_anything(request, verify)
+    return needs_evaluation(request.profile, changed_anything=bool(request.changed), ran_anything=ran)
+
+
+def _ran_anything(request: Request, verify: str | None) -> bool:
+    """Whether a command was run other than the one that verifies."""
+    own = (verify or "").strip()
+    return request.ran and (not own or any(one.command.strip() != own for one in request.commands))
 
 
 def _failures(case: EvaluationCase, objective: TaskObjective) -> tuple[str, ...]:

@@ -146,7 +146,7 @@ def _error_line(event: ErrorReported) -> str:
 
 def _outcome_line(event: RequestFinished, session_id: str | None) -> str:
     if session_id is not None:
-        said_already = event.outcome in ("done", "provider_error")
+        said_already = event.outcome in ("done", "accepted", "provider_error")
         return "" if said_already else text(f"outcome.{event.outcome}", session=session_id)
     return text(f"stopped.{event.outcome}") if event.outcome in ("stopped", "interrupted") else ""
 

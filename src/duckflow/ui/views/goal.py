@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from duckflow.domain.checks import CheckResult, tally
 from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound
 from duckflow.domain.objective import AttemptResult, RequirementItem, SatisfactionEvaluation, TaskObjective
-from duckflow.domain.state import AgentState, Request
+from duckflow.domain.state import ENDED, AgentState, Request
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width
@@ -41,10 +42,21 @@ def evaluation_text(event: Evaluated) -> str:
     """How far the request is met, and what is missing."""
     evaluation = event.evaluation
     score = f"{evaluation.overall_score:.2f}"
+    checked = _tally(event.results)
+    if evaluation.by == "nobody":
+        return "\n".join([text("evaluation.not_judged"), *checked])
     if evaluation.done:
-        return text("evaluation.done", score=score)
+        return "\n".join([text("evaluation.done", score=score), *checked])
     missing = [text("evaluation.missing", what=_short(one)) for one in evaluation.missing_aspects[:_MISSING]]
-    return "\n".join([text("evaluation.not_done", score=score), *missing])
+    return "\n".join([text("evaluation.not_done", score=score), *checked, *missing])
+
+
+def _tally(results: Sequence[CheckResult]) -> list[str]:
+    """What was run, in numbers, in one line; nothing if nothing was."""
+    if not results:
+        return []
+    counted = tally(results)
+    return [text("evaluation.checked", passed=counted.passed, failed=counted.failed, not_run=counted.not_run)]
 
 
 def _goal(request: Request) -> Iterator[str]:
@@ -52,18 +64,27 @@ def _goal(request: Request) -> Iterator[str]:
     yield text("goal.request", request=_short(objective.request, _LONG))
     yield from _requirements(request, objective)
     yield from _verdict(objective.evaluation)
+    yield from map(_check, objective.checks[:_LINES])
+    yield from _more(objective.checks)
     yield from _attempts(objective)
     if objective.learned_constraints:
         yield text("goal.learned", what=_short("; ".join(objective.learned_constraints), _LONG))
-    if request.outcome == "done":
-        yield text("goal.outcome.done")
-    elif request.outcome == "stopped":
-        yield text("goal.outcome.stopped")
+    match request.outcome:
+        case "done":
+            yield text("goal.outcome.done")
+        case "accepted":
+            yield text("goal.outcome.accepted")
+        case "not_judged":
+            yield text("goal.outcome.not_judged")
+        case "stopped":
+            yield text("goal.outcome.stopped")
+        case _:
+            pass
 
 
 def _requirements(request: Request, objective: TaskObjective) -> Iterator[str]:
     if not objective.requirements:
-        ended = request.outcome in ("done", "stopped")
+        ended = request.outcome in ENDED
         yield text("goal.no_parts") if ended else text("goal.searching")
         return
     yield from map(_requirement, objective.requirements[:_LINES])
@@ -83,8 +104,8 @@ def _requirement(item: RequirementItem) -> str:
 
 
 def _verdict(evaluation: SatisfactionEvaluation | None) -> Iterator[str]:
-    if evaluation is None:
-        yield text("goal.not_judged")
+    if evaluation is None or evaluation.by == "nobody":
+        yield text("goal.not_judged") if evaluation is None else text("evaluation.not_judged")
         return
     score = f"{evaluation.overall_score:.2f}"
     yield (
@@ -96,6 +117,16 @@ def _verdict(evaluation: SatisfactionEvaluation | None) -> Iterator[str]:
         yield text("goal.missing")
         yield from (f"    • {_short(one)}" for one in evaluation.missing_aspects[:_LINES])
         yield from _more(evaluation.missing_aspects)
+
+
+def _check(result: CheckResult) -> str:
+    """One check that was run: how it ended, and what it said."""
+    return text(
+        f"goal.check.{result.state}",
+        name=_short(result.name),
+        detail=f": {_short(result.detail)}" if result.detail and result.state != "passed" else "",
+        evidence=text("goal.evidence", ids=on_one_line(result.evidence_id)) if result.evidence_id else "",
+    )
 
 
 def _attempts(objective: TaskObjective) -> Iterator[str]:
