@@ -18,13 +18,8 @@ def test_what_changed_or_ran_something_is_evaluated_whatever_its_profile_J1(prof
 @every_row("profile", PROFILES)
 def test_talk_that_did_nothing_is_not_J1(profile):
     talk = profile in ("general_chat", "simple_question")
-    for looked in (False, True):
-        wanted = needs_evaluation(
-            profile, changed_anything=False, ran_anything=False, looked_at_anything=looked
-        )
-        assert wanted is not talk
+    assert needs_evaluation(profile, changed_anything=False, ran_anything=False) is not talk
 
 
-def test_without_a_profile_a_bare_reply_is_talk_and_a_looked_up_one_is_not_J1():
-    assert not needs_evaluation(None, changed_anything=False, ran_anything=False)
-    assert needs_evaluation(None, changed_anything=False, ran_anything=False, looked_at_anything=True)
+def test_an_unknown_profile_is_no_talk_J1():
+    assert needs_evaluation(None, changed_anything=False, ran_anything=False)

@@ -57,7 +57,10 @@ async def test_what_is_not_met_is_tried_again_another_way_until_it_is_J2_J4(tmp_
     praise = FakeModel(verdict(scored("1", 1.0, "e2")))
     case, objective = await attempt(objective, workspace, "print('hello'", praise)
     assert objective.evaluation is not None
-    assert (objective.satisfaction, objective.evaluation.caps) == (0.79, ("failing_verification",))
+    assert (objective.satisfaction, objective.evaluation.caps) == (
+        0.5,
+        ("failing_verification", "no_evidence"),
+    )
     assert not objective.evaluation.done
 
     analysis = {"missing": [{"what": "close the bracket", "priority": 1}], "constraints": ["Python 3.11"]}
@@ -99,6 +102,7 @@ def test_files_are_reached_only_through_the_workspace_and_nothing_is_run_SAFETY_
         (module.name, ast.unparse(node.func).rpartition(".")[2])
         for module in modules()
         if module.name.startswith("duckflow/evaluation/")
+        and module.name != "duckflow/evaluation/example_runner.py"  # runs only inside the sandbox
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call) and not ast.unparse(node.func).startswith("re.")
     }

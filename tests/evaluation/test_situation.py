@@ -1,5 +1,6 @@
 """After the last iteration: the report (SPEC J5)."""
 
+from duckflow.domain.checks import CheckResult
 from duckflow.domain.objective import (
     EvaluationRules,
     RequirementItem,
@@ -28,7 +29,22 @@ def test_the_report_has_all_six_parts_J5():
         "missing": "  • no test\n  • no loop",
         "collected": "  • e1 read b.py",
         "quality": "Half of it works.",
+        "checks": "",
     }
+
+
+def test_the_report_says_what_was_run_J5_J10():
+    results = (
+        CheckResult(kind="test", name="test_a.py", state="passed", detail="1 passed", evidence_id="e4"),
+        CheckResult(kind="example", name="f(2) == 4", state="failed", detail="came to 5", evidence_id="e5"),
+        CheckResult(kind="test", name="test_b.py", state="not_run", detail="it took longer than 30 s"),
+    )
+    made = end_attempt(
+        TaskObjective(request="x"), SatisfactionEvaluation(overall_score=0, done=False), results
+    )
+    assert situation_of(made, EvaluationRules())["checks"] == (
+        "  • ✓ test_a.py [e4]\n  • ✗ f(2) == 4 [e5]: came to 5\n  • – test_b.py: it took longer than 30 s"
+    )
 
 
 def test_where_the_evaluator_names_nothing_the_unmet_requirements_are_missing_J5():

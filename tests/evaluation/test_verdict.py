@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.domain.objective import EvaluationRules, RequirementItem
+from duckflow.domain.checks import CheckResult
+from duckflow.domain.objective import EvaluationRules, Evidence, RequirementItem
 from duckflow.evaluation.verdict import compute_verdict
 from duckflow.services.satisfaction import VerdictDraft
 from fakes.cases import case, scored, seen, verdict
@@ -76,8 +77,49 @@ def test_what_the_evaluator_forgot_scores_nothing_J3():
 
 def test_an_unreadable_verdict_is_never_done_J3():
     found = compute_verdict(case(1, 2), None)
-    assert (found.overall_score, found.done, found.caps) == (0.0, False, ("unreadable",))
-    assert [part.cap for part in found.requirement_scores] == ["unreadable"] * 2
+    assert (found.overall_score, found.done, found.by) == (0.0, False, "nobody")
+    assert [part.score for part in found.requirement_scores] == [0.0] * 2
+
+
+def test_without_a_judge_only_what_was_run_settles_it_J2():
+    passed = CheckResult(kind="test", name="test_a.py", state="passed", binding=True, evidence_id="e3")
+    failed = CheckResult(kind="example", name="f() == 1", state="failed", binding=True, evidence_id="e3")
+    good = compute_verdict(case(1, 2, verification="passed", checks=(passed,)), None)
+    assert (good.overall_score, good.done, good.by) == (0.8, True, "program")
+    assert {part.evidence for part in good.requirement_scores} == {("e3",)}
+    bad = compute_verdict(case(1, 2, verification="failed", checks=(failed,)), None)
+    assert (bad.done, bad.by, bad.caps) == (False, "program", ("failing_verification",))
+    assert "f() == 1" in bad.missing_aspects[0]
+
+
+def evidence(supports):
+    return (Evidence(evidence_id="e1", text="…", supports=supports),)
+
+
+@every_row(
+    ("asks_for", "supports", "information", "done"),
+    [
+        ("change", "change", False, True),
+        ("change", "reading", False, False),
+        ("change", "nothing", False, False),
+        ("information", "change", False, True),
+        ("information", "reading", False, True),
+        ("information", "nothing", False, False),
+        ("change", "reading", True, False),
+        (None, "change", False, True),
+        (None, "reading", False, False),
+        (None, "reading", True, True),
+        (None, "nothing", True, False),
+    ],
+)
+def test_failures_support_nothing_and_reading_supports_no_change_J3(asks_for, supports, information, done):
+    items = (RequirementItem(requirement="part 1", asks_for=asks_for),)
+    made = case(requirements=items, evidence=evidence(supports), information=information)
+    assert judged(made, scored(1, 1.0, "e1")).done is done
+
+
+def test_a_reply_for_which_nothing_was_looked_up_stands_for_itself_in_a_session_with_evidence_J2():
+    assert judged(case(**INFORMATION, looked_up=False), scored(1, 0.9, "reply")).done
 
 
 def test_nothing_wanted_is_nothing_met():
@@ -145,7 +187,8 @@ def test_a_reply_without_any_source_stands_for_itself_J2():
 
 def test_having_read_a_file_is_no_answer_J2():
     found = judged(case(**{**INFORMATION, "reply": " "}), scored(1, 1.0, "e1"))
-    assert (found.overall_score, found.done, found.caps) == (0.79, False, ("no_reply",))
+    assert (found.overall_score, found.done) == (0.5, False)
+    assert "no_reply" in found.caps
 
 
 def test_what_the_evaluator_says_beside_the_scores_is_kept_in_bounds_J2():

@@ -28,7 +28,9 @@ def action(operation: str, **args: Any) -> dict[str, Any]:
 CONTENT: dict[str, Any] = {
     "RequirementList": {"requirements": [{"requirement": "what was asked for is there"}]},
     "SatisfactionEvaluation": {
-        "requirement_scores": [{"requirement": "1", "score": 1.0, "evidence": ["reply", *(f"e{n}" for n in range(1, 10))]}],
+        "requirement_scores": [
+            {"requirement": "1", "score": 1.0, "evidence": ["reply", *(f"e{n}" for n in range(1, 10))]}
+        ],
         "completion_recommendation": True,
     },
 }
@@ -86,7 +88,14 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
         "budget": options.pop("budget", {}),
     }
     memory = options.pop("memory", {})
-    settings = Settings.model_validate({"mode": mode, "llm": llm, "duck_pacemaker": limits, "memory": memory})
+    off = {
+        "after_edit": False,
+        "before_verdict": False,
+    }  # they start programs; a test that wants them says so
+    checks = options.pop("checks", off)
+    settings = Settings.model_validate(
+        {"mode": mode, "llm": llm, "duck_pacemaker": limits, "memory": memory, "checks": checks}
+    )
     choice = ModelChoice(name=name, reason_key="llm.chosen_by_setting")
     app = build(settings, choice, folder, options.pop("session", None), env)
     watched = Watched(app)

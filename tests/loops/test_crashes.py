@@ -114,10 +114,11 @@ async def test_C5_a_command_is_unknown_and_never_run_again(folder: Path):
             UserMessage(request_id="r_1", text="go"),
             ActionStarted(action_id="a1", action=command, effect="execute"),
         )
-    async with engine(folder, decision("I look first."), session=session_id) as duck:
+    asks = decision("Shall I run it again?", next_step="pending_user")
+    async with engine(folder, asks, session=session_id) as duck:
         (found,) = duck.of(Recovered)
         assert found.unknown == ("shell.run touch ran.txt",)
-        assert await duck.app.chat.go_on() == "done"
+        assert await duck.app.chat.go_on() == "pending_user"
     assert not (folder / "ran.txt").exists()
 
 

@@ -134,7 +134,7 @@ async def test_L2_nothing_is_told_twice_in_a_row(folder: Path):
 
 async def test_L2_switched_off_nothing_is_kept_told_or_offered(folder: Path):
     store(WISH, folder=folder)
-    with ModelServer(play(decision("Hello."))) as server:
+    with ModelServer(play(decision("Hello.", task_profile="general_chat"))) as server:
         async with engine(folder, server=server, memory={"enabled": False}) as duck:
             await duck.app.chat.say("Add a test")
         (prompt,) = [written(one.body) for one in server.requests]

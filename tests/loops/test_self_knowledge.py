@@ -113,15 +113,25 @@ async def test_J2_J4_what_does_not_satisfy_is_tried_again_another_way(folder: Pa
     assert (folder / "a.py").read_text() == "x = 2\n"
 
 
-async def test_J6_an_evaluator_that_talks_nonsense_is_never_done_and_soon_over(folder: Path):
+async def test_J2_an_evaluator_that_talks_nonsense_is_no_judge(folder: Path):
     turns = [one for n in range(5) for one in (write("a.py", f"x = {n}\n"), decision(f"Done {n}."))]
     script = play(*turns, SatisfactionEvaluation=["What a fine day."] * 20)
     with ModelServer(script) as server:
         async with engine(folder, server=server) as duck:
+            assert await duck.app.chat.say("Create a.py") == "not_judged"
+            (judged,) = duck.of(Evaluated)
+            assert (judged.evaluation.by, judged.evaluation.done) == ("nobody", False)
+            ended = duck.of(RequestFinished)[-1]
+            assert (ended.exit_code, ended.satisfaction) == (1, None)
+
+
+async def test_J6_a_judge_who_is_never_content_is_asked_three_times_and_then_the_user(folder: Path):
+    turns = [one for n in range(5) for one in (write("a.py", f"x = {n}\n"), decision(f"Done {n}."))]
+    no = {"requirement_scores": [{"requirement": "1", "score": 0.1, "evidence": ["e1"]}]}
+    with ModelServer(play(*turns, SatisfactionEvaluation=[no] * 20)) as server:
+        async with engine(folder, server=server) as duck:
             assert await duck.app.chat.say("Create a.py") == "not_satisfied"
-            judged = duck.of(Evaluated)
-            assert len(judged) == 3
-            assert all(one.evaluation.caps == ("unreadable",) for one in judged)
+            assert len(duck.of(Evaluated)) == 3
             (asked,) = duck.of(ConsultationRequested)
             assert (asked.kind, len(asked.consultation.choices)) == ("escalation", 5)
             assert duck.of(RequestFinished)[-1].exit_code == 1

@@ -41,7 +41,7 @@ async def test_a_request_is_worked_on_until_the_model_says_done(folder: Path):
 
 async def test_a_question_answered_takes_one_call_and_ends_done(folder: Path):
     """D2: PLANNING to DONE where there is nothing to do."""
-    async with engine(folder, decision("Paris.")) as duck:
+    async with engine(folder, decision("Paris.", task_profile="simple_question")) as duck:
         assert await duck.app.chat.say("What is the capital of France?") == "done"
         assert len(duck.of(UsageReported)) == 1
         assert [(t.start, t.end, t.by) for t in duck.of(Transition)] == [

@@ -48,7 +48,7 @@ CHOICES: dict[ConsultationKind, tuple[Choice, ...]] = {
 class ChoiceEffect(Frozen):
     """What a choice does, beside what the model is told of it."""
 
-    ends: Literal["done", "stopped", "rest"] | None = None
+    ends: Literal["accepted", "stopped", "rest"] | None = None
     """How the request ends with it, if it does."""
     forbids: bool = False
     """What was tried counts as failed: the same lists of actions are refused from now on."""
@@ -84,7 +84,7 @@ EFFECTS: dict[Choice, ChoiceEffect] = {
     "reset": ChoiceEffect(clears=True),
     "sort_out": ChoiceEffect(sums_up=True),
     "another_angle": ChoiceEffect(forbids=True),
-    "accept": ChoiceEffect(ends="done"),
+    "accept": ChoiceEffect(ends="accepted"),
     "analyse": ChoiceEffect(analyses=True),
     "simplify": ChoiceEffect(clears=True, redraws=True),
     "different_way": ChoiceEffect(forbids=True, clears=True),

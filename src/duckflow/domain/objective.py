@@ -107,6 +107,8 @@ class EvaluationCase(Frozen):
     reply: str = ""
     information: bool = False
     """Nothing was changed and nothing was run: the reply itself is judged."""
+    looked_up: bool = True
+    """Whether the request looked anything up, so that its reply has sources."""
     verification: Verification = "none"
     """What the commands and checks said that the request must pass."""
     checks: tuple[CheckResult, ...] = ()

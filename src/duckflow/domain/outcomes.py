@@ -25,6 +25,10 @@ class RequestStats(Frozen):
     """The share that ended done."""
     done_at_once: float | None = None
     """The share that ended done without a further word of the user's."""
+    accepted: float | None = None
+    """The share that the user took as it was, though it was not satisfied."""
+    not_judged: float | None = None
+    """The share that nobody could judge."""
     attempts: float | None = None
     """Attempts a request took, of those that were judged."""
     satisfaction: float | None = None

@@ -1,11 +1,11 @@
 """Running one check in a copy, and reading what came of it."""
 
 import asyncio
+import inspect
 import json
 import secrets
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from shlex import quote
 from time import monotonic
 
@@ -156,7 +156,7 @@ async def _ask_runner(
         return _for_all("not_run", _NO_TIME)
     mark = secrets.token_hex(8)
     asked = quote(json.dumps({"calls": [], "doctests": False, "tests": False, "mark": mark, **wanted}))
-    code = quote(await asyncio.to_thread(Path(example_runner.__file__).read_text, "utf-8"))
+    code = quote(await asyncio.to_thread(inspect.getsource, example_runner))
     ended = await copy.run(f"{python} -c {code} {asked}", seconds=seconds)
     for line in reversed(ended.output.splitlines()):
         if line.startswith(mark):

@@ -133,7 +133,7 @@ def situation_of(objective: TaskObjective, rules: EvaluationRules) -> dict[str, 
 def _check_line(result: CheckResult) -> str:
     """One check with its id and how it ended, as the report and the next attempt show it."""
     mark = {"passed": "✓", "failed": "✗", "not_run": "–"}[result.state]
-    said = f"{mark} {result.name} [{result.evidence_id}]"
+    said = f"{mark} {result.name}" + (f" [{result.evidence_id}]" if result.evidence_id else "")
     return f"{said}: {result.detail}" if result.detail and result.state != "passed" else said
 
 

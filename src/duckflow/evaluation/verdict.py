@@ -115,15 +115,18 @@ def _cited(said: ScoreDraft) -> Iterable[str]:
 
 
 def _citable(case: EvaluationCase, item: RequirementItem) -> set[str]:
-    """What can support a requirement: of a change, what was done and succeeded; of information, the reply
-    and its sources, but only if there is a reply. A claim supports no change, and a failure nothing.
+    """What can support a requirement.
+
+    Of a change: what was done and succeeded. Of information: the sources of the reply, or the reply itself if
+    nothing was looked up for it. A claim supports no change, and a failure nothing.
     """
     asks_for = item.asks_for or ("information" if case.information else "change")
     if asks_for == "change":
         return {one.evidence_id for one in case.evidence if one.supports == "change"}
     if not case.reply.strip():
         return set()
-    return {REPLY, *(one.evidence_id for one in case.evidence if one.supports != "nothing")}
+    sources = {one.evidence_id for one in case.evidence if one.supports != "nothing"}
+    return sources if sources and case.looked_up else {REPLY, *sources}
 
 
 def _place(said: str, requirements: Sequence[RequirementItem]) -> int | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.objective import Priority, RequirementItem
+from duckflow.domain.objective import AsksFor, Priority, RequirementItem
 from duckflow.domain.text import cut
 from duckflow.prompts.evaluation import requirements_request
 from duckflow.services.questions import Question
@@ -18,6 +18,7 @@ class RequirementDraft(Frozen):
 
     requirement: str
     priority: Priority = 1
+    asks_for: AsksFor | None = None
 
 
 class RequirementList(Frozen):
@@ -57,6 +58,7 @@ def _items(drafts: Iterable[RequirementDraft]) -> tuple[RequirementItem, ...]:
     for draft in drafts:
         text = cut(" ".join(draft.requirement.split()), _LINE)
         if text:
-            kept.setdefault(text.casefold(), RequirementItem(requirement=text, priority=draft.priority))
+            item = RequirementItem(requirement=text, priority=draft.priority, asks_for=draft.asks_for)
+            kept.setdefault(text.casefold(), item)
     most = sorted(kept.values(), key=lambda item: item.priority)[:MOST_REQUIREMENTS]
     return tuple(item for item in kept.values() if item in most)

@@ -8,6 +8,7 @@ from duckflow.store.database.database import Database
 
 _FIGURES = """
 SELECT {name}, count(*), avg(outcome = 'done'), avg(outcome = 'done' AND pauses = 0),
+    avg(outcome = 'accepted'), avg(outcome = 'not_judged'),
     avg(nullif(attempts, 0)), avg(satisfaction), avg(rating)
 FROM outcomes GROUP BY 1 ORDER BY 2 DESC, 1
 """
@@ -45,15 +46,17 @@ class Outcomes:
 
 
 def _stats(
-    by: Group, row: tuple[str, int, float, float, float | None, float | None, float | None]
+    by: Group, row: tuple[str, int, float, float, float, float, float | None, float | None, float | None]
 ) -> RequestStats:
-    name, requests, done, at_once, attempts, satisfaction, rating = row
+    name, requests, done, at_once, accepted, not_judged, attempts, satisfaction, rating = row
     return RequestStats(
         by=by,
         name=name,
         requests=requests,
         done=done,
         done_at_once=at_once,
+        accepted=accepted,
+        not_judged=not_judged,
         attempts=attempts,
         satisfaction=satisfaction,
         rating=rating,

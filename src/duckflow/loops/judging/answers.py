@@ -58,7 +58,7 @@ class UserAnswers:
             return None
         effect = effect_of(answer.choice)
         found = await self._find_out(effect, answer)
-        told = "" if effect.ends in ("done", "stopped") else wish(self._state, answer, found)
+        told = "" if effect.ends in ("accepted", "stopped") else wish(self._state, answer, found)
         asked_back = effect.needs_words and not answer.text.strip()
         reply = self._reply(answer, effect, found, asked_back=asked_back)
         self._session.record(
@@ -91,9 +91,9 @@ class UserAnswers:
 
     def _end(self, effect: ChoiceEffect) -> RequestOutcome:
         match effect.ends:
-            case "done":
+            case "accepted":
                 self._steps.accept()
-                return "done"
+                return "accepted"
             case "stopped":
                 return "stopped"
             case _:

@@ -54,7 +54,16 @@ def _padded(cell: str, wide: int) -> str:
 _NAME = 40
 _PROFILES: tuple[str, ...] = get_args(TaskProfile)
 _NONE = "–"
-_STATS_COLUMNS = ("requests", "done", "done_at_once", "attempts", "satisfaction", "rating")
+_STATS_COLUMNS = (
+    "requests",
+    "done",
+    "done_at_once",
+    "accepted",
+    "not_judged",
+    "attempts",
+    "satisfaction",
+    "rating",
+)
 
 
 def stats_text(stats: Sequence[RequestStats]) -> str:
@@ -76,6 +85,8 @@ def _row(one: RequestStats) -> list[str]:
         str(one.requests) if one.requests else "",
         _share(one.done),
         _share(one.done_at_once),
+        _share(one.accepted),
+        _share(one.not_judged),
         _number(one.attempts, 1),
         _number(one.satisfaction, 2),
         _number(one.rating, 1),
