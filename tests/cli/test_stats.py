@@ -71,3 +71,10 @@ async def test_J7_what_was_done_and_rated_is_in_the_stats(tmp_path: Path):
     assert (rows[0]["requests"], rows[0]["done_at_once"], rows[0]["rating"]) == (1, 1.0, 9.0)
     assert rows[-1]["by"] == "target"
     assert "general_chat" in stats()
+
+
+def test_J7_what_was_accepted_or_not_judged_is_told_apart_from_done():
+    some = [RequestStats(requests=4, done=0.5, accepted=0.25, not_judged=0.25)]
+    assert stats_text(some).splitlines()[-1] == (
+        "Of all requests, 25% were accepted though not satisfied, and 25% could not be judged."
+    )

@@ -125,9 +125,9 @@ async def test_I6_stop_ends_the_request_without_asking_a_model(tmp_path: Path, k
 @every_row("kind", ["over_exertion", "escalation"])
 async def test_I6_J5_accept_ends_with_what_is_there(tmp_path: Path, kind):
     async with consulted(tmp_path, kind) as (duck, server):
-        assert await duck.app.chat.choose(ChooseWay(choice="accept")) == "done"
+        assert await duck.app.chat.choose(ChooseWay(choice="accept")) == "accepted"
         assert server.requests == []
-        assert (duck.state.step, duck.state.finished.outcome) == (Step.DONE, "done")
+        assert (duck.state.step, duck.state.finished.outcome) == (Step.DONE, "accepted")
         assert duck.of(RequestFinished)[-1].exit_code == 0
 
 

@@ -68,7 +68,7 @@ async def test_I6_what_was_chosen_reaches_the_model(tmp_path: Path, choice: str,
 async def test_I6_accept_ends_with_what_is_there(tmp_path: Path):
     async with engine(tmp_path, *[failing()] * 4) as duck:
         await duck.app.chat.say("go")
-        assert await duck.app.chat.choose(ChooseWay(choice="accept")) == "done"
+        assert await duck.app.chat.choose(ChooseWay(choice="accept")) == "accepted"
         assert duck.of(RequestFinished)[-1].exit_code == 0
         assert duck.state.step == Step.DONE
 

@@ -7,8 +7,8 @@ from typing import Literal
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.text import cut
 
-MemoryKind = Literal["preference", "worked", "failed"]
-"""What the user wants kept, what led to the goal, and what did not."""
+MemoryKind = Literal["preference", "worked", "accepted", "failed"]
+"""What the user wants kept, what led to the goal, what was taken as it was, and what did not help."""
 
 LONGEST_MEMORY = 300
 """Characters of one text."""

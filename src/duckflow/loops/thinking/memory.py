@@ -19,7 +19,7 @@ from duckflow.store.memory import Memories
 _REQUEST, _HOW = 80, 90
 _LATELY = 40
 """What was told so few messages ago is not told again."""
-_KINDS: dict[RequestOutcome, MemoryKind] = {"done": "worked", "stopped": "failed"}
+_KINDS: dict[RequestOutcome, MemoryKind] = {"done": "worked", "accepted": "accepted", "stopped": "failed"}
 
 
 class SessionMemory:

@@ -54,16 +54,7 @@ def _padded(cell: str, wide: int) -> str:
 _NAME = 40
 _PROFILES: tuple[str, ...] = get_args(TaskProfile)
 _NONE = "–"
-_STATS_COLUMNS = (
-    "requests",
-    "done",
-    "done_at_once",
-    "accepted",
-    "not_judged",
-    "attempts",
-    "satisfaction",
-    "rating",
-)
+_STATS_COLUMNS = ("requests", "done", "done_at_once", "attempts", "satisfaction", "rating")
 
 
 def stats_text(stats: Sequence[RequestStats]) -> str:
@@ -76,7 +67,16 @@ def stats_text(stats: Sequence[RequestStats]) -> str:
     for by in ("profile", "model"):
         group = [_row(one) for one in stats if one.by == by]
         rows += [[text(f"stats.by_{by}")], *group] if group else []
-    return "\n".join(_aligned(rows))
+    return "\n".join([*_aligned(rows), *_otherwise(stats)])
+
+
+def _otherwise(stats: Sequence[RequestStats]) -> list[str]:
+    """What ended neither done nor stopped, of all requests; nothing if there was none."""
+    return [
+        text("stats.otherwise", accepted=_share(one.accepted), not_judged=_share(one.not_judged))
+        for one in stats
+        if one.by == "all" and (one.accepted or one.not_judged)
+    ]
 
 
 def _row(one: RequestStats) -> list[str]:
@@ -85,8 +85,6 @@ def _row(one: RequestStats) -> list[str]:
         str(one.requests) if one.requests else "",
         _share(one.done),
         _share(one.done_at_once),
-        _share(one.accepted),
-        _share(one.not_judged),
         _number(one.attempts, 1),
         _number(one.satisfaction, 2),
         _number(one.rating, 1),
