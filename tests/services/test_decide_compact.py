@@ -66,28 +66,28 @@ def offered(choices: Choices) -> set[tuple[str, str]]:
 
 
 def test_an_empty_folder_offers_no_reading():
-    assert offered(Choices()) == {("answer", "reply"), ("change", "file_ops.write_file")}
+    assert offered(Choices()) == {("answer", "reply"), ("change", "write")}
 
 
 def test_what_was_wanted_stays_for_the_request():
     files = ("a.py",)
     choices = Choices(wish="answer", files=files, unseen=files, may_search=True)
     assert {wish for wish, _ in offered(choices)} == {"answer"}
-    assert ("change", "file_ops.delete_file") in offered(Choices(wish="change", files=files))
+    assert ("change", "delete") in offered(Choices(wish="change", files=files))
 
 
 def test_paths_can_only_be_files_that_are_there():
     schema = compact_schema(Choices(files=("a.py", "b.py"), unseen=("b.py",)))
     by_operation = {a["properties"]["operation"]["const"]: a["properties"] for a in schema["anyOf"]}
-    assert by_operation["file_ops.read_file"]["paths"]["items"] == {"enum": ["b.py"]}
-    assert by_operation["file_ops.move_file"]["path"] == {"enum": ["a.py", "b.py"]}
+    assert by_operation["read"]["paths"]["items"] == {"enum": ["b.py"]}
+    assert by_operation["move"]["path"] == {"enum": ["a.py", "b.py"]}
 
 
 def test_a_flat_answer_is_a_whole_decision():
-    answer = CompactDecision.model_validate_json(flat("file_ops.write_file", paths=["a", "b", "a"]))
+    answer = CompactDecision.model_validate_json(flat("write", paths=["a", "b", "a"]))
     assert [action.args for action in answer.actions] == [{"path": "a"}, {"path": "b"}]
     assert (answer.next_step, answer.task_profile) == ("done", "file_operation")
-    looking = CompactDecision.model_validate_json(flat("file_ops.search", wants="answer", pattern="x"))
+    looking = CompactDecision.model_validate_json(flat("search", wants="answer", pattern="x"))
     assert (looking.next_step, looking.task_profile) == ("continue", "simple_question")
     assert CompactDecision.model_validate_json(flat("reply", wants="answer", reply="x")).actions == ()
 
@@ -100,39 +100,39 @@ def test_a_full_decision_is_accepted_too():
 
 async def test_each_content_is_asked_for_by_itself_and_continues_the_same_prompt():
     """A7 for small models: nothing is read twice, and code is not squeezed into JSON."""
-    model = FakeModel(flat("file_ops.write_file", paths=["hello.py"]), "print('hello')", traits=SMALL)
+    model = FakeModel(flat("write", paths=["hello.py"]), "print('hello')", traits=SMALL)
     decided = await decide(model, Folder())
     (action,) = decided.decision.actions
     assert action.args == {"path": "hello.py", "content": "print('hello')\n"}
     first, second = model.requests
     assert second.messages[: len(first.messages)] == first.messages
-    assert second.messages[len(first.messages)].text == flat("file_ops.write_file", paths=["hello.py"])
+    assert second.messages[len(first.messages)].text == flat("write", paths=["hello.py"])
     assert decided.decision.reply == "I write hello.py."
     assert second.messages[-1].text == "```python\n"
     assert second.stop == ("\n```",)
     assert second.answer_schema is None
-    assert "Create hello.py" in second.messages[-2].text
+    assert "Create hello.py" not in second.messages[-2].text
     assert [call.output for call in decided.calls] == ["Decision", "Content"]
     assert type(decided.decision) is Decision
 
 
 async def test_the_next_prompt_repeats_what_was_said_word_for_word():
     """F5: the exchange holds the model's own words, so that the runtime's memory of them is used."""
-    model = FakeModel(flat("file_ops.write_file", paths=["a.py"]), "x = 1", traits=SMALL)
+    model = FakeModel(flat("write", paths=["a.py"]), "x = 1", traits=SMALL)
     decided = await decide(model, Folder())
     assert [message.role for message in decided.exchange] == ["assistant", "user", "assistant"]
     assert decided.exchange[2].text == "```python\nx = 1\n```"
 
 
 async def test_a_file_it_has_not_seen_is_shown_before_it_is_written_anew():
-    model = FakeModel(flat("file_ops.write_file", paths=["calc.py"]), "new", traits=SMALL)
+    model = FakeModel(flat("write", paths=["calc.py"]), "new", traits=SMALL)
     await decide(model, Folder(calc_py="def add(): ...\n"), "Add sub to calc.py")
     assert "def add(): ..." in model.requests[1].messages[-2].text
 
 
 async def test_a_content_that_was_cut_off_is_never_written():
     cut = said("half of", stop="length")
-    model = FakeModel(flat("file_ops.write_file", paths=["a.py"]), cut, cut, cut, traits=SMALL)
+    model = FakeModel(flat("write", paths=["a.py"]), cut, cut, cut, traits=SMALL)
     with pytest.raises(BadAnswer) as error:
         await decide(model, Folder())
     assert error.value.key == "llm.content_cut"
@@ -176,13 +176,13 @@ async def test_files_the_user_names_are_read_before_a_small_model_is_asked(tmp_p
 async def test_after_a_look_an_answer_can_only_be_an_answer(tmp_path: Path):
     """A question must not end in a changed file because a small model lost its way."""
     (tmp_path / "main.go").write_text("package main\n")
-    look = flat("file_ops.read_file", wants="answer", paths=["main.go"])
+    look = flat("read", wants="answer", paths=["main.go"])
     async with engine(tmp_path, look, flat("reply", wants="answer", reply="A program."), small=True) as duck:
         assert await duck.app.chat.say("What is this?") == "done"
         assert duck.state.transcript[-1].role == "assistant"
 
 
-WRITE = flat("file_ops.write_file", paths=["a.py"])
+WRITE = flat("write", paths=["a.py"])
 
 
 async def content_of(*drafts: str, current: str = "", **fields: object) -> tuple[object, FakeModel]:
@@ -259,7 +259,12 @@ async def test_J11_what_the_user_adds_to_a_request_is_part_of_it():
     """A follow-up does not make the first message forgotten, nor is it forgotten itself."""
     state = asked("Write a.py")
     objective = TaskObjective(request="Write a.py\n\nwith two functions")
-    state = state.model_copy(update={"request": state.request.model_copy(update={"objective": objective})})
+    later = (
+        TranscriptEntry(role="assistant", text="…"),
+        TranscriptEntry(role="user", text="with two functions", said=True),
+    )
+    request = state.request.model_copy(update={"objective": objective})
+    state = state.model_copy(update={"request": request, "transcript": state.transcript + later})
     model = FakeModel(WRITE, "x", traits=SMALL)
     await CompactDecider(model, Folder(), "", lambda _: None, DraftLimits()).decide(state, lambda _: None)
     question = model.requests[1].messages[-2].text

@@ -100,20 +100,20 @@ def compact_schema(choices: Choices) -> JsonSchema:
 def _answers(choices: Choices) -> list[JsonSchema]:
     found = [_alternative("answer", "reply", reply=_TEXT)]
     if choices.unseen:
-        found.append(_alternative("answer", "file_ops.read_file", paths=_several(_one_of(choices.unseen))))
+        found.append(_alternative("answer", "read", paths=_several(_one_of(choices.unseen))))
     if choices.may_search:
-        found.append(_alternative("answer", "file_ops.search", pattern=_TEXT))
+        found.append(_alternative("answer", "search", pattern=_TEXT))
     return found
 
 
 def _changes(choices: Choices) -> list[JsonSchema]:
-    found = [_alternative("change", "file_ops.write_file", paths=_several(_TEXT))]
+    found = [_alternative("change", "write", paths=_several(_TEXT))]
     if choices.unseen:
-        found.append(_alternative("change", "file_ops.read_file", paths=_several(_one_of(choices.unseen))))
+        found.append(_alternative("change", "read", paths=_several(_one_of(choices.unseen))))
     if choices.files:
         known = _one_of(choices.files)
-        found.append(_alternative("change", "file_ops.move_file", path=known, to=_TEXT))
-        found.append(_alternative("change", "file_ops.delete_file", paths=_several(known)))
+        found.append(_alternative("change", "move", path=known, to=_TEXT))
+        found.append(_alternative("change", "delete", paths=_several(known)))
     return found
 
 
@@ -150,11 +150,11 @@ class ContentPrompt(Frozen):
 def content_prompt(request: str, path: str, *, exists: bool, unseen: str | None) -> ContentPrompt:
     """Ask for the whole of a file; `unseen` is what it holds if the conversation has not shown it.
 
-    A short request is repeated, because the last words count most; a long one would be read twice.
+    A `request` that lies further back is repeated if it is short: a long one would be read twice.
     """
     suffix = PurePosixPath(path).suffix
     fence = "````" if suffix == ".md" else "```"
-    repeated = f"The request: {request}\n" if len(request) <= _REPEATED else ""
+    repeated = f"The request: {request}\n" if 0 < len(request) <= _REPEATED else ""
     if exists:
         held = "" if unseen is None else f"{path} holds now:\n{fence}\n{unseen}\n{fence}\n"
         question = fill("replace", request=repeated, path=path, held=held)

@@ -38,6 +38,16 @@ PROFILES: dict[Wish, TaskProfile] = {"answer": "simple_question", "change": "fil
 """What a small model's word for the user's wish means as a profile."""
 
 _WRITE = "file_ops.write_file"
+_OPERATIONS = {
+    "read": "file_ops.read_file",
+    "search": "file_ops.search",
+    "write": _WRITE,
+    "move": "file_ops.move_file",
+    "delete": "file_ops.delete_file",
+}
+"""The short names of the compact form: each token that need not be written is time."""
+_JUST_ASKED = 3
+"""Messages of a prompt that has nothing but its beginning, one message of the user and the question."""
 _TEMPERATURE = 0.8
 _JAPANESE = re.compile("[\u3041-\u30ff\u3400-\u9fff]")
 _IN_JAPANESE = "日本語で答えてください。\n\nOutput: Decision"
@@ -61,6 +71,7 @@ class CompactDecision(Decision):
             return cast("object", data)
         flat = cast("dict[str, Any]", data).copy()
         operation, reply = flat.pop("operation"), flat.pop("reply", "")
+        operation = _OPERATIONS.get(operation, operation)
         profile = PROFILES.get(cast("Wish", flat.pop("wants", "")))
         paths = flat.pop("paths", None)
         calls = [flat] if paths is None else [{**flat, "path": path} for path in dict.fromkeys(paths)]
@@ -170,8 +181,9 @@ class CompactDecider:
         """The decision with the content of the file that its action at `place` writes."""
         path = str(decided.decision.actions[place].args.get("path", ""))
         current = await self._look.content(path)
+        asked = _asked(state) if len(request.messages) > _JUST_ASKED else ""
         prompt = content_prompt(
-            _asked(state),
+            asked,
             path,
             exists=current is not None,
             unseen=current if path in choices.hidden else None,

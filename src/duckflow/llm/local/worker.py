@@ -146,6 +146,7 @@ def _parameters(runtime: Any, settings: dict[str, Any], key: str) -> Any:  # noq
     parameters.n_batch = parameters.n_ubatch = settings["batch"]
     # Prompts that take turns (deciding, judging) are swapped instead of read again.
     parameters.cache_ram_mib = settings["cache_mib"]
+    parameters.warmup = False  # the first prompt comes at once, and warms it as well
     parameters.slot_save_path = settings["states"]
     parameters.verbosity = ERRORS_ONLY
     # The HTTP side can't be switched off: this machine only, any free port, a key nobody else has.
