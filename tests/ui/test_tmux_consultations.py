@@ -64,7 +64,7 @@ CASES = (
         {
             "en": ("same steps", "Done over and over: a.txt", "1. Stop here", "4. Try another approach"),
             "ja": (
-                "同じ手順に戻って",
+                "同じ手順の繰り返し",
                 "何度もやり直したもの: a.txt",
                 "1. ここで打ち切る",
                 "4. やり方を変える",
