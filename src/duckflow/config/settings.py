@@ -13,7 +13,7 @@ from duckflow.domain.modes import Mode
 from duckflow.domain.objective import EvaluationRules
 from duckflow.domain.transitions import Transitions
 
-SandboxChoice = Literal["auto", "bubblewrap", "landlock", "none"]
+SandboxChoice = Literal["auto", "bubblewrap", "namespaces", "landlock", "none"]
 
 
 class ShellSettings(Frozen):

@@ -32,24 +32,26 @@ async def require(shell: Shell, level: Level) -> None:
         pytest.skip(f"this system refuses bubblewrap: {found.values['said']}")
     if level == "bubblewrap" and NOT_INSTALLED.exists():
         pytest.skip(NOT_INSTALLED.read_text("utf-8").strip())
+    if level == "namespaces" and found.reason == "sandbox.namespaces_fail":
+        pytest.skip(f"this system refuses namespaces: {found.values['said']}")
     if level == "landlock" and landlock.version() < landlock.OLDEST:
         pytest.skip(f"this kernel has Landlock {landlock.version()}, {landlock.OLDEST} is needed")
     pytest.fail(f"no {level} here, and no probe says why: {found}")
 
 
-@pytest.fixture(params=["bubblewrap", "landlock"])
+@pytest.fixture(params=["bubblewrap", "namespaces", "landlock"])
 def level(request) -> Level:
     """Each sandbox in turn."""
     return request.param
 
 
-@pytest.fixture(params=["bubblewrap", "landlock", "none"])
+@pytest.fixture(params=["bubblewrap", "namespaces", "landlock", "none"])
 def any_level(request) -> Level:
     """What holds with and without a sandbox."""
     return request.param
 
 
-@pytest.fixture(params=["bubblewrap"])
+@pytest.fixture(params=["bubblewrap", "namespaces"])
 def copying(request) -> Level:
     """Each sandbox in which commands work on a copy."""
     return request.param

@@ -10,6 +10,7 @@ from duckflow.safety.sandbox import bubblewrap, seccomp
 from duckflow.safety.sandbox.environment import command_environment
 from duckflow.safety.sandbox.levels import Level, Sandbox
 from duckflow.safety.sandbox.visibility import Visibility, uncovered
+from duckflow.safety.sandbox.world import World, WorldMount
 
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/run/current-system/sw/bin/bash", "/bin/sh")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
@@ -49,6 +50,11 @@ class Order(Frozen):
     writable: tuple[str, ...] = ()
     sockets: tuple[int, ...] = ()
     spared: tuple[int, ...] = ()
+    network: bool = False
+    """Whether it has the network of whoever starts it."""
+    held: bool = False
+    temporary: str = ""
+    world: tuple[WorldMount, ...] = ()
     view: CopyMount | None = None
 
 
@@ -66,46 +72,55 @@ def limits_of(settings: ShellSettings, seconds: float) -> Limits:
 def confine(
     command: str,
     sandbox: Sandbox,
-    reach: Visibility,
+    reach: World | Visibility,
     limits: Limits,
     user: Mapping[str, str],
     *,
     network: bool,
     view: CopyMount | None = None,
+    held: bool = False,
 ) -> Order:
-    """The order to run a command in this sandbox."""
-    shell = [_shell(), "-c", command]
+    """The order to run a command in this sandbox: in a world of its own, or on the machine as it is.
+
+    `held`: it runs where view and loopback are shared with other commands, so it gets neither of its own.
+    """
+    shell = (_shell(), "-c", command)
+    if isinstance(reach, World):
+        order = Order(
+            kind=sandbox.level,
+            argv=shell,
+            env=command_environment(user, "/tmp", network=network),  # noqa: S108 - its own
+            cwd=reach.parts.workspace,
+            limits=limits,
+            # With the machine's network come the abstract sockets of its services.
+            sockets=seccomp.ON_THE_NETWORK if network else seccomp.IN_A_NAMESPACE,
+            network=network or held,
+            held=held,
+            temporary=reach.parts.temporary,
+            world=reach.mounts,
+            view=view,
+        )
+        if sandbox.level == "namespaces":
+            return order
+        argv = bubblewrap.arguments(sandbox.program, reach, sandbox.features, network=network or held)
+        return order.model_copy(update={"argv": (*argv, *shell), "world": ()})
     order = Order(
         kind=sandbox.level,
-        argv=tuple(shell),
+        argv=shell,
         env=command_environment(user, f"{reach.temporary}/own", network=network),
         cwd=reach.workspace,
         limits=limits,
-        view=view,
     )
-    match sandbox.level:
-        case "bubblewrap":
-            return order.model_copy(
-                update={
-                    "argv": (
-                        *bubblewrap.arguments(sandbox.program, reach, sandbox.features, network=network),
-                        *shell,
-                    ),
-                    "env": command_environment(user, "/tmp", network=network),  # noqa: S108 - its own
-                    "sockets": seccomp.IN_A_NAMESPACE,
-                }
-            )
-        case "landlock":
-            return order.model_copy(
-                update={
-                    "readable": tuple(_readable(reach)),
-                    "writable": tuple(_writable(reach)),
-                    "sockets": seccomp.ON_THE_NETWORK if network else (),
-                    "spared": (os.getpid(),),
-                }
-            )
-        case "none":
-            return order
+    if sandbox.level == "none":
+        return order
+    return order.model_copy(
+        update={
+            "readable": tuple(_readable(reach)),
+            "writable": tuple(_writable(reach)),
+            "sockets": seccomp.ON_THE_NETWORK if network else (),
+            "spared": (os.getpid(),),
+        }
+    )
 
 
 def _readable(reach: Visibility) -> Iterator[str]:

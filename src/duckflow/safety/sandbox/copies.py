@@ -18,7 +18,7 @@ from duckflow.domain.effects import Effects
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.sandbox.confinement import CopyMount
 from duckflow.safety.sandbox.effect_reader import EffectReader, Reading
-from duckflow.safety.sandbox.ignored import ignored_folders
+from duckflow.safety.sandbox.git_settings import ignored_folders
 
 KEPT_SECONDS = 7 * 24 * 3600
 """How long effects wait for an answer."""
@@ -47,6 +47,7 @@ class WorkspaceCopy:
         self.about = about
         self._lock = lock
         self._outside = tuple(outside)
+        self._own: dict[str, int] = {}
 
     @property
     def id(self) -> str:
@@ -73,7 +74,7 @@ class WorkspaceCopy:
     def read(self) -> Reading:
         """What the command did, compared with the workspace as it is now. Blocking."""
         root = self.about.workspace
-        reader = EffectReader(self.upper, root, self.about.started_ns, self._outside)
+        reader = EffectReader(self.upper, root, self.about.started_ns, self._outside, self._own)
         return reader.read(lambda folders: ignored_folders(root, folders))
 
     def content(self, path: str, most: int) -> bytes | None:
@@ -93,6 +94,11 @@ class WorkspaceCopy:
             return None
         with os.fdopen(opened, "rb") as file:
             return file.read(most + 1)[:most]
+
+    def note_own(self, path: str) -> None:
+        """Remember that we changed this path in the folder ourselves, so that it is no conflict."""
+        with suppress(OSError):
+            self._own[path] = os.lstat(os.path.join(self.about.workspace, path)).st_ctime_ns
 
     def keep(self, command: str = "", approved: Effects | None = None) -> None:
         """Let it outlive this process: its effects wait for an answer, or are being taken over."""

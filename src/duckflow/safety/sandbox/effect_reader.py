@@ -9,7 +9,7 @@ dropped, not skipped.
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -80,12 +80,20 @@ class Reading(NamedTuple):
 
 
 class EffectReader:
-    """Reads one copy once."""
+    """Reads one copy once. `own`: the times of paths that Duckflow itself changed since the command began."""
 
-    def __init__(self, upper: str, lower: str, started_ns: int, readable_outside: Iterable[str]) -> None:
+    def __init__(
+        self,
+        upper: str,
+        lower: str,
+        started_ns: int,
+        readable_outside: Iterable[str],
+        own: Mapping[str, int],
+    ) -> None:
         self._upper = upper
         self._lower = lower
         self._started_ns = started_ns
+        self._own = own
         self._outside = tuple(readable_outside)
         self._found: list[Effect] = []
         self._dropped: list[Dropped] = []
@@ -272,7 +280,7 @@ class EffectReader:
         Of a folder, only its own bits count.
         """
         if before is not None and not stat.S_ISDIR(before.st_mode):
-            if before.st_ctime_ns > self._started_ns:
+            if before.st_ctime_ns > self._started_ns and before.st_ctime_ns != self._own.get(path):
                 self._conflicts.append(path)
         elif before is None and now is not None and stat.S_ISREG(now.st_mode):
             above = _status(f"{self._lower}/{os.path.dirname(path)}")

@@ -15,7 +15,8 @@ from pathlib import Path
 import duckflow
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.sandbox.confinement import Order
+from duckflow.safety.sandbox.confinement import CopyMount, Order
+from duckflow.safety.sandbox.holder import READY
 
 _BOOT = "import sys; sys.path.append(sys.argv[1]); from duckflow.safety.sandbox.launcher import main; main()"
 _PATIENCE_S = 15.0
@@ -50,18 +51,35 @@ class Launcher:
     async def run(self, order: Order, take: Callable[[bytes], None]) -> Ending:
         """Run it to its end. Cancelling kills all that it started, and comes back when that is done."""
         await self.temporary()
-        control, output = await self._begin(order)
-        reading = asyncio.ensure_future(_read_all(output, take))
-        hearing = asyncio.ensure_future(_hear(control))
+        assert self._orders is not None
+        return await run_through(self._orders, b".", order, take)
+
+    async def hold(self, view: CopyMount) -> socket.socket:
+        """A view of a folder that several commands share, and the socket that says what to run in it."""
+        await self.temporary()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        output, written = os.pipe()
+        os.close(output)
         try:
-            return await asyncio.shield(hearing)
+            assert self._orders is not None
+            socket.send_fds(self._orders, [b"."], [theirs.fileno(), written])
+        except OSError as exc:
+            ours.close()
+            raise ToolError("The command could not be started: the launcher has ended.") from exc
         finally:
-            with contextlib.suppress(OSError):
-                control.shutdown(socket.SHUT_WR)
-            try:
-                await _see_out(hearing, reading)
-            finally:
-                control.close()
+            theirs.close()
+            os.close(written)
+        ours.setblocking(False)
+        loop = asyncio.get_running_loop()
+        data = json.dumps({"kind": "hold", "view": view.model_dump()}).encode()
+        await loop.sock_sendall(ours, len(data).to_bytes(4) + data)
+        said = await loop.sock_recv(ours, 4_000)
+        if said != READY:
+            ours.close()
+            raise ToolError(
+                f"The command could not be run in its sandbox: {said[1:].decode(errors='replace')}."
+            )
+        return ours
 
     async def aclose(self) -> None:
         """End the launcher; it removes the temporary folder."""
@@ -71,32 +89,14 @@ class Launcher:
         if process is not None:
             await asyncio.to_thread(process.wait)
 
-    async def _begin(self, order: Order) -> tuple[socket.socket, int]:
-        ours, theirs = socket.socketpair()
-        output, written = os.pipe()
-        try:
-            assert self._orders is not None
-            socket.send_fds(self._orders, [b"."], [theirs.fileno(), written])
-        except OSError as exc:
-            ours.close()
-            os.close(output)
-            raise ToolError("The command could not be started: the launcher has ended.") from exc
-        finally:
-            theirs.close()
-            os.close(written)
-        ours.setblocking(False)
-        data = order.model_dump_json().encode("utf-8", "surrogatepass")
-        with contextlib.suppress(OSError):  # what is wrong is heard at the other end
-            await asyncio.get_running_loop().sock_sendall(ours, len(data).to_bytes(4) + data)
-        return ours, output
-
     def _start(self) -> None:
         if self._orders is not None and self._temporary is not None:  # what was there has been killed
             self._orders.close()
             shutil.rmtree(self._temporary, ignore_errors=True)
         temporary = Path(os.path.realpath(tempfile.mkdtemp(prefix="duckflow-")))
-        for name in ("own", "shm"):
+        for name in ("own", "home", "shm", "root"):
             (temporary / name).mkdir(mode=0o700)
+        (temporary / "empty").touch(mode=0o444)
         ours, theirs = socket.socketpair()
         source = str(Path(duckflow.__file__).parent.parent)
         command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT]
@@ -117,6 +117,43 @@ class Launcher:
         finally:
             theirs.close()
         self._orders, self._temporary = ours, temporary
+
+
+async def run_through(
+    orders: socket.socket, word: bytes, order: Order, take: Callable[[bytes], None]
+) -> Ending:
+    """Have a command run by who listens at this socket; cancelling kills all that it started."""
+    control, output = await _begin(orders, word, order)
+    reading = asyncio.ensure_future(_read_all(output, take))
+    hearing = asyncio.ensure_future(_hear(control))
+    try:
+        return await asyncio.shield(hearing)
+    finally:
+        with contextlib.suppress(OSError):
+            control.shutdown(socket.SHUT_WR)
+        try:
+            await _see_out(hearing, reading)
+        finally:
+            control.close()
+
+
+async def _begin(orders: socket.socket, word: bytes, order: Order) -> tuple[socket.socket, int]:
+    ours, theirs = socket.socketpair()
+    output, written = os.pipe()
+    try:
+        socket.send_fds(orders, [word], [theirs.fileno(), written])
+    except OSError as exc:
+        ours.close()
+        os.close(output)
+        raise ToolError("The command could not be started: the launcher has ended.") from exc
+    finally:
+        theirs.close()
+        os.close(written)
+    ours.setblocking(False)
+    data = order.model_dump_json().encode("utf-8", "surrogatepass")
+    with contextlib.suppress(OSError):  # what is wrong is heard at the other end
+        await asyncio.get_running_loop().sock_sendall(ours, len(data).to_bytes(4) + data)
+    return ours, output
 
 
 async def _hear(control: socket.socket) -> Ending:

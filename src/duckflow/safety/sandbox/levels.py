@@ -6,7 +6,7 @@ from pydantic import Field
 
 from duckflow.domain.frozen import Frozen
 
-Level = Literal["bubblewrap", "landlock", "none"]
+Level = Literal["bubblewrap", "namespaces", "landlock", "none"]
 
 
 class Sandbox(Frozen):

@@ -20,7 +20,6 @@ _SEQUENCES = re.compile(
     r"|\x1b[ -/]*[0-Z\\^-~]"
     r"|\x1b"
 )
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?!\n)(?=[^\n\r])")
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufff9-\ufffb\u202a-\u202e\u2066-\u2069]")
 _BINARY_SHARE = 0.1
 _LOOKED_AT = 4_000
@@ -106,7 +105,9 @@ class Glimpses:
 def plain(text: str) -> str:
     """Text without what would act on a terminal; a line that was overwritten is as it was last."""
     text = _SEQUENCES.sub("", text)
-    text = _OVERWRITTEN.sub("", text.replace("\r\n", "\n"))
+    text = text.replace("\r\n", "\n")
+    if "\r" in text:  # by lines and not by one expression, whose time would grow with the square of a line
+        text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return _UNSEEN.sub("", text)
 
 

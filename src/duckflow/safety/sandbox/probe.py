@@ -16,11 +16,14 @@ from duckflow.safety.sandbox.launcher_client import Launcher
 from duckflow.safety.sandbox.levels import Sandbox
 from duckflow.safety.sandbox.syscalls import LINUX
 from duckflow.safety.sandbox.visibility import Visibility
+from duckflow.safety.sandbox.world import world_of, world_parts
 
 _SECONDS = 10.0
 _TRIAL = (
     "(echo out > '{outside}') 2>/dev/null; echo in > inside && cat inside && ! cat '{secret}' 2>/dev/null"
 )
+
+_WITH_COPIES = ("bubblewrap", "namespaces")
 
 _NEITHER = {
     "sandbox.no_bubblewrap": "sandbox.no_bubblewrap_nor_landlock",
@@ -49,7 +52,7 @@ class Probe:
         known = (choice, workspace, copies is not None)
         if known not in self._known:
             found = await _find(choice, launcher)
-            if copies is not None and found.level == "bubblewrap":
+            if copies is not None and found.level in _WITH_COPIES:
                 failed = await _try_copy(found, launcher, workspace, copies)
                 found = found.model_copy(update={"copies": not failed})
             self._known[known] = found
@@ -65,14 +68,30 @@ async def _find(choice: SandboxChoice, launcher: Launcher) -> Sandbox:
         return Sandbox(level="none", reason="sandbox.machine", values={"machine": os.uname().machine})
     if choice == "landlock":
         return await _landlock(launcher) or Sandbox(level="none", reason="sandbox.landlock_alone")
-    found = await _bubblewrap(launcher)
-    if found.level == "bubblewrap":
+    found = await _bubblewrap(launcher) if choice != "namespaces" else None
+    if found is not None and found.level == "bubblewrap":
         return found
-    if choice == "bubblewrap":
+    if found is not None and choice == "bubblewrap":
         return found.model_copy(update={"reason": _ALONE[found.reason]})
+    own = await _namespaces(launcher)
+    if own.level == "namespaces" or found is None:
+        return own
     if await _landlock(launcher) is None:
         return found.model_copy(update={"reason": _NEITHER[found.reason]})
     return found.model_copy(update={"level": "landlock"})
+
+
+async def _namespaces(launcher: Launcher) -> Sandbox:
+    sandbox = Sandbox(level="namespaces", reason="sandbox.namespaces")
+    said = await _try(sandbox, launcher)
+    if not said:
+        return sandbox
+    return Sandbox(
+        level="none",
+        reason="sandbox.namespaces_fail",
+        advice="sandbox.advice_namespaces",
+        values={"said": said.rstrip(".")},
+    )
 
 
 async def _bubblewrap(launcher: Launcher) -> Sandbox:
@@ -108,7 +127,7 @@ async def _try_copy(sandbox: Sandbox, launcher: Launcher, workspace: Path, copie
     What went wrong, empty if it wrote there and nowhere else.
     """
     temporary = await launcher.temporary()
-    reach = Visibility(workspace=str(workspace), temporary=str(temporary), hidden=(), guarded=())
+    parts = await asyncio.to_thread(world_parts, str(workspace), str(temporary), os.environ, ())
     name = f".duckflow-{secrets.token_hex(8)}.tmp"
     try:
         copy = await asyncio.to_thread(copies.make, str(workspace))
@@ -118,7 +137,7 @@ async def _try_copy(sandbox: Sandbox, launcher: Launcher, workspace: Path, copie
         order = confine(
             f"echo > {name}",
             sandbox,
-            reach,
+            world_of(parts),
             limits_of(ShellSettings(), _SECONDS),
             os.environ,
             network=False,
@@ -178,7 +197,12 @@ async def _try_in(folder: Path, sandbox: Sandbox, launcher: Launcher) -> str:
     closed.mkdir()
     (closed / "secret").write_text("secret", "ascii")
     temporary = await launcher.temporary()
-    reach = Visibility(workspace=str(workspace), temporary=str(temporary), hidden=(str(closed),), guarded=())
+    if sandbox.level in _WITH_COPIES:
+        env = {**os.environ, "HOME": str(folder)}
+        reach = world_of(world_parts(str(workspace), str(temporary), env, (str(closed),)))
+    else:
+        hidden = (str(closed),)
+        reach = Visibility(workspace=str(workspace), temporary=str(temporary), hidden=hidden, guarded=())
     trial = _TRIAL.format(outside=folder / "outside", secret=closed / "secret")
     said = bytearray()
     order = confine(trial, sandbox, reach, limits_of(ShellSettings(), _SECONDS), os.environ, network=False)

@@ -2,27 +2,34 @@
 
 import asyncio
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 from duckflow.config.settings import ShellSettings
 from duckflow.domain.effects import Effects
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
+from duckflow.safety.sandbox.background import BackgroundOutput, LiveCopy
 from duckflow.safety.sandbox.confinement import Limits, Order, confine, limits_of
 from duckflow.safety.sandbox.copies import CopyFolders, WorkspaceCopy
+from duckflow.safety.sandbox.git_settings import passed_on
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
-from duckflow.safety.sandbox.levels import Sandbox
+from duckflow.safety.sandbox.levels import Level, Sandbox
 from duckflow.safety.sandbox.output import CommandOutput, Emit, Glimpses
 from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.take_over import KeepChanges, TakenOver, take_over
-from duckflow.safety.sandbox.visibility import SYSTEM_FOLDERS, Visibility, visibility_of
+from duckflow.safety.sandbox.visibility import Visibility, visibility_of
 from duckflow.safety.sandbox.workspace_scan import WorkspaceScan, changed_between, look
+from duckflow.safety.sandbox.world import World, WorldParts, world_of, world_parts
 
 LONGEST_COMMAND = 100_000
 """Bytes; the kernel takes 131,071 in one argument."""
 
 _OF_BUBBLEWRAP = "bwrap: "
+_BACKGROUND_SECONDS = 24 * 3600.0
+
+RunOrder = Callable[[Order, Callable[[bytes], None]], Awaitable[Ending]]
 
 
 class CommandResult(Frozen):
@@ -64,6 +71,8 @@ class Shell:
         self._folders: CopyFolders | None = None
         self._held: dict[str, WorkspaceCopy] = {}
         self._interrupted: list[str] = []
+        self._known: WorldParts | None = None
+        self._live: LiveCopy | None = None
 
     @property
     def workspace(self) -> Path:
@@ -99,22 +108,24 @@ class Shell:
         network = network or self._settings.network
         if sandbox.copies:
             return await self._run_on_copy(command, sandbox, limits, emit, network=network)
-        reach, before = await asyncio.to_thread(self._look, await self._launcher.temporary())
+        reach, before = await asyncio.to_thread(self._look, await self._launcher.temporary(), sandbox.level)
         order = confine(command, sandbox, reach, limits, self._env, network=network)
-        ending, written = await self._run(order, emit)
+        ending, written = await self._run(self._launcher.run, order, emit)
         _check_started(ending, written, sandbox)
-        after = await asyncio.to_thread(look, reach.workspace)
+        after = await asyncio.to_thread(look, str(self._workspace))
         return _result(ending, written).model_copy(update={"changed": changed_between(before, after)})
 
     async def _run_on_copy(
         self, command: str, sandbox: Sandbox, limits: Limits, emit: Emit | None, *, network: bool
     ) -> CommandResult:
+        if self._live is not None:
+            return await self._run_live(self._live, command, sandbox, limits, emit, network=network)
         copies = await self._copies()
-        reach = await asyncio.to_thread(self._reach, await self._launcher.temporary(), ())
+        world = await self._world()
         copy = await asyncio.to_thread(copies.make, str(self._workspace), command)
         try:
-            order = confine(command, sandbox, reach, limits, self._env, network=network, view=copy.mount)
-            ending, written = await self._run(order, emit)
+            order = confine(command, sandbox, world, limits, self._env, network=network, view=copy.mount)
+            ending, written = await self._run(self._launcher.run, order, emit)
             _check_started(ending, written, sandbox)
         except asyncio.CancelledError:
             if not copy.unused:
@@ -124,16 +135,89 @@ class Shell:
         except BaseException:
             copy.discard()
             raise
-        result = _result(ending, written)
         if copy.unused:
             copies.give_back(copy)
-            return result.model_copy(update={"effects": Effects()})
+            return _result(ending, written).model_copy(update={"effects": Effects()})
+        return await self._with_effects(_result(ending, written), copy)
+
+    async def _run_live(
+        self,
+        live: LiveCopy,
+        command: str,
+        sandbox: Sandbox,
+        limits: Limits,
+        emit: Emit | None,
+        *,
+        network: bool,
+    ) -> CommandResult:
+        """Next to background commands, in the view they share."""
+        world = await self._world()
+        order = confine(command, sandbox, world, limits, self._env, network=network, held=True)
+        ending, written = await self._run(partial(live.run, network=network), order, emit)
+        _check_started(ending, written, sandbox)
+        return await self._with_effects(_result(ending, written), live.copy)
+
+    async def _with_effects(self, result: CommandResult, copy: WorkspaceCopy) -> CommandResult:
         self._held[copy.id] = copy
         effects = (await asyncio.to_thread(copy.read)).effects
-        if effects == Effects():
+        if effects != Effects():
+            return result.model_copy(update={"effects": effects, "copy_id": copy.id})
+        if self._live is None:
             await self.discard(copy.id)
-            return result.model_copy(update={"effects": effects})
-        return result.model_copy(update={"effects": effects, "copy_id": copy.id})
+        return result.model_copy(update={"effects": effects})
+
+    @property
+    def background(self) -> tuple[str, ...]:
+        """The ids of the commands that run in the background."""
+        return self._live.commands if self._live is not None else ()
+
+    async def start(self, command: str, *, network: bool = False) -> str:
+        """Let a command go on in the background: the id to read it and to stop it by.
+
+        Until `end_background`, all commands share its view of the folder and its loopback.
+        """
+        _check(command)
+        sandbox = await self.sandbox()
+        if not sandbox.copies:
+            raise ToolError("Nothing can run in the background here: that needs a copy of the folder.")
+        if self._live is None:
+            copy = await asyncio.to_thread((await self._copies()).make, str(self._workspace), command)
+            self._live = LiveCopy(copy, await self._launcher.hold(copy.mount))
+        limits = limits_of(self._settings, _BACKGROUND_SECONDS)
+        world = await self._world()
+        network = network or self._settings.network
+        order = confine(command, sandbox, world, limits, self._env, network=network, held=True)
+        return self._live.start(order, self._settings.max_output_bytes, network=network)
+
+    async def read(self, command_id: str, wait_s: float = 0) -> BackgroundOutput:
+        """What a background command wrote since it was last asked; waits a while if that is nothing."""
+        return await self._living().read(command_id, wait_s)
+
+    async def stop(self, command_id: str) -> BackgroundOutput:
+        """End a background command with all that it started."""
+        return await self._living().stop(command_id)
+
+    async def put(self, paths: Iterable[str]) -> None:
+        """Show background commands what a file tool did to these files of the folder."""
+        if self._live is not None:
+            await self._live.put(paths)
+
+    async def end_background(self) -> CommandResult | None:
+        """End all that runs in the background; what was done and not yet taken over, None if nothing ran."""
+        if self._live is None:
+            return None
+        live, self._live = self._live, None
+        await live.aclose()
+        return await self._with_effects(CommandResult(exit_code=None, output=""), live.copy)
+
+    def _living(self) -> LiveCopy:
+        if self._live is None:
+            raise ToolError("Nothing runs in the background.")
+        return self._live
+
+    async def _world(self) -> World:
+        parts = await asyncio.to_thread(self._parts, await self._launcher.temporary())
+        return await asyncio.to_thread(world_of, parts)
 
     async def copy(self, copy_id: str) -> WorkspaceCopy:
         """A copy of this session, or one that an earlier one kept; ToolError if it is gone."""
@@ -157,22 +241,26 @@ class Shell:
         `keep` is told, in a thread, before each batch of them. Not cut short by cancelling.
         """
         copy = await self.copy(copy_id)
+        live = self._live is not None and self._live.copy is copy
         work = asyncio.ensure_future(
-            asyncio.to_thread(take_over, copy, approved, keep, conflicts=tuple(conflicts))
+            asyncio.to_thread(take_over, copy, approved, keep, conflicts=tuple(conflicts), live=live)
         )
         try:
             taken = await asyncio.shield(work)
         except asyncio.CancelledError:
             await asyncio.wait([work])
             raise
-        if not taken.left:
+        if not taken.left and not live:
             self._held.pop(copy_id, None)
         return taken
 
     async def discard(self, copy_id: str) -> None:
         """Throw away what a command did."""
-        copy = self._held.pop(copy_id, None) or await self.copy(copy_id)
-        self._held.pop(copy_id, None)
+        copy = await self.copy(copy_id)
+        if self._live is not None and self._live.copy is copy:
+            await self._live.revert()
+            return
+        del self._held[copy_id]
         await asyncio.to_thread(copy.discard)
 
     async def keep(self, copy_id: str) -> None:
@@ -194,23 +282,28 @@ class Shell:
         if self._folders is None:
             if self._place is None:
                 raise ToolError("Commands work on no copy here.")
-            self._folders = CopyFolders(self._place, SYSTEM_FOLDERS)
+            parts = await asyncio.to_thread(self._parts, await self._launcher.temporary())
+            self._folders = CopyFolders(self._place, parts.seen_outside)
             await asyncio.to_thread(self._folders.sweep)
         return self._folders
 
-    async def _run(self, order: Order, emit: Emit | None) -> tuple[Ending, str]:
+    async def _run(self, run: RunOrder, order: Order, emit: Emit | None) -> tuple[Ending, str]:
         output, glimpses = CommandOutput(self._settings.max_output_bytes), Glimpses(emit)
 
         def take(block: bytes) -> None:
             output.take(block)
             glimpses.take(block)
 
-        ending = await self._launcher.run(order, take)
+        ending = await run(order, take)
         glimpses.finish()
         return ending, output.text()
 
     async def aclose(self) -> None:
-        """End the launcher and remove the temporary folder, and every copy that was not kept."""
+        """End all that runs, remove the temporary folder and every copy that was not kept."""
+        if self._live is not None:
+            live, self._live = self._live, None
+            await live.aclose()
+            self._held[live.copy.id] = live.copy
         await self._launcher.aclose()
         if self._folders is not None:
             await asyncio.to_thread(self._close_copies, self._folders)
@@ -224,13 +317,21 @@ class Shell:
                 copy.discard()
         self._held.clear()
 
-    def _look(self, temporary: Path) -> tuple[Visibility, WorkspaceScan]:
+    def _look(self, temporary: Path, level: Level) -> tuple[World | Visibility, WorkspaceScan]:
         seen = look(str(self._workspace))
-        return self._reach(temporary, seen.guarded), seen
-
-    def _reach(self, temporary: Path, guarded: Iterable[str]) -> Visibility:
+        if level in ("bubblewrap", "namespaces"):
+            return world_of(self._parts(temporary), guarded=seen.guarded), seen
         home = Path(self._env.get("HOME") or Path.home())
-        return visibility_of(self._workspace, temporary, home, self._closed, guarded)
+        return visibility_of(self._workspace, temporary, home, self._closed, seen.guarded), seen
+
+    def _parts(self, temporary: Path) -> WorldParts:
+        """What the commands of this session see, as long as the launcher with its folders lives."""
+        if self._known is None or self._known.temporary != str(temporary):
+            closed = [str(path) for path in self._closed]
+            self._known = world_parts(str(self._workspace), str(temporary), self._env, closed)
+            settings = Path(self._known.temporary, "home", ".gitconfig")
+            settings.write_text(passed_on(self._known.home, self._env), "utf-8", "surrogateescape")
+        return self._known
 
 
 def _result(ending: Ending, written: str) -> CommandResult:

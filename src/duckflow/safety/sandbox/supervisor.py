@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from duckflow.safety.sandbox.child_setup import ChildPipes, become
+from duckflow.safety.sandbox.holder import hold
 from duckflow.safety.sandbox.overlay import enter_copy
 from duckflow.safety.sandbox.process_tree import end_process_tree, held_bytes, kill, process_tree, reap
 from duckflow.safety.sandbox.syscalls import LINUX, die_with_parent
@@ -22,6 +23,9 @@ _LENGTH = 4
 _TICK_MS = 50
 _OWN_PROCESSES = 3
 """What the sandbox itself adds to a command's processes."""
+
+_APART = ("bubblewrap", "namespaces")
+"""What has a process namespace of its own, whose first process is told of before the command may begin."""
 
 _PATIENCE_S = 10.0
 _WARDENS_TIME_S = 2.0
@@ -45,15 +49,15 @@ class CommandStart:
             become(order, ChildPipes(output, failing, info[1], self._gate[0]))
         for opened in (failing, info[1], output):
             os.close(opened)
-        if order["kind"] == "bubblewrap":
+        if order["kind"] in _APART:
             self._let_in(info[0])
         os.close(info[0])
 
     def failure(self) -> str:
         """Why the command could not be started; empty if it was."""
         said = os.read(self._failed, 4000).decode(errors="replace")
-        if not said and self._order["kind"] == "bubblewrap" and self._waits():
-            return "bubblewrap could not set up the sandbox"
+        if not said and self._order["kind"] in _APART and self._waits():
+            return f"{self._order['kind']} could not set up the sandbox"
         return said
 
     def kill(self, ended: dict[int, int]) -> None:
@@ -94,6 +98,11 @@ def supervise(control: socket.socket, output: int, begun: Callable[[], object]) 
     order = _receive(control)
     if order is None:
         begun()
+        return
+    if order["kind"] == "hold":
+        begun()
+        os.close(output)
+        hold(control, order, lambda asked, written: supervise(asked, written, lambda: None))
         return
     ended: dict[int, int] = {}
     try:

@@ -98,6 +98,8 @@ def take_over(
                 approved=None
             )  # it failed and was not interrupted: what is left waits for another answer
         raise
+    for effect in target.taken if live else ():
+        copy.note_own(effect.path)
     left = [*target.left, *(LeftEffect(path=path, reason="changed") for path in sorted(held))]
     if not live and not left:
         copy.discard()

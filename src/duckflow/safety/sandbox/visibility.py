@@ -32,25 +32,6 @@ SECRETS = (
 SYSTEM_SECRETS = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private")
 
 
-SYSTEM_FOLDERS = (
-    *(
-        "/bin",
-        "/sbin",
-        "/lib",
-        "/lib32",
-        "/lib64",
-        "/libx32",
-        "/usr",
-        "/etc",
-        "/opt",
-        "/nix",
-        "/gnu",
-        "/snap",
-    ),
-)
-"""What belongs to the system, and commands may only read."""
-
-
 class Visibility(Frozen):
     """Real absolute paths."""
 

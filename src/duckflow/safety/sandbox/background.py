@@ -1,0 +1,157 @@
+"""Commands that go on in the background (SPEC G11).
+
+One shared view and loopback, output that is read in pieces.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from duckflow.domain.errors import ToolError
+from duckflow.domain.frozen import Frozen
+from duckflow.safety.sandbox.confinement import Order
+from duckflow.safety.sandbox.copies import WorkspaceCopy
+from duckflow.safety.sandbox.holder import DONE, PUT, REMOVE, RUN, RUN_ON_NETWORK
+from duckflow.safety.sandbox.launcher_client import Ending, run_through
+from duckflow.safety.sandbox.output import CommandOutput
+
+MOST_COMMANDS = 8
+"""How many go on at once."""
+
+
+class BackgroundOutput(Frozen):
+    """What a background command wrote since it was last asked, and whether it still runs."""
+
+    text: str
+    running: bool
+    exit_code: int | None = None
+    stopped: str | None = None
+    """The limit it reached, if one stopped it; "asked" if it was stopped."""
+    error: str = ""
+
+
+class _Background:
+    """One command under way."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most = most_bytes
+        self._unread = CommandOutput(most_bytes)
+        self.news = asyncio.Event()
+        self.task: asyncio.Task[Ending] | None = None
+
+    def take(self, block: bytes) -> None:
+        self._unread.take(block)
+        self.news.set()
+
+    def read(self) -> BackgroundOutput:
+        text, self._unread = self._unread.text(), CommandOutput(self._most)
+        self.news.clear()
+        assert self.task is not None
+        if not self.task.done():
+            return BackgroundOutput(text=text, running=True)
+        if self.task.cancelled():
+            return BackgroundOutput(text=text, running=False, stopped="asked")
+        ending = self.task.result()
+        return BackgroundOutput(
+            text=text, running=False, exit_code=ending.code, stopped=ending.stopped, error=ending.error
+        )
+
+
+class LiveCopy:
+    """A copy that is in use: commands run in it one after the other and beside each other, until it ends."""
+
+    def __init__(self, copy: WorkspaceCopy, control: socket.socket) -> None:
+        self.copy = copy
+        self._control = control
+        self._commands: dict[str, _Background] = {}
+        self._talking = asyncio.Lock()
+        self._number = 0
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """The ids of the background commands that still run."""
+        running = (name for name, one in self._commands.items() if one.task and not one.task.done())
+        return tuple(running)
+
+    async def run(self, order: Order, take: Callable[[bytes], None], *, network: bool) -> Ending:
+        """Run a command to its end, next to those in the background."""
+        return await run_through(self._control, RUN_ON_NETWORK if network else RUN, order, take)
+
+    def start(self, order: Order, most_bytes: int, *, network: bool) -> str:
+        """Let a command go on; the id to ask it by."""
+        if len(self.commands) >= MOST_COMMANDS:
+            raise ToolError(f"{MOST_COMMANDS} commands run in the background already; stop one first.")
+        self._number += 1
+        background = _Background(most_bytes)
+        background.task = asyncio.ensure_future(self.run(order, background.take, network=network))
+        background.task.add_done_callback(lambda _: background.news.set())
+        self._commands[str(self._number)] = background
+        return str(self._number)
+
+    async def read(self, command_id: str, wait_s: float = 0) -> BackgroundOutput:
+        """What it wrote since it was last asked; if there is nothing yet, wait for it as long as `wait_s`."""
+        background = self._find(command_id)
+        if wait_s > 0:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await background.news.wait()
+        return background.read()
+
+    async def stop(self, command_id: str) -> BackgroundOutput:
+        """End it with all that it started; what it wrote last."""
+        background = self._find(command_id)
+        assert background.task is not None
+        background.task.cancel()
+        await asyncio.wait([background.task])
+        return background.read()
+
+    async def put(self, paths: Iterable[str]) -> None:
+        """Show commands what became of these files of the folder after a file tool changed them."""
+        for path in paths:
+            place = os.path.join(self.copy.about.workspace, path)
+            try:
+                opened = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            except FileNotFoundError:
+                await self._ask(REMOVE + os.fsencode(path), [])
+            else:
+                try:
+                    await self._ask(PUT + os.fsencode(path), [opened])
+                finally:
+                    os.close(opened)
+            self.copy.note_own(path)
+
+    async def revert(self) -> None:
+        """Make the view what the folder is: what commands did and nobody wanted is gone for the next ones."""
+        reading = await asyncio.to_thread(self.copy.read)
+        effects = [*reading.effects.effects, *(one for within in reading.bulk.values() for one in within)]
+        files = [one for one in effects if one.type == "file" and one.kind != "mode"]
+        await self.put(dict.fromkeys(path for one in files for path in (one.path, one.moved_from) if path))
+
+    async def aclose(self) -> None:
+        """End every command and the view."""
+        for background in self._commands.values():
+            if background.task is not None:
+                background.task.cancel()
+        tasks = [one.task for one in self._commands.values() if one.task is not None]
+        if tasks:
+            await asyncio.wait(tasks)
+        with suppress(OSError):
+            self._control.shutdown(socket.SHUT_WR)
+            await asyncio.get_running_loop().sock_recv(self._control, 1)  # nothing is left when it ends
+        self._control.close()
+
+    async def _ask(self, words: bytes, descriptors: list[int]) -> None:
+        async with self._talking:
+            socket.send_fds(self._control, [words], descriptors)
+            said = await asyncio.get_running_loop().sock_recv(self._control, 4_000)
+        if said != DONE:
+            raise ToolError(f"A change could not be shown to the background command: {said[1:].decode()}.")
+
+    def _find(self, command_id: str) -> _Background:
+        try:
+            return self._commands[command_id]
+        except KeyError:
+            known = ", ".join(self._commands) or "none"
+            raise ToolError(f"There is no background command {command_id}; known: {known}.") from None

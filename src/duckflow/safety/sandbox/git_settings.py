@@ -1,0 +1,80 @@
+"""Our own calls of git, and the user's settings of git that a command may know.
+
+Who commits, not how one logs in.
+"""
+
+import subprocess
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+_SECONDS = 5.0
+_GITS = (
+    "/usr/bin/git",
+    "/usr/local/bin/git",
+    "/bin/git",
+    "/opt/homebrew/bin/git",
+    "/run/current-system/sw/bin/git",
+)
+_HARMLESS = (
+    *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false"),
+    *("-c", "core.excludesFile=/dev/null", "-c", "core.attributesFile=/dev/null", "-c", "safe.directory=*"),
+)
+_MOST_FOLDERS = 5_000
+_PASSED_ON = (
+    *("user.name", "user.email", "init.defaultbranch", "core.autocrlf", "core.eol", "core.quotepath"),
+    *("core.ignorecase", "core.abbrev", "core.commentchar", "merge.conflictstyle", "merge.ff", "pull.rebase"),
+    *("pull.ff", "rebase.autostash", "rebase.autosquash", "diff.algorithm", "diff.renames", "fetch.prune"),
+    *("push.default", "push.autosetupremote", "rerere.enabled", "status.short", "log.date", "tag.sort"),
+)
+"""Settings that say how git works and start no program; aliases come with them."""
+
+
+def ignored_folders(root: str, folders: list[str]) -> frozenset[str]:
+    """Those of the folders that git ignores, as the folder itself says it, not the copy of a command."""
+    if not folders or len(folders) > _MOST_FOLDERS or not Path(root, ".git").exists():
+        return frozenset()
+    asked = "".join(f"{folder}/\0" for folder in folders).encode("utf-8", "surrogateescape")
+    hidden = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_OPTIONAL_LOCKS": "0"}
+    answer = _run(("-C", root, *_HARMLESS, "check-ignore", "-z", "--stdin"), hidden, asked)
+    return frozenset(name.rstrip("/") for name in answer.split("\0") if name)
+
+
+def passed_on(home: str, environment: Mapping[str, str]) -> str:
+    """A configuration file for the home that commands see."""
+    names = {name: environment[name] for name in ("XDG_CONFIG_HOME",) if name in environment}
+    said = _run(("config", "--global", "--includes", "--list", "-z"), {"HOME": home, **names})
+    lines: list[str] = []
+    for entry in said.split("\0"):
+        key, _, value = entry.partition("\n")
+        section, _, name = key.partition(".")
+        wanted = key.lower() in _PASSED_ON or (section == "alias" and not value.lstrip().startswith("!"))
+        if wanted and "\n" not in value:
+            quoted = value.replace("\\", "\\\\").replace('"', '\\"')
+            lines.append(f'[{section}]\n\t{name} = "{quoted}"\n')
+    return "".join(lines)
+
+
+@cache
+def _git() -> str | None:
+    """git as the system has it: nothing that a project could have put there."""
+    return next((one for one in _GITS if Path(one).exists()), None)
+
+
+def _run(words: tuple[str, ...], environment: Mapping[str, str], given: bytes = b"") -> str:
+    git = _git()
+    if git is None:
+        return ""
+    try:
+        answer = subprocess.run(  # noqa: S603 - git of the system, with everything off that runs programs
+            [git, *words],
+            input=given,
+            env={"GIT_CONFIG_NOSYSTEM": "1", **environment},
+            cwd="/",
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout.decode("utf-8", "surrogateescape")

@@ -1,0 +1,142 @@
+"""The holder: one view of the folder and one loopback that several commands share (SPEC G11).
+
+It lives as long as a background command may. Commands are forked from it, so they see each other's files
+and can reach each other's ports; those that may use the machine's network are forked from one process
+above. What a file tool changes in the folder meanwhile is put into the view: the kernel does not promise
+that it would be seen there.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any, NoReturn
+
+from duckflow.safety.files.confined_open import ConfinedFolder
+from duckflow.safety.sandbox.overlay import NEW_NETWORK, bring_up_loopback, enter_copy, unshare
+from duckflow.safety.sandbox.process_tree import end_process_tree, reap
+from duckflow.safety.sandbox.syscalls import adopt_orphans, die_with_parent
+
+RUN, RUN_ON_NETWORK, PUT, REMOVE = b"r", b"n", b"p", b"d"
+"""What it is asked for: the first byte of a message."""
+
+READY, DONE, FAILED = b"+", b".", b"-"
+
+_LONGEST = 1 << 16
+_DESCRIPTORS = 2
+_BLOCK = 1 << 20
+
+Supervise = Callable[[socket.socket, int], None]
+
+
+def hold(control: socket.socket, order: dict[str, Any], supervise: Supervise) -> None:
+    """Make the view, say so, and serve until whoever asked is gone; then nothing is left of any command."""
+    signal.signal(signal.SIGCHLD, _reap)
+    try:
+        enter_copy(order["view"])
+        apart, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        parent = os.getpid()
+        if os.fork() == 0:
+            die_with_parent(parent)
+            apart.close()
+            control.close()
+            _serve_apart(theirs, supervise)
+        theirs.close()
+        root = ConfinedFolder(Path(order["view"]["lower"]))
+    except OSError as exc:
+        control.sendall(FAILED + str(exc).encode())
+        return
+    control.sendall(READY)
+    while True:
+        said, opened, _, _ = socket.recv_fds(control, _LONGEST, _DESCRIPTORS)
+        if not said:
+            break
+        if said[:1] == RUN:
+            socket.send_fds(apart, [RUN], opened)
+        elif said[:1] == RUN_ON_NETWORK:
+            _fork_supervisor(opened, supervise, (control, apart))
+        else:
+            control.sendall(_change(root, said, opened))
+        for one in opened:
+            os.close(one)
+    end_process_tree({})
+
+
+def _reap(_number: int, _frame: FrameType | None) -> None:
+    reap({})
+
+
+def _serve_apart(orders: socket.socket, supervise: Supervise) -> NoReturn:
+    """Fork commands that have a loopback of their own, the same for all of them."""
+    try:
+        adopt_orphans()
+        unshare(NEW_NETWORK)
+        bring_up_loopback()
+        while True:
+            said, opened, _, _ = socket.recv_fds(orders, _LONGEST, _DESCRIPTORS)
+            if not said:
+                break
+            _fork_supervisor(opened, supervise, (orders,))
+            for one in opened:
+                os.close(one)
+    finally:
+        os._exit(0)
+
+
+def _fork_supervisor(opened: list[int], supervise: Supervise, ours: tuple[socket.socket, ...]) -> None:
+    parent = os.getpid()
+    if os.fork():
+        return
+    try:
+        die_with_parent(parent)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        adopt_orphans()
+        for one in ours:
+            one.close()
+        for one in opened:
+            os.set_inheritable(one, False)
+        supervise(socket.socket(fileno=opened[0]), opened[1])
+    finally:
+        os._exit(0)
+
+
+def _change(root: ConfinedFolder, said: bytes, opened: list[int]) -> bytes:
+    """Put a file of the folder into the view, or take it out; no link that a command made is followed."""
+    above, _, name = os.fsdecode(said[1:]).rpartition("/")
+    try:
+        folder = root.open_folder(above or ".", create=said[:1] == PUT)
+        try:
+            if said[:1] == REMOVE:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(name, dir_fd=folder)
+            else:
+                _put(opened[0], folder, name)
+        finally:
+            os.close(folder)
+    except OSError as exc:
+        return FAILED + str(exc).encode()
+    return DONE
+
+
+def _put(source: int, folder: int, name: str) -> None:
+    status = os.fstat(source)
+    temporary = f".duckflow-{os.urandom(8).hex()}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    writing = os.open(temporary, flags, 0o600, dir_fd=folder)
+    try:
+        while block := os.read(source, _BLOCK):
+            rest = memoryview(block)
+            while rest:
+                rest = rest[os.write(writing, rest) :]
+        os.fchmod(writing, stat.S_IMODE(status.st_mode) & 0o777)
+        os.utime(writing, ns=(status.st_atime_ns, status.st_mtime_ns))
+        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        os.unlink(temporary, dir_fd=folder)
+        raise
+    finally:
+        os.close(writing)

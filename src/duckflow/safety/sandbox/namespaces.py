@@ -1,0 +1,160 @@
+"""A sandbox of plain namespaces, for where bubblewrap is missing: the same world, made by our own calls.
+
+Everything is mounted below a new root before the old one is let go; then no capability is left, and the
+command starts as a child of the first process of its own process namespace: if that one ends, all of it
+ends. Standard library only.
+"""
+
+import ctypes
+import os
+import signal
+from typing import Any, NoReturn
+
+from duckflow.safety.sandbox.overlay import (
+    BIND,
+    DETACH,
+    NEW_MOUNTS,
+    NEW_NETWORK,
+    NEW_USERS,
+    NO_DEVICES,
+    NO_SET_ID,
+    PRIVATE,
+    READ_ONLY,
+    RECURSIVE,
+    bring_up_loopback,
+    mount,
+    unshare,
+)
+from duckflow.safety.sandbox.syscalls import prctl
+
+_NEW_GROUPS, _NEW_NAMES, _NEW_IPC, _NEW_PROCESSES = 0x02000000, 0x04000000, 0x08000000, 0x20000000
+_NO_PROGRAMS = 8
+_SET_ATTRIBUTES = 442  # the same number on every architecture
+_HERE, _ALL_BELOW = -100, 0x8000
+_ATTRIBUTE_READ_ONLY, _ATTRIBUTE_NO_SET_ID, _ATTRIBUTE_NO_DEVICES = 1, 2, 4
+_PDEATHSIG, _DUMPABLE = 1, 4
+_PIVOT = {"x86_64": 155, "aarch64": 41}
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
+_DEVICE_LINKS = {
+    "fd": "/proc/self/fd",
+    "stdin": "/proc/self/fd/0",
+    "stdout": "/proc/self/fd/1",
+    "stderr": "/proc/self/fd/2",
+    "ptmx": "pts/ptmx",
+}
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Attributes(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "users"))
+
+
+def separate(*, own_network: bool, own_users: bool) -> None:
+    """Leave the namespaces of this machine; the next child is the first process of its own."""
+    unshare(
+        (NEW_USERS if own_users else 0)
+        | NEW_MOUNTS
+        | _NEW_PROCESSES
+        | _NEW_IPC
+        | _NEW_NAMES
+        | _NEW_GROUPS
+        | (NEW_NETWORK if own_network else 0)
+    )
+    if own_network:
+        bring_up_loopback()
+
+
+def build_world(root: str, temporary: str, world: list[dict[str, Any]]) -> None:
+    """Make the world below `root`, an empty folder, and move into it."""
+    mount("none", "/", flags=RECURSIVE | PRIVATE)
+    mount("tmpfs", root, "tmpfs", NO_SET_ID | NO_DEVICES, "size=1m,mode=755")
+    _make_devices(root, temporary)
+    os.mkdir(f"{root}/proc")
+    # Read-only, for root could set the kernel's own switches below /proc/sys without any capability.
+    mount("proc", f"{root}/proc", "proc", NO_SET_ID | NO_DEVICES | _NO_PROGRAMS)
+    for step in world:
+        _make(step, root, temporary)
+    for path in ("/proc", "/dev", ""):
+        _set_read_only(f"{root}{path}", flags=0)
+    _move_into(root)
+
+
+def watch_over(command: int) -> NoReturn:
+    """Be the first process of the namespace: wait for the command, take in orphans, end as it ended."""
+    while True:
+        process, status = os.wait()
+        if process == command:
+            code = os.waitstatus_to_exitcode(status)
+            os._exit(code if code >= 0 else 128 - code)
+
+
+def end_with_parent() -> None:
+    """Be killed when the parent ends; nobody else may look into this process."""
+    prctl(_PDEATHSIG, signal.SIGKILL)
+    prctl(_DUMPABLE, 0)
+
+
+def _make(step: dict[str, Any], root: str, temporary: str) -> None:
+    target, source = f"{root}{step['target']}", step["source"]
+    match step["kind"]:
+        case "link":
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.symlink(source, target)
+        case "empty_folder":
+            mount("tmpfs", target, "tmpfs", NO_SET_ID | NO_DEVICES | READ_ONLY, "size=64k,mode=755")
+        case "empty_file":
+            _bind(f"{temporary}/empty", target)
+            _set_read_only(target)
+        case "read":
+            if os.path.exists(source):
+                _bind(source, target)
+                _set_read_only(target)
+        case _:
+            _bind(source, target)
+
+
+def _bind(source: str, target: str) -> None:
+    if os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+    elif not os.path.lexists(target):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+    mount(source, target, flags=BIND | RECURSIVE)
+
+
+def _set_read_only(target: str, flags: int = _ALL_BELOW) -> None:
+    """For a mount and all below it, without a moment or a mount in between in which it could be written."""
+    wanted = _ATTRIBUTE_READ_ONLY | _ATTRIBUTE_NO_SET_ID | (_ATTRIBUTE_NO_DEVICES if flags else 0)
+    attributes = _Attributes(wanted, 0, 0, 0)
+    size = ctypes.c_size_t(ctypes.sizeof(attributes))
+    path = os.fsencode(target)
+    if _libc.syscall(_SET_ATTRIBUTES, _HERE, path, flags, ctypes.byref(attributes), size) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"read-only {target}: {os.strerror(code)}")
+
+
+def _make_devices(root: str, temporary: str) -> None:
+    devices = f"{root}/dev"
+    os.mkdir(devices)
+    mount("tmpfs", devices, "tmpfs", NO_SET_ID, "size=64k,mode=755")
+    for name in _DEVICES:
+        _bind(f"/dev/{name}", f"{devices}/{name}")
+    for name, target in _DEVICE_LINKS.items():
+        os.symlink(target, f"{devices}/{name}")
+    os.mkdir(f"{devices}/pts")
+    options = "newinstance,ptmxmode=0666,mode=620"
+    mount("devpts", f"{devices}/pts", "devpts", NO_SET_ID | _NO_PROGRAMS, options)
+    os.mkdir(f"{devices}/shm")
+    _bind(f"{temporary}/shm", f"{devices}/shm")
+
+
+def _move_into(root: str) -> None:
+    os.chdir(root)
+    if _libc.syscall(_PIVOT[os.uname().machine], b".", b".") != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"pivot_root: {os.strerror(code)}")
+    if _libc.umount2(b".", DETACH) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"unmount the old root: {os.strerror(code)}")
+    os.chdir("/")
