@@ -5,6 +5,7 @@ import pytest
 from duckflow.config.settings import ShellSettings
 from duckflow.i18n.catalogue import set_language, text
 from duckflow.safety.sandbox import landlock, probe, seccomp
+from duckflow.safety.sandbox.levels import Sandbox
 from duckflow.safety.sandbox.probe import Probe
 from duckflow.safety.sandbox.shell import Shell
 
@@ -34,10 +35,35 @@ def use_bubblewrap(monkeypatch, path, script):
     monkeypatch.setattr(probe, "_find_program", lambda: str(path))
 
 
-async def test_without_bubblewrap_landlock_is_used_and_says_how_to_get_more(find, monkeypatch):
+def refuse_namespaces(monkeypatch):
+    async def refused(launcher):
+        return Sandbox(level="none", reason="sandbox.namespaces_fail", values={"said": "no"})
+
+    monkeypatch.setattr(probe, "_namespaces", refused)
+
+
+async def test_without_bubblewrap_plain_namespaces_are_used(find, monkeypatch):
+    monkeypatch.setattr(probe, "_find_program", lambda: None)
+    found = await find()
+    if found.level != "namespaces":
+        pytest.skip("this system refuses namespaces")
+    assert (found.reason, found.advice) == ("sandbox.namespaces", None)
+
+
+async def test_namespaces_that_were_chosen_and_are_refused_are_said(find, monkeypatch):
+    def refused(*_arguments, **_options):
+        raise OSError("Operation not permitted")
+
+    monkeypatch.setattr(probe, "world_parts", refused)
+    found = await find("namespaces")
+    assert (found.level, found.reason) == ("none", "sandbox.namespaces_fail")
+
+
+async def test_without_bubblewrap_and_namespaces_landlock_is_used_and_says_how_to_get_more(find, monkeypatch):
     if landlock.version() < landlock.OLDEST:
         pytest.skip("this kernel has no Landlock")
     monkeypatch.setattr(probe, "_find_program", lambda: None)
+    refuse_namespaces(monkeypatch)
     found = await find()
     assert (found.level, found.reason, found.advice) == (
         "landlock",
@@ -67,6 +93,7 @@ async def test_a_bubblewrap_that_confines_nothing_is_not_used(find, monkeypatch,
 async def test_with_neither_there_is_none(find, monkeypatch):
     monkeypatch.setattr(probe, "_find_program", lambda: None)
     monkeypatch.setattr(landlock, "version", lambda: 2)
+    refuse_namespaces(monkeypatch)
     found = await find()
     assert (found.level, found.reason) == ("none", "sandbox.no_bubblewrap_nor_landlock")
 
@@ -74,6 +101,7 @@ async def test_with_neither_there_is_none(find, monkeypatch):
 async def test_where_bubblewrap_fails_and_landlock_is_missing_there_is_none(find, monkeypatch, tmp_path):
     use_bubblewrap(monkeypatch, tmp_path / "bwrap", "exit 1")
     monkeypatch.setattr(landlock, "version", lambda: 0)
+    refuse_namespaces(monkeypatch)
     found = await find()
     assert (found.level, found.reason) == ("none", "sandbox.bubblewrap_fails_no_landlock")
 

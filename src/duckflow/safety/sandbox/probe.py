@@ -187,7 +187,7 @@ async def _try(sandbox: Sandbox, launcher: Launcher) -> str:
         # The launcher removes it, however this ends.
         folder = await asyncio.to_thread(_new_folder, await launcher.temporary())
         return await _try_in(folder, sandbox, launcher)
-    except ToolError as exc:
+    except (ToolError, OSError) as exc:
         return str(exc)
 
 

@@ -18,6 +18,7 @@ from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.levels import Level, Sandbox
 from duckflow.safety.sandbox.output import CommandOutput, Emit, Glimpses
 from duckflow.safety.sandbox.probe import PROBE, Probe
+from duckflow.safety.sandbox.secret_index import SecretIndex
 from duckflow.safety.sandbox.take_over import KeepChanges, TakenOver, take_over
 from duckflow.safety.sandbox.visibility import Visibility, visibility_of
 from duckflow.safety.sandbox.workspace_scan import WorkspaceScan, changed_between, look
@@ -73,6 +74,7 @@ class Shell:
         self._interrupted: list[str] = []
         self._known: WorldParts | None = None
         self._live: LiveCopy | None = None
+        self._secrets = SecretIndex(str(self._workspace))
 
     @property
     def workspace(self) -> Path:
@@ -95,9 +97,10 @@ class Shell:
         *,
         timeout_s: float | None = None,
         network: bool = False,
+        secrets: bool = False,
         emit: Emit | None = None,
     ) -> CommandResult:
-        """Run a command to its end; ToolError where it could not be run at all.
+        """Run a command to its end; ToolError if it could not be run at all. `secrets`: it may see them.
 
         Cancelling kills everything it started before it comes back.
         """
@@ -107,7 +110,8 @@ class Shell:
         limits = limits_of(self._settings, seconds)
         network = network or self._settings.network
         if sandbox.copies:
-            return await self._run_on_copy(command, sandbox, limits, emit, network=network)
+            world = await self._world(secrets=secrets)
+            return await self._run_on_copy(command, sandbox, world, limits, emit, network=network)
         reach, before = await asyncio.to_thread(self._look, await self._launcher.temporary(), sandbox.level)
         order = confine(command, sandbox, reach, limits, self._env, network=network)
         ending, written = await self._run(self._launcher.run, order, emit)
@@ -116,12 +120,21 @@ class Shell:
         return _result(ending, written).model_copy(update={"changed": changed_between(before, after)})
 
     async def _run_on_copy(
-        self, command: str, sandbox: Sandbox, limits: Limits, emit: Emit | None, *, network: bool
+        self,
+        command: str,
+        sandbox: Sandbox,
+        world: World,
+        limits: Limits,
+        emit: Emit | None,
+        *,
+        network: bool,
     ) -> CommandResult:
         if self._live is not None:
-            return await self._run_live(self._live, command, sandbox, limits, emit, network=network)
+            order = confine(command, sandbox, world, limits, self._env, network=network, held=True)
+            ending, written = await self._run(partial(self._live.run, network=network), order, emit)
+            _check_started(ending, written, sandbox)
+            return await self._with_effects(_result(ending, written), self._live.copy)
         copies = await self._copies()
-        world = await self._world()
         copy = await asyncio.to_thread(copies.make, str(self._workspace), command)
         try:
             order = confine(command, sandbox, world, limits, self._env, network=network, view=copy.mount)
@@ -140,23 +153,6 @@ class Shell:
             return _result(ending, written).model_copy(update={"effects": Effects()})
         return await self._with_effects(_result(ending, written), copy)
 
-    async def _run_live(
-        self,
-        live: LiveCopy,
-        command: str,
-        sandbox: Sandbox,
-        limits: Limits,
-        emit: Emit | None,
-        *,
-        network: bool,
-    ) -> CommandResult:
-        """Next to background commands, in the view they share."""
-        world = await self._world()
-        order = confine(command, sandbox, world, limits, self._env, network=network, held=True)
-        ending, written = await self._run(partial(live.run, network=network), order, emit)
-        _check_started(ending, written, sandbox)
-        return await self._with_effects(_result(ending, written), live.copy)
-
     async def _with_effects(self, result: CommandResult, copy: WorkspaceCopy) -> CommandResult:
         self._held[copy.id] = copy
         effects = (await asyncio.to_thread(copy.read)).effects
@@ -171,7 +167,7 @@ class Shell:
         """The ids of the commands that run in the background."""
         return self._live.commands if self._live is not None else ()
 
-    async def start(self, command: str, *, network: bool = False) -> str:
+    async def start(self, command: str, *, network: bool = False, secrets: bool = False) -> str:
         """Let a command go on in the background: the id to read it and to stop it by.
 
         Until `end_background`, all commands share its view of the folder and its loopback.
@@ -184,7 +180,7 @@ class Shell:
             copy = await asyncio.to_thread((await self._copies()).make, str(self._workspace), command)
             self._live = LiveCopy(copy, await self._launcher.hold(copy.mount))
         limits = limits_of(self._settings, _BACKGROUND_SECONDS)
-        world = await self._world()
+        world = await self._world(secrets=secrets)
         network = network or self._settings.network
         order = confine(command, sandbox, world, limits, self._env, network=network, held=True)
         return self._live.start(order, self._settings.max_output_bytes, network=network)
@@ -215,9 +211,12 @@ class Shell:
             raise ToolError("Nothing runs in the background.")
         return self._live
 
-    async def _world(self) -> World:
-        parts = await asyncio.to_thread(self._parts, await self._launcher.temporary())
-        return await asyncio.to_thread(world_of, parts)
+    async def _world(self, *, secrets: bool) -> World:
+        temporary = await self._launcher.temporary()
+        return await asyncio.to_thread(self._see, temporary, secrets=secrets)
+
+    def _see(self, temporary: Path, *, secrets: bool) -> World:
+        return world_of(self._parts(temporary), masked=() if secrets else self._secrets.find())
 
     async def copy(self, copy_id: str) -> WorkspaceCopy:
         """A copy of this session, or one that an earlier one kept; ToolError if it is gone."""
@@ -305,6 +304,7 @@ class Shell:
             await live.aclose()
             self._held[live.copy.id] = live.copy
         await self._launcher.aclose()
+        self._secrets.close()
         if self._folders is not None:
             await asyncio.to_thread(self._close_copies, self._folders)
 

@@ -1,0 +1,147 @@
+"""G7.
+
+What commands do not see: secrets in the workspace, the home folder, and all that is not allowed for.
+"""
+
+import os
+
+import pytest
+
+from duckflow.safety.sandbox.secret_index import SecretIndex
+from duckflow.safety.sandbox.toolchains import ToolchainSearch
+
+KEY = "-----BEGIN RSA PRIVATE KEY-----\nSECRET\n"
+
+
+def files(folder, texts):
+    for path, text in texts.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+
+
+def found(index, folder):
+    return {os.path.relpath(path, folder) for path in index.find()}
+
+
+@pytest.fixture
+def index(folder):
+    made = SecretIndex(str(folder))
+    yield made
+    made.close()
+
+
+def test_G7_secrets_are_known_by_name_and_keys_by_content(folder, index):
+    files(folder, {".env": "A=SECRET", ".env.example": "A=", "a/b/.env.local": "x", "server.key": KEY})
+    files(folder, {"ca.pem": "-----BEGIN CERTIFICATE-----", ".npmrc": "save-exact=true", "id_rsa": "x"})
+    files(folder, {"id_rsa.pub": "x", "sub/.npmrc": "//r/:_authToken=SECRET", ".aws/credentials": "x"})
+    files(folder, {".venv/pyvenv.cfg": "", ".venv/lib/x.key": KEY, "node_modules/p/.env": "", "readme": ""})
+    expected = {".env", "a/b/.env.local", "server.key", "id_rsa", "sub/.npmrc", ".aws"}
+    assert found(index, folder) == expected
+
+
+def test_G7_secrets_that_appear_later_are_known_without_another_look(folder, index, monkeypatch):
+    files(folder, {"a/file": ""})
+    assert found(index, folder) == set()
+    monkeypatch.setattr(index, "_look_at_all", None)
+    files(folder, {"a/.env": "x", "new/deep/down/.env": "x", "later.key": "no key"})
+    assert found(index, folder) == {"a/.env", "new/deep/down/.env"}
+    (folder / "later.key").write_text(KEY)
+    (folder / "a" / ".env").unlink()
+    (folder / "a" / "file").rename(folder / "a" / ".netrc")
+    assert found(index, folder) == {"a/.netrc", "new/deep/down/.env", "later.key"}
+
+
+def test_G7_a_folder_that_was_moved_is_looked_at_again(folder, index):
+    files(folder, {"a/b/.env": "x"})
+    assert found(index, folder) == {"a/b/.env"}
+    (folder / "a").rename(folder / "c")
+    files(folder, {"c/b/d/.env": "x"})
+    assert found(index, folder) == {"c/b/.env", "c/b/d/.env"}
+
+
+def test_G7_where_the_kernel_can_not_tell_of_all_every_command_looks_again(folder, index, monkeypatch):
+    files(folder, {"a/file": ""})
+    monkeypatch.setattr(index, "_watch", lambda folder: setattr(index, "_complete", False))
+    assert found(index, folder) == set()
+    files(folder, {"a/.env": ""})
+    assert found(index, folder) == {"a/.env"}
+
+
+async def test_G7_a_command_sees_secrets_empty_unless_it_is_granted_them(
+    folder, tmp_path, copying, open_shell
+):
+    files(folder, {".env": "SECRET", "a/server.key": KEY, ".ssh/id": "SECRET", "plain": "open"})
+    shell = await open_shell(folder, copying, copies=tmp_path / "copies")
+    looks = (
+        "cat .e* .env a/* .ssh/* plain 2>&1; grep -r SECRET . ; tar c . | grep -a SECRET; cp -r . /tmp/all"
+    )
+    result = await shell.run(f"{looks}; cat /tmp/all/.env; mv .env x; rm -f .env; ln .env hard; cat hard x")
+    assert "SECRET" not in result.output
+    assert "open" in result.output
+    assert (await shell.run("cat .env", secrets=True)).output == "SECRET"
+    assert (folder / ".env").read_text() == "SECRET"
+
+
+async def test_G7_nothing_of_the_home_is_seen_but_tool_chains(folder, tmp_path, copying, open_shell):
+    home = tmp_path / "home"
+    files(home, {"notes.txt": "SECRET", ".ssh/id": "SECRET", ".cargo/credentials.toml": "SECRET"})
+    files(home, {".cargo/bin/tool": "#!/bin/sh\necho tool", ".cargo/registry/x": "", "envs/x/pyvenv.cfg": ""})
+    files(home, {"envs/x/bin/program": "#!/bin/sh\necho program", "other/file": "SECRET"})
+    for path in (".cargo/bin/tool", "envs/x/bin/program"):
+        (home / path).chmod(0o755)
+    env = {"HOME": str(home), "PATH": f"{home}/.cargo/bin:{home}/envs/x/bin:/usr/bin:/bin"}
+    shell = await open_shell(folder, copying, copies=tmp_path / "copies", env=env)
+    result = await shell.run(
+        f"tool; program; cat ~/notes.txt ~/.ssh/id ~/.cargo/credentials.toml {home}/other/file; ls -A ~;"
+        "echo x > ~/.cargo/bin/new; echo mine > ~/own; ls /home /root /mnt /work 2>&1"
+    )
+    assert "SECRET" not in result.output
+    assert result.output.startswith("tool\nprogram\n")
+    assert not (home / ".cargo" / "bin" / "new").exists()
+    assert not (home / "own").exists()
+    assert (await shell.run("cat ~/own")).output == "mine\n"
+
+
+GITCONFIG = """
+[user]
+    name = "Ä \\"B\\" C"
+    email = a@b
+[credential]
+    helper = store
+[commit]
+    gpgsign = true
+[alias]
+    st = status
+    bad = !sh
+"""
+
+
+async def test_G10_who_commits_is_known_and_how_one_logs_in_is_not(folder, tmp_path, copying, open_shell):
+    home = tmp_path / "home"
+    files(home, {".gitconfig": GITCONFIG})
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    shell = await open_shell(folder, copying, copies=tmp_path / "copies", env=env)
+    result = await shell.run("git init -q; git commit -q --allow-empty -m x && git log --format='%an %ae'")
+    assert result.output == 'Ä "B" C a@b\n'
+    assert (await shell.run("git config --global --list")).output.splitlines() == [
+        'user.name=Ä "B" C',
+        "user.email=a@b",
+        "alias.st=status",
+    ]
+
+
+def test_G7_a_tool_chain_is_found_through_links_and_scripts(tmp_path):
+    home, work = tmp_path / "home", tmp_path / "work"
+    work.mkdir()
+    files(home, {".local/share/tools/black/pyvenv.cfg": "", ".local/share/tools/black/bin/black": ""})
+    files(home, {"pythons/3.12/lib/x": "", "pythons/3.12/bin/python": "", "private/x": ""})
+    files(home, {".local/bin/script": f"#!{home}/pythons/3.12/bin/python\n", ".local/state/duckflow/db": ""})
+    (home / ".local/bin/black").symlink_to(home / ".local/share/tools/black/bin/black")
+    (home / "link").symlink_to(home / "private")
+    env = {"PATH": f"{home}/.local/bin:{work}/bin:relative:{home}", "GOPATH": str(home), "JAVA_HOME": "/"}
+    shown = ToolchainSearch(str(home), str(work), ("/usr",)).find(env)
+    assert {os.path.relpath(path, home) for path in shown} == {
+        ".local/bin",
+        ".local/share/tools/black",
+        "pythons/3.12",
+    }
