@@ -1,7 +1,8 @@
 """Where facts settle it, a small model is not asked (SPEC J2)."""
 
+from duckflow.domain.checks import CheckResult
 from duckflow.domain.objective import EvaluationRules
-from duckflow.evaluation.facts import Fact, as_evidence, verification_of
+from duckflow.evaluation.facts import Fact, as_evidence, results_as_evidence, verification_of
 from duckflow.evaluation.program_verdict import judge_by_facts
 from fakes.cases import case, seen
 from fakes.rows import every_row
@@ -93,3 +94,13 @@ def test_no_numbers_make_a_broken_file_done():
     found = judge_by_facts(case(verification="failed"), [fact(state="broken")], rules)
     assert found is not None
     assert (found.done, found.overall_score) == (False, 0.29)
+
+
+def test_J11_what_was_run_is_cited_behind_the_files_it_was_run_on():
+    facts = [fact(), fact("b.py", state="broken", detail="line 1: no")]
+    ran = CheckResult(kind="example", name="f() == 1", state="passed", evidence_id="e4")
+    evidence = (*as_evidence(facts, 2), *results_as_evidence([ran]))
+    made = case(request="Create a.py", evidence=evidence, checks=(ran,), verification="failed")
+    found = judge_by_facts(made, facts)
+    assert found is not None
+    assert found.requirement_scores[0].evidence == ("e3",)

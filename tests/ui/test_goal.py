@@ -2,6 +2,7 @@
 
 import pytest
 
+from duckflow.domain.checks import CheckResult
 from duckflow.domain.decision import Action
 from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound
 from duckflow.domain.objective import (
@@ -137,6 +138,23 @@ def test_J9_requirements_attempts_and_verdicts_have_their_lines(language, lines)
         evaluation_text(Evaluated(iteration=1, evaluation=VERDICT)),
         evaluation_text(Evaluated(iteration=2, evaluation=done)),
     ] == lines
+
+
+def test_J11_what_was_not_checked_is_said_if_nothing_was_run():
+    done = SatisfactionEvaluation(overall_score=0.8, done=True, by="program")
+    ran = CheckResult(kind="example", name="f() == 1", state="passed")
+    lint = CheckResult(kind="diagnostic", name="ruff", state="passed")
+    told = {
+        name: "What they do was not checked"
+        in evaluation_text(Evaluated(iteration=1, evaluation=one, results=seen))
+        for name, one, seen in (
+            ("nothing", done, ()),
+            ("a linter", done, (lint,)),
+            ("an example", done, (lint, ran)),
+            ("a judge", SatisfactionEvaluation(overall_score=0.9, done=True), ()),
+        )
+    }
+    assert told == {"nothing": True, "a linter": True, "an example": False, "a judge": False}
 
 
 def test_J9_where_no_model_found_requirements_that_is_said():

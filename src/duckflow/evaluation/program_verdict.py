@@ -23,11 +23,12 @@ from duckflow.evaluation.verdict import MOST_ASPECTS, below, weighted_mean
 def judge_by_facts(
     case: EvaluationCase, facts: Sequence[Fact], rules: EvaluationRules | None = None
 ) -> SatisfactionEvaluation | None:
-    """The verdict, or None if a model has to look. The facts are the last checks among the evidence."""
+    """The verdict, or None if a model has to look. Facts, then what was run, are the last evidence."""
     rules = rules or EvaluationRules()
     if case.information or not facts or not case.requirements:
         return None
-    checks = [one.evidence_id for one in case.evidence if one.kind == "check"][-len(facts) :]
+    looked_at = len(facts) + len(case.checks)
+    checks = [one.evidence_id for one in case.evidence if one.kind == "check"][-looked_at:]
     bad = [(fact, one) for fact, one in zip(facts, checks, strict=False) if not fact.good]
     missing = (
         # A command that passed outweighs a file we can't parse (see `verification_of`).

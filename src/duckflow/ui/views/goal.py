@@ -46,7 +46,9 @@ def evaluation_text(event: Evaluated) -> str:
     if evaluation.by == "nobody":
         return "\n".join([text("evaluation.not_judged"), *checked])
     if evaluation.done:
-        return "\n".join([text("evaluation.done", score=score), *checked])
+        ran = any(one.state == "passed" and one.kind != "diagnostic" for one in event.results)
+        unproven = [text("evaluation.only_read")] if evaluation.by == "program" and not ran else []
+        return "\n".join([text("evaluation.done", score=score), *checked, *unproven])
     missing = [text("evaluation.missing", what=_short(one)) for one in evaluation.missing_aspects[:_MISSING]]
     return "\n".join([text("evaluation.not_done", score=score), *checked, *missing])
 
