@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Annotated, NoReturn
 
 import typer
+from typer.exceptions import TyperException
 
 from duckflow import __version__
 from duckflow.config.startup_language import configured_language
@@ -18,6 +19,7 @@ from duckflow.cli.commands.run import run  # noqa: E402
 from duckflow.cli.commands.stats import stats  # noqa: E402
 from duckflow.cli.exit import run_to_end  # noqa: E402
 from duckflow.cli.flags import HERE, FolderFlag, ModeFlag, ModelFlag, TrustFlag  # noqa: E402
+from duckflow.cli.usage import report_usage  # noqa: E402
 
 app = typer.Typer(
     help=text("help.app"),
@@ -98,4 +100,14 @@ def resume(
 
 def main() -> NoReturn:
     """Run the command that was named."""
-    run_to_end(app)
+    run_to_end(_run)
+
+
+def _run() -> NoReturn:
+    try:
+        code = app(standalone_mode=False)
+    except TyperException as error:
+        sys.exit(report_usage(error))
+    except typer.Abort:
+        sys.exit(1)
+    sys.exit(code if isinstance(code, int) else 0)

@@ -14,6 +14,7 @@ from duckflow.domain.events import PlanChanged
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.plan import Plan, WorkStatus, derive, progress
 from duckflow.domain.state import AgentState
+from duckflow.i18n.catalogue import text
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.policy import Effect
@@ -178,7 +179,7 @@ async def _drafted(draft: Draft, goal: str) -> Plan:
     try:
         return await draft(goal)
     except ProviderError as exc:
-        raise ToolError(f"No plan could be drafted: {exc}") from exc
+        raise ToolError(f"No plan could be drafted: {text(exc.key, **exc.values)}") from exc
 
 
 def _unseen(now: AgentState, plan: Plan, change: Literal["proposed", "revised"]) -> ToolResult:

@@ -14,6 +14,7 @@ from duckflow.domain.events import PlanChanged
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.plan import Plan, PlanStep, Task, derive
 from duckflow.domain.state import AgentState
+from duckflow.i18n.catalogue import text
 from duckflow.safety.files.access import Access
 from duckflow.services.task_lists import MOST_TASKS, TaskDraft, may_be_task, new_tasks
 from duckflow.tools.catalogue import Catalogue, NoArguments, Tool, ToolResult
@@ -171,7 +172,7 @@ async def _drafted(draft: DraftTasks, plan: Plan, step: PlanStep) -> tuple[Task,
     try:
         return await draft(plan, step)
     except ProviderError as exc:
-        raise ToolError(f"No tasks could be drafted: {exc}") from exc
+        raise ToolError(f"No tasks could be drafted: {text(exc.key, **exc.values)}") from exc
 
 
 def _generate(step: PlanStep) -> str:

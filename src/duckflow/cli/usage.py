@@ -1,0 +1,68 @@
+"""Wrong use of the command line, told in the user's language: what was wrong, and where help is."""
+
+import re
+import sys
+from typing import Any
+
+from typer.exceptions import TyperException
+
+from duckflow.domain.modes import MODES
+from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import echo
+
+_NAMED = re.compile(r"'(.*)'|\(s\) \((.*)\)", re.DOTALL)
+"""What typer's own message names: a command in quotes, arguments in brackets."""
+
+
+def report_usage(error: TyperException) -> int:
+    """Say what was wrong with the arguments; the exit code."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        echo(error.format_message(), sys.stderr)
+        return error.exit_code
+    message = text("error.line", message=_message(error))
+    context: Any = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "duckflow"
+    echo(f"{message}\n{text('usage.help', command=command)}", sys.stderr)
+    return error.exit_code
+
+
+def _message(error: TyperException) -> str:
+    """By the kind of error; typer has no public names for these, so they are known by their class's name."""
+    match type(error).__name__:
+        case "NoSuchOption":
+            near: list[str] = sorted(getattr(error, "possibilities", None) or ())
+            option: str = getattr(error, "option_name", "")
+            if near:
+                return text("usage.no_option_near", option=option, nearest=", ".join(near))
+            return text("usage.no_option", option=option)
+        case "BadOptionUsage":
+            return text("usage.no_value", option=getattr(error, "option_name", ""))
+        case "MissingParameter":
+            return text("usage.missing", name=_parameter(error))
+        case "BadParameter":
+            return _bad_value(error)
+        case _:
+            return _other(error)
+
+
+def _bad_value(error: TyperException) -> str:
+    name = _parameter(error)
+    if name == "--mode":
+        return text("usage.not_one_of", name=name, choices=", ".join(MODES))
+    return text("usage.bad_value", name=name)
+
+
+def _other(error: TyperException) -> str:
+    named = _NAMED.search(error.message)
+    found = next((part for part in named.groups() if part), "") if named else ""
+    if named and named[1]:
+        return text("usage.no_command", name=found)
+    return text("usage.too_many", found=found) if found else text("usage.no_command_given")
+
+
+def _parameter(error: TyperException) -> str:
+    param: Any = getattr(error, "param", None)
+    if param is None:
+        return ""
+    named = [name for name in param.opts if name.startswith("-")]
+    return named[0] if named else str(param.metavar or param.name).strip("[].").upper()

@@ -1,0 +1,47 @@
+"""M4: wrong use of the command line is told in the user's language, with nothing of another one."""
+
+import os
+import re
+import subprocess
+import sys
+
+WRONG = {
+    "run --nope": "--nope というオプションはありません",
+    "run --mode wild t": "--mode には plan, ask, edits, auto のいずれか",
+    "run --model": "オプション --model には値が必要です",
+    "run --max-loops x t": "--max-loops の値が正しくありません",
+    "frobnicate": "frobnicate というコマンドはありません",
+    "run a b": "余分な引数があります: b",
+    "sessions show": "ID が指定されていません",
+    "sessions nope": "nope というコマンドはありません",
+}
+
+
+def said(arguments: str, language: str) -> tuple[int, str]:
+    command = [sys.executable, "-m", "duckflow", *arguments.split()]
+    env = {**os.environ, "DUCKFLOW_LANGUAGE": language}
+    ended = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=env, check=False)
+    return ended.returncode, ended.stderr
+
+
+def test_M4_usage_and_option_errors_are_in_the_language_of_the_user():
+    wrong = {}
+    for arguments, words in WRONG.items():
+        code, told = said(arguments, "ja")
+        english = re.findall(r"[A-Za-z]{3,}", told.replace(arguments, ""))
+        known = {
+            *re.findall(r"[a-z]+", arguments),
+            "duckflow",
+            "help",
+            "python",
+            "plan",
+            "ask",
+            "edits",
+            "auto",
+            "mode",
+        }
+        known |= {"model", "run", "sessions", "show"}
+        if code != 2 or words not in told or set(english) - known:
+            wrong[arguments] = (code, told)
+    assert not wrong
+    assert said("run --nope", "en")[1].startswith("Error: There is no option --nope.")
