@@ -130,7 +130,7 @@ def test_C1_M1_background_work_chat_and_a_resize_at_once(folder: Path, tmp_path:
         window.say("フランスの首都は？")
         window.wait_for("パリです。")
         window.say("/tasks")
-        window.wait_for("● wrote b.txt")
+        window.wait_for("● b.txt に書き込みました")
         window.resize(90)
         window.wait_for("[ Duckflow | Mood")
         gate.open()
