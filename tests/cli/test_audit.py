@@ -95,7 +95,7 @@ def test_verify_names_the_first_bad_entry(session: str, statement: str, sentence
 
 def test_verify_speaks_japanese(session: str):
     """M4."""
-    assert "問題はありません" in duckflow("audit", "verify", language="ja").stdout
+    assert "監査ログは正常です" in duckflow("audit", "verify", language="ja").stdout
     tamper("DELETE FROM audit WHERE number = 3")
     assert "3 件目がありません" in duckflow("audit", "verify", language="ja").stderr
 

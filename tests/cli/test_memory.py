@@ -54,7 +54,7 @@ def texts() -> dict[int, str]:
             [
                 "failed [/home/me/parts]: a [31mb",
                 "worked [/home/me/parts]: 試験は make check で",
-                "wish [everywhere]: Use tabs",
+                "preference [everywhere]: Use tabs",
             ],
         ),
         (
@@ -62,7 +62,7 @@ def texts() -> dict[int, str]:
             [
                 "失敗 [/home/me/parts]: a [31mb",
                 "成功 [/home/me/parts]: 試験は make check で",
-                "希望 [どこでも]: Use tabs",
+                "好み [どこでも]: Use tabs",
             ],
         ),
     ],
