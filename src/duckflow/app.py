@@ -15,10 +15,10 @@ from duckflow.domain.events import ErrorReported, SessionStarted
 from duckflow.domain.model import Usage
 from duckflow.domain.plan import Plan, PlanStep, Task
 from duckflow.domain.ports import ModelClient
+from duckflow.domain.programs import find_program
 from duckflow.domain.state import AgentState
 from duckflow.evaluation.check_room import CheckRoom
 from duckflow.evaluation.checks import Checks
-from duckflow.evaluation.diagnostics import find_program
 from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.llm.default_model import ModelChoice, choose_model
 from duckflow.llm.local.prompt_states import forget_sessions
@@ -48,6 +48,7 @@ from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
 from duckflow.loops.undo.undo import Undo
 from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.plans import evidence_of, summary_of
+from duckflow.safety.files.boundary import refuse_wide_folder
 from duckflow.safety.files.lock import WorkspaceLock
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.redaction.model import redacted
@@ -237,6 +238,7 @@ def _open_ground(
     log = open_log()
     closed = (state_dir(), config_dir(), cache_dir())
     kept = open_kept_files(settings)
+    refuse_wide_folder(folder, env)
     workspace = Workspace(folder, denied=closed)
     session = _open_session(log, workspace, session_id, Redactor(known_secrets(env)))
     ripgrep = find_ripgrep(workspace.root)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from duckflow.config.settings import CheckSettings, ShellSettings
 from duckflow.domain.checks import CheckResult, settled, tally
+from duckflow.domain.programs import find_program
 from duckflow.evaluation.check_room import CheckRoom
 from duckflow.evaluation.checks import Checks
-from duckflow.evaluation.diagnostics import find_program
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.shell import Shell
 

@@ -64,7 +64,7 @@ def test_every_command_has_its_risk_and_verdicts_G2(command: str, risk: str, rea
     for mode, verdict in COMMANDS[risk].items():
         case = Case(effect="execute", risk=found.risk, sandboxed=True)
         assert decide(mode, case).verdict == verdict
-        without = decide(mode, case.model_copy(update={"sandboxed": False})).verdict
+        without = decide(mode, case._replace(sandboxed=False)).verdict
         assert without == ("deny" if verdict == "deny" else "ask")
 
 
@@ -91,6 +91,9 @@ def test_every_path_has_its_risk_and_verdicts_G2(path: str, risk: str, reason: s
         ("pytest && make", ""),
         ("pytest > out.txt", ""),
         ("CI=1 pytest", ""),
+        ("python3 -W error tool.py", ""),
+        ("python3 tool.py", "python3 tool.py"),
+        ("node --require ./x.js a.js", ""),
         ("echo $X", ""),
     ],
 )
@@ -105,3 +108,10 @@ def test_a_command_that_asks_for_the_network_is_high_whatever_it_runs():
     assert assess(facts, place_of, 1000).risk == "high"
     open_to_all = facts.model_copy(update={"network_open": True})
     assert assess(open_to_all, place_of, 1000).risk == "medium"
+
+
+def test_look_alike_letters_in_the_name_of_a_program_ask():
+    for command in ("gіt status", "ｐytest", "npm run build && сat x"):
+        assert "lookalike" in assess(Facts(effect="execute", command=command), place_of, 1000).reasons, (
+            command
+        )

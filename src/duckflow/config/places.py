@@ -1,6 +1,7 @@
 """Where things live on the user's machine: state, configuration, cache. Never in the workspace."""
 
 import os
+import stat
 from pathlib import Path
 
 from duckflow.domain.errors import UserError
@@ -45,11 +46,21 @@ def _given(variable: str) -> Path | None:
 
 
 def _create(place: Path, *, ours: bool = False) -> Path:
-    """Make the folder. One that was there is closed to others only if it is `ours`: else it may be shared."""
+    """Make the folder. One that was there is closed to others only if it is `ours`: else they may read it.
+
+    A link, or a folder that somebody else owns or may write to, would let them plant what we trust.
+    """
     try:
         place.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-        if ours and place.stat().st_mode & 0o077:
+        found = place.lstat()
+        if stat.S_ISLNK(found.st_mode):
+            raise UserError("places.is_link", path=place)
+        if found.st_uid not in (os.getuid(), 0):
+            raise UserError("places.not_yours", path=place)
+        if ours and found.st_mode & 0o077:
             place.chmod(_PRIVATE)
+        elif found.st_mode & 0o022:
+            raise UserError("places.others_write", path=place)
     except OSError as exc:
         raise UserError("places.cannot_create", path=place, reason=exc.strerror or exc) from exc
     return place

@@ -4,11 +4,8 @@ A tool that the project has set up counts before one that Duckflow would take by
 installed is run, in the check room, and no tool is asked to change anything.
 """
 
-import os
-import shutil
-import sys
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from shlex import quote
 
 from duckflow.domain.frozen import Frozen
@@ -211,20 +208,6 @@ def commands(
         return ()
     groups = [(path,) for path in fitting] if checker.name in _ONE_FILE else [fitting]
     return tuple((_command(checker, group, own, outside or ""), group) for group in groups)
-
-
-def find_program(name: str, root: Path, env: Mapping[str, str]) -> str | None:
-    """A program that nothing in the workspace can have made: on the user's path, or installed with us."""
-    beside_us = str(Path(sys.executable).parent)
-    for folder in (*env.get("PATH", "").split(":"), beside_us):
-        found = shutil.which(name, path=folder) if folder.startswith("/") else None
-        if (
-            found
-            and not Path(os.path.realpath(found)).is_relative_to(root)
-            and not folder.startswith(f"{root}/")
-        ):
-            return found
-    return None
 
 
 def _is_there(sign: str, top: Mapping[str, str]) -> bool:

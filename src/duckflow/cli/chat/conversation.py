@@ -14,6 +14,7 @@ from duckflow.cli.flags import settings_flags
 from duckflow.cli.log_file import open_log_file
 from duckflow.config.loading import Loaded, load
 from duckflow.domain.errors import UsageError
+from duckflow.domain.programs import program_environment
 from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import Relay
 from duckflow.store.sessions import Sessions, SessionSummary
@@ -22,7 +23,7 @@ from duckflow.ui.commands.dispatch import Exit
 from duckflow.ui.conversation import Conversation
 from duckflow.ui.frontend import Frontend
 from duckflow.ui.input.completion import known_of
-from duckflow.ui.input.editor import Edit, edit_on_line, edit_text, editor_command
+from duckflow.ui.input.editor import Edit, edit_on_line, edit_with, find_editor
 from duckflow.ui.input.relay import RelayPrompt
 from duckflow.ui.output.notifications import notifier
 from duckflow.ui.screen import Screen
@@ -81,7 +82,7 @@ async def _talk(app: App, session_id: str | None, loaded: Loaded, frontend: Fron
     conversation = Conversation(
         context,
         frontend.keyboard,
-        Questions(context, frontend.keyboard, _editing(frontend)),
+        Questions(context, frontend.keyboard, _editing(frontend, app.workspace.root)),
         way_out,
         notifier(loaded.settings.ui.notify, frontend.signal),
     )
@@ -99,10 +100,11 @@ async def _talk(app: App, session_id: str | None, loaded: Loaded, frontend: Fron
     return wish
 
 
-def _editing(frontend: Frontend) -> Edit:
-    """The user's own editor where there is one and a terminal to open it on."""
-    if frontend.prompt is not None and editor_command():
-        return edit_text
+def _editing(frontend: Frontend, root: Path) -> Edit:
+    """The user's own editor if there is one and a terminal to open it on."""
+    editor = find_editor(root, os.environ)
+    if frontend.prompt is not None and editor:
+        return edit_with(editor, program_environment(root, os.environ))
     return edit_on_line(frontend.keyboard, text("approval.edit"))
 
 

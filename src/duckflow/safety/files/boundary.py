@@ -1,10 +1,10 @@
 """Where the workspace ends, and what inside it is closed: names only, nothing is opened here."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from duckflow.domain.errors import ToolError
+from duckflow.domain.errors import ToolError, UsageError
 from duckflow.safety.files.paths import relative_path
 from duckflow.safety.policy.protected import STRENGTH, Protection, protection_of, within
 
@@ -41,6 +41,13 @@ class Boundary:
             raise ToolError(f"{path}: belongs to Duckflow itself and is closed to tools.")
         if STRENGTH[found] > STRENGTH[written]:
             raise ToolError(f"{path}: leads to {real}, which is protected; name that path itself.")
+
+
+def refuse_wide_folder(folder: Path, env: Mapping[str, str]) -> None:
+    """UsageError if the workspace would be the home folder or something above it (SAFETY 21)."""
+    root, home = os.path.realpath(folder), env.get("HOME", "")
+    if root == "/" or (home and Path(os.path.realpath(home)).is_relative_to(root)):
+        raise UsageError("workspace.too_wide", path=str(folder.absolute()))
 
 
 def _names(folder: Path) -> tuple[str, str]:

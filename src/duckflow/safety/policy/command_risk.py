@@ -6,6 +6,7 @@ from typing import Literal
 
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.policy.command_table import ANY, Options, command_table
+from duckflow.safety.policy.homoglyphs import imitating_letters
 from duckflow.safety.policy.shell_syntax import OneCommand, read_command
 
 Place = Literal["inside", "outside", "protected", "own"]
@@ -80,6 +81,8 @@ def _candidates(word: str) -> Iterator[str]:
 
 def _judge(words: list[str]) -> str:
     program, rest = _program(words[0]), words[1:]
+    if imitating_letters(program):
+        return "lookalike"
     if program == "timeout" and len(rest) > 1 and re.fullmatch(r"\d+[smh]?", rest[0]):
         return _judge(rest[1:])
     table = command_table()
@@ -181,5 +184,8 @@ def _first_words(words: tuple[str, ...]) -> str:
     program = _program(words[0])
     if program in command_table().whole:
         return words[0]
+    option = words[1] if len(words) > 1 and words[1].startswith("-") else ""
+    if program in command_table().interpreters and option not in ("", "-m"):
+        return ""  # after an option anything may follow: code on the line, for one
     count = 3 if words[1:2] in (("-m",), ("run",), ("run-script",)) else 2
     return " ".join(words[:count])

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from duckflow.domain.effects import Effect, Effects
+from duckflow.domain.frozen import replace
 from duckflow.safety.files.paths import fold
 from duckflow.safety.policy.git_internals import ReadFile, git_reason, led_to_by_git
 from duckflow.safety.policy.homoglyphs import imitating_letters
@@ -80,7 +81,7 @@ def assess_effects(
     if rules.lost_files(effects) > limits.many_files:
         seen["mass_deletion"] = None
     told = {path: reasons for path, reasons in by_path.items() if reasons}
-    return rate(seen).model_copy(update={"by_path": told})
+    return replace(rate(seen), by_path=told)
 
 
 def told_apart(path: str) -> bool:

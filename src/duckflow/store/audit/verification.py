@@ -24,9 +24,9 @@ Fault = Literal[
     "event_missing",
     "event_unentered",
 ]
-"""What is wrong. An entry was changed, is missing, stands where it does not belong, or was not sealed with the
-key; all from some place on were written again; the end is missing, or the file that knows it, or the key; the
-event is another one, or gone, or was stored without an entry."""
+"""What is wrong. An entry was changed, is missing, stands where it does not belong, or was not sealed with
+the key; all from some place on were written again; the end is missing, or the file that knows it, or the key;
+the event is another one, or gone, or was stored without an entry."""
 
 _EVENT = "SELECT id, body FROM events WHERE session_id = ? AND seq = ?"
 _COUNTS = "SELECT session_id, count(*) FROM events WHERE id >= ? GROUP BY session_id"

@@ -1,36 +1,44 @@
-"""Changing a text before it is used: in the user's editor, or on the line where none is set."""
+"""Changing a text before it is used: in the user's editor, or on the line if none is set."""
 
 import asyncio
-import os
 import shlex
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
+from duckflow.domain.programs import find_program
 from duckflow.ui.input.keyboard import Keyboard
 
 _EDITORS = ("VISUAL", "EDITOR")
 Edit = Callable[[str, str], Awaitable[str | None]]
-"""Lets the user change a text, for a file of this name; None where they did not."""
+"""Lets the user change a text, for a file of this name; None if they did not."""
 
 
-def editor_command() -> list[str]:
-    """The user's editor, if one is set."""
-    return shlex.split(next((os.environ[name] for name in _EDITORS if os.environ.get(name)), ""))
+def find_editor(root: Path, env: Mapping[str, str]) -> tuple[str, ...]:
+    """The user's editor with its options, if one is set that nothing in the workspace can have made."""
+    words = shlex.split(next((env[name] for name in _EDITORS if env.get(name)), ""))
+    program = find_program(words[0], root, env) if words else None
+    return (program, *words[1:]) if program else ()
 
 
-async def edit_text(content: str, name: str) -> str | None:
-    """What the user's editor makes of a text; the terminal is the editor's meanwhile."""
-    from prompt_toolkit.application import in_terminal  # noqa: PLC0415 - only a terminal has an editor
+def edit_with(editor: tuple[str, ...], environment: Mapping[str, str]) -> Edit:
+    """Editing in the user's editor; the terminal is the editor's meanwhile."""
 
-    with tempfile.TemporaryDirectory(prefix="duckflow-") as folder:
-        file = Path(folder) / (Path(name).name or "text")
-        file.write_text(content, "utf-8")
-        async with in_terminal():
-            editor = await asyncio.create_subprocess_exec(*editor_command(), str(file))
-            failed = await editor.wait()
-        edited = file.read_text("utf-8")
-    return None if failed or edited == content else edited
+    async def edit(content: str, name: str) -> str | None:
+        from prompt_toolkit.application import in_terminal  # noqa: PLC0415 - only a terminal has an editor
+
+        with tempfile.TemporaryDirectory(prefix="duckflow-") as folder:
+            file = Path(folder) / (Path(name).name or "text")
+            file.write_text(content, "utf-8")
+            async with in_terminal():
+                running = await asyncio.create_subprocess_exec(
+                    *editor, str(file), cwd=folder, env=environment
+                )
+                failed = await running.wait()
+            edited = file.read_text("utf-8")
+        return None if failed or edited == content else edited
+
+    return edit
 
 
 def edit_on_line(keyboard: Keyboard, prompt: str) -> Edit:
