@@ -11,7 +11,7 @@ import duckflow
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import ErrorReported, SessionStarted
+from duckflow.domain.events import ErrorReported, SessionStarted, VerifySet
 from duckflow.domain.model import Usage
 from duckflow.domain.plan import Plan, PlanStep, Task
 from duckflow.domain.ports import ModelClient
@@ -97,6 +97,8 @@ class App:
     shell: Shell
     checks: Checks
     started: SessionStarted
+    verify: str
+    """The command of the settings whose success requests need; empty for none."""
     problems: tuple[ErrorReported, ...]
     """What the user should know before anything else."""
 
@@ -105,6 +107,8 @@ class App:
         session_id = self.session.state.session_id
         self.lock.take(session_id, str(self.workspace.root))
         self.session.record(self.started, *self.problems)
+        if self.verify.strip() and self.session.state.verify is None:
+            self.session.record(VerifySet(command=self.verify.strip()))
         self.tasks.recover(self.recovery.recover(lambda: self.log.load(session_id)))
 
     async def aclose(self) -> None:
@@ -227,6 +231,7 @@ def build(
         lock=WorkspaceLock(state_dir() / LOCKS, workspace.identity),
         shell=ground.shell,
         checks=ground.checks,
+        verify=settings.evaluation.verify,
         problems=(*ground.log.database.notices, *rules.problems),
         started=_started(settings, choice, ground, resumed=session_id is not None),
     )

@@ -37,7 +37,7 @@ def test_an_answer_to_no_question_is_wrong_usage_and_not_a_message(folder: Path)
 
 def test_text_mode_says_which_model_was_chosen_and_why_unless_it_was_named(folder: Path):
     """K3."""
-    with ModelServer([Answer(decision("Hello."))]) as server:
+    with ModelServer([Answer(decision("Hello.", task_profile="general_chat"))]) as server:
         address = {"OPENAI_BASE_URL": f"{server.url}/v1"}
         chosen = run(folder, "hi", env=address)
     assert chosen.stdout == "Hello.\n"

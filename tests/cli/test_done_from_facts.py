@@ -23,8 +23,8 @@ def run(
     """`duckflow run` in a folder, with the model of a server."""
     locale = "C.UTF-8" if english else "ja_JP.UTF-8"
     return subprocess.run(
-        [sys.executable, "-m", "duckflow", "run", task, "--model", "openai:any", "--mode", "auto",
-         "--workspace", str(folder), *args],
+        [sys.executable, "-m", "duckflow", "run", task, "--model", "openai:any",
+         "--workspace", str(folder), *args, *(() if "--mode" in args else ("--mode", "auto"))],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, encoding="utf-8", timeout=110, check=False,
         env={**os.environ, "OPENAI_BASE_URL": f"{server.url}/v1", "LC_ALL": locale},
     )  # fmt: skip
@@ -167,3 +167,27 @@ def test_what_an_edit_breaks_comes_back_with_the_edit(folder: Path):
     second = asked(server, "Decision")[1]
     assert "undefined_name" in second.rpartition("[e1]")[2]
     assert "ruff" in second.rpartition("[e1]")[2]
+
+
+def test_a_verification_command_of_the_settings_always_runs(folder: Path):
+    """J1: `evaluation.verify` counts like `--verify`, which comes before it."""
+    config = Path(os.environ["XDG_CONFIG_HOME"]) / "duckflow"
+    config.mkdir(parents=True, exist_ok=True)
+    (config / "config.toml").write_text('[evaluation]\nverify = "false"\nmax_iterations = 1\n')
+    replies = [decision("All done!", task_profile=CHAT)] * 3
+    with ModelServer(play(*replies)) as server:
+        assert run(folder, server, "Make it work").returncode == 1
+        assert run(folder, server, "Make it work", "--verify", "true").returncode == 0
+
+
+def test_a_move_that_can_not_be_made_never_asks(folder: Path):
+    """A move onto an existing file, or onto itself, is told to the model; the user is not asked for ever."""
+    (folder / "a.txt").write_text("a")
+    (folder / "b.txt").write_text("b")
+    moves = [decision("", action("move_file", path="a.txt", to=to)) for to in ("b.txt", "a.txt")]
+    with ModelServer(play(*moves, decision("It can't be moved.", next_step="pending_user"))) as server:
+        done = run(folder, server, "Move a.txt", "--json", "--mode", "ask")
+    assert [event["outcome"] for event in events(done, "action_finished")] == ["failed", "failed"], (
+        done.stderr
+    )
+    assert not events(done, "approval_requested")

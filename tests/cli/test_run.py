@@ -12,6 +12,7 @@ import pytest
 
 from fakes.engine import action, decision, write_script
 from fakes.model_server import Answer, Fault, ModelServer, free_port
+from fakes.plays import play
 
 COMMAND = [sys.executable, "-m", "duckflow"]
 WRITE = decision("I write it.", action("write_file", path="hello.py", content="print('hello')\n"))
@@ -43,7 +44,7 @@ def scripted(folder: Path, *answers: str | dict[str, Any]) -> str:
 
 def test_a_task_over_the_openai_wire_is_done(folder: Path):
     """M3, K2: text mode, exit code 0; replies on standard output, the work on standard error."""
-    with ModelServer([Answer(WRITE), Answer(decision("It is there."))]) as server:
+    with ModelServer(play(WRITE, decision("It is there."))) as server:
         done = duckflow(
             "run", "Create hello.py", "--model", "openai:any", "--mode", "edits", "--workspace", folder,
             env={"OPENAI_BASE_URL": f"{server.url}/v1"},
@@ -57,7 +58,7 @@ def test_a_task_over_the_openai_wire_is_done(folder: Path):
 
 def test_a_task_over_the_anthropic_wire_is_done(folder: Path):
     """M3, K2."""
-    with ModelServer([Answer(WRITE), Answer(decision("It is there."))]) as server:
+    with ModelServer(play(WRITE, decision("It is there."))) as server:
         done = duckflow(
             "run", "Create hello.py", "--model", "anthropic:any", "--mode", "edits", "--workspace", folder,
             env={"ANTHROPIC_BASE_URL": server.url, "ANTHROPIC_API_KEY": "k"},
@@ -278,7 +279,7 @@ def test_an_answer_that_can_not_be_used_runs_nothing_and_costs_one_repair(folder
 
 def test_a_repaired_answer_is_used(folder: Path):
     """A6: the repair request carries the exact error."""
-    with ModelServer([Answer(BAD["duplicate key"]), Answer(decision("Mended."))]) as server:
+    with ModelServer([Answer(BAD["duplicate key"]), Answer(decision("Mended.", task_profile="general_chat"))]) as server:
         done = duckflow(
             "run", "x", "--model", "openai:m", "--workspace", folder,
             env={"OPENAI_BASE_URL": f"{server.url}/v1"},

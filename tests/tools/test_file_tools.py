@@ -194,6 +194,19 @@ async def test_move_into_a_folder_says_what_to_write(call, tmp_path):
     assert "write lib/a.py" in await refusal(call("move_file", path="a.py", to="lib"))
 
 
+async def test_what_can_not_be_moved_is_refused_before_anyone_is_asked(call, preview, tmp_path):
+    (tmp_path / "a.py").write_text("a")
+    (tmp_path / "b.py").write_text("b")
+    for to, words in {
+        "b.py": "exists already",
+        "a.py": "is the file itself",
+        "./a.py": "is the file itself",
+    }.items():
+        assert words in await refusal(preview("move_file", path="a.py", to=to))
+        assert words in await refusal(call("move_file", path="a.py", to=to))
+    assert [(tmp_path / name).read_text() for name in ("a.py", "b.py")] == ["a", "b"]
+
+
 async def test_previews_show_everything_and_change_nothing(preview, tmp_path):
     lines = [f"line {number}\n" for number in range(3000)]
     (tmp_path / "a").write_text("".join(lines))

@@ -43,6 +43,9 @@ class EvaluationRules(Frozen):
     done_at: Annotated[float, Field(ge=0.1, le=1)] = 0.8
     """A request whose requirements are met to this share, or more, is done."""
 
+    verify: Annotated[str, Field(max_length=2_000)] = ""
+    """A command that must succeed before any request counts as done; it is run without asking."""
+
     unproven_at_most: Share = 0.5
     """What a score counts at most that cites no evidence."""
 

@@ -55,15 +55,26 @@ def _move(args: MoveFile, access: Access) -> ToolResult:
 
 
 async def _propose_move(args: MoveFile, workspace: Workspace) -> Proposal:
+    return Proposal(await finish(_renamed, workspace, args))
+
+
+def _renamed(workspace: Workspace, args: MoveFile) -> str:
     path, to = workspace.relative(args.path), workspace.relative(args.to)
-    return Proposal(f"rename from {path}\nrename to {to}\n")
+    _check_target(workspace, path, to)
+    return f"rename from {path}\nrename to {to}\n"
 
 
 def _check_target(workspace: Workspace, path: str, to: str) -> None:
+    """ToolError if something is at the new path, before the user is asked about what can't be done."""
     there = workspace.status(to)
-    if there and there.kind == "folder":
+    if there is None:
+        return
+    if there.kind == "folder":
         name = path.rpartition("/")[2]
         raise ToolError(f"{to}: is a folder; to move the file into it, write {to}/{name}.")
+    if path == to:
+        raise ToolError(f"{to}: is the file itself; there is nothing to move.")
+    raise ToolError(f"{to}: exists already; nothing was moved. Choose another name, or delete it first.")
 
 
 def _gone(workspace: Workspace, path: str) -> str:
