@@ -279,7 +279,8 @@ def test_an_answer_that_can_not_be_used_runs_nothing_and_costs_one_repair(folder
 
 def test_a_repaired_answer_is_used(folder: Path):
     """A6: the repair request carries the exact error."""
-    with ModelServer([Answer(BAD["duplicate key"]), Answer(decision("Mended.", task_profile="general_chat"))]) as server:
+    mended = decision("Mended.", task_profile="general_chat")
+    with ModelServer([Answer(BAD["duplicate key"]), Answer(mended)]) as server:
         done = duckflow(
             "run", "x", "--model", "openai:m", "--workspace", folder,
             env={"OPENAI_BASE_URL": f"{server.url}/v1"},
