@@ -118,7 +118,9 @@ async def test_a_new_plan_leads_to_the_user_s_answer_where_it_is_needed_B7(how, 
 
 async def test_a_model_that_drafts_nothing_usable_costs_an_action_not_the_session_A6():
     desk = Desk(planned(), BadAnswer("llm.bad_answer", output="PlanDraft", problem="two steps"))
-    assert "two steps" in await desk.refusal("propose", goal="Make a game")
+    refused = await desk.refusal("propose", goal="Make a game")
+    assert "two steps" in refused
+    assert "llm.bad_answer" not in refused, "a sentence, not a key"
 
 
 async def test_a_goal_is_needed_B2():

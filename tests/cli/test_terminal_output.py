@@ -1,0 +1,56 @@
+"""SAFETY 19: whatever a command prints on a terminal is harmless; through a pipe it stays as it is."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from fakes.engine import action, decision, write_script
+from fakes.terminal import Terminal
+
+COMMAND = [sys.executable, "-m", "duckflow"]
+STEERING = "\x1b[2J\x1b]0;mine\x07\x9b1A\u202egood"
+HARMFUL = ("\x1b[2J", "\x1b]0;", "\x9b", "\u202e", "\x07")
+
+
+def test_SAFETY_19_nothing_that_is_printed_steers_a_terminal(folder: Path):
+    write = decision("", action("write_file", path=f"a{STEERING[-5:]}.txt", content=f"{STEERING}\n"))
+    script = write_script(folder.parent / "s.jsonl", [decision(STEERING, task_profile="general_chat"), write])
+    model = ["--model", f"scripted:{script}", "--workspace", str(folder)]
+    piped = subprocess.run(
+        [*COMMAND, "run", f"say {STEERING}", *model, "--json"], capture_output=True, check=False
+    )
+    session = json.loads(piped.stdout.splitlines()[0])["session_id"]
+    commands = {
+        "run": ["run", f"write {STEERING}", "--resume", session, *model],
+        "list": ["sessions", "list"],
+        "list as JSON": ["sessions", "list", "--json"],
+        "show": ["sessions", "show", session],
+        "show as JSON": ["sessions", "show", session, "--json"],
+        "replay": ["sessions", "show", session, "--replay", "--speed", "0"],
+        "export": ["sessions", "export", session],
+        "audit": ["audit", "show"],
+        "error": ["sessions", "show", STEERING],
+        "usage": ["run", f"--{STEERING}"],
+    }
+    wrong = {}
+    for name, arguments in commands.items():
+        with Terminal([*COMMAND, *arguments], env={"NO_COLOR": "1"}) as terminal:
+            terminal.wait_for_end()
+            printed = terminal.raw.decode("utf-8", "replace")
+            found = [one for one in HARMFUL if one in printed]
+            if found or not printed.strip():
+                wrong[name] = (found, printed)
+    assert not wrong
+
+
+def test_SAFETY_19_through_a_pipe_output_stays_as_it_is(folder: Path):
+    script = write_script(folder.parent / "s.jsonl", [decision(STEERING, task_profile="general_chat")])
+    done = subprocess.run(
+        [*COMMAND, "run", "hi", "--model", f"scripted:{script}", "--workspace", str(folder)],
+        capture_output=True,
+        env=dict(os.environ),
+        check=False,
+    )
+    assert done.stdout.decode() == f"{STEERING}\n"
