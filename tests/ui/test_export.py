@@ -7,10 +7,12 @@ import pytest
 
 from duckflow.cli.chat.engine import ChatEngine
 from duckflow.config.loading import load
-from duckflow.domain.events import SessionTitled
+from duckflow.domain.commands import ChooseWay
+from duckflow.domain.events import ConsultationAnswered, ConsultationRequested, Recorded, SessionTitled
 from duckflow.store.sessions import Sessions
 from duckflow.ui.views.export import as_json, as_markdown
 from duckflow.ui.views.transcript import replay
+from fakes.consulted import consulted
 from fakes.engine import action, decision, engine
 
 TITLE = {"for": "SessionTitle", "text": '{"title": "猫の名前"}'}
@@ -49,3 +51,18 @@ async def test_without_a_title_from_the_model_the_first_request_stands_for_it(fo
         await ChatEngine(duck.app, load(folder)).give_title()
         assert Sessions(duck.app.log.database).listed()[0].title == "A question"
         assert not duck.of(SessionTitled)
+
+
+async def test_an_export_has_the_questions_and_what_was_chosen(tmp_path: Path):
+    async with consulted(tmp_path, "stagnation") as (duck, _):
+        (asked,) = duck.of(ConsultationRequested)
+        answered = ConsultationAnswered(
+            consultation_id=asked.consultation.consultation_id,
+            answer=ChooseWay(choice="go_on", text="quickly"),
+        )
+        events = [*duck.app.log.load(duck.state.session_id)]
+        events.append(Recorded(seq=len(events) + 1, at=events[-1].at, event=answered))
+    page = as_markdown("t", events)
+    assert "I keep coming back to the same steps" in page
+    assert "  3. Carry on like this" in page
+    assert "- → Carry on like this quickly" in page
