@@ -19,7 +19,7 @@ KEPT = [
 ]
 
 
-def obey(argument: str, kept: list[Memory]) -> tuple[list[int], str]:
+def memory_command(argument: str, kept: list[Memory]) -> tuple[list[int], str]:
     gone: list[int] = []
 
     def forget(wanted: list[int]) -> int:
@@ -41,20 +41,20 @@ def obey(argument: str, kept: list[Memory]) -> tuple[list[int], str]:
 )
 def test_L2_what_is_remembered_a_line_each(language, shown):
     set_language(language)
-    assert obey("", KEPT) == ([], shown)
+    assert memory_command("", KEPT) == ([], shown)
 
 
 def test_L2_nothing_remembered_is_said():
-    assert obey("", [])[1] == "Nothing is remembered yet."
+    assert memory_command("", [])[1] == "Nothing is remembered yet."
 
 
 def test_L2_delete_takes_numbers():
-    assert obey("delete 7 12", KEPT) == ([7, 12], "Deleted from memory: 2")
+    assert memory_command("delete 7 12", KEPT) == ([7, 12], "Deleted from memory: 2")
 
 
 @pytest.mark.parametrize("argument", ["delete", "delete x", "delete 7 x", "erase 7", "delete -1"])
 def test_L2_anything_else_is_explained(argument):
-    gone, said = obey(argument, KEPT)
+    gone, said = memory_command(argument, KEPT)
     assert gone == []
     assert "/memory delete" in said
 

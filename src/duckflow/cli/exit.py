@@ -1,4 +1,4 @@
-"""How a command ends: every error the user can mend is one sentence and an exit code."""
+"""How a command ends: every error the user can fix is one sentence and an exit code."""
 
 import os
 import sys
@@ -19,11 +19,11 @@ def run_to_end(command: Callable[[], object]) -> NoReturn:
         _give_up_output()
         raise
     except UserError as error:
-        from duckflow.cli.secrets import without_secrets  # noqa: PLC0415 - only where it is needed
+        from duckflow.cli.secrets import without_secrets  # noqa: PLC0415 - only when it is needed
 
         # An address, or what a provider said, may have a key in it.
         message = without_secrets(text(error.key, **error.values))
-        with suppress(OSError):  # where nothing can be written, the exit code still says it
+        with suppress(OSError):  # if nothing can be written, the exit code still says it
             echo(text("error.line", message=message), sys.stderr)
         _give_up_output()
         sys.exit(exit_code(error))

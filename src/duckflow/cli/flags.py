@@ -24,7 +24,7 @@ HERE = Path()
 def settings_flags(
     model: str | None, mode: str | None, max_loops: int | None = None, max_cost: float | None = None
 ) -> dict[str, object]:
-    """Flags by the setting they set; None where a flag was not given."""
+    """Flags by the setting they set; None if a flag was not given."""
     return {
         "llm.model": model,
         "mode": mode,

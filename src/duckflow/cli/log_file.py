@@ -15,7 +15,7 @@ class _Clean(logging.Formatter):
     """Lines without secrets: a traceback may hold any text."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One record as a line, or several where there is a traceback."""
+        """One record as a line, or several if there is a traceback."""
         return without_secrets(super().format(record))
 
 

@@ -15,7 +15,7 @@ SHORT_VARIABLES: Mapping[str, str] = {
     "DUCKFLOW_MODE": "mode",
     "DUCKFLOW_LANGUAGE": "language",
 }
-"""Variables with a name of their own, beside DUCKFLOW_SECTION__KEY."""
+"""Variables with a name of their own, other than DUCKFLOW_SECTION__KEY."""
 
 
 @cache
@@ -66,7 +66,7 @@ def nearest(key: str) -> str | None:
 
 
 def choices(annotation: object) -> tuple[object, ...]:
-    """All values a setting can have, where they can be counted; else nothing."""
+    """All values a setting can have, if they can be counted; else nothing."""
     if annotation is bool:
         return (True, False)
     if get_origin(annotation) is Literal:

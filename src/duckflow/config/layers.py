@@ -47,7 +47,7 @@ class Layer:
     text: str = ""
 
     def place(self, key: str) -> str:
-        """Where the user should look: the origin, with the line where it is a file."""
+        """Where the user should look: the origin, with the line if it is a file."""
         line = line_of(key, self.text) if self.text else None
         origin = self.origins[key]
         return f"{origin}:{line}" if line else origin

@@ -88,7 +88,7 @@ def rows(loaded: Loaded) -> tuple[SettingRow, ...]:
 
 
 def _project_layer(path: Path, digest: str | None) -> Layer | None:
-    """The project's own file; None where it is not the one that was trusted."""
+    """The project's own file; None if it is not the one that was trusted."""
     text = read_text(path)
     if digest is not None and text is not None and digest_of_text(text) != digest:
         return None

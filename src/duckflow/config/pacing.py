@@ -20,7 +20,7 @@ class DynamicLimits(Frozen):
     """The most loops a request may take without asking you."""
 
     min_loops: Count = 3
-    """The fewest loops a request is given; where it is above `max_loops`, `max_loops` counts."""
+    """The fewest loops a request is given; if it is above `max_loops`, `max_loops` counts."""
 
 
 class BaseLoops(Frozen):
@@ -105,7 +105,7 @@ class VitalsNumbers(Frozen):
     """What moves mood, focus and stamina, and how far."""
 
     usual_confidence: Share = 0.8
-    """Taken where the model says nothing of its confidence, or is a small one."""
+    """Used if the model says nothing about its confidence, or is a small one."""
 
     actions_counted: Annotated[int, Field(ge=1, le=100)] = 5
     """How many of the last actions count for mood."""
@@ -132,7 +132,7 @@ class VitalsNumbers(Frozen):
     """Taken from focus when your message gives the work another goal."""
 
     after_replan: Share = 0.5
-    """Focus after planning anew."""
+    """Focus after a new plan."""
 
     after_answer: Share = 0.8
     """Focus after you answered a consultation."""
@@ -154,14 +154,14 @@ class Thresholds(Frozen):
     """Below it, Duckflow asks you before it goes on."""
 
     focus: Share = 0.3
-    """Below it, Duckflow plans anew, and asks you the next time."""
+    """Below it, Duckflow makes a new plan, and asks you the next time."""
 
     stamina: Share = 0.1
     """Below it, Duckflow stops and reports."""
 
 
 class Budget(Frozen):
-    """What one request may use before you are asked, beside loops."""
+    """What one request may use before you are asked, other than loops."""
 
     max_tokens: Annotated[int, Field(ge=1, le=10_000_000_000)] | None = None
     """Tokens read and written by all models; left out, there is no such limit."""

@@ -26,7 +26,7 @@ class ShellSettings(Frozen):
     """Let every command use the network, without a question."""
 
     timeout_s: Annotated[int, Field(ge=1, le=86_400)] = 120
-    """Seconds a command may take where the model asks for no other time."""
+    """Seconds a command may take if the model asks for no other time."""
 
     max_timeout_s: Annotated[int, Field(ge=1, le=86_400)] = 600
     """The most seconds the model may ask for."""
@@ -138,7 +138,7 @@ class LlmSettings(Frozen):
     """The model that judges results, if it is to be another than `model`."""
 
     by_task: bool = True
-    """Whether simple work goes to the `fast` model, where that is another one."""
+    """Whether simple work goes to the `fast` model, if that is another one."""
 
     small: bool | Literal["auto"] = "auto"
     """Whether to lead the model in small, narrow steps; `auto` does so for small models."""

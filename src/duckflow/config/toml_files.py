@@ -17,7 +17,7 @@ _PLACE = re.compile(r"\(at (?:line (\d+), column (\d+)|end of document)\)")
 
 
 def read_text(path: Path) -> str | None:
-    """The file's text, or None where there is no such file."""
+    """The file's text, or None if there is no such file."""
     try:
         data = _read(path)
     except FileNotFoundError:
@@ -89,7 +89,7 @@ def _set_soon_after(lines: list[str], number: int, key: str) -> bool:
 
 
 def _has(text: str, key: str) -> bool | None:
-    """Whether a TOML text sets the key; None where it does not parse."""
+    """Whether a TOML text sets the key; None if it does not parse."""
     try:
         found: Any = tomllib.loads(text)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """Trust: nothing of a project acts before the user trusts its folder and the configuration in it (SAFETY 6).
 
 Remembered by the folder's real path and a hash of the configuration, in the user's state directory. What is
-trusted is what was shown: whoever changes the file, or moves the folder, is asked about anew.
+trusted is what was shown: whoever changes the file, or moves the folder, is asked about again.
 """
 
 import hashlib

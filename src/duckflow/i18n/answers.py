@@ -116,7 +116,7 @@ def _read_no(said: str, plain: str) -> AnswerApproval | None:
 
 
 def _rest(said: str, length: int) -> str:
-    """What stands behind a first word of so many characters."""
+    """What follows a first word of so many characters."""
     return "" if said.strip() in _NUMBERS else said.lstrip(_APART)[length:].strip(_APART)
 
 

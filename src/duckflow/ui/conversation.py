@@ -69,7 +69,7 @@ class Conversation:
                 await self._settle_background()
 
     async def _next(self) -> str | None:
-        """The next message; None where the background called first."""
+        """The next message; None if the background called first."""
         message = asyncio.ensure_future(self._keyboard.inbox.get())
         called = asyncio.ensure_future(self._called.wait())
         try:
@@ -102,7 +102,7 @@ class Conversation:
             self._context.writer.line(text("shell.not_there"), "yellow")
 
     async def _settle_background(self) -> None:
-        """Answer what the background asked; and where the chat waits for its report, go on."""
+        """Answer what the background asked; and if the chat waits for its report, go on."""
         if not self._called.is_set():
             return
         self._called.clear()
@@ -129,7 +129,7 @@ class Conversation:
                 return
 
     async def _settle_approval(self, approval: Approval) -> bool:
-        """Ask; False where the user had enough: then it is a no, and nothing goes on."""
+        """Ask; False if the user had enough: then it is a no, and nothing goes on."""
         self._notify(text("notice.question"))
         proposed = await self._engine.proposal() if approval.editable else None
         answer = await self._questions.approve(approval, proposed)

@@ -49,7 +49,7 @@ class Talk(Protocol):
         ...
 
     async def run_command(self, command: str) -> bool:
-        """Run a shell command of the user's own; False where commands can't be run."""
+        """Run a shell command of the user's own; False if commands can't be run."""
         ...
 
 
@@ -62,11 +62,11 @@ class Engine(Talk, Protocol):
         ...
 
     def cancel_tasks(self) -> bool:
-        """Stop the background; False where nothing runs there."""
+        """Stop the background; False if nothing runs there."""
         ...
 
     def rate(self, rating: int) -> bool:
-        """Keep how the user liked the last request, from 1 to 10; False where there was none."""
+        """Keep how the user liked the last request, from 1 to 10; False if there was none."""
         ...
 
     def set_mode(self, mode: Mode) -> None:
@@ -74,7 +74,7 @@ class Engine(Talk, Protocol):
         ...
 
     async def set_model(self, name: str) -> None:
-        """Think with another model from now on; UserError where it can't be had."""
+        """Think with another model from now on; UserError if it can't be had."""
         ...
 
     async def undo(self, wanted: str) -> UndoReport:
@@ -102,7 +102,7 @@ class Engine(Talk, Protocol):
         ...
 
     def forget(self, wanted: Sequence[int]) -> int:
-        """Delete some of it, by number, and say how many; UserError where there is no such number."""
+        """Delete some of it, by number, and say how many; UserError if there is no such number."""
         ...
 
     def settings(self) -> Sequence[str]:

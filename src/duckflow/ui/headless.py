@@ -64,7 +64,7 @@ class PlainText:
 
 
 def _put(out: TextIO, line: str) -> None:
-    """Write a line at once; a disk that is full under a redirected output is the user's to mend."""
+    """Write a line at once; a disk that is full under a redirected output is for the user to fix."""
     try:
         out.write(printable(line, out) + "\n")
         out.flush()

@@ -1,4 +1,4 @@
-"""The work in hand: one piece at a time, which can be stopped without stopping anything else."""
+"""The current job: one at a time, which can be stopped without stopping anything else."""
 
 import asyncio
 import time
@@ -24,7 +24,7 @@ class Job:
         return self._task is not None
 
     async def do(self, work: Coroutine[None, None, Result]) -> Result | None:
-        """Run the work; None where it was stopped."""
+        """Run the work; None if it was stopped."""
         self._task = task = asyncio.ensure_future(work)
         started = time.monotonic()
         try:
@@ -43,7 +43,7 @@ class Job:
             self._changed(False)
 
     def stop(self) -> bool:
-        """Stop it; False where nothing is being done."""
+        """Stop it; False if nothing is being done."""
         return self._task is not None and self._task.cancel()
 
     @asynccontextmanager

@@ -1,1 +1,1 @@
-"""The conversation: quick start, prompt first, then the engine behind it."""
+"""The conversation: its options, the launch with the prompt first, then the engine behind it."""

@@ -1,4 +1,4 @@
-"""The conversation with its engine: open a session, talk, and go on with another one where that is wished."""
+"""The conversation with its engine: open a session, talk, and go on with another one if wanted."""
 
 import asyncio
 import os

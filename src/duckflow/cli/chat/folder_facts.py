@@ -22,7 +22,7 @@ _RULES = ("AGENTS.md", "DUCKFLOW.md")
 
 
 async def find_out(app: App) -> FolderFacts:
-    """Look once, at names only; the sandbox is tried where the user is told of it."""
+    """Look once, at names only; the sandbox is tried if the user is told of it."""
     try:
         listing = await asyncio.to_thread(app.workspace.list, ".", depth=1, limit=_MOST)
     except ToolError:

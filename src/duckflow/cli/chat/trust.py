@@ -15,7 +15,7 @@ Show = Callable[[str], None]
 
 
 async def settle_trust(folder: Path, ask: Ask, show: Show) -> str | None:
-    """The digest of the configuration the user trusts here; None where there is none, or they do not."""
+    """The digest of the configuration the user trusts here; None if there is none, or they do not."""
     trust = trust_state(folder)
     if trust.status == "nothing":
         return None

@@ -1,1 +1,1 @@
-"""The commands beside the conversation. Light: what is slow is imported when a command runs."""
+"""All commands other than the conversation. Light: what is slow is imported when a command runs."""

@@ -23,7 +23,7 @@ def show(session: SessionFlag = None, *, json: JsonFlag = False) -> None:
 
 @commands.command("verify", help=text("help.audit_verify"))
 def verify(*, json: JsonFlag = False) -> None:
-    """Whether nothing was changed, removed or cut off; exit code 1 where something was."""
+    """Whether nothing was changed, removed or cut off; exit code 1 if something was."""
     from duckflow.cli.reports.audit import print_check  # noqa: PLC0415 - heavy, and not for --help
 
     raise typer.Exit(print_check(json=json))

@@ -1,4 +1,4 @@
-"""Installing a model with a bar that moves, or with a line now and then where nobody watches."""
+"""Installing a model with a bar that moves, or with a line now and then if nobody watches."""
 
 import asyncio
 import os

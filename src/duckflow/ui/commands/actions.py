@@ -170,7 +170,7 @@ def show_history(context: CommandContext, argument: str) -> None:
 
 
 def list_sessions(context: CommandContext) -> bool:
-    """Earlier sessions, one a line; False where there are none."""
+    """Earlier sessions, one a line; False if there are none."""
     here = context.engine.state.session_id
     others = [one for one in context.engine.sessions() if one.session_id != here]
     for one in others:

@@ -1,4 +1,4 @@
-"""Obeying a command: the one that was typed, the only one that begins so, or a word on which was meant."""
+"""Running a command: the one that was typed, the only one that begins so, or a hint at which was meant."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -32,7 +32,7 @@ def dispatch_command(context: CommandContext, typed: Typed) -> Awaitable[None] |
 
 
 async def dispatch_in_turn(context: CommandContext, typed: Typed) -> None:
-    """The same, to its end; what the user can mend is told."""
+    """The same, to its end; what the user can fix is told."""
     try:
         going_on = dispatch_command(context, typed)
         if going_on is not None:

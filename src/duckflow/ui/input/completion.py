@@ -26,7 +26,7 @@ class Known(NamedTuple):
 
 
 class Suggestions(Completer):
-    """Looks at what stands before the cursor."""
+    """Looks at what is before the cursor."""
 
     def __init__(self, known: Known) -> None:
         self._known = known

@@ -23,7 +23,7 @@ class Inbox:
         self._arrived.set()
 
     async def get(self) -> str:
-        """The oldest, when there is one; EOFError where none will come."""
+        """The oldest, when there is one; EOFError if none will come."""
         while not self._messages:
             if self._closed:
                 raise EOFError

@@ -1,4 +1,4 @@
-"""Where a person types: the prompt of a terminal, or plain lines where there is no such terminal."""
+"""Where a person types: the prompt of a terminal, or plain lines if there is no such terminal."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ _CHUNK = 65_536
 
 
 class Keyboard(Protocol):
-    """Puts what is typed into its inbox, or lets the listener obey it at once."""
+    """Puts what is typed into its inbox, or lets the listener act on it at once."""
 
     listener: Listener
     inbox: Inbox
@@ -90,7 +90,7 @@ class PlainKeyboard:
         return ""
 
     def refresh(self) -> None:
-        """Nothing stands around a plain line."""
+        """There is nothing around a plain line."""
 
     def _read(self) -> None:
         try:
@@ -113,6 +113,6 @@ class PlainKeyboard:
         self.inbox.close()
 
     def _receive(self, line: str) -> None:
-        """Someone at a terminal is obeyed at once; lines of a pipe, and answers, have their order."""
+        """Commands typed at a terminal act at once; lines of a pipe, and answers, keep their order."""
         if self._asked is not None or not (self._terminal and self.listener.handle_line(line)):
             self.inbox.put(line)

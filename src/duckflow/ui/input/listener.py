@@ -1,14 +1,14 @@
-"""Who hears what is typed. Apart from the keys, so that no terminal is needed to know of it."""
+"""Who gets what is typed. Apart from the key bindings, so that it can be used without a terminal."""
 
 import asyncio
 from typing import Protocol
 
 
 class Listener(Protocol):
-    """Hears lines and the keys that mean something by themselves."""
+    """Gets lines and the keys that mean something by themselves."""
 
     def handle_line(self, line: str) -> bool:
-        """Obey a line at once; False where it is a message that waits its turn."""
+        """Act on a line at once; False if it is a message that waits its turn."""
         ...
 
     def stop(self) -> None:

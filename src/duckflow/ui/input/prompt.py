@@ -1,6 +1,6 @@
 """The prompt: a line editor that is always there, with output above it and a bar below it.
 
-It runs as long as the conversation does, so a key pressed at any moment is heard by it and none is lost.
+It runs as long as the conversation does, so a key pressed at any moment reaches it and none is lost.
 It knows nothing of the engine, and is on the screen before the engine is loaded.
 """
 
@@ -42,7 +42,7 @@ class _Lines(FileHistory):
 
 
 class Prompt:
-    """`start()` puts it on the screen, `stop()` takes it away; in between it hears every key."""
+    """`start()` puts it on the screen, `stop()` takes it away; in between it gets every key."""
 
     def __init__(self, history: Path, clean: Callable[[str], str], quiet_s: float) -> None:
         """A question takes the keyboard only when nobody has typed for `quiet_s`."""

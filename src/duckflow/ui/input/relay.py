@@ -1,4 +1,4 @@
-"""Where a person is the model's messenger: the prompt is shown to be copied, and the answer pasted."""
+"""The relay in the conversation: the prompt is shown to be copied, and the answer is pasted."""
 
 from duckflow.domain.errors import ProviderError
 from duckflow.i18n.catalogue import text

@@ -1,4 +1,4 @@
-"""A difference as a person reads it: coloured, side by side where there is room. Nothing is cut."""
+"""A difference as a person reads it: coloured, side by side if there is room. Nothing is cut."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from duckflow.ui.output.escaping import visible
 from duckflow.ui.output.text_width import split_at_width, width_of
 
 WIDE = 120
-"""From so many columns on both sides stand beside each other."""
+"""From so many columns on, both sides are shown next to each other."""
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _NUMBER = 5
 _BETWEEN = " │ "

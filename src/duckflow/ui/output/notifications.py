@@ -1,4 +1,4 @@
-"""Calling the user back to the terminal: a bell, or a notice of the desktop where there is one."""
+"""Calling the user back to the terminal: a bell, or a desktop notification if there is one."""
 
 from collections.abc import Callable
 from typing import Literal

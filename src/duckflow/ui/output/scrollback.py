@@ -1,4 +1,4 @@
-"""Writing above the prompt while somebody types: in slices, so that keys are heard in between."""
+"""Writing above the prompt while somebody types: in slices, so that keys are read in between."""
 
 import asyncio
 import sys
@@ -68,7 +68,7 @@ class Scrollback:
     def _draw(self, lines: str) -> None:
         context = self._app.context
         if not lines:
-            self._app.invalidate()  # what was made of nothing may have changed what stands around the prompt
+            self._app.invalidate()  # what was made of nothing may have changed what is around the prompt
             return
         with self._output.in_one_piece():
             running = self._app.is_running and context is not None

@@ -11,7 +11,7 @@ _OPENING = frozenset("「『（【〈《“‘｢")
 _MARKS = "\U0010ff00"
 """From here on characters stand for a change of style: they take no room."""
 _BEGINNING = re.compile(r" *(?:(?:\d{1,2}\.|[^\w\s]{1,2}) )?")
-"""What stands before the text of a line: space, and a dash, a number or a picture."""
+"""What is before the text of a line: space, and a dash, a number or a picture."""
 
 
 def width_of(text: str) -> int:
@@ -27,7 +27,7 @@ def _width(character: str) -> int:
 
 
 def cut_to_width(text: str, columns: int) -> str:
-    """As much of a line as fits, ending in an ellipsis where something was left out."""
+    """As much of a line as fits, ending in an ellipsis if something was left out."""
     if width_of(text) <= columns:
         return text
     kept, used = "", 0
@@ -53,7 +53,7 @@ def wrap_hanging(line: str, columns: int) -> str:
 
 
 def wrap_beside(before: str, text: str, columns: int) -> str:
-    """A text with line breaks, all of it to the right of what stands before it."""
+    """A text with line breaks, all of it to the right of what is before it."""
     begins = width_of(before)
     wrapped = wrap(text, max(columns - begins, 8))
     return before + wrapped.replace("\n", "\n" + " " * begins)

@@ -101,7 +101,7 @@ def point_lines(view: ApprovalView) -> Iterator[ColouredLine]:
 
 
 def points_text(approval: Approval) -> str:
-    """The question as plain text; what it is about, the difference, stands before it."""
+    """The question as plain text; what it is about, the difference, comes before it."""
     return "\n".join(line for line, _ in brief_lines(approval_view(approval)))
 
 

@@ -39,7 +39,7 @@ def faces(vitals: Vitals) -> Faces:
 
 
 def status_bar(vitals: Vitals, columns: int | None = None) -> str:
-    """The vitals in one line, the same in every language; without their names where there is no room."""
+    """The vitals in one line, the same in every language; without their names if there is no room."""
     shown = faces(vitals)
     mood, focus = f"{shown.mood}({vitals.mood:.2f})", f"{shown.focus}({vitals.focus:.2f})"
     stamina = f"{shown.stamina}({vitals.stamina:.2f})"

@@ -33,7 +33,7 @@ def tasks_tree(state: AgentState) -> str:
 
 
 def progress_line(state: AgentState, columns: int) -> Line | None:
-    """How far the background is, in one line; None where nothing runs there."""
+    """How far the background is, in one line; None if nothing runs there."""
     if state.task_list is None or state.task_list.ended:
         return None
     tasks = state.task_list.tasks

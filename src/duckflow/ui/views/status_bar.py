@@ -17,11 +17,11 @@ class Surroundings(NamedTuple):
 
     window: int | None = None
     sandbox: str | None = None
-    """None while it is not known, "none" where there is none."""
+    """None while it is not known, "none" if there is none."""
 
 
 def bar_lines(state: AgentState, around: Surroundings, columns: int) -> tuple[Line, ...]:
-    """The bar in one line where there is room, else in two; the narrower, the fewer words."""
+    """The bar in one line if there is room, else in two; the narrower, the fewer words."""
     vitals = _vitals(state, short=False)
     if _width(vitals) > columns - 1:
         vitals = _vitals(state, short=True)

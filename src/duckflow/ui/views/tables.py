@@ -15,7 +15,7 @@ _COST_COLUMNS = ("tier", "calls", "input", "cached", "output", "cost")
 
 
 def cost_text(state: AgentState) -> str:
-    """A table: calls, tokens read, read before, written, and money where a price is known."""
+    """A table: calls, tokens read, read before, written, and money if a price is known."""
     if not state.usage:
         return text("cost.none")
     rows = [[text(f"cost.{name}") for name in _COST_COLUMNS]]
@@ -58,7 +58,7 @@ _STATS_COLUMNS = ("requests", "done", "done_at_once", "attempts", "satisfaction"
 
 
 def stats_text(stats: Sequence[RequestStats]) -> str:
-    """All of it against what is aimed at; one line where there is nothing yet."""
+    """All of it against what is aimed at; one line if there is nothing yet."""
     if not stats:
         return text("stats.none")
     rows = [["", *(text(f"stats.column.{column}") for column in _STATS_COLUMNS)]]
