@@ -10,7 +10,7 @@ from duckflow.app import KEPT_FILES
 from duckflow.config.places import state_dir
 from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.decision import Action
-from duckflow.domain.errors import UserError
+from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.events import ActionFinished, ActionStarted, Undone
 from duckflow.i18n.catalogue import set_language
 from duckflow.store.kept_files import KeptFiles
@@ -221,19 +221,19 @@ async def test_an_undo_that_fails_half_way_can_be_tried_again(folder: Path):
     (folder / "b.txt").write_text("old b\n")
     async with engine(folder, step) as duck:
         await do(duck, "go")
-        kept = duck.app.kept
-        real = kept.keep
+        paths = duck.app.workspace.paths
+        real = paths.put
 
-        def full(mark, changes, contents):
-            if changes[0].path == "a.txt":
-                raise UserError("store.disk_full", path="undo.db", reason="full")
-            real(mark, changes, contents)
+        def full(path, wanted, expected):
+            if path == "a.txt":
+                raise ToolError("a.txt: could not be written: the disk is full.")
+            real(path, wanted, expected)
 
-        kept.keep = full
+        paths.put = full
         report = await duck.app.undoing.undo_request()
         assert [(one.path, one.reason) for one in report.left] == [("a.txt", "failed")]
         assert files(folder) == {"a.txt": "one\n", "b.txt": "old b\n"}
-        kept.keep = real
+        paths.put = real
         await duck.app.undoing.undo_request()
         assert files(folder) == {"a.txt": "old a\n", "b.txt": "old b\n"}
 

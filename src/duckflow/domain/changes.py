@@ -12,8 +12,16 @@ ToolEffect = Literal["read", "write", "delete", "execute", "consent"]
 """What an operation does; "consent" says yes in the user's name, which only the user can do."""
 
 
+FOLDER = "folder"
+LINK = "link:"
+"""In front of the digest of a link's target."""
+
+
 class FileChange(Frozen):
-    """A file before and after: SHA-256 of its content, its permission bits; None where there is none."""
+    """A path before and after, and its permission bits; None for nothing.
+
+    Of a file it is the SHA-256 of its content, of a link `link:` and that of its target, else `folder`.
+    """
 
     path: str
     before: str | None
@@ -32,7 +40,9 @@ class ChangeSet(Frozen):
     operation: str
     changes: tuple[FileChange, ...] = ()
     command: str = ""
-    """The command line, where one was run."""
+    """The command line, if one was run."""
+    exact: bool = False
+    """Whether `changes` is all that the command did."""
     takes_back: tuple[str, ...] = ()
     """Of an undo: the ids of what it took back."""
     undone: bool = False

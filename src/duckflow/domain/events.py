@@ -112,6 +112,8 @@ class ActionFinished(Frozen):
     """Those of them that are not there any more."""
     changes: tuple[FileChange, ...] = ()
     """What happened to files, as it can be taken back."""
+    exact: bool = False
+    """Of a command: whether `changes` is all that it did."""
     evidence_id: str
     digest: str | None = None
     exit_code: int | None = None

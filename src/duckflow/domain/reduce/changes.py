@@ -22,6 +22,7 @@ def note_changes(state: AgentState, event: ActionFinished, running: Running | No
         operation=event.operation,
         changes=event.changes,
         command=command,
+        exact=event.exact,
     )
     return replace(state, change_sets=(*state.change_sets, made)[-MOST_CHANGE_SETS:])
 

@@ -1,9 +1,9 @@
 """Taking changes back, by action or by request, and showing what has changed (SPEC G8)."""
 
-from collections.abc import Iterable, Sequence
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple
 
-from duckflow.domain.changes import ChangeSet, FileChange, LeftFile, UndoReport
+from duckflow.domain.changes import FOLDER, ChangeSet, FileChange, LeftFile, UndoReport
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.events import Undone
 from duckflow.domain.state import AgentState
@@ -11,10 +11,13 @@ from duckflow.loops.session import Session
 from duckflow.loops.undo.earlier import EarlierChanges, undoable
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.ledger import made_of
+from duckflow.safety.files.path_states import PathState
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles, Mark
-from duckflow.tools.editing.differences import unified
+from duckflow.tools.editing.differences import difference_of
 from duckflow.tools.threads import finish
+
+_BATCH = 256
 
 DiffScope = Literal["request", "session"]
 
@@ -107,42 +110,56 @@ class Undo:
         for one in reversed(sets):
             for change in reversed(one.changes):
                 by_path.setdefault(change.path, []).append(change)
-        return tuple(
-            left for newest_first in by_path.values() for left in self._restore_file(newest_first, access)
-        )
+        left: list[LeftFile] = []
+        steps: list[_Step] = []
+        for newest_first in by_path.values():
+            whole, broken = _joined(newest_first)
+            left += broken
+            step = self._step(whole)
+            if isinstance(step, LeftFile):
+                left.append(step)
+            elif step is not None:
+                steps.append(step)
+        for start in range(0, len(steps), _BATCH):
+            left += self._make(steps[start : start + _BATCH], access)
+        return tuple(left)
 
-    def _restore_file(self, newest_first: Sequence[FileChange], access: Access) -> Iterable[LeftFile]:
-        """Put a file back to what it was before the oldest change that no one else's change came after."""
-        whole, *older = newest_first
-        for change in older:
-            if change.after != whole.before:
-                yield LeftFile(path=change.path, reason="changed")
-                break
-            whole = _joined(change, whole)
+    def _step(self, change: FileChange) -> "_Step | LeftFile | None":
+        """How to put a path back to what it was before a change; None if it is as it was already."""
+        path = change.path
         try:
-            left = self._restore(whole, access)
+            now = self._workspace.paths.now(path)
         except ToolError as error:
-            left = LeftFile(path=whole.path, reason="failed", detail=str(error))
-        if left is not None:
-            yield left
-
-    def _restore(self, change: FileChange, access: Access) -> LeftFile | None:
-        now = access.workspace.look(change.path)
-        found = now.digest if now else None
+            return LeftFile(path=path, reason="failed", detail=str(error))
+        found = now.word if now else None
         if found == change.before and (now is None or change.mode_before in (None, now.mode)):
-            return None  # it is as it was already
-        if found != change.after:
-            return LeftFile(path=change.path, reason="changed")
-        if change.before is None:
-            access.delete(change.path, expected=change.after)
-            for folder in reversed(change.folders):
-                access.workspace.drop_folder(folder)
             return None
-        data = self._kept.content(change.before)
+        if found != change.after:
+            return LeftFile(path=path, reason="changed")
+        if change.before is None:
+            return _Step(path, now, None, change.folders)
+        data = b"" if change.before in (FOLDER, found) else self._kept.content(change.before)
         if data is None:
-            return LeftFile(path=change.path, reason="not_kept")
-        access.write_bytes(change.path, data, expected=change.after, mode=change.mode_before)
-        return None
+            return LeftFile(path=path, reason="not_kept")
+        mode = change.mode_before if change.mode_before is not None else now.mode if now else 0o644
+        return _Step(path, now, PathState(change.before, mode, data))
+
+    def _make(self, steps: Sequence["_Step"], access: Access) -> Iterable[LeftFile]:
+        """Write down some steps at once, then make them."""
+        try:
+            access.record([step.change for step in steps], {one.word: one.data for one in _contents(steps)})
+        except ToolError as error:
+            return [LeftFile(path=step.path, reason="failed", detail=str(error)) for step in steps]
+        left: list[LeftFile] = []
+        for step in steps:
+            try:
+                self._workspace.paths.put(step.path, step.wanted, step.now.word if step.now else None)
+            except ToolError as error:
+                left.append(LeftFile(path=step.path, reason="failed", detail=str(error)))
+                continue
+            for folder in reversed(step.folders):
+                self._workspace.drop_folder(folder)
+        return left
 
     def _differences(self, first: Iterable[FileChange]) -> str:
         return "".join(self._difference(change) for change in first)
@@ -150,18 +167,15 @@ class Undo:
     def _difference(self, change: FileChange) -> str:
         path = change.path
         try:
-            now = self._workspace.look(path)
+            now = self._workspace.paths.now(path)
         except ToolError as error:
             return f"{error}\n"
-        if (now.digest if now else None) == change.before:
+        if (now.word if now else None) == change.before:
             return ""
-        before = self._kept.content(change.before) if change.before else None
-        if change.before and before is None:
+        before = self._kept.content(change.before) if change.before not in (None, FOLDER) else None
+        if change.before not in (None, FOLDER) and before is None:
             return f"--- a/{path}\n+++ b/{path}\n(the content before is not kept any more)\n"
-        texts = _text(before), _text(now.data if now else None)
-        if "\0" in (texts[0] or "") or "\0" in (texts[1] or ""):
-            return f"Binary files a/{path} and b/{path} differ\n"
-        return unified(path, *texts)
+        return difference_of(path, before, now.data if now and now.word != FOLDER else None)
 
 
 def _commands_since(sets: Sequence[ChangeSet], known: Sequence[ChangeSet]) -> tuple[str, ...]:
@@ -169,27 +183,49 @@ def _commands_since(sets: Sequence[ChangeSet], known: Sequence[ChangeSet]) -> tu
     if not sets:
         return ()
     start = [one.action_id for one in known].index(sets[0].action_id)
-    return tuple(one.command for one in known[start:] if one.command)
+    return tuple(one.command for one in known[start:] if one.command and not one.exact)
 
 
-def _joined(older: FileChange, newer: FileChange) -> FileChange:
-    """Two changes that follow each other as one."""
-    folders = tuple(dict.fromkeys((*older.folders, *newer.folders)))
-    return FileChange(
-        path=older.path,
-        before=older.before,
-        after=newer.after,
-        mode_before=older.mode_before,
-        mode_after=newer.mode_after,
-        folders=folders,
-    )
+class _Step(NamedTuple):
+    """One path to be put back."""
+
+    path: str
+    now: PathState | None
+    wanted: PathState | None
+    folders: tuple[str, ...] = ()
+    """Folders that were made for it, and go with it if they are empty."""
+
+    @property
+    def change(self) -> FileChange:
+        """What it does, as it is written down."""
+        return FileChange(
+            path=self.path,
+            before=self.now.word if self.now else None,
+            after=self.wanted.word if self.wanted else None,
+            mode_before=self.now.mode if self.now else None,
+            mode_after=self.wanted.mode if self.wanted else None,
+        )
 
 
-def _text(data: bytes | None) -> str | None:
-    """The content as text; what is none becomes one NUL."""
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return "\0"
+def _contents(steps: Iterable[_Step]) -> Iterator[PathState]:
+    """What the steps do away with, and redo needs."""
+    for step in steps:
+        if step.now is not None and step.now.word != FOLDER:
+            yield step.now
+
+
+def _joined(newest_first: Sequence[FileChange]) -> tuple[FileChange, list[LeftFile]]:
+    """The changes of a path as one, as far back as no one else's change came between them."""
+    whole, *older = newest_first
+    for change in older:
+        if change.after != whole.before:
+            return whole, [LeftFile(path=change.path, reason="changed")]
+        whole = FileChange(
+            path=change.path,
+            before=change.before,
+            after=whole.after,
+            mode_before=change.mode_before,
+            mode_after=whole.mode_after,
+            folders=tuple(dict.fromkeys((*change.folders, *whole.folders))),
+        )
+    return whole, []

@@ -4,7 +4,7 @@ Every change is checked at that moment against what the user said yes to (SAFETY
 content it does away with (SAFETY 11, 12), and listed in `changes`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from duckflow.domain.changes import FileChange
@@ -20,6 +20,18 @@ class Permit(NamedTuple):
     before: Mapping[str, str | None]
     outside: str | None = None
     """The real path of a file outside the workspace that may be read."""
+    folders: tuple[str, ...] = ()
+    """Build folders whose files were shown as a whole."""
+
+    def check(self, change: FileChange) -> None:
+        """ChangedMeanwhile unless this change was approved."""
+        path = change.path
+        if any(path == one or path.startswith(f"{one}/") for one in self.folders):
+            return
+        # None: another step took away what was there, to make room for something of another type.
+        if path in self.before and change.before in (self.before[path], None):
+            return
+        raise ChangedMeanwhile(f"{path}: is not what the user was asked about; nothing was changed.")
 
     def expected(self, path: str, expected: str | None) -> str | None:
         """The digest a file must have now to be changed; ChangedMeanwhile if that was not approved."""
@@ -74,6 +86,19 @@ class Access:
     def add(self, *seen: FileChange) -> None:
         """Changes that somebody else made for this action, and wrote down."""
         self._changes.extend(seen)
+
+    def record(self, changes: Sequence[FileChange], contents: Mapping[str, bytes]) -> None:
+        """Write down changes that are about to be made, with what they do away with, all at once."""
+        if self._permit is not None:
+            for change in changes:
+                self._permit.check(change)
+        try:
+            self._kept.keep(self.mark, changes, contents)
+        except UserError as exc:
+            raise ToolError(
+                f"What {changes[0].path} was before could not be kept for undo ({exc}); it was not changed."
+            ) from exc
+        self._changes.extend(changes)
 
     def _expect(self, path: str, expected: str | None) -> str | None:
         if self._permit is None:

@@ -13,10 +13,10 @@ Finding = Literal["done", "not_done", "unknown"]
 def find(workspace: Workspace, change: FileChange) -> Finding:
     """Whether a change that was written down was made, by what is on the disk now."""
     try:
-        now = workspace.look(change.path)
+        now = workspace.paths.now(change.path)
     except ToolError:
         return "unknown"
-    found = now.digest if now else None
+    found = now.word if now else None
     if found == change.after:
         return "done"
     return "not_done" if found == change.before else "unknown"

@@ -17,6 +17,7 @@ from duckflow.safety.files.confined_open import LOOK, ConfinedFolder, OpenBeneat
 from duckflow.safety.files.encoding import EncodedText, decode, encode
 from duckflow.safety.files.errors import as_tool_errors
 from duckflow.safety.files.listing import Kind, Listing, list_tree
+from duckflow.safety.files.path_states import PathStates
 from duckflow.safety.policy.protected import Protection, strongest
 
 READ_CAP = 2_000_000
@@ -48,6 +49,8 @@ class Workspace:
             raise UsageError("workspace.not_a_folder", path=str(root)) from exc
         except OSError as exc:
             raise UsageError("workspace.no_access", path=str(root)) from exc
+        self.paths = PathStates(self._beneath)
+        """What lies at real paths, for undo and recovery."""
 
     @property
     def root(self) -> Path:

@@ -29,6 +29,22 @@ def unified(path: str, before: str | None, after: str | None) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in lines)
 
 
+def difference_of(path: str, before: bytes | None, after: bytes | None) -> str:
+    """The difference of two contents; what is no text is only named."""
+    texts = tuple(None if data is None else _as_text(data) for data in (before, after))
+    if any("\0" in (text or "") for text in texts):
+        return f"Binary files a/{path} and b/{path} differ\n" if before != after else ""
+    return unified(path, *texts)
+
+
+def _as_text(data: bytes) -> str:
+    """The content as text; what is none becomes one NUL."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return "\0"
+
+
 def count_lines(before: str, after: str) -> LineCounts:
     """Lines added and removed."""
     hunks = list(_hunks(split_lines(before), split_lines(after)))

@@ -1,0 +1,153 @@
+"""What lies at a path, whatever it is and however it is named: a file, a link, a folder, or nothing.
+
+For undo and for the time after a crash, not for tools: paths are real ones that were written down, no link
+is followed, and every change is made only if the path still is what it was.
+"""
+
+import errno
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+from duckflow.domain.changes import FOLDER, LINK
+from duckflow.domain.errors import ToolError
+from duckflow.safety.files import atomic
+from duckflow.safety.files.atomic import LARGEST, ChangedMeanwhile, FilePlace
+from duckflow.safety.files.confined_open import ConfinedFolder, rename_to_new
+from duckflow.safety.files.errors import as_tool_errors
+
+_BITS = 0o7777
+
+
+class PathState(NamedTuple):
+    """What is there, in a word: a digest, `link:` and a digest, or `folder`; its bits, and its content."""
+
+    word: str
+    mode: int
+    data: bytes = b""
+    """Of a link: its target."""
+
+
+class PathStates:
+    """The paths of one folder that is held open. Blocking."""
+
+    def __init__(self, root: ConfinedFolder) -> None:
+        self._root = root
+
+    def now(self, path: str) -> PathState | None:
+        """What is there, None for nothing; ToolError if it can't be said or is too large."""
+        with as_tool_errors(path):
+            try:
+                with self._place(path) as place:
+                    return _look(place)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def put(self, path: str, wanted: PathState | None, expected: str | None) -> None:
+        """Make the path what is wanted; ChangedMeanwhile if it is not what is expected any more."""
+        with as_tool_errors(path), self._place(path) as place:
+            now = _look(place)
+            if (now.word if now else None) != expected:
+                raise ChangedMeanwhile(f"{path}: was changed by someone else. Nothing was changed.")
+            if now is not None and wanted is not None and now.word == wanted.word:
+                _set_mode(place, wanted.mode)
+            elif wanted is None or _kind(now) not in (None, _kind(wanted)) or wanted.word == FOLDER:
+                _remove(place, now)
+                _make(place, wanted)
+            elif wanted.word.startswith(LINK):
+                _replace_link(place, wanted)
+            else:
+                atomic.replace(place, wanted.data, expected, mode=wanted.mode)
+            os.fsync(place.folder)
+
+    @contextmanager
+    def _place(self, path: str) -> Generator[FilePlace]:
+        above, _, name = path.rpartition("/")
+        opened = self._root.open_folder(above or ".")
+        try:
+            yield FilePlace(opened, name or ".", path, path)
+        finally:
+            os.close(opened)
+
+
+def _kind(state: PathState | None) -> str | None:
+    if state is None:
+        return None
+    return FOLDER if state.word == FOLDER else LINK if state.word.startswith(LINK) else "file"
+
+
+def _look(place: FilePlace) -> PathState | None:
+    try:
+        status = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    mode = status.st_mode & _BITS
+    if stat.S_ISDIR(status.st_mode):
+        return PathState(FOLDER, mode)
+    if stat.S_ISLNK(status.st_mode):
+        target = os.fsencode(os.readlink(place.name, dir_fd=place.folder))
+        return PathState(f"{LINK}{hashlib.sha256(target).hexdigest()}", mode, target)
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    opened = os.open(place.name, flags, dir_fd=place.folder)
+    try:
+        atomic.check_regular(os.fstat(opened), place.path, LARGEST)
+        data = atomic.read_all(opened, place.path, LARGEST)
+    finally:
+        os.close(opened)
+    return PathState(hashlib.sha256(data).hexdigest(), mode, data)
+
+
+def _make(place: FilePlace, wanted: PathState | None) -> None:
+    if wanted is None:
+        return
+    if wanted.word == FOLDER:
+        os.mkdir(place.name, 0o700, dir_fd=place.folder)
+        _set_mode(place, wanted.mode)
+    elif wanted.word.startswith(LINK):
+        os.symlink(os.fsdecode(wanted.data), place.name, dir_fd=place.folder)
+    else:
+        atomic.replace(place, wanted.data, None, mode=wanted.mode)
+
+
+def _remove(place: FilePlace, now: PathState | None) -> None:
+    """A folder goes only if nothing is left in it."""
+    if now is None:
+        return
+    if now.word != FOLDER:
+        os.unlink(place.name, dir_fd=place.folder)
+        return
+    try:
+        os.rmdir(place.name, dir_fd=place.folder)
+    except OSError as exc:
+        if exc.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        raise ToolError(f"{place.path}: is not empty, so it stays.") from exc
+
+
+def _replace_link(place: FilePlace, wanted: PathState) -> None:
+    temporary = f".duckflow-{secrets.token_hex(8)}.tmp"
+    os.symlink(os.fsdecode(wanted.data), temporary, dir_fd=place.folder)
+    try:
+        if _look(place) is None:
+            rename_to_new((place.folder, temporary), (place.folder, place.name))
+        else:
+            os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary, dir_fd=place.folder)
+        raise
+
+
+def _set_mode(place: FilePlace, mode: int) -> None:
+    """The permission bits of a file or folder, never through a link."""
+    opened = os.open(
+        place.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=place.folder
+    )
+    try:
+        os.fchmod(opened, mode)
+    finally:
+        os.close(opened)
