@@ -26,6 +26,7 @@ from duckflow.llm.local.relay import Relay
 from duckflow.llm.pricing import cost_usd
 from duckflow.llm.providers import open_client
 from duckflow.llm.tiers import Tiers, tier_names
+from duckflow.loops.acting.command_effects import CommandEffects
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.acting.gate import Gate
 from duckflow.loops.chat import ChatLoop
@@ -73,6 +74,7 @@ from duckflow.tools.shell import shell_tools
 DATABASE = "duckflow.db"
 KEPT_FILES = "undo.db"
 LOCKS = "locks"
+COPIES = "copies"
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,7 @@ class _Foundation:
     shell: Shell
     gate: Gate
     checks: Checks
+    effects: CommandEffects
 
 
 def build(
@@ -248,13 +251,8 @@ def _open_ground(
     session = _open_session(log, workspace, session_id, Redactor(known_secrets(env)))
     ripgrep = find_ripgrep(workspace.root)
     snapshots = Snapshots(workspace, kept, ripgrep, _snapshot_limits(settings))
-    shell = Shell(workspace.root, settings.shell, closed=closed, env=env)
-
+    shell = Shell(workspace.root, settings.shell, closed=closed, env=env, copies=state_dir() / COPIES)
     room = CheckRoom(workspace, lambda copy: Shell(copy, settings.shell, closed=closed, env=env))
-
-    async def sandboxed() -> bool:
-        return (await shell.sandbox()).level != "none"
-
     return _Foundation(
         log=log,
         kept=kept,
@@ -264,7 +262,8 @@ def _open_ground(
         ripgrep=ripgrep,
         snapshots=snapshots,
         shell=shell,
-        gate=Gate(workspace, sandboxed, settings.gate, network_open=settings.shell.network),
+        gate=Gate(workspace, shell.sandbox, settings.gate, network_open=settings.shell.network),
+        effects=CommandEffects(shell, workspace, settings.gate),
         checks=Checks(room, settings.checks, lambda name: find_program(name, workspace.root, env)),
     )
 
@@ -298,6 +297,7 @@ def _dispatcher(ground: _Foundation, catalogue: Catalogue) -> Dispatcher:
         ground.kept,
         ground.snapshots,
         ground.gate,
+        ground.effects,
         ground.steps,
         ground.checks,
     )

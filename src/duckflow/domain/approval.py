@@ -9,9 +9,12 @@ from duckflow.domain.frozen import Frozen
 
 Risk = Literal["low", "medium", "high", "forbidden"]
 
-Because = Literal["mode", "protected", "objection", "consent", "risk", "outside", "no_sandbox"]
+Because = Literal[
+    "mode", "protected", "objection", "consent", "risk", "outside", "no_sandbox", "failed", "conflict"
+]
 """Why it is asked: the mode, a protected path, the model's own doubt, a yes only the user has, the risk,
-a path outside the workspace, or a command that no sandbox would hold."""
+a path outside the workspace, a command that no sandbox would hold, one that did not end well, or a file that
+somebody else changed meanwhile."""
 
 
 class ApprovalLine(Frozen):
@@ -51,6 +54,8 @@ class Approval(Frozen):
     """SHA-256 of each file it touches as it was when shown; None if there was none."""
     outside: str | None = None
     """The real path of a file outside the workspace that would be read."""
+    folders: tuple[str, ...] = ()
+    """Build folders that it changes, told as a whole."""
     task_id: str | None = None
     """The background task that waits for the answer, if it is not the chat."""
 

@@ -3,9 +3,10 @@
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from duckflow.domain.decision import Action
+from duckflow.domain.effects import Effects
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import Event
 from duckflow.domain.frozen import Frozen
@@ -14,6 +15,17 @@ from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.policy import Effect
 from duckflow.tools.arguments import argument_schema, parse_arguments, signature
+
+CommandEnd = Literal["well", "failed", "stopped", "cancelled"]
+
+
+class HeldEffects(Frozen):
+    """What a command did to its copy, before it is decided what becomes of it."""
+
+    copy_id: str
+    command: str
+    effects: Effects
+    ended: CommandEnd = "well"
 
 
 class ToolResult(Frozen):
@@ -26,6 +38,10 @@ class ToolResult(Frozen):
     """Of the whole file that `path` names, if the text shows what is in it."""
     exit_code: int | None = None
     """Of a command."""
+    exact: bool = False
+    """Of a command: whether what is known of its changes is all that it did."""
+    held: HeldEffects | None = None
+    """What a command did, if it has not happened to the workspace yet."""
     events: tuple[Event, ...] = ()
     """What happened besides, to be recorded with the action."""
     then: tuple[Action, ...] = ()
@@ -63,6 +79,8 @@ class Tool:
     propose: Callable[[Any, Workspace], Awaitable[Proposal]] = propose_nothing
     targets: Callable[[Any], tuple[str, ...]] = lambda _: ()
     """The paths it touches, as the model wrote them."""
+    by_program: bool = False
+    """Only the program itself calls it: no prompt shows it."""
 
     @property
     def name(self) -> str:
@@ -107,9 +125,9 @@ class Catalogue:
         return tool, parse_arguments(tool.operation, tool.args, action.args)
 
     def _nearest(self, wanted: str) -> str:
-        names = {tool.name: tool.operation for tool in self.tools}
-        close = get_close_matches(wanted, self._by_operation, n=1, cutoff=0.6)
+        names = {tool.name: tool.operation for tool in self.tools if not tool.by_program}
+        close = get_close_matches(wanted, names.values(), n=1, cutoff=0.6)
         close = close or [names[name] for name in get_close_matches(wanted.rpartition(".")[2], names, n=1)]
         if close:
             return f"The nearest is {close[0]}."
-        return f"There are: {', '.join(self._by_operation)}."
+        return f"There are: {', '.join(names.values())}."

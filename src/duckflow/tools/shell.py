@@ -1,25 +1,38 @@
-"""shell.run: one command in the sandbox."""
+"""shell.run: one command in the sandbox. Where it works on a copy, what it did is taken over afterwards."""
 
+import asyncio
 import signal
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated
 
 from pydantic import Field
 
+from duckflow.domain.changes import FOLDER, LINK, FileChange
+from duckflow.domain.effects import Effect, Effects, FileType
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.output import Emit
 from duckflow.safety.sandbox.shell import CommandResult, Shell
-from duckflow.tools.catalogue import Proposal, Tool, ToolResult
+from duckflow.safety.sandbox.take_over import PathChange
+from duckflow.tools.catalogue import CommandEnd, HeldEffects, Proposal, Tool, ToolResult
 
+RUN = "shell.run"
+TAKE_OVER = "shell.take_over"
+
+_NAMES_TOLD = 30
 _STOPPED = {
     "processes": "stopped: it had more than {limit} processes",
     "memory_mb": "stopped: it took more than {limit} MB of memory",
 }
 _REFUSALS = ("Read-only file system", "Permission denied", "Operation not permitted")
 _UNREACHABLE = ("Could not resolve", "name resolution", "Network is unreachable", "getaddrinfo")
-_KEPT_IN = "(Commands write only in the workspace and in $TMPDIR, and not in .git or protected files{top}.)"
+_KEPT_IN = "(Commands write only in the workspace and in $TMPDIR{more}.)"
+_NO_COPY = {
+    "landlock": ", and not in .git or protected files, nor at the workspace's top: make files in a folder",
+    "bubblewrap": ", and not in .git or protected files",
+}
 _NO_NETWORK = "(There is no network here; if the command needs it, ask with network true.)"
 
 
@@ -29,6 +42,14 @@ class Run(Frozen):
     command: str = Field(description="for bash, in the workspace")
     timeout_s: Annotated[int, Field(ge=1)] | None = Field(default=None, description="seconds it may take")
     network: bool = Field(default=False, description="whether it needs the network; the user is asked")
+
+
+class TakeOver(Frozen):
+    """What take_over takes."""
+
+    copy_id: str
+    command: str = ""
+    ended: CommandEnd = "well"
 
 
 def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
@@ -46,22 +67,137 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
             text="\n".join(line for line in lines if line),
             changed=result.changed,
             exit_code=result.exit_code,
+            exact=result.effects is not None,
+            held=_held(args.command, result),
         )
 
     async def propose(args: Run, workspace: Workspace) -> Proposal:
         network = "\n# with network" if args.network or shell.settings.network else ""
         return Proposal(f"# in {workspace.root}{network}\n{args.command}\n", args.command)
 
+    async def finish(args: TakeOver, access: Access) -> ToolResult:
+        copy = await shell.copy(args.copy_id)
+        effects = (await asyncio.to_thread(copy.read)).effects
+        held = HeldEffects(copy_id=args.copy_id, command=args.command, effects=effects, ended=args.ended)
+        return await take_over(shell, held, access, conflicts=effects.conflicts)
+
     return (
         Tool(
-            operation="shell.run",
+            operation=RUN,
             args=Run,
             summary="run a bash command in the workspace, in a sandbox; network: it needs the network",
             effect="execute",
             run=run,
             propose=propose,
         ),
+        Tool(
+            operation=TAKE_OVER,
+            args=TakeOver,
+            summary="make what a command did real",
+            effect="write",
+            run=finish,
+            by_program=True,
+        ),
     )
+
+
+async def take_over(
+    shell: Shell, held: HeldEffects, access: Access, *, conflicts: Iterable[str] = ()
+) -> ToolResult:
+    """Make what a command did real, written down first as any change is. `conflicts` had a yes."""
+
+    def keep(batch: Sequence[PathChange]) -> None:
+        changes = [_change(one.effect) for one in batch]
+        contents = {
+            change.before: one.before
+            for change, one in zip(changes, batch, strict=True)
+            if change.before and one.before is not None
+        }
+        access.record(changes, contents)
+
+    taken = await shell.take_over(held.copy_id, held.effects, keep, conflicts=conflicts)
+    left = {one.path: one.reason for one in taken.left}
+    lines = [effects_line("It changed", held.effects, skip=left), _dropped_line(held.effects)]
+    if left:
+        lines.append("Not taken over: " + _some(f"{path} ({reason})" for path, reason in left.items()))
+    return ToolResult(
+        text="\n".join(line for line in lines if line),
+        changed=tuple(path for path in told_paths(held.effects) if path not in left),
+        exact=all(bulk.undoable for bulk in held.effects.bulk),
+        held=held if any(reason == "changed" for reason in left.values()) else None,
+    )
+
+
+def told_paths(effects: Effects) -> Iterator[str]:
+    """The files that differ, without folders and what git keeps for itself."""
+    for effect in effects.effects:
+        if effect.type != "folder" and ".git" not in effect.path.split("/"):
+            yield from filter(None, (effect.moved_from, effect.path))
+
+
+def effects_line(what: str, effects: Effects, skip: Iterable[str] = ()) -> str:
+    """What a command did, in a line for the model; empty if that is nothing."""
+    skipped = set(skip)
+    shown = [one for one in effects.effects if one.path not in skipped and one.path != "."]
+    own = [one for one in shown if ".git" in one.path.split("/")]
+    parts: list[str] = []
+    for kind, word in (("created", "new"), ("changed", "changed"), ("deleted", "deleted"), ("mode", "mode")):
+        paths = [one.path for one in shown if one.kind == kind and one not in own and one.type != "folder"]
+        parts += [f"{word} {_some(paths)}"] if paths else []
+    moved = [f"{one.moved_from} to {one.path}" for one in shown if one.kind == "moved"]
+    parts += [f"moved {_some(moved)}"] if moved else []
+    parts += (
+        [f"folders {_some(folders)}"]
+        if (folders := [_folder(one) for one in shown if one.type == "folder" and one not in own])
+        and not parts
+        else []
+    )
+    parts += [f"{len(own)} files of git"] if own else []
+    parts += [f"{bulk.path}/ ({bulk.files} files)" for bulk in effects.bulk]
+    return f"{what}: {'; '.join(parts)}." if parts else ""
+
+
+def _folder(effect: Effect) -> str:
+    return f"{effect.path}/ ({effect.kind})"
+
+
+def _dropped_line(effects: Effects) -> str:
+    if not effects.dropped:
+        return ""
+    return "Never taken over: " + _some(f"{one.path} ({one.reason})" for one in effects.dropped)
+
+
+def _some(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = f" and {len(listed) - _NAMES_TOLD} more" if len(listed) > _NAMES_TOLD else ""
+    return ", ".join(listed[:_NAMES_TOLD]) + more
+
+
+def _held(command: str, result: CommandResult) -> HeldEffects | None:
+    if not result.copy_id or result.effects is None:
+        return None
+    ended: CommandEnd = "well" if result.exit_code == 0 else "failed"
+    if result.stopped is not None:
+        ended = "stopped"
+    return HeldEffects(copy_id=result.copy_id, command=command, effects=result.effects, ended=ended)
+
+
+def _change(effect: Effect) -> FileChange:
+    """One step of taking over, as it is written down."""
+    return FileChange(
+        path=effect.path,
+        before=None if effect.kind == "created" else path_word(effect.type, effect.before),
+        after=None if effect.kind == "deleted" else path_word(effect.type, effect.after),
+        mode_before=effect.mode_before,
+        mode_after=effect.mode_after,
+    )
+
+
+def path_word(kind: FileType, digest: str | None) -> str | None:
+    """What lies at a path, in a word, as `FileChange` has it."""
+    if kind == "folder":
+        return FOLDER
+    return f"{LINK}{digest}" if kind == "link" and digest else digest
 
 
 def _first_line(result: CommandResult, shell: Shell, seconds: float) -> str:
@@ -85,12 +221,11 @@ def _is_signal(code: int) -> bool:
 
 async def _hint(shell: Shell, result: CommandResult, *, network: bool) -> str:
     """What a model can't guess from the words of a program that met the sandbox."""
-    level = (await shell.sandbox()).level
-    if result.exit_code == 0 or level == "none":
+    sandbox = await shell.sandbox()
+    if result.exit_code == 0 or sandbox.level == "none":
         return ""
     if any(word in result.output for word in _REFUSALS):
-        top = ", nor make files at its top: make them in a folder" if level == "landlock" else ""
-        return _KEPT_IN.format(top=top)
+        return _KEPT_IN.format(more="" if sandbox.copies else _NO_COPY[sandbox.level])
     if not network and any(word in result.output for word in _UNREACHABLE):
         return _NO_NETWORK
     return ""

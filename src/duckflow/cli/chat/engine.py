@@ -72,7 +72,7 @@ class ChatEngine:
         """Run a shell command of the user's own, who needs no permission; False if none can be run."""
         action = Action(operation=_COMMAND, args={"command": command}, reasoning="the user ran it")
         try:
-            await self._app.dispatcher.run_now([action])
+            await self._app.dispatcher.run_now([action], by_user=True)
         except ToolError:
             return False
         return True

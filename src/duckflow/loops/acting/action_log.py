@@ -58,7 +58,8 @@ class ActionLog:
         state = self._session.state
         running = state.running if task_id is None else state.task_running
         made = changes if outcome == "ok" else made_of(self._workspace, changes)
-        changed = tuple(dict.fromkeys((*result.changed, *(change.path for change in made))))
+        seen = () if result.exact else (change.path for change in made)
+        changed = tuple(dict.fromkeys((*result.changed, *seen)))
         goes_on = outcome == "ok" or task_id or result.then
         # Redacted before it is cut: half a secret would not be recognised.
         text = self._session.redactor.clean(result.text)
@@ -71,6 +72,7 @@ class ActionLog:
             changed=changed,
             removed=tuple(path for path in changed if not self._there(path)),
             changes=made,
+            exact=result.exact,
             evidence_id=self._session.next_evidence_id(),
             digest=result.digest,
             exit_code=result.exit_code,

@@ -14,9 +14,11 @@ from duckflow.domain.plan import Task
 from duckflow.domain.state import AgentState
 from duckflow.evaluation.checks import Checks
 from duckflow.loops.acting.action_log import ActionLog
+from duckflow.loops.acting.approvals import permit_of
 from duckflow.loops.acting.calls import ResolvedCall, edited_action
+from duckflow.loops.acting.command_effects import CommandEffects
 from duckflow.loops.acting.evidence import changed_files
-from duckflow.loops.acting.gate import Gate, permit_of
+from duckflow.loops.acting.gate import Gate
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
 from duckflow.loops.undo.snapshots import Snapshots
@@ -27,6 +29,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.redaction.redactor import refuse_markers
 from duckflow.store.kept_files import KeptFiles
 from duckflow.tools.catalogue import Catalogue, ToolResult
+from duckflow.tools.shell import TAKE_OVER
 
 
 class Dispatcher:
@@ -40,6 +43,7 @@ class Dispatcher:
         kept: KeptFiles,
         snapshots: Snapshots,
         gate: Gate,
+        effects: CommandEffects,
         steps: Steps,
         checks: Checks,
     ) -> None:
@@ -49,6 +53,7 @@ class Dispatcher:
         self._kept = kept
         self._snapshots = snapshots
         self._gate = gate
+        self._effects = effects
         self._steps = steps
         self._checks = checks
         self._log = ActionLog(session, workspace, kept)
@@ -59,6 +64,7 @@ class Dispatcher:
 
     async def run_queue(self) -> bool:
         """Run what is queued; False when the next action waits for the user."""
+        await self._effects.discard_unwanted(self._state)
         while self._state.queue:
             if not await self._run_next(self._state.queue[0]):
                 return False
@@ -73,12 +79,12 @@ class Dispatcher:
         if self._state.queue:
             self._log.refuse(self._state.queue[0], Refused(reason), None)
 
-    async def run_now(self, actions: Sequence[Action]) -> None:
-        """Look at what the program itself wants to see; a failure is no reason to stop."""
+    async def run_now(self, actions: Sequence[Action], *, by_user: bool = False) -> None:
+        """Look at what the program itself, or the user, wants to see; a failure is no reason to stop."""
         for action in actions:
             call = ResolvedCall(action, *self._catalogue.validate(action))
             if not await self._gate.asks_to_read(call):
-                await self._run(call, None, task_id=None)
+                await self._run(call, None, task_id=None, may_ask=False, by_user=by_user)
 
     async def run_task(self, task: Task) -> ActionFinished:
         """Run one task of the background; if it needs the user, wait for the answer."""
@@ -89,6 +95,9 @@ class Dispatcher:
             except ToolError as error:
                 return self._log.refuse(action, error, task.task_id)
             ended = await self._run(call, approval, task_id=task.task_id)
+            if ended.outcome == "ok" and ended.then:
+                action = ended.then[0]  # what the command did has to be taken over
+                continue
             if ended.outcome != "refused":
                 return ended
             action = call.action  # changed by someone at the last moment: asked about again
@@ -98,7 +107,7 @@ class Dispatcher:
             self._session.record(notice)
         try:
             call = self._resolve(action)
-            approval = await self._gate.question(self._state, call, self._state.objection)
+            approval = await self._question(call, self._state.objection)
         except ToolError as error:
             self._log.refuse(action, error, None)
             return True
@@ -150,7 +159,7 @@ class Dispatcher:
                 raise Refused(f"The user said no: {answer.reason}" if answer.reason else "The user said no.")
             if answer is not None and answer.edited is not None:
                 call = self._resolve(answer.edited)
-            approval = await self._gate.question(self._state, call, None)
+            approval = await self._question(call, None)
             if approval is None or (answer is not None and answer.digest == approval.digest):
                 return call, approval
             await self._session.wait_until(lambda state: state.approval is None)
@@ -158,19 +167,34 @@ class Dispatcher:
             self._session.record(ApprovalRequested(approval=asked))
             await self._session.wait_until(lambda state: state.approval is None)
 
+    async def _question(self, call: ResolvedCall, objection: str | None) -> Approval | None:
+        if call.tool.operation == TAKE_OVER:
+            return await self._effects.question(self._state, call)
+        return await self._gate.question(self._state, call, objection)
+
     async def _run(
-        self, call: ResolvedCall, approval: Approval | None, *, task_id: str | None
+        self,
+        call: ResolvedCall,
+        approval: Approval | None,
+        *,
+        task_id: str | None,
+        may_ask: bool = True,
+        by_user: bool = False,
     ) -> ActionFinished:
         action, tool, args = call
         mark = self._log.start(action, task_id, tool.effect)
         access = Access(self._workspace, self._kept, mark, permit_of(approval))
-        watched = self._snapshots.around(access) if tool.effect == "execute" else nullcontext()
+        watches = tool.effect == "execute" and not await self._effects.on_copies()
+        watched = self._snapshots.around(access) if watches else nullcontext()
         target = next(iter(tool.targets(args)), None)
         try:
             async with watched:
                 result = await tool.run(args, access)
                 if tool.effect == "write":
                     result = await self._checked(result, access.changes)
+            result = await self._effects.settle(
+                self._state, call, result, access, may_ask=may_ask, by_user=by_user
+            )
         except ToolError as error:
             meanwhile = approval is not None and isinstance(error, ChangedMeanwhile)
             if meanwhile and not made_of(self._workspace, access.changes):

@@ -1,20 +1,18 @@
 """The gate: whether an action may run now, by the policy, and by the user if the policy wants it."""
 
 import asyncio
-import hashlib
-import json
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from duckflow.config.settings import GateSettings
-from duckflow.domain.approval import Approval, Kind, Risk
-from duckflow.domain.decision import Action
+from duckflow.domain.approval import Approval, Kind
 from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.state import AgentState
+from duckflow.loops.acting.approvals import ask_about
 from duckflow.loops.acting.calls import (
     ResolvedCall,
     command_of,
@@ -23,8 +21,7 @@ from duckflow.loops.acting.calls import (
     remembers,
     uses_network,
 )
-from duckflow.loops.acting.impact import ChangeOutline, alternatives_to, impact_of
-from duckflow.safety.files.access import Permit
+from duckflow.loops.acting.impact import ChangeOutline
 from duckflow.safety.files.outside import OutsideFile, find_outside
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.command_risk import Place
@@ -37,6 +34,7 @@ from duckflow.safety.policy.protected import (
     within,
 )
 from duckflow.safety.policy.risk import Assessment, Facts, added_text, assess, rate
+from duckflow.safety.sandbox.levels import Sandbox
 from duckflow.tools.catalogue import Proposal
 
 READS_OUTSIDE = "file_ops.read_file"
@@ -67,25 +65,25 @@ class _Targets(NamedTuple):
 
 
 class Gate:
-    """Looks at each call before it runs. `sandboxed` says whether commands are kept in by something."""
+    """Looks at each call before it runs. `sandbox` says what keeps commands in here."""
 
     def __init__(
         self,
         workspace: Workspace,
-        sandboxed: Callable[[], Awaitable[bool]],
+        sandbox: Callable[[], Awaitable[Sandbox]],
         settings: GateSettings,
         *,
         network_open: bool = False,
     ) -> None:
         self._workspace = workspace
-        self._sandboxed = sandboxed
+        self._sandbox = sandbox
         self._settings = settings
         self._network_open = network_open
         self._told = False
 
     async def notice(self, state: AgentState) -> ErrorReported | None:
-        """Said once: that `auto` is not what it says, if there is no sandbox."""
-        if self._told or state.mode != "auto" or await self._sandboxed():
+        """Said once: that `auto` is not what it says, if commands can't work on a copy."""
+        if self._told or state.mode != "auto" or (await self._sandbox()).copies:
             return None
         self._told = True
         return ErrorReported(key="risk.auto_is_edits", notice=True)
@@ -99,12 +97,16 @@ class Gate:
         _refuse_denied(decide(state.mode, case))
         proposal = await self._proposal(call)
         files = _files_at_once(state, call, targets.before)
-        assessed = await asyncio.to_thread(self._assess, call, targets, proposal, files)
+        if case.copies and call.tool.effect == "execute":
+            assessed = rate(("network",) if uses_network(call) and not self._network_open else ("looks",))
+        else:
+            assessed = await asyncio.to_thread(self._assess, call, targets, proposal, files)
         case = case._replace(risk=assessed.risk)
         kind = _kind(call, case, targets.before, assessed)
         ruling = decide(state.mode, case._replace(remembered=kind in state.allowed))
         _refuse_denied(ruling)
-        doubt = objection if call.tool.effect != "read" or hands_over(call) else None
+        waits = case.copies and call.tool.effect == "execute"  # for what the command does to its copy
+        doubt = objection if not waits and (call.tool.effect != "read" or hands_over(call)) else None
         if ruling.verdict == "allow" and not doubt:
             return None
         if not proposal.difference and call.tool.effect in ("write", "delete", "consent"):
@@ -121,49 +123,10 @@ class Gate:
             network=uses_network(call),
             editable=proposal.content is not None,
             sandboxed=case.sandboxed,
+            on_copy=case.copies,
             files_in_all=files,
         )
-        return self._approval(state, call.action, ruling, assessed.risk, outline, kind)
-
-    def _approval(
-        self,
-        state: AgentState,
-        action: Action,
-        ruling: Ruling,
-        risk: Risk,
-        outline: ChangeOutline,
-        kind: Kind | None,
-    ) -> Approval:
-        return Approval(
-            approval_id=f"p{state.seq + 1}",
-            action=action,
-            intent=action.reasoning or state.last_reply,
-            rationale=ruling.reason,
-            because=ruling.because,
-            risk=risk,
-            reasons=outline.reasons,
-            impact=impact_of(outline),
-            alternatives=alternatives_to(outline),
-            difference=outline.difference,
-            digest=self._digest(action, outline),
-            kind=kind,
-            editable=outline.editable,
-            before=outline.before,
-            outside=outline.outside,
-        )
-
-    def _digest(self, action: Action, outline: ChangeOutline) -> str:
-        """Binds an approval to exactly what was shown, where, and to the files as they are."""
-        bound = [
-            action.operation,
-            action.args,
-            outline.difference,
-            str(self._workspace.root),
-            outline.before,
-            outline.outside,
-        ]
-        text = json.dumps(bound, sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return ask_about(state, self._workspace.root, call.action, ruling, assessed.risk, outline, kind)
 
     async def _proposal(self, call: ResolvedCall) -> Proposal:
         """What would change. What only reads may look at nothing before it is allowed to."""
@@ -183,13 +146,15 @@ class Gate:
 
     async def _case(self, state: AgentState, call: ResolvedCall, targets: _Targets) -> Case:
         effect = call.tool.effect
-        wanted = effect == "execute" or state.mode == "auto"
+        # What is not needed to decide is not tried: the first time takes a moment.
+        sandbox = await self._sandbox() if effect == "execute" or state.mode == "auto" else None
         return Case(
             effect=effect,
             risk="forbidden" if targets.outside and targets.outside.closed else "low",
             protection=targets.protection,
             outside=targets.outside is not None,
-            sandboxed=wanted and await self._sandboxed(),
+            sandboxed=sandbox is not None and sandbox.level != "none",
+            copies=sandbox is not None and sandbox.copies,
         )
 
     def _look(self, call: ResolvedCall) -> _Targets:
@@ -250,11 +215,6 @@ class Gate:
         if is_environment_program(path):
             return "inside"  # to run one is ordinary; to change one shows in what the command did
         return _PLACES[protection_of(path)]
-
-
-def permit_of(approval: Approval | None) -> Permit | None:
-    """What may be changed or read while the approved action runs."""
-    return Permit(approval.before, approval.outside) if approval else None
 
 
 def _refuse_denied(ruling: Ruling) -> None:

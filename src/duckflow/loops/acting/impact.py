@@ -5,8 +5,10 @@ from typing import Literal
 
 from duckflow.domain.approval import ApprovalLine
 from duckflow.domain.changes import ToolEffect
+from duckflow.domain.effects import Effects
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.policy.risk import changed_lines
+from duckflow.tools.catalogue import CommandEnd
 
 FIRST_SHOWN = 20
 """Files named one by one; the rest are counted."""
@@ -28,6 +30,11 @@ class ChangeOutline(Frozen):
     files_in_all: int = 0
     """How many files change before somebody looks again."""
     editable: bool = False
+    on_copy: bool = False
+    """Whether a command would work on a copy."""
+    effects: Effects | None = None
+    """What a command did to its copy."""
+    ended: CommandEnd = "well"
 
 
 def impact_of(outline: ChangeOutline) -> tuple[ApprovalLine, ...]:
@@ -52,6 +59,8 @@ def _impact(outline: ChangeOutline) -> Iterator[ApprovalLine]:
             yield ApprovalLine(key="approval.impact.memory_undo")
         case "consent":
             yield ApprovalLine(key="approval.impact.plan")
+        case "execute" if outline.effects is not None:
+            yield from _of_effects(outline.effects, outline.ended)
         case "execute":
             yield from _of_command(outline)
         case _:
@@ -77,17 +86,46 @@ def _of_files(outline: ChangeOutline) -> Iterator[ApprovalLine]:
         yield ApprovalLine(key="approval.impact.in_all", values={"count": outline.files_in_all})
 
 
+def _of_effects(effects: Effects, ended: CommandEnd) -> Iterator[ApprovalLine]:
+    if ended != "well":
+        yield ApprovalLine(key=f"approval.impact.command_{ended}")
+    for kinds, key in (
+        (("created",), "created"),
+        (("changed", "mode", "moved"), "changed"),
+        (("deleted",), "deleted"),
+    ):
+        paths = [one.path for one in effects.effects if one.kind in kinds and one.type != "folder"]
+        own = [path for path in paths if ".git" in path.split("/")]
+        listed = [path for path in paths if path not in own] or own[:1]
+        if paths:
+            values = {"count": len(paths), "paths": _some(listed)}
+            yield ApprovalLine(key=f"approval.impact.files_{key}", values={**values})
+    for bulk in effects.bulk:
+        yield ApprovalLine(
+            key="approval.impact.build_folder" if bulk.undoable else "approval.impact.build_folder_not_kept",
+            values={"path": bulk.path, "count": bulk.files},
+        )
+    for path in effects.conflicts:
+        yield ApprovalLine(key="approval.impact.overwrites", values={"path": path})
+    for dropped in effects.dropped[:FIRST_SHOWN]:
+        yield ApprovalLine(key=f"approval.impact.dropped_{dropped.reason}", values={"path": dropped.path})
+    yield ApprovalLine(key="approval.impact.undo")
+
+
 def _of_command(outline: ChangeOutline) -> Iterator[ApprovalLine]:
     held = "approval.impact.in_sandbox" if outline.sandboxed else "approval.impact.no_sandbox"
     yield ApprovalLine(key=held)
     yield ApprovalLine(
         key="approval.impact.with_network" if outline.network else "approval.impact.no_network"
     )
-    yield ApprovalLine(key="approval.impact.no_undo")
+    yield ApprovalLine(key="approval.impact.on_copy" if outline.on_copy else "approval.impact.no_undo")
 
 
 def _listed(outline: ChangeOutline) -> str:
-    paths = list(outline.before)
+    return _some(list(outline.before))
+
+
+def _some(paths: list[str]) -> str:
     more = f" … +{len(paths) - FIRST_SHOWN}" if len(paths) > FIRST_SHOWN else ""
     return ", ".join(paths[:FIRST_SHOWN]) + more
 
@@ -96,12 +134,12 @@ def _alternatives(outline: ChangeOutline) -> Iterator[str]:
     if outline.effect == "consent" and not outline.memory:
         yield "approval.instead.revise"
         return
-    yield "approval.instead.refuse"
+    yield "approval.instead.throw_away" if outline.effects is not None else "approval.instead.refuse"
     if outline.editable:
         yield "approval.instead.edit"
     if outline.effect == "read":
         yield "approval.instead.copy"
-    if outline.effect == "execute":
+    if outline.effect == "execute" and outline.effects is None:
         yield "approval.instead.yourself"
     if {"large", "many_files"} & set(outline.reasons):
         yield "approval.instead.smaller"

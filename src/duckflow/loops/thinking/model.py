@@ -116,5 +116,7 @@ class ModelInUse:
 def operations_of(catalogue: Catalogue) -> tuple[Operation, ...]:
     """The catalogue as the prompts show it."""
     return tuple(
-        Operation(name=tool.operation, line=tool.line, parameters=tool.schema()) for tool in catalogue.tools
+        Operation(name=tool.operation, line=tool.line, parameters=tool.schema())
+        for tool in catalogue.tools
+        if not tool.by_program
     )

@@ -33,6 +33,8 @@ class Case(NamedTuple):
     """Whether it leaves the workspace."""
     sandboxed: bool = False
     """Whether a command would be kept in by a sandbox that was seen to work."""
+    copies: bool = False
+    """Whether a command would work on a copy, so that what it does is judged afterwards."""
     remembered: bool = False
     """Whether the user said "always" to this kind."""
 
@@ -47,13 +49,52 @@ class Ruling(Frozen):
 
 def decide(mode: Mode, case: Case) -> Ruling:
     """Whether an action may be taken: the strictest of what the rules say."""
-    rulings = (*_rules(mode, case), _by_mode(effective(mode, sandboxed=case.sandboxed), case))
+    rulings = (*_rules(mode, case), _by_mode(effective(mode, copies=case.copies), case))
     return max(rulings, key=lambda ruling: STRICTER[ruling.verdict])
 
 
-def effective(mode: Mode, *, sandboxed: bool) -> Mode:
-    """The mode that counts: without a sandbox `auto` is `edits`."""
-    return "edits" if mode == "auto" and not sandboxed else mode
+def effective(mode: Mode, *, copies: bool) -> Mode:
+    """The mode that counts: if commands can't work on a copy, `auto` is `edits`."""
+    return "edits" if mode == "auto" and not copies else mode
+
+
+class EffectsCase(NamedTuple):
+    """What the policy judges once a command has run on its copy."""
+
+    risk: Risk = "low"
+    changes: bool = True
+    """Whether anything changed but build and ignored folders."""
+    deletes: bool = False
+    conflicts: bool = False
+    failed: bool = False
+    """Whether the command did not end well, so that what it did may be half of something."""
+    remembered: bool = False
+
+
+def decide_effects(mode: Mode, case: EffectsCase) -> Ruling:
+    """Whether what a command did is taken over (allow), asked about, or thrown away (deny)."""
+    if case.risk == "forbidden":
+        return _OWN
+    if mode == "plan":
+        return Ruling(verdict="deny", reason="mode plan changes nothing; the user can change it with /mode")
+    if case.conflicts:
+        return _CONFLICT
+    if case.risk == "high":
+        return _RISK
+    if mode != "ask" and not case.changes:
+        return Ruling(verdict="allow", reason="only build and ignored folders changed")
+    if case.failed:
+        return _FAILED
+    asks = mode == "ask" or (mode == "edits" and case.deletes)
+    if asks and not case.remembered:
+        what = "a delete" if mode == "edits" else "a change"
+        return Ruling(verdict="ask", reason=f"in mode {mode} the user is asked about {what}")
+    return Ruling(verdict="allow", reason=f"mode {mode} permits what it did")
+
+
+def may_remember_effects(case: EffectsCase) -> bool:
+    """Whether "always" may be offered: only for what nothing but the mode asks about."""
+    return case.risk in ("low", "medium") and not case.conflicts and not case.failed
 
 
 def may_remember(case: Case) -> bool:
@@ -81,6 +122,8 @@ def _rules(mode: Mode, case: Case) -> Iterator[Ruling]:
 
 
 def _by_mode(mode: Mode, case: Case) -> Ruling:
+    if case.effect == "execute" and case.copies:
+        return Ruling(verdict="allow", reason="it works on a copy; what it did is judged afterwards")
     verdict = MODES[mode][case.effect]
     if verdict == "ask" and case.remembered and may_remember(case):
         return Ruling(verdict="allow", reason="the user allowed this kind for the session")
@@ -99,6 +142,12 @@ _NO_SANDBOX = Ruling(
     reason="there is no sandbox here: the user is asked about every command",
 )
 _CONSENT = Ruling(verdict="ask", because="consent", reason="only the user's own answer counts as consent")
+_CONFLICT = Ruling(
+    verdict="ask", because="conflict", reason="someone else changed a file that the command changed, too"
+)
+_FAILED = Ruling(
+    verdict="ask", because="failed", reason="the command did not end well: the user decides what stays of it"
+)
 _RISK = Ruling(verdict="ask", because="risk", reason="the risk is high: the user is asked")
 
 _REASONS: dict[Verdict, str] = {

@@ -218,6 +218,11 @@ class Shell:
     def _see(self, temporary: Path, *, secrets: bool) -> World:
         return world_of(self._parts(temporary), masked=() if secrets else self._secrets.find())
 
+    @property
+    def held(self) -> frozenset[str]:
+        """The copies whose effects have neither been taken over nor thrown away."""
+        return frozenset(self._held)
+
     async def copy(self, copy_id: str) -> WorkspaceCopy:
         """A copy of this session, or one that an earlier one kept; ToolError if it is gone."""
         if copy_id not in self._held:

@@ -17,6 +17,7 @@ _MAY = {
     "file_ops.move_file": "approval.may.move_file",
     "file_ops.outline": "approval.may.read_file",
     "shell.run": "approval.may.run",
+    "shell.take_over": "approval.may.take_over",
     "plan_tool.approve": "approval.may.plan",
     "memory.remember": "approval.may.remember",
 }

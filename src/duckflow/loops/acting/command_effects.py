@@ -1,0 +1,251 @@
+"""What becomes of what a command did to its copy: taken over, asked about, or thrown away (SPEC G3, G9)."""
+
+import asyncio
+from typing import NamedTuple
+
+from duckflow.config.settings import GateSettings
+from duckflow.domain.approval import Approval, Kind
+from duckflow.domain.decision import Action
+from duckflow.domain.effects import Effect, Effects
+from duckflow.domain.errors import Refused, ToolError
+from duckflow.domain.frozen import replace
+from duckflow.domain.state import AgentState
+from duckflow.loops.acting.approvals import ask_about
+from duckflow.loops.acting.calls import ResolvedCall
+from duckflow.loops.acting.impact import ChangeOutline
+from duckflow.safety.files.access import Access
+from duckflow.safety.files.workspace import READ_CAP, Workspace
+from duckflow.safety.policy.command_risk import read_risks
+from duckflow.safety.policy.effects import Contents, EffectLimits, assess_effects
+from duckflow.safety.policy.policy import EffectsCase, Ruling, decide_effects, may_remember_effects
+from duckflow.safety.policy.risk import Assessment
+from duckflow.safety.sandbox.copies import WorkspaceCopy
+from duckflow.safety.sandbox.shell import Shell
+from duckflow.tools.catalogue import HeldEffects, ToolResult
+from duckflow.tools.editing.differences import difference_of
+from duckflow.tools.shell import TAKE_OVER, TakeOver, effects_line, path_word, take_over
+
+
+class _Judgement(NamedTuple):
+    """What the rules say of effects, and what they say it by."""
+
+    ruling: Ruling
+    assessed: Assessment
+    contents: Contents
+    kind: Kind | None
+
+
+class CommandEffects:
+    """Judges what commands did, in one workspace."""
+
+    def __init__(self, shell: Shell, workspace: Workspace, settings: GateSettings) -> None:
+        self._shell = shell
+        self._workspace = workspace
+        self._limits = EffectLimits(settings.many_files, settings.large_bytes)
+
+    async def on_copies(self) -> bool:
+        """Whether commands work on a copy here."""
+        return (await self._shell.sandbox()).copies
+
+    async def settle(
+        self,
+        state: AgentState,
+        call: ResolvedCall,
+        result: ToolResult,
+        access: Access,
+        *,
+        may_ask: bool,
+        by_user: bool,
+    ) -> ToolResult:
+        """The result of a command with what became of its effects.
+
+        If the user has to be asked, what must come next is the taking over; if nobody can be, they are gone.
+        """
+        held = result.held
+        if held is None:
+            return result
+        judged = await self._judge(state, held)
+        verdict = judged.ruling.verdict
+        if by_user and verdict == "ask" and not held.effects.conflicts:
+            verdict = "allow"
+        if verdict == "allow" or held.effects.nothing:
+            return _joined(result, await self._take_over(held, access, call.action.reasoning))
+        if verdict == "deny" or not may_ask:
+            await self._shell.discard(held.copy_id)
+            gone = effects_line("Thrown away, the workspace is as it was", held.effects)
+            return _joined(result, ToolResult(text=f"({gone} {judged.ruling.reason}.)"))
+        await self._shell.keep(held.copy_id)
+        waits = effects_line("Not yet real, the user is asked", held.effects)
+        then = (_take_over_action(held, call.action.reasoning),)
+        return _joined(result, ToolResult(text=f"({waits})", then=then))
+
+    async def _take_over(self, held: HeldEffects, access: Access, why: str | None) -> ToolResult:
+        """Make effects real; what somebody else changed at the last moment is asked about."""
+        taken = await take_over(self._shell, held, access)
+        if taken.held is None:
+            return taken
+        return replace(taken, held=None, then=(_take_over_action(taken.held, why),))
+
+    async def question(self, state: AgentState, call: ResolvedCall) -> Approval | None:
+        """What to ask before effects are taken over, if anything; Refused if they may not be."""
+        args = call.args
+        assert isinstance(args, TakeOver)
+        copy = await self._shell.copy(args.copy_id)
+        effects = (await asyncio.to_thread(copy.read)).effects
+        held = HeldEffects(copy_id=args.copy_id, command=args.command, effects=effects, ended=args.ended)
+        judged = await self._judge(state, held)
+        if judged.ruling.verdict == "deny":
+            await self._shell.discard(args.copy_id)
+            raise Refused(f"What the command did was thrown away: {judged.ruling.reason}.")
+        if judged.ruling.verdict == "allow" or effects.nothing:
+            return None
+        quiet = frozenset(path for path in _git_paths(effects) if not judged.assessed.by_path.get(path))
+        outline = ChangeOutline(
+            effect="execute",
+            before=_before(effects),
+            difference=await asyncio.to_thread(_difference, held, judged.contents, quiet),
+            reasons=judged.assessed.reasons,
+            effects=effects,
+            ended=args.ended,
+            sandboxed=True,
+        )
+        root = self._workspace.root
+        return ask_about(state, root, call.action, judged.ruling, judged.assessed.risk, outline, judged.kind)
+
+    async def discard_unwanted(self, state: AgentState) -> None:
+        """Throw away what waited for an answer that can't come any more."""
+        waiting = {_copy_of(action) for action in state.queue}
+        waiting |= {
+            _copy_of(one.action) for one in (state.approval, state.running, state.task_running) if one
+        }
+        for copy_id in self._shell.held.difference(waiting):
+            await self._shell.discard(copy_id)
+
+    async def _judge(self, state: AgentState, held: HeldEffects) -> _Judgement:
+        copy = await self._shell.copy(held.copy_id)
+        contents = self._contents(copy, held.effects)
+        return await asyncio.to_thread(self._apply_rules, state, held, contents)
+
+    def _apply_rules(self, state: AgentState, held: HeldEffects, contents: Contents) -> _Judgement:
+        effects = held.effects
+        assessed = assess_effects(effects, contents, self._limits, _made(state))
+        changes = bool(effects.effects)
+        case = EffectsCase(
+            risk=assessed.risk,
+            changes=changes,
+            deletes="delete" in assessed.reasons,
+            conflicts=bool(effects.conflicts),
+            failed=held.ended != "well",
+        )
+        kind = _kind(held.command) if may_remember_effects(case) else None
+        ruling = decide_effects(
+            state.mode, case._replace(remembered=kind is not None and kind in state.allowed)
+        )
+        if ruling.verdict == "allow" and state.objection and changes:
+            ruling, kind = Ruling(verdict="ask", reason=state.objection, because="objection"), None
+        return _Judgement(ruling, assessed, contents, kind)
+
+    def _contents(self, copy: WorkspaceCopy, effects: Effects) -> Contents:
+        gone = {one.moved_from or one.path for one in effects.effects if one.kind in ("deleted", "moved")}
+        changed = {one.path for one in effects.effects if one.kind != "deleted"}
+
+        def before(path: str) -> bytes | None:
+            try:
+                found = self._workspace.paths.now(path)
+            except ToolError:
+                return None
+            return found.data[:READ_CAP] if found else None
+
+        def after(path: str) -> bytes | None:
+            if path in changed:
+                return copy.content(path, READ_CAP)
+            return None if path in gone else before(path)
+
+        return Contents(before, after)
+
+
+def _take_over_action(held: HeldEffects, why: str | None) -> Action:
+    args = TakeOver(copy_id=held.copy_id, command=held.command, ended=held.ended)
+    return Action(operation=TAKE_OVER, args=args.model_dump(), reasoning=why)
+
+
+def _copy_of(action: Action) -> str:
+    return str(action.args.get("copy_id", "")) if action.operation == TAKE_OVER else ""
+
+
+def _joined(result: ToolResult, more: ToolResult) -> ToolResult:
+    """The result of a command with what became of what it did."""
+    return replace(
+        result,
+        text="\n".join(text for text in (result.text, more.text) if text),
+        changed=more.changed,
+        exact=more.exact or not more.changed,
+        held=None,
+        then=more.then,
+    )
+
+
+def _made(state: AgentState) -> frozenset[str]:
+    """Files that came into being in this session: to delete one of those is nobody's loss."""
+    return frozenset(
+        change.path for one in state.change_sets for change in one.changes if change.before is None
+    )
+
+
+def _kind(command: str) -> Kind | None:
+    """What "always" would cover: commands that begin with the same words."""
+    words = read_risks(command, lambda _: "inside").first_words
+    return Kind(what="command", scope=words) if words else None
+
+
+def _before(effects: Effects) -> dict[str, str | None]:
+    """What each path is before, in a word."""
+    before: dict[str, str | None] = {}
+    for one in effects.effects:
+        if one.kind == "moved":
+            before[one.moved_from] = path_word(one.type, one.before)
+            before[one.path] = None
+        elif one.path not in before:
+            before[one.path] = None if one.kind == "created" else path_word(one.type, one.before)
+    return before
+
+
+def _git_paths(effects: Effects) -> list[str]:
+    return [one.path for one in effects.effects if ".git" in one.path.split("/")]
+
+
+def _difference(held: HeldEffects, contents: Contents, quiet: frozenset[str]) -> str:
+    """All that a command did, whole; what git writes for itself while it works is counted."""
+    effects = held.effects
+    parts = [f"$ {held.command}\n"]
+    parts += [_of_effect(one, contents) for one in effects.effects if one.path not in quiet]
+    if quiet:
+        parts.append(
+            f"(.git: {len(quiet)} files that git writes while it works: objects, refs, index, logs)\n"
+        )
+    for bulk in effects.bulk:
+        kept = "" if bulk.undoable else ", too large to be kept for undo"
+        gone = f", {bulk.deleted} of them deleted" if bulk.deleted else ""
+        parts.append(f"({bulk.path}/: {bulk.files} files, {bulk.size} bytes{gone}{kept})\n")
+    return "".join(parts)
+
+
+def _of_effect(effect: Effect, contents: Contents) -> str:
+    path = effect.path
+    if effect.kind == "moved":
+        return f"rename from {effect.moved_from}\nrename to {path}\n"
+    if effect.type == "folder":
+        bits = f" (bits {effect.mode_after:o})" if effect.kind == "mode" and effect.mode_after else ""
+        return f"{effect.kind} folder {path}/{bits}\n"
+    if effect.type == "link":
+        return f"{effect.kind} link {path} -> {effect.link_target}\n"
+    bits = ""
+    if effect.mode_before is not None and effect.mode_after not in (None, effect.mode_before):
+        bits = f"old mode {effect.mode_before:o}\nnew mode {effect.mode_after:o}\n"
+    if effect.kind == "mode":
+        return f"--- a/{path}\n+++ b/{path}\n{bits}"
+    new = contents.after(path) if effect.kind != "deleted" else None
+    if effect.kind != "deleted" and new is None:
+        return f"--- a/{path}\n+++ b/{path}\n(too large to be shown: {effect.size} bytes)\n"
+    old = contents.before(path) if effect.before else None
+    return bits + (difference_of(path, old, new) or f"--- /dev/null\n+++ b/{path}\n(empty)\n")
