@@ -88,14 +88,10 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
         "budget": options.pop("budget", {}),
     }
     memory = options.pop("memory", {})
-    off = {
-        "after_edit": False,
-        "before_verdict": False,
-    }  # they start programs; a test that wants them says so
-    checks = options.pop("checks", off)
-    settings = Settings.model_validate(
-        {"mode": mode, "llm": llm, "duck_pacemaker": limits, "memory": memory, "checks": checks}
-    )
+    # Checks start programs; a test that wants them says so.
+    checks = options.pop("checks", {"after_edit": False, "before_verdict": False})
+    given = {"llm": llm, "duck_pacemaker": limits, "memory": memory, "checks": checks}
+    settings = Settings.model_validate({"mode": mode, "shell": options.pop("shell", {}), **given})
     choice = ModelChoice(name=name, reason_key="llm.chosen_by_setting")
     app = build(settings, choice, folder, options.pop("session", None), env)
     watched = Watched(app)

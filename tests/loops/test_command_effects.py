@@ -1,10 +1,14 @@
 """What commands do is judged by what they did: each mode, each kind of effect (SPEC G3, G5, G8, G9, G10)."""
 
 import os
+import shutil
 import stat
+import subprocess
 from pathlib import Path
 from typing import Any
 
+from duckflow.domain.commands import AnswerApproval
+from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from fakes.engine import Watched, decision, engine
 
@@ -19,7 +23,7 @@ def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
     for path in sorted(folder.rglob("*")):
         status = path.lstat()
         if stat.S_ISLNK(status.st_mode):
-            content = os.readlink(path).encode()
+            content = str(path.readlink()).encode()
         else:
             content = path.read_bytes() if path.is_file() else b"folder"
         found[str(path.relative_to(folder))] = (stat.S_IMODE(status.st_mode), content)
@@ -74,3 +78,183 @@ async def test_G3_each_mode_asks_about_the_effects_it_should_and_changes_nothing
             if mode == "plan" and command == CHANGES and "Thrown away" not in duck.of(ActionFinished)[0].text:
                 wrong.append("plan does not say that it threw something away")
     assert not wrong
+
+
+async def test_G9_a_yes_takes_over_exactly_what_was_shown_and_undo_takes_all_of_it_back(folder: Path):
+    """Files, links, folders and bits."""
+    (folder / "old").mkdir()
+    (folder / "old/a.txt").write_text("one\n")
+    (folder / "keep.sh").write_text("x\n")
+    before = tree(folder)
+    command = (
+        "mv old/a.txt b.txt && rmdir old && mkdir -p d/e && ln -s b.txt l && chmod 600 keep.sh && echo > d/é"
+    )
+    async with engine(folder, decision("", run(command)), decision("Done."), mode="ask") as duck:
+        await duck.app.chat.say("go")
+        (asked,) = duck.of(ApprovalRequested)
+        shown = asked.approval.difference
+        assert [
+            part
+            for part in ("rename from old/a.txt", "l -> b.txt", "d/é", "new mode 600")
+            if part not in shown
+        ] == []
+        assert tree(folder) == before
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
+        after = tree(folder)
+        assert (folder / "l").readlink() == Path("b.txt")
+        assert after["keep.sh"][0] == 0o600
+        report = await duck.app.undoing.undo()
+        assert (report.left, report.commands) == ((), ())
+        assert tree(folder) == before
+        await duck.app.undoing.redo()
+        assert tree(folder) == after
+
+
+async def test_G9_a_no_throws_it_away_and_the_model_is_told(folder: Path):
+    (folder / "a.txt").write_text("one\n")
+    async with engine(folder, decision("", run(CHANGES)), decision("As you like."), mode="ask") as duck:
+        await duck.app.chat.say("go")
+        copies = list((duck.app.shell._place).iterdir())
+        assert await duck.app.chat.answer(AnswerApproval(yes=False, reason="not now")) == "done"
+        ended = duck.of(ActionFinished)[-1]
+        assert (ended.outcome, ended.text) == (
+            "refused",
+            "The user said no: not now What the command changed was thrown away.",
+        )
+        assert copies
+        assert not any(copy.exists() for copy in copies)
+    assert tree(folder) == {"a.txt": (0o644, b"one\n")}
+
+
+async def test_G5_a_file_that_changed_after_the_question_is_asked_about_again(folder: Path):
+    (folder / "a.txt").write_text("one\n")
+    async with engine(folder, decision("", run(CHANGES)), decision("Done."), mode="ask") as duck:
+        await duck.app.chat.say("go")
+        (folder / "a.txt").write_text("mine\n")
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "awaiting_approval"
+        first, again = duck.of(ApprovalRequested)
+        assert first.approval.digest != again.approval.digest
+        assert again.approval.because == "conflict"
+        assert (folder / "a.txt").read_text() == "mine\n"
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
+        assert (folder / "a.txt").read_text() == "one\nmore\n"
+        await duck.app.undoing.undo()
+        assert (folder / "a.txt").read_text() == "mine\n"
+
+
+async def test_G3_the_question_survives_the_end_of_the_process(folder: Path):
+    (folder / "a.txt").write_text("one\n")
+    async with engine(folder, decision("", run(CHANGES)), mode="ask") as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        session = duck.state.session_id
+    async with engine(folder, decision("Done."), mode="ask", session=session) as duck:
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
+    assert (folder / "a.txt").read_text() == "one\nmore\n"
+
+
+async def test_G3_if_what_waited_is_gone_it_is_said_and_nothing_is_run(folder: Path):
+    (folder / "a.txt").write_text("one\n")
+    async with engine(folder, decision("", run(CHANGES)), mode="ask") as duck:
+        await duck.app.chat.say("go")
+        session, place = duck.state.session_id, duck.app.shell._place
+    shutil.rmtree(place)
+    async with engine(folder, decision("I see."), mode="ask", session=session) as duck:
+        await duck.app.chat.answer(AnswerApproval(yes=True))
+        assert "no longer kept" in duck.of(ActionFinished)[0].text
+    assert (folder / "a.txt").read_text() == "one\n"
+
+
+async def test_G9_commands_of_one_list_see_each_others_effects(folder: Path):
+    steps = decision("", run("echo 1 > a"), run("cat a && echo 2 >> a"), run("cat a"))
+    async with engine(folder, steps, decision("Done."), mode="auto") as duck:
+        assert await duck.app.chat.say("go") == "done"
+        assert "1\n2" in duck.of(ActionFinished)[2].text
+    async with engine(folder, steps, decision("Done."), mode="ask") as duck:
+        await duck.app.chat.say("go")
+        await duck.app.chat.answer(AnswerApproval(yes=True))
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
+        assert "1\n2" in duck.of(ActionFinished)[-1].text
+
+
+async def test_G3_always_covers_what_only_the_mode_asks_about(folder: Path):
+    (folder / "x").touch()
+    steps = decision("", run("cp -p x a"), run("cp -p x b"))
+    async with engine(folder, steps, decision("Done."), mode="ask") as duck:
+        await duck.app.chat.say("go")
+        assert await duck.app.chat.answer(AnswerApproval(yes=True, always=True)) == "done"
+    assert sorted(tree(folder)) == ["a", "b", "x"]
+
+
+def git(folder: Path, *words: str) -> str:
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), "GIT_OPTIONAL_LOCKS": "0"}
+    done = subprocess.run(["git", *words], cwd=folder, env=env, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def repository(folder: Path) -> None:
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "config", "user.name", "A")
+    git(folder, "config", "user.email", "a@example.org")
+    (folder / "a.txt").write_text("one\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "first")
+
+
+WORK = (
+    "git checkout -q -b topic && echo two >> a.txt && git commit -qam two && git checkout -q main"
+    " && echo other > b.txt && git add b.txt && git commit -qm other && git merge -q topic -m merged"
+    " && echo x >> a.txt && git stash -q && git stash pop -q && git tag v1 && git branch -d topic -q"
+)
+PLANTED = (
+    "git config core.editor evil",
+    "printf '#!/bin/sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+    "mkdir sub && cd sub && git init -q",
+    "echo 'gitdir: ../x' > sub.git; mkdir s && echo 'gitdir: ../.git' > s/.git",
+    "echo '* filter=x' > .git/info/attributes",
+)
+
+
+async def test_G10_ordinary_git_work_passes_and_all_of_it_can_be_taken_back(folder: Path):
+    repository(folder)
+    for mode in ("edits", "auto"):
+        before = tree(folder)
+        async with engine(folder, decision("", run(WORK)), decision("Done."), mode=mode) as duck:
+            assert await duck.app.chat.say("go") == "done", duck.of(ActionFinished)[-1].text
+            assert duck.of(ApprovalRequested) == []
+            assert "merged" in git(folder, "log", "--oneline")
+            assert git(folder, "status", "--porcelain") == " M a.txt\n"
+            assert duck.of(ActionFinished)[0].changed == ("a.txt", "b.txt")
+            assert (await duck.app.undoing.undo()).left == ()
+        assert tree(folder) == before
+
+
+async def test_G10_what_makes_git_run_a_program_asks_in_every_mode(tmp_path: Path):
+    wrong: list[str] = []
+    for number, command in enumerate(PLANTED):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        repository(folder)
+        before = tree(folder)
+        outcome, asked, _ = await try_out(folder, "auto", command)
+        if outcome != "awaiting_approval" or not asked or tree(folder) != before:
+            wrong.append(f"{command}: {outcome}")
+    assert not wrong
+
+
+async def test_G9_what_the_user_runs_needs_no_yes_and_can_be_undone(folder: Path):
+    (folder / "a.txt").write_text("one\n")
+    async with engine(folder, mode="ask") as duck:
+        action = Action(operation="shell.run", args={"command": "rm a.txt"})
+        await duck.app.dispatcher.run_now([action], by_user=True)
+        assert tree(folder) == {}
+        await duck.app.undoing.undo()
+    assert tree(folder) == {"a.txt": (0o644, b"one\n")}
+
+
+async def test_G3_the_network_is_asked_about_before_the_command_runs(folder: Path):
+    for mode in ("plan", "ask", "edits", "auto"):
+        steps = decision("", run("echo ran > a", network=True))
+        async with engine(folder, steps, decision("Done."), mode=mode) as duck:
+            await duck.app.chat.say("go")
+            (asked,) = duck.of(ApprovalRequested)
+            assert (asked.approval.action.operation, duck.of(ActionFinished)) == ("shell.run", []), mode

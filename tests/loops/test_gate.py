@@ -107,7 +107,8 @@ async def test_G1_an_edit_of_edits_is_the_whole_new_content(folder: Path):
 
 
 async def test_G1_an_edit_of_a_command_is_run_instead(folder: Path):
-    async with engine(folder, decision("", run("echo model > a.txt")), decision("ok"), mode="ask") as duck:
+    steps = (decision("", run("echo model > a.txt")), decision("ok"))
+    async with engine(folder, *steps, mode="ask", shell={"sandbox": "none"}) as duck:
         await duck.app.chat.say("go")
         assert await duck.app.chat.proposal() == "echo model > a.txt"
         assert await duck.app.chat.answer(AnswerApproval(yes=True, edited="echo mine > sub.txt")) == "done"
@@ -136,7 +137,7 @@ async def test_what_can_not_be_edited_or_done_is_said_and_the_question_stays(fol
         with pytest.raises(UsageError, match=r"approval\.not_editable"):
             await duck.app.chat.answer(AnswerApproval(yes=True, edited="x"))
         assert duck.state.approval is not None
-    async with engine(folder, decision("", run("ls")), mode="ask") as duck:
+    async with engine(folder, decision("", run("ls")), mode="ask", shell={"sandbox": "none"}) as duck:
         await duck.app.chat.say("go")
         with pytest.raises(UsageError, match=r"approval\.edit_refused"):
             await duck.app.chat.answer(AnswerApproval(yes=True, edited="rm duckflow.toml"))
@@ -220,7 +221,7 @@ async def test_G3_a_file_outside_is_read_after_a_yes_and_only_that_one(disk_path
         action("search", pattern="x", path="/etc"),
         action("write_file", path="duckflow.toml", content="mode = 'auto'\n"),
         action("read_file", path="duckflow.toml"),
-        run("cat duckflow.toml"),
+        run("rm -f duckflow.toml; echo x > duckflow.toml"),
     ],
 )
 async def test_what_nobody_may_do_is_refused_without_a_question(folder: Path, wanted):
@@ -230,7 +231,10 @@ async def test_what_nobody_may_do_is_refused_without_a_question(folder: Path, wa
     async with engine(folder, decision("", wanted), decision("ok"), mode="ask") as duck:
         assert await duck.app.chat.say("go") == "done"
         assert duck.of(ApprovalRequested) == []
-        assert duck.of(ActionFinished)[0].outcome in ("refused", "failed")
+        ended = duck.of(ActionFinished)[0]
+        assert ended.outcome in ("refused", "failed") or (
+            ended.operation == "shell.run" and not ended.changes
+        )
     assert (folder / "duckflow.toml").read_text() == ""
 
 

@@ -122,6 +122,15 @@ async def try_it(folder: Path, order: dict[str, Any], mode: str) -> Tried:
     return Tried(asked, [one.operation for one in ended if one.outcome == "ok"], stopped=bool(stopped))
 
 
+def is_command(order: dict[str, Any]) -> bool:
+    return order["operation"] == "shell.run"
+
+
+def on_copy(order: dict[str, Any], tried: Tried) -> list[str]:
+    """A command may have run on its copy: `try_it` has seen that the folder is as it was."""
+    return ["shell.run"] if is_command(order) and "shell.run" in tried.ran else []
+
+
 def name(order: dict[str, Any]) -> str:
     return " ".join(map(str, order["args"].values()))[:50]
 
@@ -129,8 +138,8 @@ def name(order: dict[str, Any]) -> str:
 @every_row("order", [*POISON, *PLAIN], ids=name)
 async def test_G3_in_ask_mode_it_never_gets_a_change_past_the_gate(folder: Path, order: dict[str, Any]):
     tried = await try_it(folder, order, "ask")
-    assert tried.ran == ["file_ops.read_file"], "only the notes were read"
-    assert tried.asked or (tried.stopped and order in POISON)
+    assert tried.ran == ["file_ops.read_file", *on_copy(order, tried)], "only the notes were read"
+    assert tried.asked or tried.stopped or is_command(order)
 
 
 @every_row("order", POISON, ids=name)
@@ -138,8 +147,9 @@ async def test_G3_in_auto_mode_it_gets_nothing_of_high_risk_past_the_gate(
     folder: Path, order: dict[str, Any]
 ):
     tried = await try_it(folder, order, "auto")
-    assert tried.ran == ["file_ops.read_file"]
-    assert tried.stopped or [(one.risk, one.kind) for one in tried.asked] == [("high", None)]
+    assert tried.ran == ["file_ops.read_file", *on_copy(order, tried)]
+    asked = [(one.risk, one.kind) for one in tried.asked]
+    assert tried.stopped or asked == [("high", None)] or (is_command(order) and not asked)
 
 
 @every_row("order", [*POISON, *PLAIN], ids=name)
@@ -147,5 +157,9 @@ async def test_G3_in_plan_mode_nothing_changes_and_no_change_is_even_asked(
     folder: Path, order: dict[str, Any]
 ):
     tried = await try_it(folder, order, "plan")
-    assert tried.ran == ["file_ops.read_file"]
-    assert tried.stopped or [one.action.operation for one in tried.asked] == ["file_ops.read_file"]
+    assert tried.ran == ["file_ops.read_file", *on_copy(order, tried)]
+    asked = [one.action.operation for one in tried.asked]
+    network = is_command(order) and order["args"].get("network", False)
+    assert (
+        tried.stopped or asked == (["shell.run"] if network else ["file_ops.read_file"]) or is_command(order)
+    )

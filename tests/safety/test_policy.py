@@ -5,20 +5,34 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.safety.policy.policy import Case, decide, effective, may_remember
+from duckflow.safety.policy.policy import (
+    Case,
+    EffectsCase,
+    decide,
+    decide_effects,
+    effective,
+    may_remember,
+    may_remember_effects,
+)
 from fakes.rows import every_row
 
 MODES = ("plan", "ask", "edits", "auto")
 EFFECTS = ("read", "write", "delete", "execute", "consent")
 RISKS = ("low", "medium", "high", "forbidden")
 PROTECTIONS = ("none", "guarded", "asks", "denied")
-SANDBOXED = {
+ON_COPIES = {
+    "plan": ("allow", "deny", "deny", "allow", "ask"),
+    "ask": ("allow", "ask", "ask", "allow", "ask"),
+    "edits": ("allow", "allow", "ask", "allow", "ask"),
+    "auto": ("allow", "allow", "allow", "allow", "ask"),
+}
+"""A command that works on a copy is judged by what it did, not before it runs."""
+BY_WORDS = {
     "plan": ("allow", "deny", "deny", "deny", "ask"),
     "ask": ("allow", "ask", "ask", "ask", "ask"),
     "edits": ("allow", "allow", "ask", "ask", "ask"),
-    "auto": ("allow", "allow", "allow", "allow", "ask"),
+    "auto": ("allow", "allow", "ask", "ask", "ask"),
 }
-BARE = {**SANDBOXED, "auto": SANDBOXED["edits"]}
 STRICT = ("allow", "ask", "deny")
 
 all_cases = st.builds(
@@ -28,6 +42,7 @@ all_cases = st.builds(
     protection=st.sampled_from(PROTECTIONS),
     outside=st.booleans(),
     sandboxed=st.booleans(),
+    copies=st.booleans(),
     remembered=st.booleans(),
 )
 
@@ -36,30 +51,33 @@ def stricter(*verdicts: str) -> str:
     return max(verdicts, key=STRICT.index)
 
 
-@every_row("sandboxed", [True, False])
+@every_row("copies", [True, False])
 @every_row(("mode", "effect"), list(product(MODES, EFFECTS)))
-def test_each_cell_of_the_modes_G3(mode, effect, sandboxed):
-    expected = (SANDBOXED if sandboxed else BARE)[mode][EFFECTS.index(effect)]
+def test_each_cell_of_the_modes_G3(mode, effect, copies):
+    expected = (ON_COPIES if copies else BY_WORDS)[mode][EFFECTS.index(effect)]
     for risk in ("low", "medium"):
-        ruling = decide(mode, Case(effect=effect, risk=risk, sandboxed=sandboxed))
+        ruling = decide(mode, Case(effect=effect, risk=risk, sandboxed=True, copies=copies))
         assert ruling.verdict == expected
         assert ruling.reason
 
 
 @every_row(("mode", "effect", "protection"), list(product(MODES, EFFECTS, PROTECTIONS)))
 def test_each_cell_of_protection_G3_SAFETY_4(mode, effect, protection):
-    plain = SANDBOXED[mode][EFFECTS.index(effect)]
+    plain = ON_COPIES[mode][EFFECTS.index(effect)]
     asked = stricter(plain, "ask")
     guarded = plain if effect == "read" else asked
     expected = {"none": plain, "guarded": guarded, "asks": asked, "denied": "deny"}[protection]
-    assert decide(mode, Case(effect=effect, protection=protection, sandboxed=True)).verdict == expected
+    assert (
+        decide(mode, Case(effect=effect, protection=protection, sandboxed=True, copies=True)).verdict
+        == expected
+    )
 
 
 @every_row(("mode", "effect", "risk"), list(product(MODES, EFFECTS, RISKS)))
 def test_each_cell_of_risk_G2(mode, effect, risk):
-    plain = SANDBOXED[mode][EFFECTS.index(effect)]
+    plain = ON_COPIES[mode][EFFECTS.index(effect)]
     expected = {"high": stricter(plain, "ask"), "forbidden": "deny"}.get(risk, plain)
-    assert decide(mode, Case(effect=effect, risk=risk, sandboxed=True)).verdict == expected
+    assert decide(mode, Case(effect=effect, risk=risk, sandboxed=True, copies=True)).verdict == expected
 
 
 @every_row("mode", MODES)
@@ -77,9 +95,9 @@ def test_SAFETY_9_without_a_sandbox_every_command_asks(mode):
         assert (decide(mode, case).verdict, decide(mode, case).because) == ("ask", "no_sandbox")
 
 
-def test_G3_auto_without_a_sandbox_is_edits():
-    assert effective("auto", sandboxed=False) == "edits"
-    assert [effective(mode, sandboxed=True) for mode in MODES] == list(MODES)
+def test_G3_auto_without_a_copy_is_edits():
+    assert effective("auto", copies=False) == "edits"
+    assert [effective(mode, copies=True) for mode in MODES] == list(MODES)
 
 
 def test_B7_consent_is_asked_in_every_mode_and_never_remembered():
@@ -122,6 +140,7 @@ def test_SAFETY_1_more_danger_is_never_looser(mode, case):
         {"protection": PROTECTIONS[min(PROTECTIONS.index(case.protection) + 1, 3)]},
         {"outside": True},
         {"sandboxed": False},
+        {"copies": False},
         {"remembered": False},
     ]
     for change in worse:
@@ -135,3 +154,32 @@ def test_SAFETY_1_forbidden_is_denied_and_high_is_never_passed(mode, case):
         assert verdict == "deny"
     if case.risk == "high" or case.protection == "asks":
         assert verdict != "allow"
+
+
+EFFECT_CASES = [
+    #                                    plan    ask    edits    auto
+    (EffectsCase(), ("deny", "ask", "allow", "allow")),
+    (EffectsCase(risk="medium"), ("deny", "ask", "allow", "allow")),
+    (EffectsCase(deletes=True, risk="medium"), ("deny", "ask", "ask", "allow")),
+    (EffectsCase(risk="high"), ("deny", "ask", "ask", "ask")),
+    (EffectsCase(risk="forbidden"), ("deny", "deny", "deny", "deny")),
+    (EffectsCase(conflicts=True), ("deny", "ask", "ask", "ask")),
+    (EffectsCase(failed=True), ("deny", "ask", "ask", "ask")),
+    (EffectsCase(failed=True, changes=False), ("deny", "ask", "allow", "allow")),
+    (EffectsCase(changes=False), ("deny", "ask", "allow", "allow")),
+    (EffectsCase(changes=False, risk="high"), ("deny", "ask", "ask", "ask")),
+    (EffectsCase(remembered=True), ("deny", "allow", "allow", "allow")),
+    (EffectsCase(remembered=True, failed=True), ("deny", "ask", "ask", "ask")),
+    (EffectsCase(remembered=True, risk="high"), ("deny", "ask", "ask", "ask")),
+]
+
+
+@every_row(("case", "expected"), EFFECT_CASES)
+def test_G3_each_cell_of_what_a_command_did(case, expected):
+    assert tuple(decide_effects(mode, case).verdict for mode in MODES) == expected
+
+
+def test_G3_always_is_never_offered_for_what_more_than_the_mode_asks_about():
+    for case in (EffectsCase(risk="high"), EffectsCase(conflicts=True), EffectsCase(failed=True)):
+        assert not may_remember_effects(case)
+    assert may_remember_effects(EffectsCase(deletes=True, risk="medium"))

@@ -76,7 +76,7 @@ async def test_what_a_command_changed_and_its_exit_code_are_told(folder):
     ("output", "level", "hint"),
     [
         ("touch: x: Read-only file system", "bubblewrap", "only in the workspace and in $TMPDIR"),
-        ("touch: x: Permission denied", "landlock", "nor make files at its top"),
+        ("touch: x: Permission denied", "landlock", "nor at the workspace's top"),
         ("curl: (6) Could not resolve host: x", "bubblewrap", "ask with network true"),
         ("touch: x: Permission denied", "none", ""),
         ("SyntaxError", "bubblewrap", ""),
@@ -101,7 +101,7 @@ async def test_more_time_than_permitted_is_refused(folder):
 
 
 async def test_G1_the_user_sees_the_whole_command_the_folder_and_the_network(folder):
-    (tool,) = shell_tools(FakeShell(folder), print)
+    tool, _ = shell_tools(FakeShell(folder), print)
     command = "one\n" * 500 + "last"
     workspace = Workspace(folder)
     shown = await tool.propose(tool.args(command=command), workspace)
@@ -113,7 +113,7 @@ async def test_G1_the_user_sees_the_whole_command_the_folder_and_the_network(fol
 
 async def test_a_real_command_runs_through_the_operation(folder):
     shell, pieces = Shell(folder, ShellSettings(sandbox="none")), []
-    (tool,) = shell_tools(shell, pieces.append)
+    tool, _ = shell_tools(shell, pieces.append)
     result = await tool.run(tool.args(command="echo made > file; cat file"), access_to(folder))
     await shell.aclose()
     assert (result.text, result.changed) == ("exit code 0\nmade", ("file",))

@@ -1,6 +1,7 @@
 """What becomes of what a command did to its copy: taken over, asked about, or thrown away (SPEC G3, G9)."""
 
 import asyncio
+from contextlib import suppress
 from typing import NamedTuple
 
 from duckflow.config.settings import GateSettings
@@ -111,6 +112,13 @@ class CommandEffects:
         )
         root = self._workspace.root
         return ask_about(state, root, call.action, judged.ruling, judged.assessed.risk, outline, judged.kind)
+
+    async def discard(self, action: Action) -> None:
+        """Throw away what an action would take over, if it is one that does; it may be gone already."""
+        copy_id = _copy_of(action)
+        if copy_id:
+            with suppress(ToolError):
+                await self._shell.discard(copy_id)
 
     async def discard_unwanted(self, state: AgentState) -> None:
         """Throw away what waited for an answer that can't come any more."""

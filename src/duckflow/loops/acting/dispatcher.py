@@ -151,12 +151,27 @@ class Dispatcher:
             digest=asked.digest if asked and same else "",
         )
 
+    async def refuse(self, answered: ApprovalAnswered) -> None:
+        """Take a no: the action ends here, and what a command did to its copy is thrown away."""
+        action, *rest = self._state.queue
+        refusal = ActionFinished(
+            action_id="",
+            operation=action.operation,
+            outcome="refused",
+            text=_said_no(action, answered.reason),
+            evidence_id=self._session.next_evidence_id(),
+            not_run=tuple(left.operation for left in rest),
+        )
+        self._session.record(answered, refusal)
+        await self._effects.discard(action)
+
     async def _permit_task(self, task: Task, call: ResolvedCall) -> tuple[ResolvedCall, Approval | None]:
         """Come back when the task may run, having asked if needed; Refused if the user said no."""
         while True:
             answer = self._state.task_answer
             if answer is not None and not answer.yes:
-                raise Refused(f"The user said no: {answer.reason}" if answer.reason else "The user said no.")
+                await self._effects.discard(call.action)
+                raise Refused(_said_no(call.action, answer.reason))
             if answer is not None and answer.edited is not None:
                 call = self._resolve(answer.edited)
             approval = await self._question(call, None)
@@ -190,7 +205,7 @@ class Dispatcher:
         try:
             async with watched:
                 result = await tool.run(args, access)
-                if tool.effect == "write":
+                if tool.effect == "write" and not tool.by_program:
                     result = await self._checked(result, access.changes)
             result = await self._effects.settle(
                 self._state, call, result, access, may_ask=may_ask, by_user=by_user
@@ -212,3 +227,8 @@ class Dispatcher:
         paths = tuple(dict.fromkeys(change.path for change in changes))
         found = [one.text for one in await self._checks.after_edit(paths) if one.state == "failed"]
         return replace(result, text="\n".join([result.text, *found])) if found else result
+
+
+def _said_no(action: Action, reason: str) -> str:
+    said = f"The user said no: {reason}" if reason else "The user said no."
+    return f"{said} What the command changed was thrown away." if action.operation == TAKE_OVER else said

@@ -4,7 +4,7 @@ from duckflow.domain.approval import Approval
 from duckflow.domain.commands import AnswerApproval, ChooseWay
 from duckflow.domain.consultation import ChoiceEffect, effect_of
 from duckflow.domain.decision import Action
-from duckflow.domain.events import ActionFinished, ApprovalAnswered, ConsultationAnswered, Reply
+from duckflow.domain.events import ApprovalAnswered, ConsultationAnswered, Reply
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.i18n.catalogue import text
 from duckflow.loops.acting.dispatcher import Dispatcher
@@ -47,8 +47,10 @@ class UserAnswers:
         if approval.task_id is not None:
             self._session.record(answered)
             return
-        refused = () if answered.yes else (self._refusal(answer.reason),)
-        self._session.record(answered, *refused)
+        if answered.yes:
+            self._session.record(answered)
+        else:
+            await self._dispatcher.refuse(answered)
         self._steps.answer_approval(yes=answered.yes)
 
     async def choose(self, answer: ChooseWay) -> RequestOutcome | None:
@@ -98,17 +100,6 @@ class UserAnswers:
                 return "stopped"
             case _:
                 return "pending_user"
-
-    def _refusal(self, reason: str) -> ActionFinished:
-        action, *rest = self._state.queue
-        return ActionFinished(
-            action_id="",
-            operation=action.operation,
-            outcome="refused",
-            text=f"The user said no: {reason}" if reason else "The user said no.",
-            evidence_id=self._session.next_evidence_id(),
-            not_run=tuple(left.operation for left in rest),
-        )
 
     async def _plan(self) -> None:
         """Divide the work; if no plan can be had, the model was told to do the smallest part first."""
