@@ -87,9 +87,9 @@ def decode(path: str, data: bytes) -> EncodedText:
     foreign = "UTF-32" if data.startswith(_UTF32) else "ISO-2022-JP" if _ISO_2022_JP.search(data) else ""
     if foreign:
         raise ToolError(f"{path}: is {foreign} text; convert it first, for example with iconv.")
-    codec = next((codec for mark, codec in _MARKS if data.startswith(mark)), None)
-    if codec is not None:
-        return _strictly(path, data, codec)
+    for mark, codec in _MARKS:
+        if data.startswith(mark):
+            return _strictly(path, data, codec)
     if b"\0" in data:
         raise ToolError(f"{path}: is a binary file of {len(data)} bytes, not text.")
     try:

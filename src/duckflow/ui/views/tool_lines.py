@@ -28,6 +28,7 @@ OPERATIONS = frozenset(
         "shell.start",
         "shell.read",
         "shell.stop",
+        "shell.take_over",
         "plan_tool.propose",
         "plan_tool.get",
         "plan_tool.list",
