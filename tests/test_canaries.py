@@ -14,7 +14,7 @@ from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import ActionFinished, ApprovalRequested, ErrorReported, UserMessage
 from duckflow.safety.redaction.redactor import MARKER
 from duckflow.store.audit.log import read_entries
-from fakes.conversation import conversation
+from fakes.conversation import conversation, ready
 from fakes.engine import action, decision, engine
 from fakes.model_server import Answer, Asked, Fault, ModelServer
 from fakes.secret_texts import BASE62, HEX, PEM
@@ -156,7 +156,7 @@ def test_an_error_before_the_session_leaks_nothing(pond: Path, env: dict[str, st
 def test_the_conversation_leaks_nothing(pond: Path, env: dict[str, str]):
     """A terminal shows what is typed; from then on it is gone, from the history of lines too."""
     with conversation(pond, *ANSWERS[:3], decision("All done."), env=env) as terminal:
-        terminal.wait_for("Ctrl-D exits")
+        ready(terminal)
         terminal.type(f"Take {SAID}\r")
         terminal.wait_for("Allow it?")
         shown = terminal.text
