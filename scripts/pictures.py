@@ -48,7 +48,7 @@ TALKS = {
         question="What does stats.py do?",
         answer="stats.py has one function, mean, which returns the average of a list of numbers.",
         wish="Add a function median(values) to stats.py",
-        announcement="I add the function median to stats.py.",
+        announcement="I'll add the function median to stats.py.",
         ask="Allow it?",
     ),
     "ja": Talk(
