@@ -17,7 +17,7 @@ from duckflow.domain.plan import Plan, PlanStep, Task
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.programs import find_program
 from duckflow.domain.state import AgentState
-from duckflow.evaluation.check_room import CheckRoom
+from duckflow.evaluation.check_room import CheckRoom, check_environment
 from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.llm.default_model import ModelChoice, choose_model
@@ -252,7 +252,8 @@ def _open_ground(
     ripgrep = find_ripgrep(workspace.root)
     snapshots = Snapshots(workspace, kept, ripgrep, _snapshot_limits(settings))
     shell = Shell(workspace.root, settings.shell, closed=closed, env=env, copies=state_dir() / COPIES)
-    room = CheckRoom(workspace, lambda copy: Shell(copy, settings.shell, closed=closed, env=env))
+    own = check_environment(env, workspace.root)
+    room = CheckRoom(workspace, lambda copy: Shell(copy, settings.shell, closed=closed, env=own))
     return _Foundation(
         log=log,
         kept=kept,

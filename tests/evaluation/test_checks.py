@@ -8,7 +8,7 @@ from pathlib import Path
 from duckflow.config.settings import CheckSettings, ShellSettings
 from duckflow.domain.checks import CheckResult, settled, tally
 from duckflow.domain.programs import find_program
-from duckflow.evaluation.check_room import CheckRoom
+from duckflow.evaluation.check_room import CheckRoom, check_environment
 from duckflow.evaluation.checks import Checks
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.shell import Shell
@@ -18,7 +18,8 @@ from duckflow.safety.sandbox.shell import Shell
 async def checks_in(folder: Path, **settings: object):
     """Checks of a folder, as the program puts them together."""
     workspace = Workspace(folder)
-    room = CheckRoom(workspace, lambda copy: Shell(copy, ShellSettings()))
+    env = check_environment(os.environ, workspace.root)
+    room = CheckRoom(workspace, lambda copy: Shell(copy, ShellSettings(), env=env))
     checks = Checks(
         room,
         CheckSettings.model_validate(settings),
@@ -146,6 +147,17 @@ async def test_quick_tools_look_at_an_edit_and_say_nothing_of_files_they_do_not_
         assert await off.before_verdict("f() -> 1", ["a.py"]) == ()
         assert off.idle is True
     assert contents(folder) == before
+
+
+async def test_a_file_its_language_can_not_read_is_told_with_the_edit_even_without_any_tool(folder: Path):
+    """J10: Python, JSON and TOML are parsed by the program itself, and nothing is started for it."""
+    for path, source in {"a.py": "def f(:\n", "b.json": "{", "c.toml": "x = \n"}.items():
+        (folder / path).write_text(source)
+        async with checks_in(folder) as checks:
+            (found,) = await checks.after_edit([path])
+            assert (found.state, found.binding, checks.idle) == ("failed", True, True)
+            assert path in found.text
+            assert "does not parse" in found.detail
 
 
 async def test_nothing_a_check_does_reaches_the_folder(folder: Path):

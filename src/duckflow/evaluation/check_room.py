@@ -8,6 +8,7 @@ not copied but linked.
 import asyncio
 import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -29,6 +30,7 @@ _DEPTH = 12
 _NEAR = 200
 _LINKED = (".venv", "venv", "node_modules")
 """Folders with what the project needs, made by others."""
+_PROGRAMS = (".venv/bin", "venv/bin", "node_modules/.bin")
 _LEFT_OUT = (".git", ".hg", ".svn", "__pycache__", "target", "dist", "build", ".tox", ".nox", ".next")
 
 
@@ -44,6 +46,12 @@ class CheckCopy:
         return await self.shell.run(
             f"cd {shlex.quote(str(self.folder))} && {{ {command}\n}}", timeout_s=seconds
         )
+
+
+def check_environment(env: Mapping[str, str], root: Path) -> dict[str, str]:
+    """The user's environment, with what checks need in reach: our own programs, and those of the project."""
+    own = (str(Path(sys.executable).parent), *(str(root / name) for name in _PROGRAMS))
+    return {**env, "PATH": ":".join(filter(None, (env.get("PATH", ""), *own)))}
 
 
 class CheckRoom:

@@ -22,7 +22,7 @@ from duckflow.evaluation.examples import (
     has_doctests,
     output_examples,
 )
-from duckflow.evaluation.facts import look_at
+from duckflow.evaluation.facts import look_at, parsed_here
 from duckflow.evaluation.related_tests import RelatedTest, related_tests
 
 MOST_FILES = 20
@@ -72,8 +72,14 @@ class Checks:
 
     async def after_edit(self, paths: Sequence[str]) -> tuple[CheckResult, ...]:
         """What quick tools say of files that were just written; nothing if no tool is for them."""
+        if not self._settings.after_edit:
+            return ()
+        own = [path for path in paths if parsed_here(path)][-MOST_FILES:]
+        broken = await asyncio.to_thread(self._broken, own) if own else ()
+        if broken:
+            return broken  # tools would only say the same again
         fitting = tuple(path for path in paths if known(path))[-MOST_FILES:]
-        if not self._settings.after_edit or not fitting:
+        if not fitting:
             return ()
         tools = chosen(fitting, await asyncio.to_thread(self._top), quick=True)
         tools = tuple(tool for tool in tools if tool.name not in self._unfit)
@@ -167,6 +173,11 @@ class Checks:
         wanted = configurations()
         names = (entry.path for entry in workspace.list(".", depth=1, limit=500).entries)
         return {name: self._text(name) for name in names if name in wanted}
+
+    def _broken(self, paths: Iterable[str]) -> tuple[CheckResult, ...]:
+        """Those of these files that their language can't read."""
+        results = (_parsed(path, text) for path in paths if (text := self._text(path)))
+        return tuple(one for one in results if one.state == "failed")
 
     def _text(self, path: str) -> str:
         try:

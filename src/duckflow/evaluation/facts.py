@@ -136,6 +136,11 @@ def _presence(path: str, status: FileStatus | None, *, to_be_gone: bool) -> Fact
     return Fact(path=path, state="left", detail="still there, though it was to be removed")
 
 
+def parsed_here(path: str) -> bool:
+    """Whether the program itself can tell if such a file can be read by its language."""
+    return PurePosixPath(path).suffix.lower() in _PARSERS
+
+
 def look_at(path: str, data: bytes) -> Fact:
     """What a file with these bytes is."""
     if not data.strip():
