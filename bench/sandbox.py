@@ -2,8 +2,8 @@
 
     .venv/bin/python bench/sandbox.py [rounds]
 
-Bare is `bash -c true` started by asyncio. The others are the whole of `Shell.run`, with its looks at the
-workspace before and after, in a folder of 500 files with a repository.
+Bare is `bash -c true` started by asyncio. The others are the whole of `Shell.run`, on a copy where there is
+one, in a folder of 100 files and in one of 100,000. Then: taking over 1,000 files that a command made.
 """
 
 import asyncio
@@ -18,9 +18,11 @@ from duckflow.config.settings import ShellSettings
 from duckflow.safety.sandbox.shell import Shell
 
 COMMAND = "true"
-FILES = 500
-BOUND_MS = 15.0
-LEVELS = ("none", "landlock", "bubblewrap")
+SIZES = (100, 100_000)
+CHANGED = 1_000
+BOUND_MS = 12.0
+TAKING_OVER_MS = 1_000.0
+LEVELS = ("bubblewrap", "namespaces", "landlock")
 
 
 async def bare(folder: Path) -> None:
@@ -38,9 +40,21 @@ async def timed(work: Callable[[], Awaitable[object]]) -> float:
     return (time.perf_counter() - start) * 1000
 
 
-async def measure(folder: Path, rounds: int) -> dict[str, list[float]]:
+def fill(folder: Path, files: int) -> None:
+    """A folder with a repository and so many files."""
+    (folder / ".git" / "hooks").mkdir(parents=True)
+    for number in range(files):
+        part = folder / f"part_{number % (files // 20)}"
+        part.mkdir(exist_ok=True)
+        (part / f"{number}.py").write_text("x = 1\n")
+
+
+async def measure(folder: Path, copies: Path, rounds: int) -> dict[str, list[float]]:
     """Every way once a round, so that whatever else the machine does hits all of them."""
-    shells = {level: Shell(folder, ShellSettings.model_validate({"sandbox": level})) for level in LEVELS}
+    shells = {
+        level: Shell(folder, ShellSettings.model_validate({"sandbox": level}), copies=copies)
+        for level in LEVELS
+    }
     ways: dict[str, Callable[[], Awaitable[object]]] = {"bare": lambda: bare(folder)}
     for level, shell in shells.items():
         if (await shell.sandbox()).level == level:
@@ -58,21 +72,36 @@ async def measure(folder: Path, rounds: int) -> dict[str, list[float]]:
     return taken
 
 
+async def take_over(folder: Path, copies: Path) -> tuple[float, float]:
+    """Milliseconds to read what a command did to 1,000 files, with the command, and to take it over."""
+    shell = Shell(folder, ShellSettings(), copies=copies)
+    await shell.run("true")
+    start = time.perf_counter()
+    result = await shell.run(f"mkdir many; for n in $(seq {CHANGED}); do echo $n > many/$n; done")
+    ran = (time.perf_counter() - start) * 1000
+    if result.effects is None:
+        return ran, 0.0
+    taking = await timed(lambda: shell.take_over(result.copy_id, result.effects))
+    await shell.aclose()
+    return ran, taking
+
+
 def main() -> None:
     """Print a line for each."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 50
-    with tempfile.TemporaryDirectory() as home:
-        folder = Path(home) / "work"
-        (folder / ".git" / "hooks").mkdir(parents=True)
-        for number in range(FILES):
-            part = folder / f"part_{number % 20}"
-            part.mkdir(exist_ok=True)
-            (part / f"{number}.py").write_text("x = 1\n")
-        taken = asyncio.run(measure(folder, rounds))
-    least = median(taken["bare"])
-    for name, times in taken.items():
-        over = f"+{median(times) - least:.1f} ms   (bound {BOUND_MS:.0f} ms)" if name != "bare" else ""
-        print(f"{name:<12}{median(times):6.1f} ms   {over}")
+    for files in SIZES:
+        with tempfile.TemporaryDirectory() as home:
+            folder, copies = Path(home) / "work", Path(home) / "copies"
+            fill(folder, files)
+            taken = asyncio.run(measure(folder, copies, rounds))
+            changed = asyncio.run(take_over(folder, copies))
+        least = median(taken["bare"])
+        print(f"a folder of {files:,} files")
+        for name, times in taken.items():
+            over = f"+{median(times) - least:.1f} ms   (bound {BOUND_MS:.0f} ms)" if name != "bare" else ""
+            print(f"  {name:<12}{median(times):6.1f} ms   {over}")
+        print(f"  {CHANGED:,} files made by a command: {changed[0]:.0f} ms")
+        print(f"  and taken over: {changed[1]:.0f} ms   (bound {TAKING_OVER_MS:.0f} ms)")
 
 
 if __name__ == "__main__":

@@ -24,9 +24,22 @@ PROGRAM = textwrap.dedent("""
 
     async def main(folder, level, commands):
         settings = ShellSettings(sandbox=level, max_processes=60)
-        shell = Shell(folder / "work", settings, closed=(folder / "state",), env={"HOME": str(folder)})
+        copies = folder / "state" / "copies" if sys.argv[4] else None
+        kept = {"closed": (folder / "state",), "env": {"HOME": str(folder)}, "copies": copies}
+        shell = Shell(folder / "work", settings, **kept)
         found = await shell.sandbox()
-        results = [(await shell.run(one, timeout_s=300)).model_dump() for one in commands]
+        results = []
+        for one in commands:
+            result = await shell.run(one, timeout_s=300)
+            results.append(result.model_dump(mode="json"))
+            if result.copy_id:
+                taken = await shell.take_over(result.copy_id, result.effects)
+                results[-1]["left"] = [left.path for left in taken.left]
+        if copies:
+            assert found.copies, found
+            await shell.start("echo made > server; sleep 1000")
+            results.append((await shell.run("until [ -e server ]; do sleep 0.01; done; cat server")).output)
+            results.append((await shell.end_background()).effects.model_dump(mode="json"))
         await shell.aclose()
         print(json.dumps([os.getuid(), found.level, found.values, results]))
 
@@ -77,7 +90,7 @@ def python_for_nobody():
 @pytest.mark.skipif(os.geteuid() != 0, reason="all the other tests already run as an ordinary user")
 def test_G7_the_sandbox_holds_for_an_ordinary_user(level, users_folder):
     words = [one.format(folder=users_folder) for one in COMMANDS]
-    ran = as_nobody([python_for_nobody(), "-c", PROGRAM, str(users_folder), level, json.dumps(words)])
+    ran = as_nobody([python_for_nobody(), "-c", PROGRAM, str(users_folder), level, json.dumps(words), ""])
     assert ran.returncode == 0, ran.stderr
     uid, found, values, (made, refused, many, rights) = json.loads(ran.stdout)
     assert uid == NOBODY
@@ -93,3 +106,39 @@ def test_G7_the_sandbox_holds_for_an_ordinary_user(level, users_folder):
     assert many["stopped"] == "processes"
     assert rights["output"].split()[:4] == ["CapEff:", "0" * 16, "NoNewPrivs:", "1"]
     assert "GOT IT" not in rights["output"]
+
+
+DONE = [
+    "echo more >> sub/file; mkdir -p a/b; echo new > a/b/new; rm -r gone; mv old moved; chmod 700 bits;id -u",
+    "git init -q; git config user.email a@b; git config user.name a; git add -A; git commit -qm x;"
+    "git log --format=%s",
+    "mkdir closed; echo in > closed/file; chmod 000 closed; echo x > unreadable; chmod 000 unreadable",
+    "chmod u+s moved; ln -s /root out; mkfifo pipe; mknod null c 0 0",
+]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="all the other tests already run as an ordinary user")
+def test_G9_an_ordinary_user_works_on_a_copy(copying, users_folder):
+    work = users_folder / "work"
+    shutil.rmtree(work / ".git")
+    (work / "gone").mkdir()
+    for name in ("sub/file", "gone/file", "old", "bits"):
+        (work / name).write_text(f"{name}\n")
+    for path in (work, *work.rglob("*")):
+        os.chown(path, NOBODY, NOBODY)
+    ran = as_nobody([python_for_nobody(), "-c", PROGRAM, str(users_folder), copying, json.dumps(DONE), "yes"])
+    assert ran.returncode == 0, ran.stderr
+    _, found, _, (first, git, closed, dropped, served, rest) = json.loads(ran.stdout)
+    assert found == copying
+    assert (first["output"], first["left"], git["output"]) == (f"{NOBODY}\n", [], "x\n")
+    assert {path.name for path in work.iterdir()} == {
+        *("sub", "a", "moved", "bits", ".git", "closed", "unreadable"),
+    }
+    assert (work / "sub" / "file").read_text() == "sub/file\nmore\n"
+    assert (work / "closed" / "file").read_text() == "in\n"
+    assert ((work / "closed").stat().st_mode & 0o777, (work / "bits").stat().st_mode & 0o777) == (0, 0o700)
+    assert {one.stat().st_uid for one in work.rglob("*")} == {NOBODY}
+    assert {one["reason"] for one in dropped["effects"]["dropped"]} == {"set_id", "link_out", "pipe"}
+    assert served == "made\n"
+    assert [one["path"] for one in rest["effects"]] == ["server"]
+    assert not closed["left"]

@@ -110,8 +110,7 @@ class Shell:
         limits = limits_of(self._settings, seconds)
         network = network or self._settings.network
         if sandbox.copies:
-            world = await self._world(secrets=secrets)
-            return await self._run_on_copy(command, sandbox, world, limits, emit, network=network)
+            return await self._run_on_copy(command, sandbox, limits, emit, network=network, secrets=secrets)
         reach, before = await asyncio.to_thread(self._look, await self._launcher.temporary(), sandbox.level)
         order = confine(command, sandbox, reach, limits, self._env, network=network)
         ending, written = await self._run(self._launcher.run, order, emit)
@@ -123,19 +122,21 @@ class Shell:
         self,
         command: str,
         sandbox: Sandbox,
-        world: World,
         limits: Limits,
         emit: Emit | None,
         *,
         network: bool,
+        secrets: bool,
     ) -> CommandResult:
+        temporary = await self._launcher.temporary()
         if self._live is not None:
+            world = await asyncio.to_thread(self._see, temporary, secrets=secrets)
             order = confine(command, sandbox, world, limits, self._env, network=network, held=True)
             ending, written = await self._run(partial(self._live.run, network=network), order, emit)
             _check_started(ending, written, sandbox)
             return await self._with_effects(_result(ending, written), self._live.copy)
         copies = await self._copies()
-        copy = await asyncio.to_thread(copies.make, str(self._workspace), command)
+        world, copy = await asyncio.to_thread(self._prepare, copies, temporary, command, secrets=secrets)
         try:
             order = confine(command, sandbox, world, limits, self._env, network=network, view=copy.mount)
             ending, written = await self._run(self._launcher.run, order, emit)
@@ -180,7 +181,8 @@ class Shell:
             copy = await asyncio.to_thread((await self._copies()).make, str(self._workspace), command)
             self._live = LiveCopy(copy, await self._launcher.hold(copy.mount))
         limits = limits_of(self._settings, _BACKGROUND_SECONDS)
-        world = await self._world(secrets=secrets)
+        temporary = await self._launcher.temporary()
+        world = await asyncio.to_thread(self._see, temporary, secrets=secrets)
         network = network or self._settings.network
         order = confine(command, sandbox, world, limits, self._env, network=network, held=True)
         return self._live.start(order, self._settings.max_output_bytes, network=network)
@@ -211,9 +213,10 @@ class Shell:
             raise ToolError("Nothing runs in the background.")
         return self._live
 
-    async def _world(self, *, secrets: bool) -> World:
-        temporary = await self._launcher.temporary()
-        return await asyncio.to_thread(self._see, temporary, secrets=secrets)
+    def _prepare(
+        self, copies: CopyFolders, temporary: Path, command: str, *, secrets: bool
+    ) -> tuple[World, WorkspaceCopy]:
+        return self._see(temporary, secrets=secrets), copies.make(str(self._workspace), command)
 
     def _see(self, temporary: Path, *, secrets: bool) -> World:
         return world_of(self._parts(temporary), masked=() if secrets else self._secrets.find())

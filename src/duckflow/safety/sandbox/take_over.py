@@ -86,6 +86,7 @@ def take_over(
             unkept.update(effect.path for effect in below)
     if not live:
         copy.keep(approved=approved)
+        _open_closed(copy.upper, wanted)
     try:
         with _Target(copy, live=live) as target:
             for steps in _in_order(effect for effect in wanted if effect.path not in held):
@@ -106,6 +107,18 @@ def take_over(
     elif not live:
         copy.keep(approved=None)
     return TakenOver(taken=tuple(target.taken), left=tuple(left))
+
+
+def _open_closed(upper: str, wanted: Iterable[Effect]) -> None:
+    """Let the owner into folders that a command closed; in the workspace they are closed at the end."""
+    closed = [one.path for one in wanted if one.type == "folder" and _is_closed(one)]
+    for path in sorted(closed):
+        with suppress(OSError):
+            os.chmod(f"{upper}/{path}", stat.S_IRWXU)
+
+
+def _is_closed(folder: Effect) -> bool:
+    return folder.mode_after is not None and folder.mode_after & stat.S_IRWXU != stat.S_IRWXU
 
 
 class _Target:
@@ -347,8 +360,7 @@ def _steps(effect: Effect) -> Iterator[Effect]:
         )
         return
     yield effect
-    closed = effect.mode_after is not None and effect.mode_after & stat.S_IRWXU != stat.S_IRWXU
-    if effect.kind == "created" and effect.type == "folder" and closed:
+    if effect.kind == "created" and effect.type == "folder" and _is_closed(effect):
         yield effect.model_copy(update={"kind": "mode"})
 
 

@@ -66,7 +66,8 @@ class WorldParts(Frozen):
     """Holds the session's own folders: `own` is its /tmp, `home` its home, `shm` its /dev/shm."""
     home: str
     toolchains: tuple[str, ...]
-    masked: tuple[str, ...]
+    mounts: tuple[WorldMount, ...]
+    """All but what may differ from command to command."""
 
     @property
     def seen_outside(self) -> tuple[str, ...]:
@@ -92,39 +93,44 @@ def world_parts(
     seen = (*system, *toolchains, workspace)
     masked = [path for path in own if any(_inside(path, folder) for folder in seen)]
     masked += [*credentials_in(toolchains), *(_only_for_root() if os.geteuid() == 0 else ())]
+    hidden = [path for path in dict.fromkeys(masked) if not _inside(workspace, path)]
+    before = [
+        *_shown(temporary, home, toolchains),
+        WorldMount(kind="write", target=workspace, source=workspace),
+    ]
     return WorldParts(
         workspace=workspace,
         temporary=temporary,
         home=home,
         toolchains=toolchains,
-        masked=tuple(path for path in dict.fromkeys(masked) if not _inside(workspace, path)),
+        mounts=(*before, *map(_mask, hidden)),
     )
 
 
 def world_of(parts: WorldParts, *, masked: Iterable[str] = (), guarded: Iterable[str] = ()) -> World:
     """For one command. `masked`: secrets in the workspace; `guarded`: what may only be read there."""
-    return World(parts=parts, mounts=tuple(_steps(parts, tuple(masked), tuple(guarded))))
+    guards = tuple(guarded)
+    held = [WorldMount(kind="write", target=path, source=path) for path in _holders(guards, parts.workspace)]
+    held += [WorldMount(kind="read", target=path, source=path) for path in guards]
+    return World(parts=parts, mounts=(*parts.mounts, *held, *map(_mask, (*_doors(parts), *masked))))
 
 
-def _steps(parts: WorldParts, masked: tuple[str, ...], guarded: tuple[str, ...]) -> Iterator[WorldMount]:
+def _shown(temporary: str, home: str, toolchains: Iterable[str]) -> Iterator[WorldMount]:
     for path in SYSTEM_FOLDERS:
         if os.path.islink(path):
             yield WorldMount(kind="link", target=path, source=os.readlink(path))
         elif os.path.exists(path):
             yield WorldMount(kind="read", target=path, source=path)
     for path in _TEMPORARY:
-        yield WorldMount(kind="write", target=path, source=f"{parts.temporary}/own")
-    if parts.home.count("/") > 1 or parts.home == "/root":
-        yield WorldMount(kind="write", target=parts.home, source=f"{parts.temporary}/home")
-    for path in parts.toolchains:
+        yield WorldMount(kind="write", target=path, source=f"{temporary}/own")
+    if home.count("/") > 1 or home == "/root":
+        yield WorldMount(kind="write", target=home, source=f"{temporary}/home")
+    for path in toolchains:
         yield WorldMount(kind="read", target=path, source=path)
-    yield WorldMount(kind="write", target=parts.workspace, source=parts.workspace)
-    for path in _holders(guarded, parts.workspace):
-        yield WorldMount(kind="write", target=path, source=path)
-    for path in guarded:
-        yield WorldMount(kind="read", target=path, source=path)
-    for path in (*parts.masked, *_doors(parts), *masked):
-        yield WorldMount(kind="empty_folder" if os.path.isdir(path) else "empty_file", target=path)
+
+
+def _mask(path: str) -> WorldMount:
+    return WorldMount(kind="empty_folder" if os.path.isdir(path) else "empty_file", target=path)
 
 
 def _holders(guarded: Iterable[str], workspace: str) -> list[str]:

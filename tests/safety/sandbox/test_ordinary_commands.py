@@ -1,0 +1,130 @@
+"""G9: ordinary commands do on a copy what they do in a plain shell: same output, same files."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from duckflow.domain.effects import Effects
+from duckflow.safety.sandbox.environment import command_environment
+
+COMMANDS = [
+    line.replace("~", "\n")
+    for line in Path(__file__).with_name("ordinary_commands.txt").read_text("utf-8").splitlines()
+]
+"""One a line; a new line inside is written as ~."""
+
+FILES = {
+    "README.md": "# Title\n",
+    "notes.txt": "one\ntwo\nthree\n",
+    "data.json": '{"name": "x"}\n',
+    "src/app.py": 'def greet():\n    """>>> greet()\n    \'hello\'\n    """\n    return "hello"\n',
+    "src/other.py": "def other():\n    pass  # TODO\n",
+    "docs/guide.md": "guide\n",
+    "docs/sub/page.md": "page\n",
+    "tests/test_app.py": "import unittest\n\n\nclass T(unittest.TestCase):\n    def test(self): pass\n",
+    "script.sh": '#!/bin/sh\necho "script $1"\n',
+    "vars.sh": "VALUE=from-a-file\n",
+    "prog.c": "int main(void) { return 0; }\n",
+    "Makefile": "all: build/o\nbuild/o: notes.txt\n\tmkdir -p build; cp $< $@\nclean:\n\trm -rf build\n",
+    "x.tmp": "temporary\n",
+}
+GIT = (
+    "git init -q && git config user.email a@b && git config user.name a && git add -A && git commit -qm first"
+    " && echo changed >> notes.txt && echo new > untracked.txt && mkdir -p empty"
+)
+
+
+def make_template(folder):
+    for path, text in FILES.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    (folder / "script.sh").chmod(0o755)
+    subprocess.run(["bash", "-c", GIT], cwd=folder, check=True, env={"PATH": os.environ["PATH"], "HOME": "/"})
+
+
+def reset(folder, template):
+    for entry in folder.iterdir():
+        shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+    shutil.copytree(template, folder, symlinks=True, dirs_exist_ok=True)
+
+
+def tree(folder):
+    """Everything but git's own files, whose content has the time in it: kind, bits, content."""
+    found = {}
+    for path in folder.rglob("*"):
+        name = str(path.relative_to(folder))
+        if name.startswith(".git/") or path.suffix == ".pyc":
+            continue
+        mode = path.lstat().st_mode
+        content = str(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
+        if path.suffix in (".tgz", ".gz", ".zip", ".sqlite"):
+            content = b""
+        found[name] = (0 if path.is_symlink() else mode, content)
+    return found
+
+
+@pytest.fixture
+def places(folder, tmp_path):
+    template, home = tmp_path / "template", tmp_path / "home"
+    template.mkdir()
+    home.mkdir()
+    make_template(template)
+    return template, {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
+
+
+async def test_G9_ordinary_commands_do_what_they_do_in_a_plain_shell(
+    folder, tmp_path, places, copying, open_shell
+):
+    template, env = places
+    shell = await open_shell(folder, copying, copies=tmp_path / "copies", env=env)
+    wrong = []
+    for command in COMMANDS:
+        reset(folder, template)
+        plain = subprocess.run(
+            ["/bin/bash", "-c", command],
+            cwd=folder,
+            env=command_environment(env, "/tmp", network=False),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        expected = tree(folder)
+        reset(folder, template)
+        before = tree(folder)
+        result = await shell.run(command, timeout_s=60)
+        if tree(folder) != before:
+            wrong.append(f"{command}: changed the folder before it was taken over")
+        if result.copy_id:
+            left = (await shell.take_over(result.copy_id, result.effects)).left
+            wrong += [f"{command}: left {left}"] if left else []
+        found = tree(folder)
+        if (result.exit_code, result.output) != (plain.returncode, plain.stdout):
+            wrong.append(
+                f"{command}: {result.exit_code} {result.output!r}, not {plain.returncode} {plain.stdout!r}"
+            )
+        if found != expected:
+            names = sorted(n for n in found.keys() | expected.keys() if found.get(n) != expected.get(n))
+            wrong.append(f"{command}: files differ: {names[:5]}")
+        if (
+            expected == before
+            and result.effects != Effects()
+            and ".git" not in command
+            and "git" not in command
+        ):
+            told = [one.path for one in result.effects.effects]
+            wrong += [f"{command}: changed nothing and told of {told}"] if told else []
+    assert len(COMMANDS) >= 150
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.xfail(strict=True, reason="a folder that was there before can't be renamed in one step: EXDEV")
+async def test_G9_a_folder_is_renamed_in_one_step(folder, tmp_path, places, copying, open_shell):
+    template, env = places
+    reset(folder, template)
+    shell = await open_shell(folder, copying, copies=tmp_path / "copies", env=env)
+    assert (await shell.run("git mv docs manual")).output == ""
