@@ -22,7 +22,7 @@ from duckflow.domain.pacing.limits import LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 from duckflow.domain.transitions import Step
 from duckflow.pacemaker.limit import Counted, compute_limit, measure
-from duckflow.pacemaker.repetition import Sign, find_signs
+from duckflow.pacemaker.repetition import IDLE, Sign, find_signs
 from duckflow.pacemaker.rules import (
     Consult,
     Extend,
@@ -108,7 +108,10 @@ def read(path: str, content: str = "text", **args: Any) -> Did:
     """A file that was read."""
     digest = hashlib.sha256(content.encode()).hexdigest()
     action = Action(operation="file_ops.read_file", args={"path": path, **args})
-    return Did(action, text=content, path=path, digest=digest)
+    body = content
+    if "end" in args:
+        body = "\n".join(f"{content} {number}" for number in range(int(args["start"]), args["end"] + 1))
+    return Did(action, text=f"{path} (lines)\n{body}", path=path, digest=digest)
 
 
 def write(path: str, content: str, *, changed: bool = True) -> Did:
@@ -207,12 +210,13 @@ class Duck:
             unresolved=self.unresolved,
         )
         self.vitals = update(self.vitals, observed, self.table.vitals)
-        move = self._decide(one, repeated=bool(signs))
+        repeated = any(sign not in IDLE for sign in signs)
+        move = self._decide(one, repeated=repeated)
         while isinstance(move, Extend):
             self.limit = move.limit
             stamina = stamina_of(self.loops, self.limit, self.unresolved, self.table.vitals)
             self.vitals = self.vitals.model_copy(update={"stamina": stamina})
-            move = self._decide(one, repeated=bool(signs))
+            move = self._decide(one, repeated=repeated)
         if isinstance(move, Replan):
             self.replanned = True
             self._focus("replanned")

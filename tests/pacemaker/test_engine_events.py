@@ -24,7 +24,12 @@ async def test_H3_reading_again_is_found_although_the_second_answer_only_points_
     looks = [decision("", action("read_file", path=path)) for path in ("a.py", "./a.py", "a.py")]
     async with engine(tmp_path, *looks, decision("done")) as duck:
         await duck.app.chat.say("look")
-    assert traced(duck) == [((), ("new_evidence",)), (("repeated",), ()), (("repeated",), ()), ((), ())]
+    assert traced(duck) == [
+        ((), ("new_evidence",)),
+        (("repeated",), ()),
+        (("repeated", "seen"), ()),
+        ((), ()),
+    ]
 
 
 async def test_H3_writing_the_same_again_is_found_although_the_tool_says_something_else(tmp_path):
@@ -43,7 +48,7 @@ async def test_H3_doing_and_undoing_is_found(tmp_path):
     async with engine(tmp_path, *turns, decision("done")) as duck:
         await duck.app.chat.say("edit")
     signs = [found for found, _ in traced(duck)]
-    assert signs == [(), (), (), (), ("alternating",), ()]
+    assert signs == [(), (), (), ("back_and_forth",), ("alternating", "back_and_forth"), ()]
 
 
 async def test_H3_batch_work_raises_no_alarm(tmp_path):

@@ -29,7 +29,7 @@ from duckflow.loops.session import Session
 from duckflow.pacemaker.budget import BudgetLevel, Spent, explain_budget, judge
 from duckflow.pacemaker.limit import Counted, compute_limit, measure
 from duckflow.pacemaker.log_lines import log_end, log_loop, log_start
-from duckflow.pacemaker.repetition import find_signs
+from duckflow.pacemaker.repetition import IDLE, find_signs
 from duckflow.pacemaker.rules import Extend, Go, Move, Replan, Situation, next_move, stays_confident
 from duckflow.pacemaker.trace import progressed_lately, remember, trace_loop
 from duckflow.pacemaker.vitals import (
@@ -126,13 +126,18 @@ class Pacing:
         self._record_loop(request, vitals, trace, signs, moved, tokens)
         _write(*log_loop(request.loops, signs, state.vitals, vitals, Go()))
 
-    def next_move(self) -> Move:
-        """What to do before another loop (SPEC H5); what it means for limit and vitals is written down."""
+    def next_move(self, *, asking: bool = False) -> Move:
+        """What to do before another loop (SPEC H5); what it means for limit and vitals is written down.
+
+        `asking` if the user is asked in any case: then it is too late to plan again.
+        """
         request = self._state.request
         if request is None or request.limit is None or request.loops == 0:
             return Go()
         while True:
             situation = self._situation(request)
+            if asking:
+                situation = replace(situation, replanned=True)
             move = next_move(situation, self._table)
             if not isinstance(move, Go):
                 _write(*log_loop(request.loops, (), self._state.vitals, self._state.vitals, move))
@@ -172,7 +177,7 @@ class Pacing:
                 moved_by=moved,
                 confident=self._state.confident,
                 prompt_tokens=tokens,
-                trace=replace(trace, repeated=bool(signs)),
+                trace=replace(trace, repeated=any(sign not in IDLE for sign in signs)),
             )
         )
 

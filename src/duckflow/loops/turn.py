@@ -132,7 +132,9 @@ class Turn:
         """After an error, plan again; after too many that were not made good, ask the user (SPEC D5)."""
         if self._steps.recover():
             return None
-        return await self._check() or self._ask("over_exertion", "errors")
+        move = self._pacing.next_move(asking=True)
+        asks = isinstance(move, Consult | Halt)
+        return self._ask(move.kind, move.cause) if asks else self._ask("over_exertion", "errors")
 
     async def _see_whether_done(self) -> RequestOutcome | None:
         """Done means satisfied: the evidence decides, not the claim (SPEC J2)."""

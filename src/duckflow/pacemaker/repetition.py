@@ -9,8 +9,12 @@ from collections.abc import Sequence
 from typing import Literal
 
 from duckflow.domain.pacing.limits import Act, LoopTrace
+from duckflow.pacemaker.trace import came_back
 
-Sign = Literal["repeated", "alternating", "announced", "failing", "same_plan"]
+Sign = Literal["repeated", "alternating", "back_and_forth", "seen", "announced", "failing", "same_plan"]
+
+IDLE: tuple[Sign, ...] = ("announced", "same_plan")
+"""Signs that nothing is done: the thread is lost, and no action is repeated."""
 
 LOOK_BACK = 4
 """With how many earlier loops a loop is compared."""
@@ -32,6 +36,8 @@ def find_signs(history: Sequence[LoopTrace], now: LoopTrace) -> tuple[Sign, ...]
     checks: dict[Sign, bool] = {
         "repeated": _repeats(before, now),
         "alternating": _alternates(before, now),
+        "back_and_forth": _goes_back_and_forth(before, now),
+        "seen": _sees_nothing_new(before, now),
         "announced": _only_announces(before, now),
         "failing": _fails_again(before, now),
         "same_plan": _plans_the_same(before, now),
@@ -98,6 +104,30 @@ def _alternates(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
 def _same_loop(one: LoopTrace, other: LoopTrace) -> bool:
     results = ([act.result for act in one.acts], [act.result for act in other.acts])
     return bool(one.calls) and one.calls == other.calls and results[0] == results[1]
+
+
+def _goes_back_and_forth(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
+    """A file that was put back is put back once more, with nothing new written to it in between.
+
+    To try something and take it back, or to return to the better of two versions, is honest work.
+    """
+    earlier = [act for trace in before for act in trace.acts]
+    for act in now.acts:
+        own = [one for one in earlier if one.contents and one.target == act.target]
+        if act.contents and own and came_back(own, act) and came_back(own[:-1], own[-1]):
+            return True
+    return False
+
+
+def _sees_nothing_new(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
+    """Twice in a row nothing but looks into files, at lines that were all seen before."""
+    if now.disturbed or not before or before[-1].gains or not _only_reads(before[-1]):
+        return False
+    return not now.gains and _only_reads(now)
+
+
+def _only_reads(trace: LoopTrace) -> bool:
+    return bool(trace.acts) and all(act.version and not act.changed for act in trace.acts)
 
 
 def _only_announces(before: Sequence[LoopTrace], now: LoopTrace) -> bool:

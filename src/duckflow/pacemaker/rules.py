@@ -63,7 +63,7 @@ class Situation(Frozen):
     progressed: bool = False
     """Whether one of the last three loops got on."""
     repeated: bool = False
-    """Whether the last loop repeated another."""
+    """Whether the last loop repeated what was done before; to announce and to plan again is no repetition."""
     replanned: bool = False
     """Whether there was a replan since the user last spoke."""
     confident: bool = True
@@ -126,6 +126,11 @@ def _limit(situation: Situation, _table: PacemakerSettings) -> Move | None:
 
 
 def _focus(situation: Situation, table: PacemakerSettings) -> Move | None:
+    """Stagnation if actions repeat, confusion if none is taken.
+
+    What else lowers focus comes from the user's messages or happens once, so after a replan it can't bring
+    focus down again: confusion by these alone would never be met.
+    """
     if situation.vitals.focus >= table.thresholds.focus:
         return None
     if not situation.replanned:

@@ -104,6 +104,9 @@ def _acts(own: Sequence[Event]) -> Iterable[Act]:
                 failed=event.outcome != "ok",
                 changed=bool(event.changed),
                 on_file=event.path is not None,
+                version=digest_of(event.digest) if event.digest else "",
+                lines=_lines_shown(event, action),
+                contents=_contents(event),
             )
 
 
@@ -112,6 +115,21 @@ def _result(event: ActionFinished) -> str:
     if event.changed and event.path is not None:
         return digest_of(f"{event.outcome} changed")
     return digest_of(f"{event.outcome} {event.digest or steady(event.text)}")
+
+
+def _lines_shown(event: ActionFinished, action: Action | None) -> tuple[int, int]:
+    """Which lines of a file a look showed: below its heading, from the line it was to begin with."""
+    start = action.args.get("start") if action else None
+    first = start if isinstance(start, int) else 1
+    return (first, first + event.text.count("\n")) if event.digest else (0, 0)
+
+
+def _contents(event: ActionFinished) -> tuple[str, str] | None:
+    """What a file tool found and left in the one file it changed."""
+    own = [change for change in event.changes if change.path == event.path]
+    if len(own) != 1:
+        return None
+    return digest_of(own[0].before or ""), digest_of(own[0].after or "")
 
 
 def _shown(events: Sequence[Event]) -> set[str]:
@@ -142,10 +160,28 @@ def _gains(
     if any(isinstance(event, TaskFinished) and event.status == "completed" for event in events):
         yield "task_finished"
     earlier = [act for trace in history for act in trace.acts]
-    rewritten = {act.call for act in earlier if act.changed}
-    if any(act.changed and act.call not in rewritten for act in acts):
+    if any(act.changed and not came_back(earlier, act) for act in acts):
         yield "new_content"
-    known = {(act.call, act.result) for act in earlier}
-    found = (act for act in acts if not act.failed and not act.changed)
-    if any((act.call, act.result) not in known and act.call not in rewritten for act in found):
+    if any(not act.failed and not act.changed and shows_more(earlier, act) for act in acts):
         yield "new_evidence"
+
+
+def came_back(earlier: Sequence[Act], act: Act) -> bool:
+    """Whether a change left what was there before: the same call again, or a content the file once had."""
+    if any(one.changed and one.call == act.call for one in earlier):
+        return True
+    had = {content for one in earlier if one.target == act.target for content in one.contents or ()}
+    return act.contents is not None and act.contents[1] in had
+
+
+def shows_more(earlier: Sequence[Act], act: Act) -> bool:
+    """Whether a look found something new, by what it showed and not by how it was called (SPEC H3)."""
+    if any(one.call == act.call and (one.result == act.result or one.changed) for one in earlier):
+        return False
+    if not act.version:
+        return True
+    known = [one.lines for one in earlier if (one.target, one.version) == (act.target, act.version)]
+    at, end = act.lines
+    for first, after in sorted(known):
+        at = max(at, after) if first <= at else at
+    return not known or at < end

@@ -69,6 +69,12 @@ class Act(Frozen):
     failed: bool = False
     changed: bool = False
     on_file: bool = False
+    version: str = ""
+    """Of a file that was read: what it held."""
+    lines: tuple[int, int] = (0, 0)
+    """Of a file that was read: the first line shown and the one after the last."""
+    contents: tuple[str, str] | None = None
+    """Of a file that a file tool changed: what it held before and after, empty for no file."""
 
 
 class LoopTrace(Frozen):

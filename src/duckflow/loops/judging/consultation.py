@@ -20,6 +20,9 @@ CAUSES = ("limit", "errors", "stamina")
 SPENT = ("limit", "budget")
 """Causes that make an over-exertion another situation: all is used, though the work may have got on."""
 
+CARRY_ON: tuple[Choice, ...] = ("go_on", "accept", "simplify", "different_way")
+"""The choices where the work was honest and only a limit was reached: there is no cause to look for."""
+
 PARTS = ("request", "attempts", "score", "missing", "collected", "checks", "quality")
 """The situation report, in the order shown (SPEC J5)."""
 
@@ -83,7 +86,7 @@ def consult(
             situation=f"consultation.{_situation(kind, cause)}",
             values=known,
             findings=tuple(_findings(state, kind, cause, known)),
-            choices=CHOICES[kind],
+            choices=CARRY_ON if _situation(kind, cause) != kind else CHOICES[kind],
         ),
     )
 
@@ -130,7 +133,7 @@ def _reasons(state: AgentState, request: Request, kind: ConsultationKind, cause:
     repeated = _repeated(request.history)
     if repeated and kind in ("stagnation", "confusion"):
         yield _known("repeated", repeated)
-    if request.history and request.history[-1].idle and kind == "stagnation":
+    if request.history and request.history[-1].idle and kind in ("stagnation", "confusion"):
         yield ReasonLine(key="consultation.known.idle")
     if request.failing:
         yield _known("failing", request.failing)
