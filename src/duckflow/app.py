@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 import duckflow
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ErrorReported, SessionStarted, VerifySet
-from duckflow.domain.model import Usage
+from duckflow.domain.model import TierName, Usage
 from duckflow.domain.plan import Plan, PlanStep, Task
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.programs import find_program
@@ -47,7 +48,6 @@ from duckflow.loops.undo.earlier import EarlierChanges
 from duckflow.loops.undo.recovery import Recovery
 from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
 from duckflow.loops.undo.undo import Undo
-from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.plans import evidence_of, summary_of
 from duckflow.safety.files.boundary import refuse_wide_folder
 from duckflow.safety.files.lock import WorkspaceLock
@@ -135,6 +135,17 @@ async def choose(settings: Settings, env: Mapping[str, str]) -> ModelChoice:
     return await choose_model(env)
 
 
+async def unknown_prices(
+    tiers: Tiers, settings: Settings, env: Mapping[str, str]
+) -> tuple[ErrorReported, ...]:
+    """That a limit on cost can't hold, for each model whose price nobody knows (SPEC I9)."""
+    if settings.duck_pacemaker.budget.max_cost_usd is None:
+        return ()
+    models = dict.fromkeys(tiers.name(tier) for tier in get_args(TierName))
+    unknown = [name for name in models if await cost_usd(name, Usage(input_tokens=1), env) is None]
+    return tuple(ErrorReported(key="limit.no_price", values={"model": name}, notice=True) for name in unknown)
+
+
 def open_log() -> SqliteEventLog:
     """The event log in the user's state directory."""
     return SqliteEventLog(state_dir() / DATABASE)
@@ -180,6 +191,8 @@ def build(
     session_id: str | None,
     env: Mapping[str, str],
     relay: Relay | None = None,
+    *,
+    keeps_mode: bool = False,
 ) -> App:
     """A session in a folder, new or taken up again, with all that it needs.
 
@@ -205,9 +218,8 @@ def build(
     plans = plan_tools(session.current, plan)
     lists = task_tools(session.current, tasks_of, tasks.start, tasks.cancel, background)
     catalogue = Catalogue((*background.tools, *plans, *lists, *_memory_tools(settings, ground)))
-    frame = PromptFrame(rules=rules.text, budgets=settings.prompt)
     limits = DraftLimits(most=settings.llm.candidates, seconds=settings.llm.candidates_time_s)
-    model = ModelInUse(session, tiers, catalogue, look, frame, spending, limits)
+    model = ModelInUse(session, tiers, catalogue, look, rules, settings.prompt, spending, limits)
     dispatcher = _dispatcher(ground, catalogue)
     pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(ground.log.database).loops_used)
     verifying = Verification(session, dispatcher, ProjectTests(workspace) if relay else None)
@@ -236,7 +248,7 @@ def build(
         checks=ground.checks,
         verify=settings.evaluation.verify,
         problems=(*ground.log.database.notices, *rules.problems),
-        started=_started(settings, choice, ground, resumed=session_id is not None),
+        started=_started(settings, choice, ground, resumed=session_id is not None, keeps_mode=keeps_mode),
     )
 
 
@@ -305,7 +317,7 @@ def _dispatcher(ground: _Foundation, catalogue: Catalogue) -> Dispatcher:
 
 
 def _started(
-    settings: Settings, choice: ModelChoice, ground: _Foundation, *, resumed: bool
+    settings: Settings, choice: ModelChoice, ground: _Foundation, *, resumed: bool, keeps_mode: bool
 ) -> SessionStarted:
     return SessionStarted(
         session_id=ground.session.state.session_id,
@@ -313,7 +325,7 @@ def _started(
         model=choice.name,
         model_reason=choice.reason_key,
         model_values=dict(choice.values),
-        mode=settings.mode,
+        mode=ground.session.state.mode if resumed and keeps_mode else settings.mode,
         version=duckflow.__version__,
         resumed=resumed,
     )

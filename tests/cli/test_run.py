@@ -332,3 +332,48 @@ def test_a_kill_between_any_two_events_loses_nothing_that_was_shown(folder: Path
         "--model", scripted(folder, decision("Here again.")),
     )  # fmt: skip
     assert (resumed.returncode, resumed.stdout) == (0, "Here again.\n")
+
+
+def test_M3_a_resumed_run_keeps_its_folder_and_mode_and_the_command_says_the_rest(
+    folder: Path, tmp_path: Path
+):
+    model = scripted(folder, WRITE, decision("Done."))
+    first = duckflow("run", "go", "--model", model, "--mode", "ask", "--workspace", folder, "--max-loops", 9)
+    assert first.returncode == 3
+    session = first.stderr.partition("--resume ")[2].split()[0]
+    assert f"--resume {session} --model {model} --max-loops 9 --answer yes" in first.stderr
+    again = duckflow("run", "--resume", session, "--model", model, "--answer", "yes", "--json", cwd=tmp_path)
+    started = lines(again)[0]
+    assert (started["mode"], started["workspace"]) == ("ask", str(folder))
+    assert (folder / "hello.py").exists()
+
+
+def test_C1_a_list_in_the_background_ends_although_the_model_asks_the_user(folder: Path):
+    tasks = [{"operation": "shell.run", "args": {"command": "sleep 1; echo x > a.txt"}}]
+    start = {"operation": "task_loop.run", "args": {"task_list": tasks}}
+    asks = decision("Which colour?", start, next_step="pending_user")
+    report = {"for": "TaskReport", "text": '{"status": "success", "summary": "done"}'}
+    done = duckflow(
+        "run",
+        "go",
+        "--model",
+        scripted(folder, asks, report),
+        "--mode",
+        "auto",
+        "--json",
+        "--workspace",
+        folder,
+    )
+    reports = [line for line in lines(done) if line["type"] == "task_report"]
+    approvals = [line for line in lines(done) if line["type"] == "approval_requested"]
+    assert done.returncode == 3
+    assert approvals or reports[0]["status"] == "success", "it was not cancelled"
+
+
+def test_I9_a_limit_on_cost_without_a_known_price_is_said_at_the_start(folder: Path):
+    with ModelServer([Answer(decision("Hello.", task_profile="general_chat"))]) as server:
+        done = duckflow(
+            "run", "hi", "--model", "openai:any", "--max-cost", "1", "--workspace", folder,
+            env={"OPENAI_BASE_URL": f"{server.url}/v1", "DUCKFLOW_LANGUAGE": "en"},
+        )  # fmt: skip
+    assert "No price is known for openai:any" in done.stderr

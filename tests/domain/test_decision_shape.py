@@ -77,7 +77,19 @@ def test_E2_a_decision_sets_the_five_items_and_nothing_else(name):
         StateDelta.model_validate({name: "x"})
 
 
-@every_row("answer", ["no", "No: it breaks it", " NO", "not really"])
+@every_row(
+    "answer",
+    ["yes", "Yes: it is", " YES.", "yes, it fits", "はい", "はい、合っています", "はい：問題なし", "ええ。"],
+)
+def test_A5_only_what_clearly_begins_with_yes_is_a_yes(answer):
+    said = Decision(next_step="done", reply="x", goal_consistency=answer, constraint_check=answer)
+    assert said.objection is None
+
+
+NO = ["no", "No: it breaks it", " NO", "not really", "", "maybe", "yesterday", "yes and no", "yes/no", "n/a"]
+
+
+@every_row("answer", [*NO, "いいえ", "はいいろ", "たぶん", "I think yes"])
 def test_A5_a_no_to_goal_or_constraints_is_an_objection(answer):
     assert Decision(next_step="done", reply="x", goal_consistency=answer).objection == answer
     assert Decision(next_step="done", reply="x", constraint_check=answer).objection == answer

@@ -6,7 +6,7 @@ import pytest
 
 from duckflow.config.loading import load
 from duckflow.domain.errors import UsageError
-from duckflow.domain.transitions import Step
+from duckflow.domain.transitions import PERMITTED, Step
 
 
 def configured(own_home: Path, text: str):
@@ -21,6 +21,9 @@ def test_a_table_of_the_users_own_is_used(own_home: Path):
     assert table.permit(Step.PLANNING, Step.REVIEW)
     assert not table.permit(Step.PLANNING, Step.EXECUTION)
     assert table.permit(Step.EXECUTION, Step.PLANNING, on_error=True)
+    for start, ends in PERMITTED.items():
+        if start != Step.PLANNING:
+            assert table.permitted[start] == ends, "rows that are not named keep their default"
 
 
 def test_a_step_that_does_not_exist_is_a_clear_mistake(own_home: Path):

@@ -117,11 +117,13 @@ def test_I5_a_table_of_ones_own_can_make_complexity_cost_loops():
     assert "Adjusted by complexity: 10 % fewer loops" in shown(limit)
 
 
-def test_I8_the_log_at_the_start():
+def test_I5_I8_the_log_at_the_start_has_vitals_adjustments_and_arithmetic():
     assert log_start(ANALYSIS) == (
         "limit 14 for code_analysis (base 12)",
-        "vitals mood=0.75 focus=0.80 stamina=0.45",
+        "vitals mood=0.75 (usual) focus=0.80 (usual) stamina=0.45 (low)",
         "complexity 0.60 (medium)",
+        "adjustments: complexity +24 %",
+        "12 × 1.00 × 1.24 = 14.88, between 3 and 20: 14",
     )
     (line,) = log_start(compute_limit("research", Vitals(), 0.0, None))
     assert line == "limit 15 for research, as configured: ValueError('there is no table')"

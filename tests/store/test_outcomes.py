@@ -44,8 +44,17 @@ def test_J7_a_request_counts_once_by_its_last_outcome(log):
     assert of(log, "all")[""].done == 0
     log.append("s1", [finished("r1", profile="debugging", attempts=2, satisfaction=0.9)])
     assert of(log, "all")[""] == RequestStats(
-        by="all", requests=1, done=1.0, done_at_once=0.0, attempts=2.0, satisfaction=0.9
+        by="all",
+        requests=1,
+        done=1.0,
+        accepted=0.0,
+        not_judged=0.0,
+        done_at_once=0.0,
+        attempts=2.0,
+        satisfaction=0.9,
     )
+    log.append("s1", [finished("r2", "accepted")])
+    assert (of(log, "all")[""].done, of(log, "all")[""].accepted) == (0.5, 0.5)
 
 
 def test_J7_a_permission_is_no_second_request(log):

@@ -10,7 +10,8 @@ from duckflow.i18n.catalogue import text
 
 ModelFlag = Annotated[str | None, typer.Option("--model", metavar="NAME", help=text("help.option.model"))]
 ModeFlag = Annotated[Mode | None, typer.Option("--mode", help=text("help.option.mode"))]
-FolderFlag = Annotated[Path, typer.Option("--workspace", metavar="DIR", help=text("help.option.workspace"))]
+FOLDER = typer.Option("--workspace", metavar="DIR", help=text("help.option.workspace"))
+FolderFlag = Annotated[Path, FOLDER]
 TrustFlag = Annotated[bool, typer.Option("--trust", help=text("help.option.trust"))]
 LoopsFlag = Annotated[int | None, typer.Option("--max-loops", min=1, help=text("help.option.max_loops"))]
 CostFlag = Annotated[

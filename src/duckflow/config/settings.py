@@ -172,7 +172,7 @@ class RulesSettings(Frozen):
     """Files looked for in the workspace, by name or by path inside it; all that exist are read."""
 
     max_bytes: Count = 65_536
-    """A longer rules file is refused rather than cut."""
+    """If a rules file is longer, you are asked whether to cut it, to leave it out, or to stop."""
 
     @field_validator("files")
     @classmethod

@@ -8,8 +8,11 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.pacing.limits import ReasonLine
 
 ConsultationKind = Literal[
-    "stagnation", "lost_confidence", "confusion", "over_exertion", "oracle", "escalation"
+    "stagnation", "lost_confidence", "confusion", "over_exertion", "oracle", "escalation", "rules"
 ]
+
+RulesUse = Literal["whole", "cut", "none"]
+"""How much of the project's rules the model gets."""
 
 Choice = Literal[
     "stop",
@@ -32,6 +35,8 @@ Choice = Literal[
     "rest",
     "more_detail",
     "technical_help",
+    "cut_rules",
+    "leave_rules_out",
 ]
 
 CHOICES: dict[ConsultationKind, tuple[Choice, ...]] = {
@@ -41,6 +46,7 @@ CHOICES: dict[ConsultationKind, tuple[Choice, ...]] = {
     "over_exertion": ("accept", "analyse", "simplify", "different_way"),
     "oracle": ("instruct", "second_opinion", "rest"),
     "escalation": ("more_detail", "another_approach", "accept", "technical_help", "stop"),
+    "rules": ("cut_rules", "leave_rules_out", "stop"),
 }
 """What the user may choose, in the order shown; the catalogues say each in words (SPEC I6, H6, J5)."""
 
@@ -68,6 +74,8 @@ class ChoiceEffect(Frozen):
     """The failure is analysed for the user, who then says how to go on."""
     reviews: bool = False
     """Another model looks at it, and its word goes to the one that works."""
+    rules: RulesUse | None = None
+    """What becomes of the project's rules, which are too long."""
     needs_words: bool = False
     """Only the user's own words make it worth anything: asked for where there are none."""
 
@@ -93,6 +101,8 @@ EFFECTS: dict[Choice, ChoiceEffect] = {
     "rest": ChoiceEffect(ends="rest"),
     "more_detail": ChoiceEffect(restarts=True, needs_words=True),
     "technical_help": ChoiceEffect(analyses=True),
+    "cut_rules": ChoiceEffect(rules="cut"),
+    "leave_rules_out": ChoiceEffect(rules="none"),
 }
 """Tested choice by choice by what differs afterwards."""
 

@@ -1,5 +1,7 @@
 """Decision and Action: the one shape of everything a model wants done (SPEC A1, A2)."""
 
+import re
+import unicodedata
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
@@ -20,6 +22,8 @@ TaskProfile = Literal[
     "debugging",
     "research",
 ]
+
+_YES = re.compile(r"(?:yes(?!\W*(?:and|or|but)?\W*no\b)|はい(?:です)?|ええ)(?!\w)")
 
 
 class Action(Frozen):
@@ -81,11 +85,15 @@ class Decision(Frozen):
 
     @property
     def objection(self) -> str | None:
-        """The model's own "no" to its goal or constraints, if it gave one (SPEC A5)."""
-        for answer in (self.goal_consistency, self.constraint_check):
-            if answer.strip().lower().startswith("no"):
-                return answer
-        return None
+        """The model's answer on its goal or constraints that is no clear yes, if there is one (SPEC A5)."""
+        return next(
+            (said for said in (self.goal_consistency, self.constraint_check) if not is_yes(said)), None
+        )
+
+
+def is_yes(answer: str) -> bool:
+    """Whether it clearly begins with yes, in English or Japanese: not "yesterday", not "yes and no"."""
+    return bool(_YES.match(unicodedata.normalize("NFKC", answer).strip().casefold()))
 
 
 class Operation(Frozen):

@@ -5,7 +5,7 @@ from typing import Literal
 
 from duckflow.domain.approval import Approval, Kind
 from duckflow.domain.changes import ChangeSet, ToolEffect
-from duckflow.domain.consultation import Consultation, ConsultationKind
+from duckflow.domain.consultation import Consultation, ConsultationKind, RulesUse
 from duckflow.domain.decision import Action, NextStep, PromptPattern, TaskProfile
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import TierName, Usage
@@ -13,7 +13,7 @@ from duckflow.domain.modes import Mode
 from duckflow.domain.objective import Support, TaskObjective
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
 from duckflow.domain.pacing.vitals import Vitals
-from duckflow.domain.plan import Plan, TaskList
+from duckflow.domain.plan import Plan, Task, TaskList
 from duckflow.domain.transitions import Status, Step
 
 RequestOutcome = Literal[
@@ -183,6 +183,8 @@ class AgentState(Frozen):
     task_list: TaskList | None = None
     """The list that runs in the background, or ran last."""
     consultation: Consultation | None = None
+    rules_use: RulesUse = "whole"
+    """What the user said of rules that are too long."""
     transcript: tuple[TranscriptEntry, ...] = ()
     transcript_chars: int = 0
     files_note: str = ""
@@ -227,3 +229,11 @@ class AgentState(Frozen):
     def background_runs(self) -> bool:
         """Whether a task list is under way."""
         return self.task_list is not None and not self.task_list.ended
+
+
+def purpose_of(state: AgentState, task: Task) -> str:
+    """What a task is for: the step it belongs to, else the request in whose background it runs."""
+    for step in (step for plan in state.plans for step in plan.steps):
+        if any(one.task_id == task.task_id for one in step.task_list):
+            return f"{step.name}: {step.description}"
+    return state.request.text if state.request else task.operation

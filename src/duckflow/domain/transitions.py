@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from duckflow.domain.frozen import Frozen
 
@@ -50,6 +50,12 @@ class Transitions(Frozen):
 
     on_error: TransitionTable = Field(default=ON_ERROR)
     """Steps that may follow besides, after an error, a replan or a change of direction."""
+
+    @field_validator("permitted", "on_error", mode="after")
+    @classmethod
+    def _keep_other_rows(cls, value: TransitionTable, info: ValidationInfo) -> TransitionTable:
+        """A row that is not named keeps its default (SPEC D2)."""
+        return {**(PERMITTED if info.field_name == "permitted" else ON_ERROR), **value}
 
     def permit(self, start: Step, end: Step, *, on_error: bool = False) -> bool:
         """Whether `end` may follow `start`; staying is no transition and always permitted."""

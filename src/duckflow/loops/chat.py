@@ -20,6 +20,7 @@ from duckflow.domain.state import Request, RequestOutcome
 from duckflow.domain.transitions import Step
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.judging.answers import UserAnswers
+from duckflow.loops.judging.consultation import consult
 from duckflow.loops.pacing import Pacing
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
@@ -28,6 +29,7 @@ from duckflow.loops.thinking.memory import SessionMemory
 from duckflow.loops.thinking.model import ModelInUse
 from duckflow.loops.thinking.small_models import WorkspaceLook, files_note, reads_of_named
 from duckflow.loops.turn import Turn
+from duckflow.prompts.budget import RulesTooLong
 
 EXIT_CODES: dict[RequestOutcome, int] = {
     "done": 0,
@@ -42,7 +44,14 @@ EXIT_CODES: dict[RequestOutcome, int] = {
     "provider_error": 4,
     "interrupted": 130,
 }
-_GOES_ON = ("pending_user", "deferred", "awaiting_approval", "consultation", "not_satisfied")
+_GOES_ON = (
+    "pending_user",
+    "deferred",
+    "awaiting_approval",
+    "consultation",
+    "not_satisfied",
+    "provider_error",
+)
 """Outcomes after which the next message belongs to the same request."""
 
 
@@ -152,6 +161,9 @@ class ChatLoop:
             outcome = await work
         except UserError as error:
             values: dict[str, JsonValue] = {name: str(value) for name, value in error.values.items()}
+            if isinstance(error, RulesTooLong):
+                self._session.record(consult(self._session.state, "rules", error.key, **values))
+                return self._finish("consultation")
             self._session.record(ErrorReported(key=error.key, values=values))
             outcome = "provider_error" if isinstance(error, ProviderError) else "pending_user"
         except asyncio.CancelledError:

@@ -113,8 +113,8 @@ def _goes_back_and_forth(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
     """
     earlier = [act for trace in before for act in trace.acts]
     for act in now.acts:
-        own = [one for one in earlier if one.contents and one.target == act.target]
-        if act.contents and own and came_back(own, act) and came_back(own[:-1], own[-1]):
+        own = [one for one in earlier if one.after and one.target == act.target]
+        if act.after and own and came_back(own, act) and came_back(own[:-1], own[-1]):
             return True
     return False
 

@@ -96,6 +96,8 @@ def _acts(own: Sequence[Event]) -> Iterable[Act]:
     for event in own:
         if isinstance(event, ActionFinished) and event.task_id is None:
             action = started.get(event.action_id)
+            first, end = _lines_shown(event, action)
+            before, after = _contents(event)
             yield Act(
                 call=call_of(action) if action else digest_of(event.operation),
                 operation=event.operation,
@@ -105,8 +107,10 @@ def _acts(own: Sequence[Event]) -> Iterable[Act]:
                 changed=bool(event.changed),
                 on_file=event.path is not None,
                 version=digest_of(event.digest) if event.digest else "",
-                lines=_lines_shown(event, action),
-                contents=_contents(event),
+                first=first,
+                end=end,
+                before=before,
+                after=after,
             )
 
 
@@ -124,11 +128,11 @@ def _lines_shown(event: ActionFinished, action: Action | None) -> tuple[int, int
     return (first, first + event.text.count("\n")) if event.digest else (0, 0)
 
 
-def _contents(event: ActionFinished) -> tuple[str, str] | None:
+def _contents(event: ActionFinished) -> tuple[str, str]:
     """What a file tool found and left in the one file it changed."""
     own = [change for change in event.changes if change.path == event.path]
     if len(own) != 1:
-        return None
+        return "", ""
     return digest_of(own[0].before or ""), digest_of(own[0].after or "")
 
 
@@ -170,8 +174,8 @@ def came_back(earlier: Sequence[Act], act: Act) -> bool:
     """Whether a change left what was there before: the same call again, or a content the file once had."""
     if any(one.changed and one.call == act.call for one in earlier):
         return True
-    had = {content for one in earlier if one.target == act.target for content in one.contents or ()}
-    return act.contents is not None and act.contents[1] in had
+    had = {content for one in earlier if one.target == act.target for content in (one.before, one.after)}
+    return bool(act.after) and act.after in had
 
 
 def shows_more(earlier: Sequence[Act], act: Act) -> bool:
@@ -180,8 +184,8 @@ def shows_more(earlier: Sequence[Act], act: Act) -> bool:
         return False
     if not act.version:
         return True
-    known = [one.lines for one in earlier if (one.target, one.version) == (act.target, act.version)]
-    at, end = act.lines
-    for first, after in sorted(known):
-        at = max(at, after) if first <= at else at
-    return not known or at < end
+    same = [one for one in earlier if (one.target, one.version) == (act.target, act.version)]
+    at = act.first
+    for one in sorted(same, key=lambda one: one.first):
+        at = max(at, one.end) if one.first <= at else at
+    return not same or at < act.end

@@ -34,17 +34,22 @@ class PromptFrame(Frozen):
 
 
 class RulesTooLong(UserError):
-    """The project's rules, which are never cut, leave the model too little room."""
-
-    def __init__(self, tokens: int, window: int) -> None:
-        super().__init__("prompt.rules_too_long", tokens=tokens, window=window)
+    """The project's rules are too long; they are cut or left out only if the user says so."""
 
 
 async def check_rules(rules: str, traits: ModelTraits, counter: TokenCounter) -> None:
-    """Raise RulesTooLong where the rules take more than their share of the model's window."""
+    """Raise RulesTooLong if the rules take more than their share of the model's window."""
     tokens = await counter.count(rules)
     if tokens > traits.window // RULES_SHARE:
-        raise RulesTooLong(tokens, traits.window)
+        raise RulesTooLong("prompt.rules_too_long", tokens=tokens, window=traits.window)
+
+
+async def cut_rules(rules: str, traits: ModelTraits, counter: TokenCounter) -> str:
+    """As much of the beginning of the rules as their share of the window holds."""
+    room = traits.window // RULES_SHARE
+    while (tokens := await counter.count(rules)) > room:
+        rules = rules[: int(len(rules) * room / tokens * 0.95)]
+    return rules
 
 
 class Layers(Frozen):

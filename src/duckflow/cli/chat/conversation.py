@@ -5,7 +5,7 @@ import os
 from contextlib import closing
 from pathlib import Path
 
-from duckflow.app import App, build, choose, open_log
+from duckflow.app import App, build, choose, open_log, unknown_prices
 from duckflow.cli.chat.engine import ChatEngine
 from duckflow.cli.chat.folder_facts import find_out
 from duckflow.cli.chat.options import ConversationOptions
@@ -75,6 +75,7 @@ async def _talk(app: App, session_id: str | None, loaded: Loaded, frontend: Fron
     app.session.subscribe(screen)
     found = await find_out(app)
     app.begin()
+    app.session.record(*await unknown_prices(app.tiers, loaded.settings, os.environ))
     for line in last_exchange(earlier):
         frontend.writer.line(line, "dim")
     frontend.writer.line(start_text(app.session.state, found), "dim")

@@ -1,13 +1,13 @@
 """`duckflow run`: one task without a terminal (SPEC M3)."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from duckflow.cli.flags import (
-    HERE,
+    FOLDER,
     CostFlag,
-    FolderFlag,
     JsonFlag,
     LoopsFlag,
     ModeFlag,
@@ -20,6 +20,7 @@ from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
 
 TaskArgument = Annotated[str | None, typer.Argument(metavar="TASK", help=text("help.argument.task"))]
+RunFolderFlag = Annotated[Path | None, FOLDER]
 ResumeFlag = Annotated[str | None, typer.Option("--resume", metavar="ID", help=text("help.option.resume"))]
 AnswerFlag = Annotated[str | None, typer.Option("--answer", metavar="TEXT", help=text("help.option.answer"))]
 
@@ -28,7 +29,7 @@ def run(
     task: TaskArgument = None,
     model: ModelFlag = None,
     mode: ModeFlag = None,
-    workspace: FolderFlag = HERE,
+    workspace: RunFolderFlag = None,
     max_loops: LoopsFlag = None,
     max_cost: CostFlag = None,
     verify: VerifyFlag = None,
@@ -43,16 +44,22 @@ def run(
         raise UsageError("run.no_task")
     if answer is not None and not resume:
         raise UsageError("run.answer_without_resume")
-    from duckflow.cli.reports.task import RunTask, run_task  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.cli.reports.task import RunTask, find_session, run_task  # noqa: PLC0415 - not for --help
     from duckflow.config.loading import load  # noqa: PLC0415 - as above
 
-    loaded = load(workspace, trusted=trust, flags=settings_flags(model, mode, max_loops, max_cost))
+    earlier = find_session(resume) if resume else None
+    folder = workspace or Path(earlier.workspace if earlier else "")
+    loaded = load(folder, trusted=trust, flags=settings_flags(model, mode, max_loops, max_cost))
+    again = {"--model": model, "--max-loops": max_loops, "--max-cost": max_cost}
+    flags = [word for flag, value in again.items() if value is not None for word in (flag, str(value))]
     given = RunTask(
         text=(task or "").strip(),
-        folder=workspace,
-        session=resume,
+        folder=folder,
+        session=earlier.id if earlier else None,
         answer=answer,
         verify=verify,
         json=json,
+        keeps_mode=mode is None,
+        flags=(*flags, *(["--trust"] if trust else [])),
     )
     raise typer.Exit(run_task(given, loaded))

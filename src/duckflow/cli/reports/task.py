@@ -2,13 +2,14 @@
 
 import asyncio
 import os
+import shlex
 import signal
 import sys
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from duckflow.app import App, build, choose, open_log
+from duckflow.app import App, build, choose, open_log, unknown_prices
 from duckflow.cli.log_file import open_log_file
 from duckflow.config.loading import Loaded
 from duckflow.domain.errors import UsageError
@@ -17,7 +18,7 @@ from duckflow.domain.state import RequestOutcome
 from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.i18n.catalogue import text
 from duckflow.loops.chat import EXIT_CODES
-from duckflow.store.sessions import Sessions
+from duckflow.store.sessions import Sessions, SessionSummary
 from duckflow.ui.headless import JsonLines, PlainText
 from duckflow.ui.output.escaping import echo
 
@@ -32,6 +33,10 @@ class RunTask:
     answer: str | None
     verify: str | None
     json: bool
+    keeps_mode: bool = True
+    """Whether a session that goes on keeps its mode: none was named."""
+    flags: tuple[str, ...] = ()
+    """What a command that goes on from here must say again, because the session does not keep it."""
 
 
 def run_task(task: RunTask, loaded: Loaded) -> int:
@@ -44,12 +49,13 @@ async def _work(task: RunTask, loaded: Loaded) -> int:
         echo(text(notice.key, **notice.values), sys.stderr)
     open_log_file()
     choice = await choose(loaded.settings, os.environ)
-    session_id = resolve_session(task.session) if task.session else None
-    app = build(loaded.settings, choice, task.folder, session_id, os.environ)
+    app = build(loaded.settings, choice, task.folder, task.session, os.environ, keeps_mode=task.keeps_mode)
     try:
         await app.tiers.client(app.model.tier)
-        app.session.subscribe(JsonLines() if task.json else PlainText(app.session.state.session_id))
+        resume = " ".join([app.session.state.session_id, *map(shlex.quote, task.flags)])
+        app.session.subscribe(JsonLines() if task.json else PlainText(resume))
         app.begin()
+        app.session.record(*await unknown_prices(app.tiers, loaded.settings, os.environ))
         if task.verify is not None:
             app.session.record(VerifySet(command=task.verify.strip()))
         return EXIT_CODES[await _until_done(app, task)]
@@ -70,12 +76,14 @@ async def _until_done(app: App, task: RunTask) -> RequestOutcome:
 
 
 async def _start(app: App, task: RunTask) -> RequestOutcome:
-    """Work, and while the model waits for the background, wait with it."""
+    """Work, and let the background end its list; if the model waited for it, it goes on after that."""
     outcome = await _begin(app, task)
-    while outcome == "deferred" and app.session.state.background_runs:
+    while outcome in ("deferred", "pending_user") and app.session.state.background_runs:
         await app.tasks.wait()
         if app.session.state.approval is not None:
             return app.chat.remind()
+        if outcome == "pending_user":
+            return outcome
         outcome = await app.chat.go_on()
     return outcome
 
@@ -102,7 +110,7 @@ async def _begin(app: App, task: RunTask) -> RequestOutcome:
     return await app.chat.go_on()
 
 
-def resolve_session(wanted: str) -> str:
-    """The whole id of the session that begins so."""
+def find_session(wanted: str) -> SessionSummary:
+    """The session whose id begins so."""
     with closing(open_log()) as log:
-        return Sessions(log.database).find(wanted)
+        return Sessions(log.database).show(wanted)

@@ -71,10 +71,12 @@ class Act(Frozen):
     on_file: bool = False
     version: str = ""
     """Of a file that was read: what it held."""
-    lines: tuple[int, int] = (0, 0)
+    first: int = 0
+    end: int = 0
     """Of a file that was read: the first line shown and the one after the last."""
-    contents: tuple[str, str] | None = None
-    """Of a file that a file tool changed: what it held before and after, empty for no file."""
+    before: str = ""
+    after: str = ""
+    """Of a file that a file tool changed: what it held before and after."""
 
 
 class LoopTrace(Frozen):

@@ -152,6 +152,8 @@ def answer_consultation(state: AgentState, event: ConsultationAnswered) -> Agent
         return state
     effect = effect_of(event.answer.choice)
     answered = replace(state, consultation=None, status=Status.IN_PROGRESS, queue=(), next_step="continue")
+    if effect.rules:
+        answered = replace(answered, rules_use=effect.rules)
     if effect.clears:
         answered = _without_approach(answered)
     if event.told:

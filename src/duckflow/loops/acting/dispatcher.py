@@ -11,7 +11,7 @@ from duckflow.domain.errors import Refused, ToolError, UsageError
 from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested
 from duckflow.domain.frozen import replace
 from duckflow.domain.plan import Task
-from duckflow.domain.state import AgentState
+from duckflow.domain.state import AgentState, purpose_of
 from duckflow.evaluation.checks import Checks
 from duckflow.loops.acting.action_log import ActionLog
 from duckflow.loops.acting.approvals import permit_of
@@ -88,7 +88,7 @@ class Dispatcher:
 
     async def run_task(self, task: Task) -> ActionFinished:
         """Run one task of the background; if it needs the user, wait for the answer."""
-        action = Action(operation=task.operation, args=task.args)
+        action = Action(operation=task.operation, args=task.args, reasoning=purpose_of(self._state, task))
         while True:
             try:
                 call, approval = await self._permit_task(task, self._resolve(action))

@@ -63,6 +63,8 @@ WISHES: dict[Choice, str] = {
         "The user wants to know what is in the way and was told what follows. Change nothing until they say "
         "how to go on."
     ),
+    "cut_rules": "The project's rules are too long: you see only their beginning.",
+    "leave_rules_out": "The project's rules are too long, and the user wants you to work without them.",
 }
 """What the model is told of a choice with which the request stays open."""
 
@@ -116,6 +118,8 @@ def _findings(
         yield remark_on(state)
     elif kind == "escalation":
         yield from _report(values)
+    elif kind == "rules" and cause:
+        yield ReasonLine(key=cause, values=values)
     elif state.request is not None:
         yield from _reasons(state, state.request, kind, cause)
 

@@ -1,19 +1,20 @@
 """The model a session thinks with: opened when needed, asked in a form it can bear, its use written down."""
 
+from duckflow.config.settings import PromptSettings
 from duckflow.domain.decision import Decision, Operation
 from duckflow.domain.errors import ProviderError, ToolError
 from duckflow.domain.events import ModelChanged
 from duckflow.domain.model import ModelTraits, TierName
 from duckflow.domain.ports import ModelClient
-from duckflow.domain.state import AgentState
+from duckflow.domain.state import AgentState, RulesUse
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.session import Session
 from duckflow.loops.thinking.advisor import Spending
+from duckflow.loops.thinking.rules import Rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.pacemaker.tier_choice import choose_tier
-from duckflow.prompts.budget import PromptFrame, check_rules
+from duckflow.prompts.budget import PromptFrame, RulesTooLong
 from duckflow.prompts.sections import RenderedPrompt
-from duckflow.prompts.tokens import TokenCounter
 from duckflow.services.decide import Decided, Decider, FullDecider, ModelCall
 from duckflow.services.decide_compact import CompactDecider, DraftLimits, read_ahead
 from duckflow.tools.catalogue import Catalogue
@@ -31,7 +32,8 @@ class ModelInUse:
         tiers: Tiers,
         catalogue: Catalogue,
         look: WorkspaceLook,
-        frame: PromptFrame,
+        rules: Rules,
+        budgets: PromptSettings,
         spending: Spending,
         limits: DraftLimits,
     ) -> None:
@@ -39,10 +41,11 @@ class ModelInUse:
         self._tiers = tiers
         self._catalogue = catalogue
         self._look = look
-        self._frame = frame
+        self._rules = rules
+        self._budgets = budgets
         self._spending = spending
         self._limits = limits
-        self._deciders: dict[str, Decider] = {}
+        self._deciders: dict[tuple[str, RulesUse], Decider] = {}
 
     async def traits(self) -> ModelTraits:
         """What the model is; opens it."""
@@ -59,15 +62,15 @@ class ModelInUse:
         try:
             client = await self._client()
             if client.traits.small:
-                await read_ahead(client, self._frame.rules)
-        except ProviderError:
+                await read_ahead(client, await self._rules.fit(client, self._session.state.rules_use))
+        except (ProviderError, RulesTooLong):
             return  # the first message meets the same error, and tells it
 
     async def decide(self, state: AgentState) -> Decided:
         """The next decision, its cost reported."""
         self.tier = await self._tier_for(state)
         try:
-            decided = await (await self._open_decider()).decide(state, self._session.show)
+            decided = await (await self._open_decider(state.rules_use)).decide(state, self._session.show)
         except ProviderError as error:
             if error.usage is not None:
                 await self._spending.report(self.tier, ModelCall(output="Decision", tokens=error.usage))
@@ -77,18 +80,19 @@ class ModelInUse:
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
         """What the model would be asked in this state; nothing is sent."""
-        return await self._decider_for(await self._client()).preview(state)
+        use = "cut" if state.rules_use == "whole" and self._rules.too_long else state.rules_use
+        client = await self._client()
+        return await self._decider_for(client, await self._rules.fit(client, use)).preview(state)
 
     async def _client(self) -> ModelClient:
         return await self._tiers.client(self.tier)
 
-    async def _open_decider(self) -> Decider:
-        name = self._tiers.name(self.tier)
-        if name not in self._deciders:
+    async def _open_decider(self, use: RulesUse) -> Decider:
+        known = self._tiers.name(self.tier), use
+        if known not in self._deciders:
             client = await self._client()
-            await check_rules(self._frame.rules, client.traits, TokenCounter(client))
-            self._deciders[name] = self._decider_for(client)
-        return self._deciders[name]
+            self._deciders[known] = self._decider_for(client, await self._rules.fit(client, use))
+        return self._deciders[known]
 
     async def _tier_for(self, state: AgentState) -> TierName:
         """The fast tier where it is another model, the work is simple, and it is asked in the same form."""
@@ -98,10 +102,11 @@ class ModelInUse:
         creative, fast = await self._tiers.client("creative"), await self._tiers.client("fast")
         return "fast" if creative.traits.small == fast.traits.small else "creative"
 
-    def _decider_for(self, client: ModelClient) -> Decider:
+    def _decider_for(self, client: ModelClient, rules: str) -> Decider:
         if client.traits.small:
-            return CompactDecider(client, self._look, self._frame.rules, self._check, self._limits)
-        return FullDecider(client, operations_of(self._catalogue), self._frame, self._check)
+            return CompactDecider(client, self._look, rules, self._check, self._limits)
+        frame = PromptFrame(rules=rules, budgets=self._budgets)
+        return FullDecider(client, operations_of(self._catalogue), frame, self._check)
 
     def _check(self, decision: Decision) -> str | None:
         """An operation nobody knows is a bad answer, not a failed action (SPEC A6)."""
