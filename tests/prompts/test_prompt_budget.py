@@ -119,7 +119,7 @@ async def test_L3_rules_are_never_cut_to_make_room():
     assert rules in prompt.request.messages[0].text
 
 
-@every_row(("language", "word"), [("en", "quarter"), ("ja", "四分の一")])
+@every_row(("language", "word"), [("en", "quarter"), ("ja", "4 分の 1")])
 async def test_F3_rules_over_a_quarter_of_the_window_are_told(language, word):
     counter, traits = TokenCounter(), ModelTraits(name="any", window=8192)
     await check_rules("1" * 2000, traits, counter)
