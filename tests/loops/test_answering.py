@@ -25,6 +25,8 @@ GOES_ON = [(kind, choice) for kind, choice in EVERY if not (EFFECTS[choice].ends
 WORDS = "the file is b.py"
 
 STATE = {
+    "cut_rules": lambda s: (s.rules_use == "cut", plan(s) == "plan_1"),
+    "leave_rules_out": lambda s: (s.rules_use == "none", plan(s) == "plan_1"),
     "more_information": lambda s: (WORDS in objective(s).request, requirements(s) == [], plan(s) == "plan_1"),
     "go_on": lambda s: (
         requirements(s) == ["it prints hello"],

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.domain.events import DecisionMade, ErrorReported
+from duckflow.domain.events import ConsultationRequested, DecisionMade
 from duckflow.prompts.tokens import estimate_tokens
 from fakes.engine import action, decision, engine
 from fakes.model_server import ModelServer
@@ -84,6 +84,7 @@ async def test_F2_the_pattern_the_model_asks_for_is_what_it_gets_next(project: P
 async def test_F3_rules_that_are_too_long_are_told_before_the_model_is_asked(project: Path):
     (project / "AGENTS.md").write_text("1234567890" * 6000, "utf-8")
     async with engine(project, decision("hello")) as duck:
-        assert await duck.app.chat.say("hello") == "pending_user"
-        assert [event.key for event in duck.of(ErrorReported)] == ["prompt.rules_too_long"]
+        assert await duck.app.chat.say("hello") == "consultation"
+        (asked,) = duck.of(ConsultationRequested)
+        assert [one.key for one in asked.consultation.findings] == ["prompt.rules_too_long"]
         assert duck.of(DecisionMade) == []
