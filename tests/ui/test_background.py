@@ -47,7 +47,7 @@ def test_C1_a_question_is_answered_and_tasks_are_shown_while_the_background_work
     with conversation(folder, *answers, args=("--mode", "edits", "--workspace", str(folder))) as terminal:
         ready(terminal)
         terminal.type("write it\r")
-        terminal.wait_for("run in the background")
+        terminal.wait_for("Background tasks started")
         terminal.type("Capital of France?\r")
         terminal.wait_for("Paris.")
         terminal.wait_for("✓ wrote a.txt")
@@ -69,7 +69,7 @@ def test_what_was_being_typed_is_still_there_after_the_background_called(folder:
     with conversation(folder, *answers, args=("--mode", "edits", "--workspace", str(folder))) as terminal:
         ready(terminal)
         terminal.type("write it\r")
-        terminal.wait_for("run in the background")
+        terminal.wait_for("Background tasks started")
         terminal.wait_for("a.txt")
         terminal.type("half a sent")
         terminal.wait_for("> half a sent")
@@ -86,12 +86,12 @@ def test_C4_cancel_stops_the_background(folder: Path, gate: Gate):
     with conversation(folder, *answers, args=("--mode", "edits", "--workspace", str(folder))) as terminal:
         ready(terminal)
         terminal.type("/cancel\r")
-        terminal.wait_for("No tasks run")
+        terminal.wait_for("No tasks are running")
         terminal.type("write it\r")
-        terminal.wait_for("run in the background")
+        terminal.wait_for("Background tasks started")
         terminal.wait_for("a.txt")
         terminal.type("/cancel\r")
-        terminal.wait_for("was stopped:")
+        terminal.wait_for("were stopped:")
         terminal.wait_for("I see that it was stopped.")
 
 
@@ -104,7 +104,7 @@ def test_quitting_stops_the_background_in_order(folder: Path, gate: Gate):
     ) as terminal:
         ready(terminal)
         terminal.type("write it\r")
-        terminal.wait_for("run in the background")
+        terminal.wait_for("Background tasks started")
         terminal.type("/quit\r")
         assert terminal.wait_for_end() == 0
     assert isinstance(terminal, Terminal)
