@@ -50,7 +50,7 @@ def git_reason(effect: Effect, before: ReadFile, after: ReadFile) -> GitReason |
     names = effect.path.split("/")
     place = next((at for at, name in enumerate(names) if _GIT.fullmatch(fold(name))), None)
     if place is None:
-        return "repository" if _in_bare_repository(effect, after) else None
+        return "repository" if _in_bare_repository(effect, before, after) else None
     if names[place] != ".git":
         return "git_program"  # another file system would take it for .git
     inside = "/".join(fold(name) for name in names[place + 1 :])
@@ -97,14 +97,15 @@ def _tails(inside: str) -> Iterator[str]:
         yield from ("/".join(names[start:]) for start in range(2, len(names)))
 
 
-def _in_bare_repository(effect: Effect, after: ReadFile) -> bool:
+def _in_bare_repository(effect: Effect, before: ReadFile, after: ReadFile) -> bool:
     """Whether a folder without `.git` becomes a repository, or is one whose settings or hooks change."""
     above, _, name = effect.path.rpartition("/")
     if fold(name) == "head" and effect.type != "folder" and effect.kind != "deleted":
         return effect.type == "link" or bool(_POINTS_SOMEWHERE.match(after(effect.path) or b""))
     home = above.removesuffix("/hooks") if fold(above).endswith("/hooks") else above
     concerned = home != above or above == "hooks" or fold(name) in ("config", "commondir")
-    head = after(f"{'' if above == 'hooks' else home}/HEAD".lstrip("/")) if concerned else None
+    path = f"{'' if above == 'hooks' else home}/HEAD".lstrip("/")
+    head = (after(path) or before(path)) if concerned else None  # a copy holds only what was changed
     return bool(head and _POINTS_SOMEWHERE.match(head))
 
 
