@@ -79,6 +79,18 @@ def test_a_file_that_was_changed_afterwards_is_not_used(made_up, models, own_fil
     assert install_into(models, made_up, own_file).read_bytes() == made_up_content()
 
 
+def test_a_file_that_was_swapped_for_one_of_equal_size_and_time_is_not_used(made_up, models, own_file):
+    file = install_into(models, made_up, own_file)
+    assert WeightsFiles(made_up, models).installed()
+    before = file.stat()
+    other = models / "other"
+    other.write_bytes(bytes(reversed(made_up_content())))
+    os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
+    other.replace(file)
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert WeightsFiles(made_up, models).installed() is None
+
+
 def test_two_installations_at_once_do_not_mix(made_up, models, own_file):
     models.mkdir()
     with WeightsFiles(made_up, models).locked(), pytest.raises(ProviderError) as caught:

@@ -366,3 +366,25 @@ def test_patterns_for_files(pattern, path, matches):
 def test_a_pattern_with_too_many_alternatives_is_refused():
     with pytest.raises(ToolError, match="too many alternatives"):
         file_matcher("{a,b}" * 20)
+
+
+async def test_SAFETY_15_a_pipe_in_place_of_an_ignore_file_costs_nothing(call, tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/text").write_text("needle\n")
+    os.mkfifo(tmp_path / ".gitignore")
+    os.mkfifo(tmp_path / "sub/.ignore")
+    assert "sub/text:1: needle" in await call("search", pattern="needle", path="sub")
+
+
+async def test_SAFETY_15_a_very_deep_folder_is_not_gone_into(call, tmp_path):
+    (tmp_path / "text").write_text("needle\n")
+    folder = os.open(tmp_path, os.O_RDONLY)
+    for depth in range(300):
+        os.mkdir("d", dir_fd=folder)
+        deeper = os.open("d", os.O_RDONLY, dir_fd=folder)
+        if depth == 200:
+            os.close(os.open("text", os.O_WRONLY | os.O_CREAT, dir_fd=deeper))
+        os.close(folder)
+        folder = deeper
+    os.close(folder)
+    assert (await call("search", pattern="needle")).splitlines() == ["1 matching lines", "text:1: needle"]

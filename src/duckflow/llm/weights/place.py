@@ -140,7 +140,9 @@ class WeightsFiles:
             return None
 
     def _marking(self, found: os.stat_result) -> dict[str, object]:
-        return {"sha256": self.weights.sha256, "size": found.st_size, "mtime_ns": found.st_mtime_ns}
+        # Anyone can set the other times; that of the last change of any kind, only the system can.
+        when = {"mtime_ns": found.st_mtime_ns, "ctime_ns": found.st_ctime_ns, "inode": found.st_ino}
+        return {"sha256": self.weights.sha256, "size": found.st_size, **when}
 
     def _write_mark(self, found: os.stat_result) -> None:
         # Without a mark the file is hashed again, which is slower and no less right.

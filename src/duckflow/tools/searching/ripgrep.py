@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import stat
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import NamedTuple
 from duckflow.domain.errors import ToolError
 
 TIME_LIMIT_S = 20.0
+_IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
 OUTPUT_CAP = 4_000_000
 
 _ALWAYS = (
@@ -24,6 +26,7 @@ _ALWAYS = (
     "--hidden",
     "--no-require-git",  # .gitignore counts without a repository, too
     "--no-ignore-global",
+    "--max-depth=128",  # a path further down could not be named anyway, and going there takes seconds
     "--null",
     "--sort=path",
 )
@@ -61,10 +64,25 @@ def _candidates() -> Iterator[Path]:
 async def run_ripgrep(binary: Path, root: Path, arguments: list[str], path: str) -> RipgrepOutput:
     """What it says of `path`, in order. ToolError for what it calls an error, and past the time limit."""
     target = "./" if path == "." else f"./{path}"
-    output = await run_capped([str(binary), *_ALWAYS, *arguments, "--", target], cwd=root)
+    trap = ["--no-ignore"] if await asyncio.to_thread(_is_trapped, root, path) else []
+    output = await run_capped([str(binary), *_ALWAYS, *trap, *arguments, "--", target], cwd=root)
     if output.error and not output.data:
         raise ToolError(output.error.removeprefix("rg: "))
     return output
+
+
+def _is_trapped(root: Path, path: str) -> bool:
+    """Whether an ignore file on the way to `path` is a pipe or the like: reading that would take for ever."""
+    parts = Path(path).parts
+    folders = (root.joinpath(*parts[:count]) for count in range(len(parts) + 1))
+    return any(_is_odd(folder / name) for folder in folders for name in _IGNORE_FILES)
+
+
+def _is_odd(file: Path) -> bool:
+    try:
+        return not stat.S_ISREG(file.stat().st_mode)
+    except OSError:
+        return False
 
 
 async def run_capped(command: list[str], *, cwd: Path | None = None, given: bytes = b"") -> RipgrepOutput:
