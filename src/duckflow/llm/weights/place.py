@@ -92,8 +92,8 @@ class WeightsFiles:
             return False
         with self.part.open("rb") as gathered:
             os.fsync(gathered.fileno())
-        self._write_mark(self.part.stat())
         self.part.replace(self.file)
+        self._write_mark(self.file.stat())
         folder = os.open(self.folder, os.O_RDONLY)
         try:
             os.fsync(folder)
