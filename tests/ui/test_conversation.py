@@ -357,9 +357,7 @@ def test_a_dumb_terminal_gets_plain_lines(folder: Path):
         assert b"\x1b" not in terminal.raw
         terminal.type("\x03")  # stops what is still being judged, if anything is
         terminal.wait_until(lambda: "Press Ctrl-C again" in terminal.text or "Stopped." in terminal.text)
-        while terminal.process.poll() is None:
-            terminal.type("\x03")
-            terminal.settle(0.1)
+        terminal.type("\x04")
         assert terminal.wait_for_end() == 0
 
 
