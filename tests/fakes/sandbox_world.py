@@ -24,6 +24,7 @@ class World:
         self.mark = f"duckflow-{secrets.token_hex(6)}"
         self.workspace, self.home = base / "work", base / "home"
         self.state, self.outside = base / "home" / "state", base / "outside"
+        self.copies = base / "copies"
         self._make_files()
         self.sleep = 1_000_000_000 + secrets.randbelow(1_000_000_000)
         self.bystander = self._start_bystander(stack)
@@ -41,7 +42,7 @@ class World:
             home=self.home, state=self.state, outside=self.outside, python=PYTHON, mark=self.mark,
             bystander=self.bystander.pid, launcher=launcher, test=os.getpid(), sleep=self.sleep,
             port=self.listeners["port"].getsockname()[1], terminal=self._terminal, abstract=self.mark,
-            service=self.listeners["service"].getsockname(),
+            service=self.listeners["service"].getsockname(), copies=self.copies,
         )  # fmt: skip
 
     def environment(self) -> dict[str, str]:
@@ -65,6 +66,10 @@ class World:
         with suppress(BlockingIOError):
             found.append(f"typed into a terminal: {os.read(self._pty, 100)!r}")
         return found
+
+    def escaped(self) -> list[str]:
+        """What is not as it was outside the workspace."""
+        return [path for path in self._differences() if not path.startswith(f"{self.workspace}/")]
 
     def left_over(self) -> list[int]:
         """Processes that sleep for the time only this world's commands sleep for."""

@@ -52,7 +52,8 @@ OPAQUE = "user.overlay.opaque"
 OVERLAY_ATTRIBUTES = "user.overlay."
 
 LONGEST_PATH = 3_500
-"""Bytes of a path below the workspace; what lies deeper can't be named to the kernel and is dropped."""
+DEEPEST = 200
+"""Bytes and folders of a path below the workspace; what lies deeper is dropped, which is told."""
 
 UNDOABLE_FILES = 2_000
 UNDOABLE_BYTES = 32_000_000
@@ -130,7 +131,7 @@ class EffectReader:
             names = self._names_in_copy(f"{self._upper}/{folder}")
             for name in names:
                 path = f"{folder}/{name}" if folder else name
-                if len(os.fsencode(path)) > LONGEST_PATH:
+                if _is_unspeakable(path):
                     self._drop(path, "unreadable")
                 elif self._compare(path):
                     waiting.append(path)
@@ -258,7 +259,7 @@ class EffectReader:
                 continue
             self._note_conflict(one, before, None)
             kind = _TYPES.get(stat.S_IFMT(before.st_mode))
-            if kind is None or len(os.fsencode(one)) > LONGEST_PATH:
+            if kind is None or _is_unspeakable(one):
                 self._drop(one, "unreadable")
                 continue
             mode = stat.S_IMODE(before.st_mode)
@@ -289,7 +290,14 @@ class EffectReader:
                 self._conflicts.append(path)
 
     def _drop(self, path: str, reason: DropReason) -> None:
-        self._dropped.append(Dropped(path=path, reason=reason))
+        shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+        self._dropped.append(Dropped(path=shown, reason=reason))
+
+
+def _is_unspeakable(path: str) -> bool:
+    """Too deep, or no text: nobody could be asked about it."""
+    is_text = path.isascii() or path.encode("utf-8", "replace").decode() == path
+    return not is_text or path.count("/") > DEEPEST or len(os.fsencode(path)) > LONGEST_PATH
 
 
 def leads_out(path: str, target: str, root: str, outside: Iterable[str]) -> bool:

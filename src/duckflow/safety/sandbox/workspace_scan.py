@@ -22,7 +22,6 @@ SKIPPED = frozenset(
 
 MOST_FILES = 10_000
 MOST_NAMED = 200
-MOST_GUARDED = 300
 
 
 class WorkspaceScan(NamedTuple):
@@ -34,21 +33,27 @@ class WorkspaceScan(NamedTuple):
 
 
 def look(root: str) -> WorkspaceScan:
-    """Look at the files below a folder, nearest first; links are not followed."""
+    """Look at the files below a folder, nearest first; links are not followed.
+
+    Files are noted up to a number; what is protected is looked for everywhere: a list that is cut is a hole.
+    """
     files: dict[str, tuple[int, int, int]] = {}
     guarded: list[str] = []
     waiting = deque([(root, "", False)])
-    while waiting and len(files) <= MOST_FILES:
+    complete = True
+    while waiting:
         folder, above, covered = waiting.popleft()
         for entry in _entries(folder):
             protected = not covered and is_protected(above, entry.name)
             if protected:
                 guarded.append(entry.path)
             if not entry.is_dir(follow_symlinks=False):
-                _note(files, entry, root)
+                complete = complete and len(files) <= MOST_FILES
+                if complete:
+                    _note(files, entry, root)
             elif entry.name not in SKIPPED:
                 waiting.append((entry.path, entry.name, covered or protected))
-    return WorkspaceScan(files, tuple(guarded[:MOST_GUARDED]), complete=not waiting)
+    return WorkspaceScan(files, tuple(guarded), complete=complete)
 
 
 def changed_between(before: WorkspaceScan, after: WorkspaceScan) -> tuple[str, ...]:
