@@ -45,7 +45,7 @@ from duckflow.loops.thinking.rules import read_rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.loops.turn import Turn
 from duckflow.loops.undo.earlier import EarlierChanges
-from duckflow.loops.undo.recovery import Recovery
+from duckflow.loops.undo.recovery import Recovery, finish_taking_over
 from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
 from duckflow.loops.undo.undo import Undo
 from duckflow.prompts.plans import evidence_of, summary_of
@@ -111,6 +111,7 @@ class App:
         self.session.record(self.started, *self.problems)
         if self.verify.strip() and self.session.state.verify is None:
             self.session.record(VerifySet(command=self.verify.strip()))
+        finish_taking_over(state_dir() / COPIES, self.workspace, self.kept)
         self.tasks.recover(self.recovery.recover(lambda: self.log.load(session_id)))
 
     async def aclose(self) -> None:

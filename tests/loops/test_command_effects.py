@@ -7,9 +7,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ApprovalRequested
+from duckflow.safety.sandbox.take_over import _Target
 from fakes.engine import Watched, decision, engine
 
 
@@ -258,3 +261,35 @@ async def test_G3_the_network_is_asked_about_before_the_command_runs(folder: Pat
             await duck.app.chat.say("go")
             (asked,) = duck.of(ApprovalRequested)
             assert (asked.approval.action.operation, duck.of(ActionFinished)) == ("shell.run", []), mode
+
+
+class Killed(BaseException):
+    """Stands for the end of the process: nothing catches it."""
+
+
+async def test_G9_a_crash_while_effects_are_taken_over_is_finished_and_can_be_undone(
+    folder: Path, monkeypatch
+):
+    repository(folder)
+    before = tree(folder)
+    real, made = _Target._change, []
+
+    def dying(self, effect):
+        if len(made) == 7:
+            raise Killed
+        made.append(effect)
+        real(self, effect)
+
+    async with engine(folder, decision("", run(WORK)), mode="auto") as duck:
+        session = duck.state.session_id
+        with monkeypatch.context() as patched:
+            patched.setattr(_Target, "_change", dying)
+            with pytest.raises(Killed):
+                await duck.app.chat.say("go")
+    assert tree(folder) != before
+    async with engine(folder, session=session, mode="auto") as duck:
+        assert "merged" in git(folder, "log", "--oneline")
+        assert git(folder, "status", "--porcelain") == " M a.txt\n"
+        assert duck.of(ActionFinished)[0].outcome == "ok"
+        assert (await duck.app.undoing.undo()).left == ()
+    assert tree(folder) == before

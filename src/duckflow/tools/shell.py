@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -105,17 +106,8 @@ async def take_over(
     shell: Shell, held: HeldEffects, access: Access, *, conflicts: Iterable[str] = ()
 ) -> ToolResult:
     """Make what a command did real, written down first as any change is. `conflicts` had a yes."""
-
-    def keep(batch: Sequence[PathChange]) -> None:
-        changes = [_change(one.effect) for one in batch]
-        contents = {
-            change.before: one.before
-            for change, one in zip(changes, batch, strict=True)
-            if change.before and one.before is not None
-        }
-        access.record(changes, contents)
-
-    taken = await shell.take_over(held.copy_id, held.effects, keep, conflicts=conflicts)
+    keep = partial(record_batch, access)
+    taken = await shell.take_over(held.copy_id, held.effects, keep, conflicts=conflicts, owner=access.mark)
     left = {one.path: one.reason for one in taken.left}
     lines = [effects_line("It changed", held.effects, skip=left), _dropped_line(held.effects)]
     if left:
@@ -126,6 +118,17 @@ async def take_over(
         exact=all(bulk.undoable for bulk in held.effects.bulk),
         held=held if any(reason == "changed" for reason in left.values()) else None,
     )
+
+
+def record_batch(access: Access, batch: Sequence[PathChange]) -> None:
+    """Write down some steps of taking over before they are made, with what they do away with."""
+    changes = [_change(one.effect) for one in batch]
+    contents = {
+        change.before: one.before
+        for change, one in zip(changes, batch, strict=True)
+        if change.before and one.before is not None
+    }
+    access.record(changes, contents)
 
 
 def told_paths(effects: Effects) -> Iterator[str]:

@@ -1,11 +1,14 @@
 """After a crash: what was written down is compared with the disk, and said. Nothing is run again (C5)."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from duckflow.domain.changes import FileChange, net_changes, removed_paths
 from duckflow.domain.decision import Action
-from duckflow.domain.errors import UserError
+from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.events import (
     ActionFinished,
     ActionOutcome,
@@ -17,9 +20,13 @@ from duckflow.domain.events import (
 from duckflow.domain.state import AgentState, Running
 from duckflow.domain.text import cut
 from duckflow.loops.session import Session
+from duckflow.safety.files.access import Access
 from duckflow.safety.files.ledger import Finding, find
 from duckflow.safety.files.workspace import Workspace
-from duckflow.store.kept_files import KeptFiles
+from duckflow.safety.sandbox.copies import CopyFolders
+from duckflow.safety.sandbox.take_over import take_over
+from duckflow.store.kept_files import KeptFiles, Mark
+from duckflow.tools.shell import record_batch
 
 _LABEL = 120
 _OUTCOMES: dict[Finding, ActionOutcome] = {"done": "ok", "not_done": "failed", "unknown": "unknown"}
@@ -31,6 +38,18 @@ _TEXTS: dict[Finding, str] = {
         "Look at the files before you go on."
     ),
 }
+
+
+def finish_taking_over(copies: Path, workspace: Workspace, kept: KeptFiles) -> None:
+    """Make the rest of a command's effects real, if a crash came in the middle of it: half would be worse."""
+    for copy in CopyFolders(copies).unfinished(str(workspace.root)):
+        approved = copy.about.approved
+        if approved is None:
+            continue
+        access = Access(workspace, kept, Mark(*copy.about.owner))
+        with suppress(ToolError, OSError):  # what is left is told by what is written down
+            take_over(copy, approved, partial(record_batch, access), conflicts=approved.conflicts)
+        copy.release()
 
 
 class CrashFindings(NamedTuple):
@@ -79,8 +98,6 @@ class Recovery:
     def _look(self, running: Running) -> CrashFindings:
         if running.effect in ("read", "consent"):
             return CrashFindings("not_done")  # what they do is recorded with their result, or not at all
-        if running.effect not in ("write", "delete"):
-            return CrashFindings("unknown")
         for name in ("path", "to"):
             path = running.action.args.get(name)
             if isinstance(path, str):
@@ -88,7 +105,8 @@ class Recovery:
         try:
             intended = net_changes(self._kept.changes(self._state.session_id, running.action_id))
             if not intended:
-                return CrashFindings("unknown" if self._kept.doubtful else "not_done")
+                surely = running.effect in ("write", "delete") and not self._kept.doubtful
+                return CrashFindings("not_done" if surely else "unknown")
         except UserError:
             return CrashFindings("unknown")
         findings: list[Finding] = [find(self._workspace, change) for change in intended]
@@ -108,6 +126,7 @@ class Recovery:
             changed=tuple(dict.fromkeys(change.path for change in found.changes)),
             removed=removed_paths(found.changes),
             changes=found.changes,
+            exact=running.effect == "execute" and bool(found.changes),
             evidence_id=self._session.next_evidence_id(),
             not_run=tuple(action.operation for action in left),
             task_id=running.task_id,

@@ -37,6 +37,8 @@ class AboutCopy(Frozen):
     kept: bool = False
     approved: Effects | None = None
     """What is being taken over: if that was interrupted, it is finished later."""
+    owner: tuple[str, str, str] = ("", "", "")
+    """Session, request and action that it is taken over for."""
 
 
 class WorkspaceCopy:

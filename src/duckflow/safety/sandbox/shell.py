@@ -224,7 +224,8 @@ class Shell:
     @property
     def held(self) -> frozenset[str]:
         """The copies whose effects have neither been taken over nor thrown away."""
-        return frozenset(self._held)
+        live = {self._live.copy.id} if self._live is not None else set[str]()
+        return frozenset(self._held) - live
 
     async def copy(self, copy_id: str) -> WorkspaceCopy:
         """A copy of this session, or one that an earlier one kept; ToolError if it is gone."""
@@ -242,6 +243,7 @@ class Shell:
         keep: KeepChanges | None = None,
         *,
         conflicts: Iterable[str] = (),
+        owner: tuple[str, str, str] = ("", "", ""),
     ) -> TakenOver:
         """Make effects real.
 
@@ -249,6 +251,7 @@ class Shell:
         """
         copy = await self.copy(copy_id)
         live = self._live is not None and self._live.copy is copy
+        copy.about = copy.about.model_copy(update={"owner": owner})
         work = asyncio.ensure_future(
             asyncio.to_thread(take_over, copy, approved, keep, conflicts=tuple(conflicts), live=live)
         )
