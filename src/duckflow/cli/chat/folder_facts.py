@@ -4,34 +4,23 @@ import asyncio
 
 from duckflow.app import App
 from duckflow.domain.errors import ToolError
+from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.store.sessions import Sessions
 from duckflow.ui.views.welcome import FolderFacts
 
-_TESTS = {
-    "pytest.ini": "pytest",
-    "tests": "pytest",
-    "Cargo.toml": "cargo test",
-    "go.mod": "go test ./...",
-    "package.json": "npm test",
-    "pom.xml": "mvn test",
-}
-"""By what lies in the folder; the first that is there counts."""
 _CODE = (".py", ".ts", ".js", ".go", ".rs", ".java", ".c", ".cpp", ".rb")
 _MOST = 200
 _RULES = ("AGENTS.md", "DUCKFLOW.md")
 
 
 async def find_out(app: App) -> FolderFacts:
-    """Look once, at names only; the sandbox is tried if the user is told of it."""
+    """Look once; the sandbox is tried if the user is told of it."""
     try:
         listing = await asyncio.to_thread(app.workspace.list, ".", depth=1, limit=_MOST)
     except ToolError:
         return FolderFacts()
     names = [entry.path for entry in listing.entries]
-    python = any(name in names for name in ("pyproject.toml", "setup.py")) or any(
-        name.endswith(".py") for name in names
-    )
-    tests = next((run for name, run in _TESTS.items() if name in names and (python or run != "pytest")), "")
+    tests = await asyncio.to_thread(ProjectTests(app.workspace).find)
     first_time = not Sessions(app.log.database).listed(str(app.workspace.root))
     return FolderFacts(
         first_time=first_time,
