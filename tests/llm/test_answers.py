@@ -132,11 +132,11 @@ async def test_a_long_bad_answer_goes_back_cut(seen):
         ({"reply": "a"}, "`next_step` is missing"),
         (
             {"next_step": "finish", "reply": "a"},
-            "`next_step`: input should be 'done', 'pending_user', 'defer' or",
+            "`next_step`: must be one of 'done', 'pending_user', 'defer' or",
         ),
         (
             {"next_step": "done", "reply": "a", "confidence": 2},
-            "`confidence`: input should be less than or equal to 1",
+            "`confidence`: must be at most 1",
         ),
         (
             {"next_step": "done", "reply": "a", "nextstep": 1},

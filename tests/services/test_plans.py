@@ -76,7 +76,7 @@ BAD = [
         drafted([], [], [], success_criteria=[" "]),
         "`success_criteria` needs at least one that can be measured",
     ),
-    (drafted([], [], [], risk="extreme"), "`risk`: input should be 'low', 'medium' or 'high'"),
+    (drafted([], [], [], risk="extreme"), "`risk`: must be one of 'low', 'medium' or 'high'"),
     (drafted([], [], [], name=" "), "`name` is empty"),
     (
         drafted([], [], [], steps=[{"name": "a", "description": ""}] * 3),

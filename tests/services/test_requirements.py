@@ -101,6 +101,6 @@ async def test_a_model_that_can_be_bound_is_bound_and_a_small_one_says_little():
     schema = request.answer_schema
     assert schema is not None
     assert schema["required"] == list(RequirementList.model_fields)
-    assert schema["$defs"]["RequirementDraft"]["required"] == ["requirement", "priority"]
+    assert schema["$defs"]["RequirementDraft"]["required"] == ["requirement", "priority", "asks_for"]
     assert (request.max_tokens, request.temperature) == (SMALL_ANSWER, 0.0)
     assert SMALL_ANSWER <= 300

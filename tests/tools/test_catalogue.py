@@ -70,33 +70,37 @@ def validated(catalogue, operation, **args):
 
 
 WRONG = [
-    ("read_file", {}, "path is missing"),
+    ("read_file", {}, "`path` is missing."),
     (
         "read_file",
         {"pth": "a", "start": "x", "end": 0},
-        "path is missing; start must be a whole number; end must be at least 1; "
-        "there is no argument pth, the nearest is path",
+        "`path` is missing; `start`: must be a whole number, not 'x'; `end`: must be at least 1, not 0; "
+        "`pth` is not a field; did you mean `path`?",
     ),
-    ("read_file", {"path": None, "start": 1.5}, "path must be text; start must be a whole number"),
-    ("write_file", {"path": "a", "content": {"a": 1}}, "content must be text"),
+    (
+        "read_file",
+        {"path": None, "start": 1.5},
+        "`path`: must be a string, not None; `start`: must be a whole number, not 1.5.",
+    ),
+    ("write_file", {"path": "a", "content": {"a": 1}}, "`content`: must be a string, not {'a': 1}."),
     (
         "edit_file",
         {"path": "a", "edits": [{"find": "x"}, "y"]},
-        "edits[0].replace is missing; edits[1] must be an object",
+        "`edits[0].replace` is missing; `edits[1]`: must be an object, not 'y'.",
     ),
-    ("edit_file", {"path": "a", "edits": []}, "edits must have 1 to 100 items, not 0"),
-    ("edit_file", {"path": "a", "edits": "x"}, "edits must be a list"),
+    ("edit_file", {"path": "a", "edits": []}, "`edits` must have 1 to 100 items, not 0."),
+    ("edit_file", {"path": "a", "edits": "x"}, "`edits`: must be a list, not 'x'."),
     (
         "edit_file",
         {"path": "a", "edits": [{"find": "x", "replace": "", "old": 1}]},
-        "there is no argument edits[0].old",
+        "`edits[0].old` is not a field; known are: find, replace.",
     ),
     (
         "search",
         {"pattern": "a\0b", "glob": ""},
-        "pattern may not contain NUL or half a surrogate pair; glob is empty",
+        "`pattern` may not contain NUL or half a surrogate pair; `glob` is empty.",
     ),
-    ("search", {"pattern": "a" * 1001}, "pattern has 1001 characters, 1000 at most"),
+    ("search", {"pattern": "a" * 1001}, "`pattern` has 1001 characters, 1000 at most."),
 ]
 
 
@@ -104,7 +108,7 @@ WRONG = [
 def test_what_is_wrong_with_arguments_is_said_all_at_once_A6(catalogue, operation, args, problems):
     said = validated(catalogue, operation, **args)
     assert said.startswith(f"file_ops.{operation}(")
-    assert said.endswith(f") can't be called so: {problems}.")
+    assert said.endswith(f") can't be called so: {problems}")
 
 
 def test_null_is_as_good_as_left_out(catalogue):

@@ -120,7 +120,7 @@ async def test_a_list_with_a_task_that_can_t_be_called_is_not_kept_B3(bench):
     wrong = Task(task_id="task_1", operation="file_ops.read_file", args={"path": "a", "start": "x"})
     words = await bench(planned(GAME), wrong).refusal("task_tool.generate_list", step_id="step_a")
     assert (
-        "Task 1: file_ops.read_file(path, start?, end?) can't be called so: start must be a whole number"
+        "Task 1: file_ops.read_file(path, start?, end?) can't be called so: `start`: must be a whole number"
         in words
     )
 
@@ -175,13 +175,13 @@ async def test_run_takes_a_list_of_the_model_s_own(bench):
             {"step_id": "step_b"},
             "step_b can't start before what it depends on is complete: step_a (Step a: pending).",
         ),
-        ({"task_list": []}, "task_list must have 1 to 20 items, not 0"),
-        ({"task_list": [READ] * 21}, "task_list must have 1 to 20 items, not 21"),
-        ({"task_list": [{"args": {}}]}, "task_list[0].operation is missing"),
+        ({"task_list": []}, "`task_list` must have 1 to 20 items, not 0"),
+        ({"task_list": [READ] * 21}, "`task_list` must have 1 to 20 items, not 21"),
+        ({"task_list": [{"args": {}}]}, "`task_list[0].operation` is missing"),
         ({"task_list": [READ, {"operation": "fly"}]}, "Task 2: There is no operation fly."),
         (
             {"task_list": [{"operation": "file_ops.read_file"}]},
-            "Task 1: file_ops.read_file(path, start?, end?) can't be called so: path is missing.",
+            "Task 1: file_ops.read_file(path, start?, end?) can't be called so: `path` is missing.",
         ),
         (
             {"task_list": [{"operation": "task_loop.run", "args": {"step_id": "a"}}]},

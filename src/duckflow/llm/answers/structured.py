@@ -15,7 +15,8 @@ from duckflow.domain.glimpses import Glimpse, ReplyVoid
 from duckflow.domain.model import ChatMessage, ModelRequest, Usage
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
-from duckflow.llm.answers.errors import UnusableAnswer, describe
+from duckflow.domain.validation import describe_faults
+from duckflow.llm.answers.errors import UnusableAnswer
 from duckflow.llm.answers.native_calls import read_native
 from duckflow.llm.answers.raw_blocks import read_answer
 from duckflow.llm.answers.response import MAX_HEARD, SURROGATE, CollectedResponse, collect
@@ -92,7 +93,7 @@ def _understand(
     try:
         value = answer.model_validate(_fields(heard, request, answer))
     except ValidationError as exc:
-        raise UnusableAnswer(describe(exc, answer)) from exc
+        raise UnusableAnswer(describe_faults(exc, answer)) from exc
     except UnusableAnswer as fault:
         if heard.stop != "length":
             raise
