@@ -10,7 +10,7 @@ from duckflow.cli.main import app
 from duckflow.config.places import state_dir
 from duckflow.i18n.catalogue import set_language
 from duckflow.safety.sandbox import probe
-from duckflow.safety.sandbox.levels import Sandbox
+from duckflow.safety.sandbox.view.levels import Sandbox
 
 CHECKS = [
     *("version", "configuration", "model", "embedded", "sandbox", "state", "database", "language"),

@@ -12,7 +12,7 @@ import pytest
 from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ApprovalRequested
-from duckflow.safety.sandbox.take_over import _Target
+from duckflow.safety.sandbox.copy.take_over import _Target
 from fakes.engine import Watched, decision, engine
 
 

@@ -9,8 +9,8 @@ from duckflow.domain.approval import Kind
 from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested, ErrorReported
-from duckflow.safety.sandbox.levels import Sandbox
 from duckflow.safety.sandbox.shell import Shell
+from duckflow.safety.sandbox.view.levels import Sandbox
 from fakes.engine import action, decision, engine
 from fakes.rows import every_row
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from duckflow.config.settings import ShellSettings
-from duckflow.safety.sandbox import landlock
-from duckflow.safety.sandbox.levels import Level
+from duckflow.safety.sandbox.child import landlock
 from duckflow.safety.sandbox.shell import Shell
+from duckflow.safety.sandbox.view.levels import Level
 from source_tree import ROOT
 
 NOT_INSTALLED = ROOT / ".venv" / "duckflow-no-bubblewrap"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.effects import Effects
-from duckflow.safety.sandbox.environment import command_environment
+from duckflow.safety.sandbox.view.environment import command_environment
 
 COMMANDS = [
     line.replace("~", "\n")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import duckflow
-from duckflow.safety.sandbox import landlock
+from duckflow.safety.sandbox.child import landlock
 
 NOBODY = 65534
 PROGRAM = textwrap.dedent("""

@@ -4,10 +4,11 @@ import pytest
 
 from duckflow.config.settings import ShellSettings
 from duckflow.i18n.catalogue import set_language, text
-from duckflow.safety.sandbox import landlock, probe, seccomp
-from duckflow.safety.sandbox.levels import Sandbox
+from duckflow.safety.sandbox import probe
+from duckflow.safety.sandbox.child import landlock, seccomp
 from duckflow.safety.sandbox.probe import Probe
 from duckflow.safety.sandbox.shell import Shell
+from duckflow.safety.sandbox.view.levels import Sandbox
 
 
 @pytest.fixture

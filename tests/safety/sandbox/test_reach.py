@@ -1,7 +1,7 @@
 """G7: what commands are kept from: hidden, guarded and unlisted paths, and the look at a workspace."""
 
-from duckflow.safety.sandbox.visibility import uncovered, visibility_of
-from duckflow.safety.sandbox.workspace_scan import changed_between, look
+from duckflow.safety.sandbox.view.visibility import uncovered, visibility_of
+from duckflow.safety.sandbox.view.workspace_scan import changed_between, look
 
 
 def files(folder, *paths):
@@ -53,7 +53,7 @@ def test_protected_names_are_found_once_and_nearest_first(tmp_path):
 def test_a_look_that_was_cut_short_invents_no_changes(tmp_path, monkeypatch):
     files(tmp_path, *(f"{n % 7}/{n}" for n in range(50)))
     whole = look(str(tmp_path))
-    monkeypatch.setattr("duckflow.safety.sandbox.workspace_scan.MOST_FILES", 10)
+    monkeypatch.setattr("duckflow.safety.sandbox.view.workspace_scan.MOST_FILES", 10)
     part = look(str(tmp_path))
     assert whole.complete
     assert not part.complete

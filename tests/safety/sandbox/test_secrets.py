@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from duckflow.safety.sandbox.secret_index import SecretIndex
-from duckflow.safety.sandbox.toolchains import ToolchainSearch
+from duckflow.safety.sandbox.view.secret_index import SecretIndex
+from duckflow.safety.sandbox.view.toolchains import ToolchainSearch
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nSECRET\n"
 

@@ -20,7 +20,7 @@ from duckflow.safety.policy.command_risk import read_risks
 from duckflow.safety.policy.effects import Contents, EffectLimits, assess_effects
 from duckflow.safety.policy.policy import EffectsCase, Ruling, decide_effects, may_remember_effects
 from duckflow.safety.policy.risk import Assessment
-from duckflow.safety.sandbox.copies import WorkspaceCopy
+from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.tools.catalogue import HeldEffects, ToolResult
 from duckflow.tools.editing.differences import difference_of

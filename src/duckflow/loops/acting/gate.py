@@ -34,7 +34,7 @@ from duckflow.safety.policy.protected import (
     within,
 )
 from duckflow.safety.policy.risk import Assessment, Facts, added_text, assess, rate
-from duckflow.safety.sandbox.levels import Sandbox
+from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.tools.catalogue import Proposal
 
 READS_OUTSIDE = "file_ops.read_file"

@@ -23,8 +23,8 @@ from duckflow.loops.session import Session
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.ledger import Finding, find
 from duckflow.safety.files.workspace import Workspace
-from duckflow.safety.sandbox.copies import CopyFolders
-from duckflow.safety.sandbox.take_over import take_over
+from duckflow.safety.sandbox.copy.copies import CopyFolders
+from duckflow.safety.sandbox.copy.take_over import take_over
 from duckflow.store.kept_files import KeptFiles, Mark
 from duckflow.tools.shell import record_batch
 

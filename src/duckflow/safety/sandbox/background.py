@@ -11,11 +11,11 @@ from contextlib import suppress
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.sandbox.confinement import Order
-from duckflow.safety.sandbox.copies import WorkspaceCopy
-from duckflow.safety.sandbox.holder import DONE, PUT, REMOVE, RUN, RUN_ON_NETWORK
+from duckflow.safety.sandbox.child.holder import DONE, PUT, REMOVE, RUN, RUN_ON_NETWORK
+from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.launcher_client import Ending, run_through
 from duckflow.safety.sandbox.output import CommandOutput
+from duckflow.safety.sandbox.view.confinement import Order
 
 MOST_COMMANDS = 8
 """How many go on at once."""

@@ -9,14 +9,15 @@ from pathlib import Path
 
 from duckflow.config.settings import SandboxChoice, ShellSettings
 from duckflow.domain.errors import ToolError
-from duckflow.safety.sandbox import bubblewrap, landlock, seccomp
-from duckflow.safety.sandbox.confinement import confine, limits_of
-from duckflow.safety.sandbox.copies import CopyFolders
+from duckflow.safety.sandbox.child import landlock, seccomp
+from duckflow.safety.sandbox.child.syscalls import LINUX
+from duckflow.safety.sandbox.copy.copies import CopyFolders
 from duckflow.safety.sandbox.launcher_client import Launcher
-from duckflow.safety.sandbox.levels import Sandbox
-from duckflow.safety.sandbox.syscalls import LINUX
-from duckflow.safety.sandbox.visibility import Visibility
-from duckflow.safety.sandbox.world import world_of, world_parts
+from duckflow.safety.sandbox.view import bubblewrap
+from duckflow.safety.sandbox.view.confinement import confine, limits_of
+from duckflow.safety.sandbox.view.levels import Sandbox
+from duckflow.safety.sandbox.view.visibility import Visibility
+from duckflow.safety.sandbox.view.world import world_of, world_parts
 
 _SECONDS = 10.0
 _TRIAL = (

@@ -11,18 +11,18 @@ from duckflow.domain.effects import Effects
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.sandbox.background import BackgroundOutput, LiveCopy
-from duckflow.safety.sandbox.confinement import Limits, Order, confine, limits_of
-from duckflow.safety.sandbox.copies import CopyFolders, WorkspaceCopy
-from duckflow.safety.sandbox.git_settings import passed_on
+from duckflow.safety.sandbox.copy.copies import CopyFolders, WorkspaceCopy
+from duckflow.safety.sandbox.copy.take_over import KeepChanges, TakenOver, take_over
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
-from duckflow.safety.sandbox.levels import Level, Sandbox
 from duckflow.safety.sandbox.output import CommandOutput, Emit, Glimpses
 from duckflow.safety.sandbox.probe import PROBE, Probe
-from duckflow.safety.sandbox.secret_index import SecretIndex
-from duckflow.safety.sandbox.take_over import KeepChanges, TakenOver, take_over
-from duckflow.safety.sandbox.visibility import Visibility, visibility_of
-from duckflow.safety.sandbox.workspace_scan import WorkspaceScan, changed_between, look
-from duckflow.safety.sandbox.world import World, WorldParts, world_of, world_parts
+from duckflow.safety.sandbox.view.confinement import Limits, Order, confine, limits_of
+from duckflow.safety.sandbox.view.git_settings import passed_on
+from duckflow.safety.sandbox.view.levels import Level, Sandbox
+from duckflow.safety.sandbox.view.secret_index import SecretIndex
+from duckflow.safety.sandbox.view.visibility import Visibility, visibility_of
+from duckflow.safety.sandbox.view.workspace_scan import WorkspaceScan, changed_between, look
+from duckflow.safety.sandbox.view.world import World, WorldParts, world_of, world_parts
 
 LONGEST_COMMAND = 100_000
 """Bytes; the kernel takes 131,071 in one argument."""

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterator
 
-from duckflow.safety.sandbox.child_setup import FILTER, GATE, INFO
-from duckflow.safety.sandbox.world import World, WorldMount, WorldParts
+from duckflow.safety.sandbox.child.setup import FILTER, GATE, INFO
+from duckflow.safety.sandbox.view.world import World, WorldMount, WorldParts
 
 FEATURES = ("--disable-userns", "--size")
 """Options newer than the oldest bubblewrap that will do."""

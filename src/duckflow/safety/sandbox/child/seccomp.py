@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from functools import lru_cache
 
-from duckflow.safety.sandbox.syscalls import prctl
+from duckflow.safety.sandbox.child.syscalls import prctl
 
 _SET_SECCOMP, _MODE_FILTER = 22, 2
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000

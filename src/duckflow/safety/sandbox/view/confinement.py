@@ -6,11 +6,12 @@ from pathlib import Path
 
 from duckflow.config.settings import ShellSettings
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.sandbox import bubblewrap, seccomp
-from duckflow.safety.sandbox.environment import command_environment
-from duckflow.safety.sandbox.levels import Level, Sandbox
-from duckflow.safety.sandbox.visibility import Visibility, uncovered
-from duckflow.safety.sandbox.world import World, WorldMount
+from duckflow.safety.sandbox.child import seccomp
+from duckflow.safety.sandbox.view import bubblewrap
+from duckflow.safety.sandbox.view.environment import command_environment
+from duckflow.safety.sandbox.view.levels import Level, Sandbox
+from duckflow.safety.sandbox.view.visibility import Visibility, uncovered
+from duckflow.safety.sandbox.view.world import World, WorldMount
 
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/run/current-system/sw/bin/bash", "/bin/sh")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")

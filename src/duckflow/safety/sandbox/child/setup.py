@@ -9,8 +9,8 @@ import select
 import signal
 from typing import Any, NamedTuple, NoReturn
 
-from duckflow.safety.sandbox import landlock, namespaces, seccomp
-from duckflow.safety.sandbox.syscalls import LINUX, drop_privileges, outlive_parent
+from duckflow.safety.sandbox.child import landlock, namespaces, seccomp
+from duckflow.safety.sandbox.child.syscalls import LINUX, drop_privileges, outlive_parent
 
 INFO, GATE, FILTER = 10, 11, 12
 """Descriptors bubblewrap is given: where it says its child's id, where it waits, where the filter is."""

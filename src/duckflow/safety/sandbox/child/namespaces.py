@@ -10,7 +10,7 @@ import os
 import signal
 from typing import Any, NoReturn
 
-from duckflow.safety.sandbox.overlay import (
+from duckflow.safety.sandbox.child.overlay import (
     BIND,
     DETACH,
     NEW_MOUNTS,
@@ -25,7 +25,7 @@ from duckflow.safety.sandbox.overlay import (
     mount,
     unshare,
 )
-from duckflow.safety.sandbox.syscalls import prctl
+from duckflow.safety.sandbox.child.syscalls import prctl
 
 _NEW_GROUPS, _NEW_NAMES, _NEW_IPC, _NEW_PROCESSES = 0x02000000, 0x04000000, 0x08000000, 0x20000000
 _NO_PROGRAMS = 8

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from duckflow.safety.sandbox.child_setup import ChildPipes, become
-from duckflow.safety.sandbox.holder import hold
-from duckflow.safety.sandbox.overlay import enter_copy
-from duckflow.safety.sandbox.process_tree import end_process_tree, held_bytes, kill, process_tree, reap
-from duckflow.safety.sandbox.syscalls import LINUX, die_with_parent
+from duckflow.safety.sandbox.child.holder import hold
+from duckflow.safety.sandbox.child.overlay import enter_copy
+from duckflow.safety.sandbox.child.process_tree import end_process_tree, held_bytes, kill, process_tree, reap
+from duckflow.safety.sandbox.child.setup import ChildPipes, become
+from duckflow.safety.sandbox.child.syscalls import LINUX, die_with_parent
 
 _LENGTH = 4
 _TICK_MS = 50

@@ -86,7 +86,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 def _exists(path: str) -> bool:
     try:
-        os.stat(path)  # noqa: PTH116 - for a hundred names before every command, and pathlib is slow
+        os.stat(path)
     except OSError:
         return False
     return True

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from duckflow.domain.effects import Effects
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.sandbox.confinement import CopyMount
-from duckflow.safety.sandbox.effect_reader import EffectReader, Reading
-from duckflow.safety.sandbox.git_settings import ignored_folders
+from duckflow.safety.sandbox.copy.effect_reader import EffectReader, Reading
+from duckflow.safety.sandbox.view.confinement import CopyMount
+from duckflow.safety.sandbox.view.git_settings import ignored_folders
 
 KEPT_SECONDS = 7 * 24 * 3600
 """How long effects wait for an answer."""

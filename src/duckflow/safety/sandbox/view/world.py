@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.sandbox.toolchains import ToolchainSearch, credentials_in
+from duckflow.safety.sandbox.view.toolchains import ToolchainSearch, credentials_in
 
 MountKind = Literal["read", "write", "link", "empty_folder", "empty_file"]
 

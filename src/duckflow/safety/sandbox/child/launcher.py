@@ -16,10 +16,10 @@ import sys
 from types import FrameType
 from typing import NoReturn
 
-from duckflow.safety.sandbox import seccomp
-from duckflow.safety.sandbox.process_tree import kill, process_tree, reap
-from duckflow.safety.sandbox.supervisor import supervise
-from duckflow.safety.sandbox.syscalls import adopt_orphans
+from duckflow.safety.sandbox.child import seccomp
+from duckflow.safety.sandbox.child.process_tree import kill, process_tree, reap
+from duckflow.safety.sandbox.child.supervisor import supervise
+from duckflow.safety.sandbox.child.syscalls import adopt_orphans
 
 _NEXT, _END = b"n", b"e"
 _DESCRIPTORS = 2

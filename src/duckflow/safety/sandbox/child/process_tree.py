@@ -74,7 +74,7 @@ def kill(process: int) -> None:
 
 def _children(process: int) -> list[int]:
     try:
-        threads = os.listdir(f"/proc/{process}/task")  # noqa: PTH208 - runs twenty times a second
+        threads = os.listdir(f"/proc/{process}/task")
     except OSError:
         return []
     return [

@@ -20,8 +20,8 @@ from duckflow.domain.effects import Effect, Effects
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.atomic import LARGEST
 from duckflow.safety.files.confined_open import ConfinedFolder, rename_to_new
-from duckflow.safety.sandbox.copies import WorkspaceCopy
-from duckflow.safety.sandbox.effect_reader import OVERLAY_ATTRIBUTES, file_digest, text_digest
+from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
+from duckflow.safety.sandbox.copy.effect_reader import OVERLAY_ATTRIBUTES, file_digest, text_digest
 
 _BATCH = 256
 _BATCH_BYTES = 16_000_000

@@ -15,7 +15,7 @@ from functools import cache
 
 from duckflow.safety.files.paths import fold
 from duckflow.safety.policy.protected import is_secret, protected_kinds
-from duckflow.safety.sandbox.syscalls import LINUX
+from duckflow.safety.sandbox.child.syscalls import LINUX
 
 NOT_LOOKED_INTO = frozenset(
     (

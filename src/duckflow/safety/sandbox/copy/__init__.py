@@ -1,0 +1,1 @@
+"""The copy a command works on, what it did there, and how that becomes real."""
