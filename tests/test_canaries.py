@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from duckflow.config.places import state_dir
-from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import ActionFinished, ApprovalRequested, ErrorReported, UserMessage
+from duckflow.domain.questions.answers import AnswerApproval
 from duckflow.safety.redaction.redactor import MARKER
 from duckflow.store.audit.log import read_entries
 from fakes.conversation import conversation, ready

@@ -14,10 +14,10 @@ from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ErrorReported, SessionStarted, VerifySet
 from duckflow.domain.model import TierName, Usage
-from duckflow.domain.plan import Plan, PlanStep, Task
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.programs import find_program
 from duckflow.domain.state import AgentState
+from duckflow.domain.work.plan import Plan, PlanStep, Task
 from duckflow.evaluation.check_room import CheckRoom, check_environment
 from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.project_tests import ProjectTests

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.domain.outcomes import RequestStats
+from duckflow.domain.work.outcomes import RequestStats
 from duckflow.i18n.catalogue import set_language
 from duckflow.ui.output.text_width import width_of
 from duckflow.ui.views.tables import stats_text

@@ -1,13 +1,6 @@
 """How an objective goes on from one event to the next (SPEC J1, J4, J6)."""
 
 from duckflow.domain.decision import Action
-from duckflow.domain.objective import (
-    ExecutionPlan,
-    RequirementItem,
-    RequirementScore,
-    SatisfactionEvaluation,
-    TaskObjective,
-)
 from duckflow.domain.reduce.attempts import (
     MOST_ATTEMPTS,
     MOST_LINES,
@@ -19,6 +12,13 @@ from duckflow.domain.reduce.attempts import (
     note_result,
     renew,
     set_requirements,
+)
+from duckflow.domain.work.objective import (
+    ExecutionPlan,
+    RequirementItem,
+    RequirementScore,
+    SatisfactionEvaluation,
+    TaskObjective,
 )
 
 READ = Action(operation="file_ops.read_file", args={"path": "a.py"})

@@ -4,7 +4,7 @@ import re
 
 from hypothesis import given
 
-from duckflow.domain.plan import (
+from duckflow.domain.work.plan import (
     Plan,
     PlanStep,
     Task,

@@ -1,6 +1,6 @@
 """All that is judged, put together from what was observed (SPEC J2)."""
 
-from duckflow.domain.objective import TaskObjective
+from duckflow.domain.work.objective import TaskObjective
 from duckflow.evaluation.case import ObservedWork, build_case
 from duckflow.evaluation.facts import Fact, as_evidence
 from duckflow.services.requirements import plain_requirements

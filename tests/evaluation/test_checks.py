@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from duckflow.config.settings import CheckSettings, ShellSettings
-from duckflow.domain.checks import CheckResult, settled, tally
 from duckflow.domain.programs import find_program
+from duckflow.domain.work.checks import CheckResult, settled, tally
 from duckflow.evaluation.check_room import CheckRoom, check_environment
 from duckflow.evaluation.checks import Checks
 from duckflow.safety.files.workspace import Workspace

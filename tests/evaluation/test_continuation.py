@@ -1,13 +1,13 @@
 """What the next attempt is told, and what it may not repeat (SPEC J4)."""
 
 from duckflow.domain.decision import Action
-from duckflow.domain.objective import (
+from duckflow.domain.reduce.attempts import begin_attempt, end_attempt, learn, note_list, note_result, renew
+from duckflow.domain.work.objective import (
     ExecutionPlan,
     RequirementScore,
     SatisfactionEvaluation,
     TaskObjective,
 )
-from duckflow.domain.reduce.attempts import begin_attempt, end_attempt, learn, note_list, note_result, renew
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.prompts.continuation import SMALL_TOLD, TOLD, continuation_text, plan_text
 from duckflow.services.failure_analysis import FailureAnalysis

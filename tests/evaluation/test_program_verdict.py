@@ -1,7 +1,7 @@
 """Where facts settle it, a small model is not asked (SPEC J2)."""
 
-from duckflow.domain.checks import CheckResult
-from duckflow.domain.objective import EvaluationRules
+from duckflow.domain.work.checks import CheckResult
+from duckflow.domain.work.objective import EvaluationRules
 from duckflow.evaluation.facts import Fact, as_evidence, results_as_evidence, verification_of
 from duckflow.evaluation.program_verdict import judge_by_facts
 from fakes.cases import case, seen

@@ -4,7 +4,6 @@ import ast
 import json
 
 from duckflow.domain.decision import Action
-from duckflow.domain.objective import Evidence, TaskObjective
 from duckflow.domain.reduce.attempts import (
     begin_attempt,
     end_attempt,
@@ -13,6 +12,7 @@ from duckflow.domain.reduce.attempts import (
     note_result,
     set_requirements,
 )
+from duckflow.domain.work.objective import Evidence, TaskObjective
 from duckflow.evaluation.case import ObservedWork, build_case
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.evaluation.facts import as_evidence, check_files

@@ -1,13 +1,13 @@
 """After the last iteration: the report (SPEC J5)."""
 
-from duckflow.domain.checks import CheckResult
-from duckflow.domain.objective import (
+from duckflow.domain.reduce.attempts import end_attempt, note_result, set_requirements
+from duckflow.domain.work.checks import CheckResult
+from duckflow.domain.work.objective import (
     EvaluationRules,
     RequirementItem,
     SatisfactionEvaluation,
     TaskObjective,
 )
-from duckflow.domain.reduce.attempts import end_attempt, note_result, set_requirements
 from duckflow.evaluation.continuation import situation_of
 
 

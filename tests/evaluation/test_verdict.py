@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.domain.checks import CheckResult
-from duckflow.domain.objective import EvaluationRules, Evidence, RequirementItem
+from duckflow.domain.work.checks import CheckResult
+from duckflow.domain.work.objective import EvaluationRules, Evidence, RequirementItem
 from duckflow.evaluation.verdict import compute_verdict
 from duckflow.services.satisfaction import VerdictDraft
 from fakes.cases import case, scored, seen, verdict

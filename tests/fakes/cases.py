@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from duckflow.domain.objective import EvaluationCase, Evidence, RequirementItem
+from duckflow.domain.work.objective import EvaluationCase, Evidence, RequirementItem
 
 
 def wanted(*priorities: int) -> tuple[RequirementItem, ...]:

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from duckflow.domain.consultation import ConsultationKind
 from duckflow.domain.decision import Action, Decision
 from duckflow.domain.events import (
     ActionFinished,
@@ -22,10 +21,11 @@ from duckflow.domain.events import (
     UserMessage,
 )
 from duckflow.domain.model import ChatMessage
-from duckflow.domain.objective import RequirementItem, RequirementScore, SatisfactionEvaluation
-from duckflow.domain.plan import Plan, PlanStep
+from duckflow.domain.questions.consultation import ConsultationKind
 from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.transitions import Step
+from duckflow.domain.work.objective import RequirementItem, RequirementScore, SatisfactionEvaluation
+from duckflow.domain.work.plan import Plan, PlanStep
 from duckflow.loops.judging.consultation import consult
 from fakes.engine import Watched, decision, engine
 from fakes.model_server import Answer, Fault, ModelServer, Reply

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from duckflow.config.pacing import PacemakerSettings
-from duckflow.domain.commands import ChooseWay
 from duckflow.domain.decision import Action, Decision, StateDelta
 from duckflow.domain.events import (
     ActionFinished,
@@ -20,6 +19,7 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.pacing.limits import LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
+from duckflow.domain.questions.answers import ChooseWay
 from duckflow.domain.transitions import Step
 from duckflow.pacemaker.limit import Counted, compute_limit, measure
 from duckflow.pacemaker.repetition import IDLE, Sign, find_signs

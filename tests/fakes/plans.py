@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from duckflow.domain.plan import Plan, PlanStep, Task, TaskList, WorkStatus, derive
 from duckflow.domain.state import AgentState
+from duckflow.domain.work.plan import Plan, PlanStep, Task, TaskList, WorkStatus, derive
 
 
 def tasks(*statuses: WorkStatus, of: str = "x") -> tuple[Task, ...]:

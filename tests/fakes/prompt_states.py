@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from duckflow.domain.plan import Plan, PlanStep, Task, TaskList
 from duckflow.domain.reduce.transcript import remember
 from duckflow.domain.state import AgentState, Items, Request, TranscriptEntry
 from duckflow.domain.transitions import Status, Step
+from duckflow.domain.work.plan import Plan, PlanStep, Task, TaskList
 
 
 def said(text: str) -> TranscriptEntry:

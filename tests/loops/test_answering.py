@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from duckflow.domain.commands import ChooseWay
-from duckflow.domain.consultation import CHOICES, EFFECTS
 from duckflow.domain.events import (
     ConsultationAnswered,
     ConsultationRequested,
@@ -12,6 +10,8 @@ from duckflow.domain.events import (
     UsageReported,
     VitalsChanged,
 )
+from duckflow.domain.questions.answers import ChooseWay
+from duckflow.domain.questions.consultation import CHOICES, EFFECTS
 from duckflow.domain.transitions import Step
 from duckflow.i18n.catalogue import set_language
 from duckflow.loops.judging.consultation import WISHES, consult

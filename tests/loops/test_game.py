@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import ApprovalRequested, PlanChanged, TaskReported
+from duckflow.domain.questions.answers import AnswerApproval
 from fakes.engine import action, decision, engine
 from fakes.model_server import Answer, ModelServer
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import ActionFinished, ActionStarted, ApprovalRequested, Recorded
+from duckflow.domain.questions.answers import AnswerApproval
 from fakes.engine import action, decision, engine
 from fakes.rows import every_row
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from duckflow.domain.approval import Approval
 from duckflow.domain.events import ActionFinished, ApprovalRequested
+from duckflow.domain.questions.approval import Approval
 from fakes.engine import CONTENT, action, decision, engine
 from fakes.model_server import Answer, ModelServer
 from fakes.plays import asked_for

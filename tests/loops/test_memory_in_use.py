@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from duckflow.app import open_log
-from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import ActionFinished, ApprovalRequested, MemoryKept, MemoryRecalled
 from duckflow.domain.memory import Memory
-from duckflow.domain.objective import AttemptResult, TaskObjective
+from duckflow.domain.questions.answers import AnswerApproval
 from duckflow.domain.state import Request
+from duckflow.domain.work.objective import AttemptResult, TaskObjective
 from duckflow.loops.thinking.memory import lesson_of
 from duckflow.store.memory import Memories
 from fakes.engine import action, decision, engine

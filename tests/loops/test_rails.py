@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from duckflow.config.settings import CheckSettings, ShellSettings
-from duckflow.domain.objective import TaskObjective
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
+from duckflow.domain.work.objective import TaskObjective
 from duckflow.evaluation.check_room import CheckRoom
 from duckflow.evaluation.checks import Checks
 from duckflow.loops.thinking.small_models import WorkspaceLook, files_note, reads_of_named

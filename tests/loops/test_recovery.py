@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from duckflow.domain.commands import ChooseWay
 from duckflow.domain.events import ConsultationRequested, RequestFinished, Transition
+from duckflow.domain.questions.answers import ChooseWay
 from duckflow.domain.transitions import Step
 from fakes.engine import action, decision, engine
 from fakes.rows import every_row

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from duckflow.domain.commands import ChooseWay
 from duckflow.domain.events import (
     ActionFinished,
     AttemptPlanned,
@@ -20,6 +19,7 @@ from duckflow.domain.events import (
     VerifySet,
     VitalsChanged,
 )
+from duckflow.domain.questions.answers import ChooseWay
 from duckflow.domain.transitions import Step
 from fakes.engine import action, decision, engine
 from fakes.model_server import ModelServer

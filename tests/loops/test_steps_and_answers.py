@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from duckflow.domain.commands import AnswerApproval, ChooseWay
 from duckflow.domain.events import (
     ApprovalRequested,
     ConsultationRequested,
@@ -11,6 +10,7 @@ from duckflow.domain.events import (
     RequestFinished,
     Transition,
 )
+from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
 from duckflow.domain.transitions import Status, Step, Transitions
 from fakes.engine import action, decision, engine
 from fakes.rows import every_row

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import (
     ActionFinished,
     ApprovalAnswered,
@@ -11,6 +10,7 @@ from duckflow.domain.events import (
     Transition,
     TransitionRefused,
 )
+from duckflow.domain.questions.answers import AnswerApproval
 from duckflow.domain.transitions import Step
 from duckflow.loops.session import Session
 from fakes.engine import action, decision, engine

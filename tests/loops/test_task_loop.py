@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import (
     ActionFinished,
     DecisionMade,
@@ -16,6 +15,7 @@ from duckflow.domain.events import (
     TaskReported,
     UsageReported,
 )
+from duckflow.domain.questions.answers import AnswerApproval
 from duckflow.domain.state import AgentState
 from duckflow.safety.files.access import Access
 from duckflow.tools.catalogue import Tool, ToolResult

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import (
     ActionFinished,
     ActionStarted,
@@ -19,6 +18,7 @@ from duckflow.domain.events import (
     TransitionRefused,
     UsageReported,
 )
+from duckflow.domain.questions.answers import AnswerApproval
 from duckflow.domain.transitions import Status, Step
 from fakes.engine import action, decision, engine
 from fakes.gate import Gate

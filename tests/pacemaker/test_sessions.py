@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import ConsultationRequested, DecisionMade, VitalsChanged
+from duckflow.domain.questions.answers import AnswerApproval
 from fakes.engine import Watched, action, decision, engine
 from fakes.rows import every_row
 

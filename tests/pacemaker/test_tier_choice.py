@@ -1,8 +1,8 @@
 """Simple work goes to the fast tier, as long as it goes well (SPEC K5)."""
 
-from duckflow.domain.objective import AttemptResult, TaskObjective
 from duckflow.domain.pacing.limits import LoopLimit
 from duckflow.domain.state import Request
+from duckflow.domain.work.objective import AttemptResult, TaskObjective
 from duckflow.pacemaker.limit import PROFILES
 from duckflow.pacemaker.tier_choice import SIMPLE, choose_tier
 from fakes.rows import every_row

@@ -1,6 +1,6 @@
 """What of a session's transcript an evaluator gets to see."""
 
-from duckflow.domain.objective import Evidence
+from duckflow.domain.work.objective import Evidence
 from duckflow.prompts.evidence import evidence_in, show_evidence
 from fakes.prompt_states import asked, found
 

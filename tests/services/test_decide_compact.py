@@ -9,8 +9,8 @@ from duckflow.domain.decision import Decision
 from duckflow.domain.errors import BadAnswer
 from duckflow.domain.events import ActionFinished
 from duckflow.domain.model import ModelTraits
-from duckflow.domain.objective import AttemptResult, TaskObjective
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
+from duckflow.domain.work.objective import AttemptResult, TaskObjective
 from duckflow.prompts.compact import Choices, compact_schema, content_prompt
 from duckflow.services.decide_compact import (
     CompactDecider,

@@ -4,7 +4,7 @@ import json
 
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import ModelTraits
-from duckflow.domain.objective import AttemptResult, ContinuationContext
+from duckflow.domain.work.objective import AttemptResult, ContinuationContext
 from duckflow.services.execution_plans import (
     plain_continuation,
     plan_continuation_execution,

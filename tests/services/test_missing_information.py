@@ -4,7 +4,7 @@ import json
 
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import Usage
-from duckflow.domain.objective import RequirementScore, SatisfactionEvaluation
+from duckflow.domain.work.objective import RequirementScore, SatisfactionEvaluation
 from duckflow.services.missing_information import extract_missing_information, plain_missing
 from duckflow.services.questions import put
 from fakes.cases import case

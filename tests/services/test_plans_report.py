@@ -4,7 +4,7 @@ import json
 
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ModelTraits, Usage
-from duckflow.domain.plan import TaskList
+from duckflow.domain.work.plan import TaskList
 from duckflow.prompts.plans import report_request
 from duckflow.services.questions import put
 from duckflow.services.reports import TaskReport, plain_report, write_report

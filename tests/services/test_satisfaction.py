@@ -6,7 +6,7 @@ import pytest
 
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ModelTraits
-from duckflow.domain.objective import Evidence
+from duckflow.domain.work.objective import Evidence
 from duckflow.evaluation.verdict import compute_verdict
 from duckflow.prompts.evaluation import SMALL_EVIDENCE, satisfaction_request, small_verdict_schema
 from duckflow.prompts.templates import template

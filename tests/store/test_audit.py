@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from duckflow.domain.approval import Approval
 from duckflow.domain.decision import Action
 from duckflow.domain.events import (
     ActionFinished,
@@ -21,6 +20,7 @@ from duckflow.domain.events import (
     SessionStarted,
     UserMessage,
 )
+from duckflow.domain.questions.approval import Approval
 from duckflow.store.audit import log as audit_module
 from duckflow.store.audit.entries import GENESIS, hash_of, write_entry
 from duckflow.store.audit.log import Head, HeadFile, read_entries

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.events import RequestFinished, RequestRated, SessionStarted, UserMessage
-from duckflow.domain.outcomes import RequestStats
+from duckflow.domain.work.outcomes import RequestStats
 from duckflow.store.database.connections import connect
 from duckflow.store.database.migrations import MIGRATIONS
 from duckflow.store.event_log import SqliteEventLog

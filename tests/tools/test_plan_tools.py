@@ -8,9 +8,9 @@ from inline_snapshot import snapshot
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import BadAnswer, ToolError
 from duckflow.domain.events import PlanChanged
-from duckflow.domain.plan import Plan
 from duckflow.domain.reduce.plans import change_plan
 from duckflow.domain.state import AgentState
+from duckflow.domain.work.plan import Plan
 from duckflow.safety.policy.policy import MODES, Case, decide
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.plans.plan_tool import plan_tools

@@ -4,9 +4,9 @@ import unicodedata
 
 import pytest
 
-from duckflow.domain.approval import Approval, ApprovalLine, Kind
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ApprovalRequested
+from duckflow.domain.questions.approval import Approval, ApprovalLine, Kind
 from duckflow.i18n.catalogue import entries, set_language
 from duckflow.safety.policy.risk import HIGHER, RISKS
 from duckflow.ui.output.escaping import visible

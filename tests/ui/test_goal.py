@@ -2,18 +2,18 @@
 
 import pytest
 
-from duckflow.domain.checks import CheckResult
 from duckflow.domain.decision import Action
 from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound
-from duckflow.domain.objective import (
+from duckflow.domain.reduce.attempts import begin_attempt, end_attempt, learn, note_list, set_requirements
+from duckflow.domain.state import AgentState, Request
+from duckflow.domain.work.checks import CheckResult
+from duckflow.domain.work.objective import (
     ExecutionPlan,
     RequirementItem,
     RequirementScore,
     SatisfactionEvaluation,
     TaskObjective,
 )
-from duckflow.domain.reduce.attempts import begin_attempt, end_attempt, learn, note_list, set_requirements
-from duckflow.domain.state import AgentState, Request
 from duckflow.i18n.catalogue import set_language
 from duckflow.ui.output.text_width import width_of
 from duckflow.ui.views.goal import attempt_text, evaluation_text, goal_text, requirements_line

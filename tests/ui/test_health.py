@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duckflow.config.pacing import PacemakerSettings
-from duckflow.domain.consultation import CHOICES
 from duckflow.domain.events import Recorded
 from duckflow.domain.model import Usage
 from duckflow.domain.pacing.health import examine, remark_on
 from duckflow.domain.pacing.limits import Act, LoopTrace
 from duckflow.domain.pacing.vitals import Vitals
+from duckflow.domain.questions.consultation import CHOICES
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState, Request, TierUsage
 from duckflow.i18n.catalogue import set_language, take_gaps

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from duckflow.domain.approval import Approval, ApprovalLine, Kind
-from duckflow.domain.commands import AnswerApproval, ChooseWay
-from duckflow.domain.consultation import Consultation
 from duckflow.domain.decision import Action
+from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
+from duckflow.domain.questions.approval import Approval, ApprovalLine, Kind
+from duckflow.domain.questions.consultation import Consultation
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import set_language
 from duckflow.ui.commands.actions import CommandContext

@@ -8,15 +8,15 @@ import pyte
 import pytest
 
 from duckflow.config.pacing import PacemakerSettings
-from duckflow.domain.approval import Approval, ApprovalLine, Kind
 from duckflow.domain.changes import FileChange, LeftFile, UndoReport
-from duckflow.domain.consultation import Consultation
 from duckflow.domain.decision import Action
 from duckflow.domain.events import Recovered
-from duckflow.domain.objective import RequirementItem, TaskObjective
 from duckflow.domain.pacing.limits import ReasonLine
 from duckflow.domain.pacing.vitals import Vitals
+from duckflow.domain.questions.approval import Approval, ApprovalLine, Kind
+from duckflow.domain.questions.consultation import Consultation
 from duckflow.domain.state import AgentState, Request
+from duckflow.domain.work.objective import RequirementItem, TaskObjective
 from duckflow.i18n.catalogue import set_language
 from duckflow.pacemaker.limit import compute_limit
 from duckflow.ui.commands.actions import CommandContext, show_help

@@ -11,8 +11,8 @@ from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted, Recorded
 from duckflow.domain.model import Usage
 from duckflow.domain.pacing.vitals import Vitals
-from duckflow.domain.plan import Plan, PlanStep, Task, TaskList
 from duckflow.domain.state import AgentState, Request, TierUsage
+from duckflow.domain.work.plan import Plan, PlanStep, Task, TaskList
 from duckflow.i18n.catalogue import entries, set_language
 from duckflow.ui.commands.actions import CommandContext, show_help
 from duckflow.ui.output.diff import difference_lines

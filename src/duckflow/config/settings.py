@@ -10,8 +10,8 @@ from pydantic_core import PydanticCustomError
 from duckflow.config.pacing import PacemakerSettings
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.modes import Mode
-from duckflow.domain.objective import EvaluationRules
 from duckflow.domain.transitions import Transitions
+from duckflow.domain.work.objective import EvaluationRules
 
 SandboxChoice = Literal["auto", "bubblewrap", "namespaces", "landlock", "none"]
 

@@ -8,22 +8,22 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from duckflow.domain.approval import Approval, Kind
 from duckflow.domain.changes import FileChange, LeftFile, ToolEffect
-from duckflow.domain.checks import CheckResult
-from duckflow.domain.commands import ChooseWay
-from duckflow.domain.consultation import Consultation, ConsultationKind
 from duckflow.domain.decision import Action, Decision, TaskProfile
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.memory import MemoryKind
 from duckflow.domain.model import ChatMessage, TierName, Usage
 from duckflow.domain.modes import Mode
-from duckflow.domain.objective import Evidence, ExecutionPlan, RequirementItem, SatisfactionEvaluation
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
-from duckflow.domain.plan import Plan, TaskList
+from duckflow.domain.questions.answers import ChooseWay
+from duckflow.domain.questions.approval import Approval, Kind
+from duckflow.domain.questions.consultation import Consultation, ConsultationKind
 from duckflow.domain.state import RequestOutcome
 from duckflow.domain.transitions import Step
+from duckflow.domain.work.checks import CheckResult
+from duckflow.domain.work.objective import Evidence, ExecutionPlan, RequirementItem, SatisfactionEvaluation
+from duckflow.domain.work.plan import Plan, TaskList
 
 ActionOutcome = Literal["ok", "failed", "refused", "unknown"]
 

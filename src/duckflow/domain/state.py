@@ -3,18 +3,18 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from duckflow.domain.approval import Approval, Kind
 from duckflow.domain.changes import ChangeSet, ToolEffect
-from duckflow.domain.consultation import Consultation, ConsultationKind, RulesUse
 from duckflow.domain.decision import Action, NextStep, PromptPattern, TaskProfile
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import TierName, Usage
 from duckflow.domain.modes import Mode
-from duckflow.domain.objective import Support, TaskObjective
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
 from duckflow.domain.pacing.vitals import Vitals
-from duckflow.domain.plan import Plan, Task, TaskList
+from duckflow.domain.questions.approval import Approval, Kind
+from duckflow.domain.questions.consultation import Consultation, ConsultationKind, RulesUse
 from duckflow.domain.transitions import Status, Step
+from duckflow.domain.work.objective import Support, TaskObjective
+from duckflow.domain.work.plan import Plan, Task, TaskList
 
 RequestOutcome = Literal[
     "done",

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from duckflow.domain.checks import CheckResult
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.objective import EvaluationCase, Evidence, TaskObjective
+from duckflow.domain.work.checks import CheckResult
+from duckflow.domain.work.objective import EvaluationCase, Evidence, TaskObjective
 from duckflow.evaluation.facts import Fact, verification_of
 from duckflow.services.requirements import plain_requirements
 

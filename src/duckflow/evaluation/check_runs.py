@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from shlex import quote
 from time import monotonic
 
-from duckflow.domain.checks import CheckResult, CheckState
 from duckflow.domain.text import cut, head_and_tail
+from duckflow.domain.work.checks import CheckResult, CheckState
 from duckflow.evaluation import example_runner
 from duckflow.evaluation.check_room import CheckCopy
 from duckflow.evaluation.diagnostics import Checker

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from duckflow.config.settings import CheckSettings
-from duckflow.domain.checks import CheckResult
 from duckflow.domain.errors import ToolError
 from duckflow.domain.text import cut
+from duckflow.domain.work.checks import CheckResult
 from duckflow.evaluation.check_room import CheckCopy, CheckRoom
 from duckflow.evaluation.check_runs import TimeLeft, diagnose, python_of, run_calls, run_script, run_test
 from duckflow.evaluation.diagnostics import Checker, chosen, commands, configurations, known

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 
 from pydantic import JsonValue
 
-from duckflow.domain.checks import CheckResult
 from duckflow.domain.decision import Action
-from duckflow.domain.objective import (
+from duckflow.domain.reduce.attempts import digest_of
+from duckflow.domain.text import cut
+from duckflow.domain.work.checks import CheckResult
+from duckflow.domain.work.objective import (
     AttemptResult,
     ContinuationContext,
     EvaluationRules,
@@ -14,8 +16,6 @@ from duckflow.domain.objective import (
     SatisfactionEvaluation,
     TaskObjective,
 )
-from duckflow.domain.reduce.attempts import digest_of
-from duckflow.domain.text import cut
 from duckflow.services.failure_analysis import FailureAnalysis
 from duckflow.services.missing_information import MissingInfoAnalysis
 

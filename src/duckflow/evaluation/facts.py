@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
 
-from duckflow.domain.checks import CheckResult, settled
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.objective import Evidence, Verification
 from duckflow.domain.text import cut, head_and_tail
+from duckflow.domain.work.checks import CheckResult, settled
+from duckflow.domain.work.objective import Evidence, Verification
 from duckflow.safety.files.workspace import READ_CAP, FileStatus, Workspace
 from duckflow.safety.policy.protected import is_secret
 

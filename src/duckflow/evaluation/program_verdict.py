@@ -8,7 +8,7 @@ information are judged by the model.
 
 from collections.abc import Collection, Sequence
 
-from duckflow.domain.objective import (
+from duckflow.domain.work.objective import (
     Cap,
     EvaluationCase,
     EvaluationRules,

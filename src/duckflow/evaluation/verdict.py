@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from duckflow.domain.objective import (
+from duckflow.domain.text import cut
+from duckflow.domain.work.objective import (
     REPLY,
     Cap,
     EvaluationCase,
@@ -13,7 +14,6 @@ from duckflow.domain.objective import (
     RequirementScore,
     SatisfactionEvaluation,
 )
-from duckflow.domain.text import cut
 from duckflow.services.satisfaction import ScoreDraft, VerdictDraft
 
 MOST_ASPECTS = 8

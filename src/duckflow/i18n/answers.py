@@ -6,8 +6,8 @@ Only what is clearly a yes is one. What is neither yes nor no gives None: ask ag
 import re
 import unicodedata
 
-from duckflow.domain.commands import AnswerApproval, ChooseWay
-from duckflow.domain.consultation import Consultation
+from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
+from duckflow.domain.questions.consultation import Consultation
 
 _EDIT = re.compile(r"\s*(?:e|edit|編集)\s*[:：]\s?", re.IGNORECASE)
 _NUMBERS = {"1": "y", "2": "n", "3": "a"}

@@ -6,7 +6,6 @@ from collections.abc import Coroutine, Sequence
 
 from pydantic import JsonValue
 
-from duckflow.domain.commands import AnswerApproval, ChooseWay
 from duckflow.domain.errors import ProviderError, UserError
 from duckflow.domain.events import (
     ApprovalRequested,
@@ -16,6 +15,7 @@ from duckflow.domain.events import (
     RequestRated,
     UserMessage,
 )
+from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
 from duckflow.domain.state import Request, RequestOutcome
 from duckflow.domain.transitions import Step
 from duckflow.loops.acting.dispatcher import Dispatcher

@@ -2,9 +2,9 @@
 
 from itertools import pairwise
 
-from duckflow.domain.approval import Approval
 from duckflow.domain.decision import Decision
 from duckflow.domain.events import ApprovalRequested, Transition, TransitionRefused
+from duckflow.domain.questions.approval import Approval
 from duckflow.domain.state import AgentState
 from duckflow.domain.transitions import Step, Transitions
 from duckflow.loops.session import Session

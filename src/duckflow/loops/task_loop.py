@@ -10,8 +10,8 @@ from duckflow.domain.events import (
     TaskListStarted,
 )
 from duckflow.domain.frozen import replace
-from duckflow.domain.plan import Task, TaskList, new_id
 from duckflow.domain.state import AgentState
+from duckflow.domain.work.plan import Task, TaskList, new_id
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.session import Session
 from duckflow.loops.thinking.advisor import Advisor

@@ -10,9 +10,9 @@
 Nothing here holds state: it is read from the session, and changed only by recording events.
 """
 
-from duckflow.domain.consultation import ConsultationKind
 from duckflow.domain.decision import Decision
 from duckflow.domain.events import DecisionMade, Reply
+from duckflow.domain.questions.consultation import ConsultationKind
 from duckflow.domain.state import ENDED, AgentState, RequestOutcome
 from duckflow.domain.transitions import Status
 from duckflow.loops.acting.dispatcher import Dispatcher

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import get_args
 
-from duckflow.domain.consultation import ConsultationKind
 from duckflow.domain.pacing.limits import LoopLimit
 from duckflow.domain.pacing.reasons import complexity_word, vital_word
 from duckflow.domain.pacing.vitals import VitalName, Vitals
+from duckflow.domain.questions.consultation import ConsultationKind
 from duckflow.domain.state import RequestOutcome
 from duckflow.pacemaker.rules import Consult, Extend, Go, Halt, Move, Replan
 

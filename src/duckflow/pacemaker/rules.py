@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Literal
 
 from duckflow.config.pacing import PacemakerSettings, Thresholds
-from duckflow.domain.consultation import ConsultationKind
 from duckflow.domain.decision import NextStep
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.pacing.vitals import VitalName, Vitals
+from duckflow.domain.questions.consultation import ConsultationKind
 from duckflow.pacemaker.budget import BudgetLevel
 from duckflow.pacemaker.limit import extend
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from duckflow.domain.objective import (
+from duckflow.domain.text import cut
+from duckflow.domain.work.objective import (
     AttemptResult,
     ContinuationContext,
     ExecutionPlan,
     SatisfactionEvaluation,
 )
-from duckflow.domain.text import cut
 
 TOLD, SMALL_TOLD = 4_000, 700
 """Characters a continuation takes at most, and for a small model."""

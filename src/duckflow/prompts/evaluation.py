@@ -8,14 +8,14 @@ from collections.abc import Iterable, Sequence
 
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage, JsonSchema, ModelRequest, ModelTraits
-from duckflow.domain.objective import (
+from duckflow.domain.text import cut, head_and_tail
+from duckflow.domain.work.objective import (
     REPLY,
     EvaluationCase,
     Evidence,
     RequirementItem,
     SatisfactionEvaluation,
 )
-from duckflow.domain.text import cut, head_and_tail
 from duckflow.prompts.evidence import harmless, show_evidence
 from duckflow.prompts.templates import template
 from duckflow.prompts.tokens import estimate_tokens

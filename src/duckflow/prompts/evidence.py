@@ -3,9 +3,9 @@
 import re
 from collections.abc import Collection, Sequence
 
-from duckflow.domain.objective import Evidence, Support
 from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.domain.text import head_and_tail
+from duckflow.domain.work.objective import Evidence, Support
 from duckflow.prompts.tokens import estimate_tokens
 
 _ID_AT_START = re.compile(r"^(\s*)\[(e\d+|reply)\]", re.MULTILINE)

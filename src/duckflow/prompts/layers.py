@@ -7,10 +7,10 @@ from typing import Literal
 from duckflow.domain.decision import PromptPattern
 from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.vitals import Vitals
-from duckflow.domain.plan import TaskList, progress
 from duckflow.domain.state import AgentState, Items
 from duckflow.domain.text import cut
 from duckflow.domain.transitions import Step
+from duckflow.domain.work.plan import TaskList, progress
 from duckflow.prompts.templates import fill, template
 
 Droppable = Literal["summaries", "open_questions", "plan_brief"]

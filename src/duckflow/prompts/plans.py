@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 
 from duckflow.domain.decision import Operation
 from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits
-from duckflow.domain.plan import Plan, PlanStep, Task, TaskList, progress
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut, head_and_tail
+from duckflow.domain.work.plan import Plan, PlanStep, Task, TaskList, progress
 from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import estimate_tokens
 

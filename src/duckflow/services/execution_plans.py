@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ModelRequest, ModelTraits
-from duckflow.domain.objective import ContinuationContext, Evidence, ExecutionPlan
 from duckflow.domain.text import cut
+from duckflow.domain.work.objective import ContinuationContext, Evidence, ExecutionPlan
 from duckflow.prompts.continuation import SMALL_TOLD, TOLD, continuation_text
 from duckflow.prompts.evaluation import execution_plan_request
 from duckflow.services.plans import MOST_STEPS, PlanDraft

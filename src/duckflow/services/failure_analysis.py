@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ModelRequest, ModelTraits
-from duckflow.domain.objective import Evidence
 from duckflow.domain.text import cut
+from duckflow.domain.work.objective import Evidence
 from duckflow.prompts.evaluation import failure_request, opinion_request
 from duckflow.services.questions import Question, QuestionKind
 

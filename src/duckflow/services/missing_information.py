@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.objective import EvaluationCase, Priority, SatisfactionEvaluation
 from duckflow.domain.text import cut
+from duckflow.domain.work.objective import EvaluationCase, Priority, SatisfactionEvaluation
 from duckflow.prompts.evaluation import missing_request
 from duckflow.services.questions import Question
 

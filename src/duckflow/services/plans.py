@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.plan import Plan, PlanStep, Risk, find_cycle, new_id
 from duckflow.domain.text import cut
+from duckflow.domain.work.plan import Plan, PlanStep, Risk, find_cycle, new_id
 from duckflow.prompts.plans import plan_request
 from duckflow.services.questions import Question
 

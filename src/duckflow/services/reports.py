@@ -5,8 +5,8 @@ from typing import Literal
 
 from duckflow.domain.events import TaskReported
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.plan import Task, TaskList
 from duckflow.domain.text import cut
+from duckflow.domain.work.plan import Task, TaskList
 from duckflow.prompts.plans import report_request
 from duckflow.services.questions import Question
 

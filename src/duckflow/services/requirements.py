@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.objective import AsksFor, Priority, RequirementItem
 from duckflow.domain.text import cut
+from duckflow.domain.work.objective import AsksFor, Priority, RequirementItem
 from duckflow.prompts.evaluation import requirements_request
 from duckflow.services.questions import Question
 

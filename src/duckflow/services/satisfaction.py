@@ -4,7 +4,7 @@ from pydantic import Field, field_validator
 
 from duckflow.domain.errors import BadAnswer
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.objective import EvaluationCase, Share
+from duckflow.domain.work.objective import EvaluationCase, Share
 from duckflow.prompts.evaluation import satisfaction_request
 from duckflow.services.questions import Question
 

@@ -7,7 +7,7 @@ from pydantic import Field, JsonValue
 
 from duckflow.domain.decision import Operation
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.plan import Plan, PlanStep, Task, new_id
+from duckflow.domain.work.plan import Plan, PlanStep, Task, new_id
 from duckflow.prompts.plans import task_list_request
 from duckflow.services.questions import Question
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from duckflow.domain.outcomes import RequestStats
+from duckflow.domain.work.outcomes import RequestStats
 from duckflow.store.database.database import Database
 
 _FIGURES = """

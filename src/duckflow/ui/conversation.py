@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
-from duckflow.domain.approval import Approval
-from duckflow.domain.commands import AnswerApproval
 from duckflow.domain.events import ApprovalRequested, Recorded, TaskReported
 from duckflow.domain.glimpses import Glimpse
+from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import Approval
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import Exit, dispatch_in_turn

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from duckflow.domain.changes import UndoReport
-from duckflow.domain.commands import AnswerApproval, ChooseWay
 from duckflow.domain.memory import Memory
 from duckflow.domain.modes import Mode
+from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.ui.views.status_bar import Surroundings
 

@@ -43,7 +43,6 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.frozen import replace
 from duckflow.domain.memory import recalled_text
-from duckflow.domain.objective import Support, TaskObjective
 from duckflow.domain.reduce.approvals import answer_approval, ask_approval, count_unseen
 from duckflow.domain.reduce.attempts import note_list, renew
 from duckflow.domain.reduce.changes import note_changes, note_recovery, take_back
@@ -66,6 +65,7 @@ from duckflow.domain.state import (
 )
 from duckflow.domain.text import count_questions, cut, head_and_tail
 from duckflow.domain.transitions import Status
+from duckflow.domain.work.objective import Support, TaskObjective
 
 SUMMARIES, SUMMARY = 5, 100
 """How many requests are remembered in a line each, and how long such a line is."""

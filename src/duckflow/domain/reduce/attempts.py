@@ -5,10 +5,11 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from duckflow.domain.checks import CheckResult
 from duckflow.domain.decision import Action
 from duckflow.domain.frozen import replace
-from duckflow.domain.objective import (
+from duckflow.domain.text import cut, head_and_tail
+from duckflow.domain.work.checks import CheckResult
+from duckflow.domain.work.objective import (
     AttemptResult,
     ExecutionPlan,
     RequirementItem,
@@ -16,7 +17,6 @@ from duckflow.domain.objective import (
     TaskObjective,
     TriedList,
 )
-from duckflow.domain.text import cut, head_and_tail
 
 Outcome = Literal["ok", "failed", "refused", "unknown"]
 

@@ -1,6 +1,5 @@
 """What self-knowledge does to the state: limits, vitals, requirements, verdicts, and the user's answers."""
 
-from duckflow.domain.consultation import ChoiceEffect, effect_of
 from duckflow.domain.events import (
     ActionFinished,
     AttemptPlanned,
@@ -13,8 +12,8 @@ from duckflow.domain.events import (
     VitalsChanged,
 )
 from duckflow.domain.frozen import replace
-from duckflow.domain.objective import TaskObjective
 from duckflow.domain.pacing.limits import TRACES_KEPT
+from duckflow.domain.questions.consultation import ChoiceEffect, effect_of
 from duckflow.domain.reduce.attempts import (
     begin_attempt,
     end_attempt,
@@ -28,6 +27,7 @@ from duckflow.domain.reduce.attempts import (
 from duckflow.domain.reduce.transcript import remember, tell
 from duckflow.domain.state import AgentState, CommandRun, Request, TranscriptEntry
 from duckflow.domain.transitions import Status
+from duckflow.domain.work.objective import TaskObjective
 
 VITALS_KEPT = 60
 """Vitals kept in state for the chart; the event log keeps all."""

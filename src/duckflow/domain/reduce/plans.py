@@ -2,9 +2,9 @@
 
 from duckflow.domain.events import PlanChanged, TaskFinished, TaskListStarted, TaskReported
 from duckflow.domain.frozen import replace
-from duckflow.domain.plan import Plan, PlanStep, Task, WorkStatus, derive
 from duckflow.domain.reduce.transcript import tell
 from duckflow.domain.state import AgentState
+from duckflow.domain.work.plan import Plan, PlanStep, Task, WorkStatus, derive
 
 MOST_PLANS = 20
 """Plans kept in state; the oldest that is not in hand goes first."""

@@ -4,8 +4,8 @@ import hashlib
 import json
 from pathlib import Path
 
-from duckflow.domain.approval import Approval, Kind, Risk
 from duckflow.domain.decision import Action
+from duckflow.domain.questions.approval import Approval, Kind, Risk
 from duckflow.domain.state import AgentState
 from duckflow.loops.acting.impact import ChangeOutline, alternatives_to, impact_of
 from duckflow.safety.files.access import Permit

@@ -5,11 +5,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from duckflow.config.settings import GateSettings
-from duckflow.domain.approval import Approval, Kind
 from duckflow.domain.decision import Action
 from duckflow.domain.effects import Effect, Effects
 from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.frozen import replace
+from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.state import AgentState
 from duckflow.loops.acting.approvals import ask_about
 from duckflow.loops.acting.calls import ResolvedCall

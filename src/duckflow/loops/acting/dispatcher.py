@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from duckflow.domain.approval import Approval, asked_by_task
 from duckflow.domain.changes import FileChange
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import Refused, ToolError, UsageError
 from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested
 from duckflow.domain.frozen import replace
-from duckflow.domain.plan import Task
+from duckflow.domain.questions.approval import Approval, asked_by_task
 from duckflow.domain.state import AgentState, purpose_of
+from duckflow.domain.work.plan import Task
 from duckflow.evaluation.checks import Checks
 from duckflow.loops.acting.action_log import ActionLog
 from duckflow.loops.acting.approvals import permit_of

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from duckflow.config.settings import GateSettings
-from duckflow.domain.approval import Approval, Kind
 from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.events import ErrorReported
+from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.state import AgentState
 from duckflow.loops.acting.approvals import ask_about

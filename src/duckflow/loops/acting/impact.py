@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from duckflow.domain.approval import ApprovalLine
 from duckflow.domain.changes import ToolEffect
 from duckflow.domain.effects import Effects
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.questions.approval import ApprovalLine
 from duckflow.safety.policy.risk import changed_lines
 from duckflow.tools.catalogue import CommandEnd
 

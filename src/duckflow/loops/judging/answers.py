@@ -1,10 +1,10 @@
 """What the user's answers do: to approvals, and to consultations by the table in `domain/consultation.py`."""
 
-from duckflow.domain.approval import Approval
-from duckflow.domain.commands import AnswerApproval, ChooseWay
-from duckflow.domain.consultation import ChoiceEffect, effect_of
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ApprovalAnswered, ConsultationAnswered, Reply
+from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
+from duckflow.domain.questions.approval import Approval
+from duckflow.domain.questions.consultation import ChoiceEffect, effect_of
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.i18n.catalogue import text
 from duckflow.loops.acting.dispatcher import Dispatcher

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import JsonValue
 
-from duckflow.domain.commands import ChooseWay
-from duckflow.domain.consultation import CHOICES, Choice, Consultation, ConsultationKind, effect_of
 from duckflow.domain.events import ConsultationRequested
-from duckflow.domain.objective import EvaluationRules
 from duckflow.domain.pacing.health import examine, remark_on
 from duckflow.domain.pacing.limits import LoopTrace, ReasonLine
+from duckflow.domain.questions.answers import ChooseWay
+from duckflow.domain.questions.consultation import CHOICES, Choice, Consultation, ConsultationKind, effect_of
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import cut
+from duckflow.domain.work.objective import EvaluationRules
 from duckflow.evaluation.continuation import situation_of
 
 CAUSES = ("limit", "errors", "stamina")

@@ -4,20 +4,20 @@ import asyncio
 from collections.abc import Sequence
 from typing import Literal
 
-from duckflow.domain.checks import CheckResult
 from duckflow.domain.decision import Action, Decision
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.events import AttemptPlanned, ErrorReported, Evaluated, RequirementsFound
 from duckflow.domain.frozen import replace
-from duckflow.domain.objective import (
+from duckflow.domain.state import AgentState, Request
+from duckflow.domain.text import cut
+from duckflow.domain.work.checks import CheckResult
+from duckflow.domain.work.objective import (
     EvaluationCase,
     EvaluationRules,
     Evidence,
     SatisfactionEvaluation,
     TaskObjective,
 )
-from duckflow.domain.state import AgentState, Request
-from duckflow.domain.text import cut
 from duckflow.evaluation.case import TALK, ObservedWork, build_case, needs_evaluation
 from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed

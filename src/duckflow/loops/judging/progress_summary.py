@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from duckflow.domain.objective import RequirementItem
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import cut
+from duckflow.domain.work.objective import RequirementItem
 from duckflow.i18n.catalogue import text
 
 _LINE, _LINES = 160, 8

@@ -10,9 +10,9 @@ from duckflow.config.settings import MemorySettings
 from duckflow.domain.events import MemoryKept, MemoryRecalled
 from duckflow.domain.memory import LONGEST_MEMORY, MemoryKind
 from duckflow.domain.model import ModelTraits
-from duckflow.domain.objective import AttemptResult
 from duckflow.domain.state import Request, RequestOutcome
 from duckflow.domain.text import cut
+from duckflow.domain.work.objective import AttemptResult
 from duckflow.loops.session import Session
 from duckflow.store.memory import Memories
 

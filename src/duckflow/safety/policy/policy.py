@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from duckflow.domain.approval import Because, Risk
 from duckflow.domain.changes import ToolEffect
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.modes import Mode
+from duckflow.domain.questions.approval import Because, Risk
 from duckflow.safety.policy.protected import Protection
 
 Effect = ToolEffect

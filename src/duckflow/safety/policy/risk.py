@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import Field
 
-from duckflow.domain.approval import Risk
 from duckflow.domain.changes import ToolEffect
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.questions.approval import Risk
 from duckflow.safety.files.paths import fold
 from duckflow.safety.policy.command_risk import Places, read_risks
 from duckflow.safety.policy.homoglyphs import imitating_letters

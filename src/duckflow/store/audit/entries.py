@@ -5,7 +5,6 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from duckflow.domain.approval import Approval
 from duckflow.domain.events import (
     ActionFinished,
     ActionStarted,
@@ -20,6 +19,7 @@ from duckflow.domain.events import (
     TaskFinished,
     TaskReported,
 )
+from duckflow.domain.questions.approval import Approval
 
 GENESIS = "0" * 64
 """What the first entry has in place of a hash before it."""

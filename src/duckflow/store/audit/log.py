@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from duckflow.domain.approval import Approval
 from duckflow.domain.events import ApprovalAnswered, ApprovalRequested, Event, Recorded
+from duckflow.domain.questions.approval import Approval
 from duckflow.store.audit.entries import GENESIS, AuditEntry, Fields, fields_of, write_entry
 from duckflow.store.audit.seals import KeyFile, SealKey
 from duckflow.store.database.database import Database

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable
 
 from duckflow.domain.events import RequestFinished, RequestRated
-from duckflow.domain.outcomes import PAUSES
+from duckflow.domain.work.outcomes import PAUSES
 
 _FINISHED = """
 INSERT INTO outcomes (session_id, request_id, model, profile, outcome, pauses, loops, attempts, satisfaction)

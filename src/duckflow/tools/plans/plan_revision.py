@@ -6,9 +6,9 @@ from pydantic import Field, field_validator, model_validator
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.plan import Plan, PlanStep, find_cycle, new_id
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
+from duckflow.domain.work.plan import Plan, PlanStep, find_cycle, new_id
 from duckflow.tools.plans.plan_search import check_not_under_way
 
 MOST_STEPS = 20

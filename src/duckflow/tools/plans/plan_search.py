@@ -1,8 +1,8 @@
 """Finding plans and steps by the ids a model gives, and whether a step may start: clear errors where not."""
 
 from duckflow.domain.errors import ToolError
-from duckflow.domain.plan import Plan, PlanStep, unmet
 from duckflow.domain.state import AgentState
+from duckflow.domain.work.plan import Plan, PlanStep, unmet
 
 _SHOWN = 100
 

@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterable
 from textwrap import indent
 
-from duckflow.domain.plan import Plan, PlanStep, Task
 from duckflow.domain.text import cut
+from duckflow.domain.work.plan import Plan, PlanStep, Task
 
 _SHORT = 200
 

@@ -12,8 +12,8 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import ProviderError, ToolError
 from duckflow.domain.events import PlanChanged
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.plan import Plan, PlanStep, Task, derive
 from duckflow.domain.state import AgentState
+from duckflow.domain.work.plan import Plan, PlanStep, Task, derive
 from duckflow.i18n.catalogue import text
 from duckflow.safety.files.access import Access
 from duckflow.services.task_lists import MOST_TASKS, TaskDraft, may_be_task, new_tasks

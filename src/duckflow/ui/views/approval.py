@@ -3,8 +3,8 @@
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from duckflow.domain.approval import Approval, ApprovalLine, Because, Kind, Risk
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.questions.approval import Approval, ApprovalLine, Because, Kind, Risk
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.colours import Colour
 from duckflow.ui.output.escaping import on_one_line, visible

@@ -6,8 +6,6 @@ An interface decides how a description is written (in colour, as Markdown, on a 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from duckflow.domain.commands import ChooseWay
-from duckflow.domain.consultation import Consultation
 from duckflow.domain.decision import Action
 from duckflow.domain.events import (
     ActionFinished,
@@ -36,6 +34,8 @@ from duckflow.domain.events import (
     UserMessage,
 )
 from duckflow.domain.glimpses import Waiting
+from duckflow.domain.questions.answers import ChooseWay
+from duckflow.domain.questions.consultation import Consultation
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line, visible
 from duckflow.ui.views.approval import points_text

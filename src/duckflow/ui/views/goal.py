@@ -2,10 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from duckflow.domain.checks import CheckResult, tally
 from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound
-from duckflow.domain.objective import AttemptResult, RequirementItem, SatisfactionEvaluation, TaskObjective
 from duckflow.domain.state import ENDED, AgentState, Request
+from duckflow.domain.work.checks import CheckResult, tally
+from duckflow.domain.work.objective import (
+    AttemptResult,
+    RequirementItem,
+    SatisfactionEvaluation,
+    TaskObjective,
+)
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width

@@ -1,7 +1,7 @@
 """Plans and tasks as a person follows them: a tree, a bar, the task in hand."""
 
-from duckflow.domain.plan import Plan, PlanStep, Task, WorkStatus
 from duckflow.domain.state import AgentState
+from duckflow.domain.work.plan import Plan, PlanStep, Task, WorkStatus
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.text_width import cut_to_width
 from duckflow.ui.views.prompt_view import Line

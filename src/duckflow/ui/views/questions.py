@@ -8,9 +8,9 @@ all of it was shown. A slash command does what it does, and the question stays.
 import unicodedata
 from collections.abc import Iterable
 
-from duckflow.domain.approval import Approval
-from duckflow.domain.commands import AnswerApproval, ChooseWay
-from duckflow.domain.consultation import Consultation
+from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
+from duckflow.domain.questions.approval import Approval
+from duckflow.domain.questions.consultation import Consultation
 from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext

@@ -5,8 +5,8 @@ from typing import get_args
 
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.memory import Memory
-from duckflow.domain.outcomes import TARGETS, RequestStats
 from duckflow.domain.state import AgentState, TierUsage
+from duckflow.domain.work.outcomes import TARGETS, RequestStats
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width, width_of

@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from duckflow.domain.checks import CheckResult
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.plan import Risk
+from duckflow.domain.work.checks import CheckResult
+from duckflow.domain.work.plan import Risk
 
 Priority = Literal[1, 2, 3]
 """1 is what the request stands or falls with, 3 what would be nice."""

@@ -1,0 +1,1 @@
+"""What the user is asked, and what they answer."""
