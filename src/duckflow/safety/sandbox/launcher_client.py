@@ -18,7 +18,10 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.sandbox.child.holder import READY
 from duckflow.safety.sandbox.view.confinement import CopyMount, Order
 
-_BOOT = "import sys; sys.path.append(sys.argv[1]); from duckflow.safety.sandbox.child.launcher import main; main()"
+_BOOT = (
+    "import sys; sys.path.append(sys.argv[1]); "
+    "from duckflow.safety.sandbox.child.launcher import main; main()"
+)
 _PATIENCE_S = 15.0
 """How long to wait for the end of something that was killed."""
 
