@@ -54,13 +54,15 @@ async def test_F5_the_first_message_stays_the_same_through_a_session(project: Pa
     answers = [
         decision("", action("read_file", path="README.md"), step="EXECUTION", state_delta={"goal": "know"}),
         decision("", action("write_file", path="a.py", content="x = 1\n"), prompt_pattern="base_specialized"),
-        decision("", action("edit_file", path="AGENTS.md", edits=[{"find": "# Rules", "replace": "# New"}])),
+        decision("", action("edit_file", path="a.py", edits=[{"find": "x = 1", "replace": "x = 2"}])),
         decision("Done.", step="REVIEW"),
         decision("Hello."),
     ]
     with ModelServer(play(*answers)) as server:
         async with engine(project, server=server) as duck:
             await duck.app.chat.say("Look and write")
+            rules = project / "AGENTS.md"
+            rules.write_text(rules.read_text().replace("# Rules", "# New"))
             await duck.app.chat.say("こんにちは")
         sent = [asked.body["messages"] for asked in server.requests if asked_for(asked.body) == "Decision"]
         systems = {messages[0]["content"] for messages in sent}

@@ -124,7 +124,7 @@ async def test_a_model_that_drafts_nothing_usable_costs_an_action_not_the_sessio
 
 
 async def test_a_goal_is_needed_B2():
-    assert "goal is empty" in await Desk(planned()).refusal("propose", goal="  ")
+    assert "`goal` is empty" in await Desk(planned()).refusal("propose", goal="  ")
 
 
 @every_row("mode", MODES)
@@ -198,10 +198,10 @@ Docs (plan_2, failed): 0 of 1 steps complete, failed: Step x (step_x)\
         (
             "update_step",
             {"step_id": "step_a", "status": "finished"},
-            "status can't be finished, only pending, in_progress, completed, failed",
+            "`status` can't be finished, only pending, in_progress, completed, failed",
         ),
         ("revise", {"steps": [{"step_id": "step_9"}]}, "plan_1 has no step step_9. Known: step_a (Step a)"),
-        ("revise", {"steps": []}, "steps must have 1 to 20 items, not 0"),
+        ("revise", {"steps": []}, "`steps` must have 1 to 20 items, not 0"),
         ("revise", {}, "steps or goal is needed"),
         ("revise", {"steps": [{"step_id": "step_a"}, {"step_id": "step_a"}]}, "once only: step_a"),
         ("revise", {"steps": [{"name": "New"}]}, "A new step needs a name and a description"),
