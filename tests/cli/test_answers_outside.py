@@ -43,5 +43,6 @@ def test_text_mode_says_which_model_was_chosen_and_why_unless_it_was_named(folde
     assert chosen.stdout == "Hello.\n"
     assert "openai:" in chosen.stderr
     assert "OPENAI_BASE_URL" in chosen.stderr
-    script = f"scripted:{write_script(folder.parent / 's.jsonl', [decision('Hello.')])}"
+    hello = [decision("Hello.", task_profile="general_chat")]
+    script = f"scripted:{write_script(folder.parent / 's.jsonl', hello)}"
     assert run(folder, "hi", "--model", script).stderr == ""

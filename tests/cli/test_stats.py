@@ -38,7 +38,7 @@ def test_J7_the_table_in_english():
     assert stats_text(FIGURES) == (
         "              requests  done  done at once  attempts  satisfaction  rating\n"
         "all requests        12   75%           50%       1.4          0.86     8.5\n"
-        "aimed at                   –           95%       1.6             –     8.5\n"
+        "target                     –           95%       1.6             –     8.5\n"
         "by kind of task\n"
         "  debugging         10   70%           40%       1.5             –       –\n"
         "  not known          2  100%          100%         –             –       –\n"
@@ -70,7 +70,7 @@ async def test_J7_what_was_done_and_rated_is_in_the_stats(tmp_path: Path):
     assert [(row["by"], row["name"]) for row in rows[:2]] == [("all", ""), ("profile", "general_chat")]
     assert (rows[0]["requests"], rows[0]["done_at_once"], rows[0]["rating"]) == (1, 1.0, 9.0)
     assert rows[-1]["by"] == "target"
-    assert "general_chat" in stats()
+    assert "conversation" in stats()
 
 
 def test_J7_what_was_accepted_or_not_judged_is_told_apart_from_done():

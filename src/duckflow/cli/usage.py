@@ -10,6 +10,7 @@ from duckflow.domain.modes import MODES
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo
 
+_GIVEN = re.compile(r"'([^']*)' is not")
 _NAMED = re.compile(r"'(.*)'|\(s\) \((.*)\)", re.DOTALL)
 """What typer's own message names: a command in quotes, arguments in brackets."""
 
@@ -48,7 +49,8 @@ def _message(error: TyperException) -> str:
 def _bad_value(error: TyperException) -> str:
     name = _parameter(error)
     if name == "--mode":
-        return text("usage.not_one_of", name=name, choices=", ".join(MODES))
+        found = _GIVEN.search(error.message)
+        return text("usage.not_one_of", name=name, choices=", ".join(MODES), found=found[1] if found else "")
     return text("usage.bad_value", name=name)
 
 
