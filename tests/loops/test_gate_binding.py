@@ -120,7 +120,7 @@ async def test_SAFETY_7_an_approval_is_used_once(folder: Path):
 
 
 async def test_SAFETY_7_the_background_uses_an_answer_once_too(folder: Path):
-    task = {"operation": "shell.run", "args": {"command": "pwd"}}
+    task = {"operation": "shell.run", "args": {"command": "pwd", "network": True}}
     tasks = {"operation": "task_loop.run", "args": {"task_list": [task, task]}}
     async with engine(folder, decision("", tasks, next_step="defer"), mode="ask") as duck:
         await duck.app.chat.say("go")
