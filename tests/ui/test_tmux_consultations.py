@@ -117,20 +117,13 @@ CASES = (
     ),
     Case(
         "over_exertion",
-        (read("nowhere.txt"), CAUSE),
+        (read("nowhere.txt"),),
         {
-            "en": ("tokens or the money", "1. Accept what is there", "4. Try an entirely different way"),
-            "ja": ("使い切りました", "1. 今の結果で", "4. まったく違う"),
+            "en": ("tokens or the money", "1. Carry on like this", "4. Try an entirely different way"),
+            "ja": ("使い切りました", "1. この調子で続ける", "4. まったく違う"),
         },
         "２",
-        {
-            "en": (
-                "→ Look for the cause",
-                "🔎 What is in the way: The disk is made of cheese.",
-                "2. Buy another",
-            ),
-            "ja": ("→ 原因を一緒に", "🔎 ", "The disk is made of cheese.", "2. Buy another"),
-        },
+        {"en": ("→ Accept what is there",), "ja": ("→ 今の結果で",)},
         {"DUCKFLOW_DUCK_PACEMAKER__BUDGET__MAX_TOKENS": "100"},
     ),
     Case(
