@@ -10,11 +10,12 @@ from duckflow.i18n.catalogue import set_language
 
 
 def asking(answer: str | None):
+    """Somebody who answers once, and is gone after that."""
     asked: list[str] = []
 
     async def ask(question: str) -> str | None:
         asked.append(question)
-        return answer
+        return answer if len(asked) == 1 else None
 
     return ask, asked
 
@@ -36,11 +37,12 @@ async def test_it_shows_the_whole_configuration_and_remembers_a_yes(folder: Path
 
 @pytest.mark.parametrize("answer", [None, "", "n", "no thanks", "what?", "a lot"])
 async def test_all_but_a_yes_is_a_no(folder: Path, answer: str | None):
-    """SAFETY 8: no answer is a no."""
+    """SAFETY 8: no answer is a no, and what is unclear is asked again."""
     (folder / "duckflow.toml").write_text("")
-    ask, _ = asking(answer)
+    ask, asked = asking(answer)
     assert await settle_trust(folder, ask, lambda _: None) is None
     assert trust_state(folder).status == "unknown"
+    assert len(asked) == (2 if answer in ("", "what?", "a lot") else 1)
 
 
 async def test_without_a_configuration_nobody_is_asked(folder: Path):
