@@ -153,7 +153,9 @@ def run_duckflow(folder: Path, work: Path, mode: str, options: argparse.Namespac
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     calls = [{"for": event.get("output"), **event["tokens"]} for event in events if event["type"] == "usage"]
-    asks = [event["type"] for event in events if event["type"] in ("consultation_requested", "approval_requested")]
+    asks = [
+        event["type"] for event in events if event["type"] in ("consultation_requested", "approval_requested")
+    ]
     return {"exit": done.returncode, "calls": calls, "asked": asks, "said": done.stderr[-500:]}
 
 

@@ -63,7 +63,11 @@ def test_M4_it_speaks_japanese(folder):
 
 def test_what_can_be_better_is_a_warning_with_advice(folder, monkeypatch):
     sandbox = Sandbox(level="landlock", reason="sandbox.no_bubblewrap", advice="sandbox.advice_install")
-    monkeypatch.setattr(probe.PROBE, "_known", {"auto": sandbox})
+
+    async def find(*_: object) -> Sandbox:
+        return sandbox
+
+    monkeypatch.setattr(probe.PROBE, "find", find)
     code, found = findings("--workspace", str(folder))
     assert code == 0
     assert found["sandbox"]["state"] == "lacking"

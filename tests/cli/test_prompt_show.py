@@ -19,7 +19,8 @@ def folder(tmp_path: Path) -> Path:
     project = tmp_path / "project"
     project.mkdir()
     (project / "AGENTS.md").write_text("Be kind to ducks.\n", "utf-8")
-    said = json.dumps({"next_step": "done", "reply": "こんにちは"}, ensure_ascii=False)
+    hello = {"next_step": "done", "reply": "こんにちは", "task_profile": "general_chat"}
+    said = json.dumps(hello, ensure_ascii=False)
     script = json.dumps({"for": "Decision", "text": said}, ensure_ascii=False)
     (tmp_path / "script.jsonl").write_text(f"{script}\n", "utf-8")
     return project
