@@ -122,8 +122,8 @@ class World:
     def _look(self) -> dict[str, tuple[object, ...]]:
         kept = [self.outside, self.home, *(self.workspace / name for name in (".git", ".vscode", "inner"))]
         kept += [self.workspace / "duckflow.toml"]
-        kept += [path for path in (self.workspace / "sub" / ".vscode",) if path.exists()]
-        found = [path for folder in kept for path in (folder, *folder.rglob("*"))]
+        kept += [self.workspace / "sub" / ".vscode"]
+        found = [path for folder in kept if folder.exists() for path in (folder, *folder.rglob("*"))]
         return {str(path): _seen(path) for path in found}
 
     def _differences(self) -> list[str]:

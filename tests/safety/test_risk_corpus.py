@@ -16,12 +16,12 @@ from fakes.rows import every_row
 CORPUS = Path(__file__).parent / "corpus"
 ROOT, STATE = "/home/me/project", "/home/me/.state/duckflow"
 COMMANDS = {
-    "low": {"plan": "deny", "ask": "ask", "edits": "ask", "auto": "allow"},
-    "medium": {"plan": "deny", "ask": "ask", "edits": "ask", "auto": "allow"},
+    "low": {"plan": "deny", "ask": "ask", "edits": "ask", "auto": "ask"},
+    "medium": {"plan": "deny", "ask": "ask", "edits": "ask", "auto": "ask"},
     "high": {"plan": "deny", "ask": "ask", "edits": "ask", "auto": "ask"},
     "forbidden": dict.fromkeys(("plan", "ask", "edits", "auto"), "deny"),
 }
-"""In a sandbox. Without one nothing is allowed unasked."""
+"""In a sandbox without a copy, and without a sandbox: nothing is allowed unasked, `auto` is `edits`."""
 WRITES = {
     "low": {"plan": "deny", "ask": "ask", "edits": "allow", "auto": "allow"},
     "high": {"plan": "deny", "ask": "ask", "edits": "ask", "auto": "ask"},

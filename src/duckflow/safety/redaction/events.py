@@ -23,7 +23,7 @@ _BEGIN, _END = "-----BEGIN", "-----END"
 _LONGEST_KEY = 20_000
 _LONGEST_LINE = 600
 _LONGEST_RUN = 65_536
-_TELLING = re.compile(rf"[!-~]*(?:{'|'.join(NAME_NEEDLES)}|bearer|basic)", re.IGNORECASE)
+_TELLING = re.compile(rf"[!-~]*(?:{'|'.join(NAME_NEEDLES)}|bearer|basic|login)", re.IGNORECASE)
 
 
 def redact_event(redactor: Redactor, event: Event) -> Event:
