@@ -35,6 +35,13 @@ attempt("root", lambda: Workspace(Path(sys.argv[1]) / "secret"))
 """
 
 
+LOADED = """
+import duckflow.safety.files.workspace
+from duckflow.safety.policy.protected import protection_of
+protection_of("a")  # reads its table
+"""
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 def test_a_read_only_folder_and_closed_files_are_said_clearly(disk_path):
     disk_path.chmod(0o755)
@@ -45,7 +52,7 @@ def test_a_read_only_folder_and_closed_files_are_said_clearly(disk_path):
     source = SCRIPT.format(nobody=NOBODY)
     # The package is imported before the user changes: another user may not be able to read it.
     done = subprocess.run(
-        [sys.executable, "-c", "import duckflow.safety.files.workspace\n" + source, disk_path],
+        [sys.executable, "-c", LOADED + source, disk_path],
         capture_output=True,
         text=True,
         check=True,
