@@ -231,6 +231,16 @@ async def test_G10_ordinary_git_work_passes_and_all_of_it_can_be_taken_back(fold
         assert tree(folder) == before
 
 
+async def test_G10_git_that_found_nothing_to_do_does_not_ask(folder: Path):
+    """It ends with an error, and only its own index is another one."""
+    repository(folder)
+    (folder / "a.txt").touch()
+    async with engine(folder, decision("", run("git add -A && git commit -m x")), mode="auto") as duck:
+        await duck.app.chat.say("go")
+        assert duck.of(ActionFinished)[0].exit_code == 1
+        assert duck.of(ApprovalRequested) == []
+
+
 async def test_G10_what_makes_git_run_a_program_asks_in_every_mode(tmp_path: Path):
     wrong: list[str] = []
     for number, command in enumerate(PLANTED):

@@ -67,7 +67,7 @@ class EffectsCase(NamedTuple):
     deletes: bool = False
     conflicts: bool = False
     failed: bool = False
-    """Whether the command did not end well, so that what it did may be half of something."""
+    """Whether the command did not end well, so that what it did to files of the project may be half done."""
     remembered: bool = False
 
 
