@@ -253,7 +253,8 @@ def test_a_build_folder_is_one_thing_and_nothing_is_nothing():
 
 
 def test_a_new_virtual_environment_is_made_as_a_whole_and_an_old_one_is_guarded():
-    new = [created(f".venv/bin/{name}", 0o755) for name in ("python", "pip", "activate")]
+    new = [created(f".venv/bin/{name}", 0o755) for name in ("pip", "activate")]
+    new += [link(".venv/bin/python3", "/usr/bin/python3"), link(".venv/bin/python", "python3")]
     assert judge(created(".venv/pyvenv.cfg"), *new).risk == "low"
     assert judge(created("other/pyvenv.cfg"), *new).risk == "high"
     assert judge(changed(".venv/pyvenv.cfg"), *new).risk == "high"

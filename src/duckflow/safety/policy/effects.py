@@ -174,6 +174,8 @@ class _EffectRules:
         return new.startswith(_COMPILED) and (old is None or old.startswith(_COMPILED))
 
     def _by_target(self, effect: Effect) -> Iterator[str]:
+        if self._in_new_environment(effect.path):
+            return  # its interpreter; links that lead anywhere but to a tool chain were dropped before
         target = posixpath.normpath(posixpath.join(posixpath.dirname(effect.path), effect.link_target))
         if target.startswith(("/", "../")) or target == "..":
             yield "outside"
@@ -189,6 +191,7 @@ class _EffectRules:
         added = b"\n".join(line for line in new.split(b"\n") if line not in known).decode("utf-8", "replace")
         runs = bool((effect.mode_after or 0) & _EXECUTE)
         first_line = new.startswith(b"#!") and not (old or b"").startswith(b"#!")
-        if first_line and (runs or not effect.path.lower().endswith(SOURCE_SUFFIXES)):
+        new_environment = self._in_new_environment(effect.path)
+        if first_line and not new_environment and (runs or not effect.path.lower().endswith(SOURCE_SUFFIXES)):
             yield "shebang"
         yield from content_reasons(added)
