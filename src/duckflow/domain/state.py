@@ -62,7 +62,7 @@ class TranscriptEntry(Frozen):
     supports: Support = "change"
     """What a tool result can show in a verdict."""
     stale: bool = False
-    """Whether a later entry shows the file anew, or the file has changed since."""
+    """Whether a later entry shows the file again, or the file has changed since."""
     said: bool = False
     """Whether it is the user's own message, not what the program tells."""
 

@@ -24,7 +24,7 @@ class Go(Frozen):
 
 
 class Extend(Frozen):
-    """The limit is reached and the work gets on: another limit. Work out stamina anew, then ask again."""
+    """The limit is reached and the work gets on: another limit. Work out stamina again, then ask again."""
 
     limit: int
     cause: Cause = "limit"

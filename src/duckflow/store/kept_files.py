@@ -87,7 +87,7 @@ class KeptFiles:
 
     @property
     def doubtful(self) -> bool:
-        """Whether the file was damaged and begun anew, so that what it does not say proves nothing."""
+        """Whether the file was damaged and started again, so that what it does not say proves nothing."""
         return bool(self._opened().notices)
 
     def take_notices(self) -> tuple[ErrorReported, ...]:

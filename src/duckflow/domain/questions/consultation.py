@@ -61,9 +61,9 @@ class ChoiceEffect(Frozen):
     clears: bool = False
     """The approach goes: plan, questions and pattern; goal, constraints and evidence stay."""
     restarts: bool = False
-    """What the user adds becomes part of the request, whose requirements are drawn anew."""
+    """What the user adds becomes part of the request, whose requirements are drawn again."""
     redraws: bool = False
-    """The request is another one now: its requirements are drawn anew, whether or not the user adds words."""
+    """The request is another one now: its requirements are drawn again, whether or not the user adds words."""
     leads: bool = False
     """What the user names is the first requirement; all others can wait."""
     plans: bool = False

@@ -120,7 +120,7 @@ class Endpoint(Frozen):
 
     @property
     def shown_address(self) -> str:
-        """The address without a password someone may have put into it; where there is none, the provider."""
+        """The address without a password someone may have put into it; if there is none, the provider."""
         if not self.address:
             return self.provider.name
         parts = urlsplit(self.address)

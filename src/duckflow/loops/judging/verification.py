@@ -47,7 +47,7 @@ class Verification:
         return True
 
     async def run(self) -> bool | None:
-        """Whether the command succeeds now; None where there is none."""
+        """Whether the command succeeds now; None if there is none."""
         await self._settle()
         command = self._session.state.verify
         if not command:

@@ -116,7 +116,7 @@ class Snapshots:
             return None
 
     def _look(self, path: str) -> _Known | None:
-        """What a file is now, None where there is none; ToolError where that can't be said."""
+        """What a file is now, None if there is none; ToolError if that can't be said."""
         status = self._workspace.status(path)
         if status is None:
             return None

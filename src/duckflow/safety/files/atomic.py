@@ -97,7 +97,7 @@ def replace(
 
 
 def remove(place: FilePlace, expected: str | None, keep: Keep | None = None) -> None:
-    """Remove a regular file; FileNotFoundError where there is none."""
+    """Remove a regular file; FileNotFoundError if there is none."""
     before = _present(place, expected)
     if keep is not None:
         keep(place, before, None)
@@ -137,7 +137,7 @@ def _taken(place: FilePlace) -> bool:
 
 
 def read_now(place: FilePlace) -> Content | None:
-    """A regular file as it is now, None where there is none."""
+    """A regular file as it is now, None if there is none."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     if regular_status(place) is None:
         return None

@@ -83,7 +83,7 @@ def _change_places(path: Path, new: Path, aside: Path) -> None:
 
 
 def _copy(path: Path, fresh: sqlite3.Connection) -> int:
-    """Store every event that can be read, and describe the sessions anew from them."""
+    """Store every event that can be read, and describe the sessions again from them."""
     with transaction(fresh), closing(_open_damaged(path)) as damaged:
         fresh.execute("PRAGMA defer_foreign_keys = ON")
         sound = filter(_sound, _readable(damaged, _IN_RANGE, _LAST_EVENT))

@@ -53,7 +53,7 @@ class RevisePlan(Frozen):
 def revised(state: AgentState, plan: Plan, args: RevisePlan, fresh: Plan | None) -> Plan:
     """The plan as it is wanted now; what the user approved before no longer counts.
 
-    `fresh` is a plan drafted anew, where no steps were given.
+    `fresh` is a plan drafted again, where no steps were given.
     """
     if fresh is not None:
         check_not_under_way(state, *plan.steps)

@@ -1,4 +1,4 @@
-"""Where a pattern matches: asked of ripgrep, or of a small program of ours where there is none.
+"""Where a pattern matches: asked of ripgrep, or of a small program of ours if there is none.
 
 Both only say where to look. What is shown is read through the workspace, so that a folder swapped for a link
 while they run shows nothing.
