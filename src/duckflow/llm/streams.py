@@ -38,7 +38,7 @@ async def bounded(stream: AsyncIterator[Item], seconds: float) -> AsyncGenerator
 
 
 async def _next(stream: AsyncIterator[Item], deadline: float) -> "Item | _End":
-    # Set again for each item: a limit held open while a generator waits at its `yield` would cancel its reader.
+    # Set for each item: a limit held open while a generator waits at its `yield` would cancel its reader.
     async with asyncio.timeout_at(deadline):
         return await anext(stream, _End())
 

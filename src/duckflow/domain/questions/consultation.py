@@ -63,7 +63,7 @@ class ChoiceEffect(Frozen):
     restarts: bool = False
     """What the user adds becomes part of the request, whose requirements are drawn again."""
     redraws: bool = False
-    """The request is another one now: its requirements are drawn again, whether or not the user adds words."""
+    """The request is another one now: its requirements are drawn again, also if the user adds no words."""
     leads: bool = False
     """What the user names is the first requirement; all others can wait."""
     plans: bool = False

@@ -117,7 +117,7 @@ def learn(objective: TaskObjective, constraints: Iterable[str]) -> TaskObjective
 
 
 def renew(objective: TaskObjective, said: str = "") -> TaskObjective:
-    """The objective after the user has spoken: evaluations start from zero (SPEC J6), and `said` belongs to it.
+    """The objective after the user has spoken: evaluations start at zero (SPEC J6), `said` belongs to it.
 
     Much may have changed outside meanwhile, so what only looked, or ran and changed nothing, may be repeated.
     """

@@ -146,7 +146,7 @@ def revision_of(request: Request) -> int:
 
 
 def answer_consultation(state: AgentState, event: ConsultationAnswered) -> AgentState:
-    """The state after the user has said how to go on: counts start again, and the choice does what it says."""
+    """The state after the user has said how to go on: counts start again, the choice does what it says."""
     consultation, request = state.consultation, state.request
     if consultation is None or consultation.consultation_id != event.consultation_id:
         return state
