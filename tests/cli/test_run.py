@@ -319,7 +319,7 @@ def test_a_kill_between_any_two_events_loses_nothing_that_was_shown(folder: Path
     )
     assert len(whole) > 20
     command = [*COMMAND, "run", "go", "--json", "--mode", "edits", "--workspace", str(folder)]
-    for stop in range(1, len(whole), 4):
+    for stop in range(1, len(whole), 6):
         with subprocess.Popen([*command, "--model", script], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             shown = [json.loads(process.stdout.readline()) for _ in range(stop)]
