@@ -17,7 +17,15 @@ INFO, GATE, FILTER = 10, 11, 12
 
 _ABOVE = 20
 _MB = 1_000_000
-_HEARD = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
+_HEARD = (
+    signal.SIGPIPE,
+    signal.SIGXFSZ,
+    signal.SIGINT,
+    signal.SIGQUIT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGCHLD,
+)
 """Some are ignored by Python or by the launcher, and a program would inherit that."""
 
 _FIRST_TO_GO = b"500"
