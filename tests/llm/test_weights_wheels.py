@@ -63,6 +63,25 @@ def test_after_a_kill_the_parts_that_arrived_are_not_fetched_again(
     assert names_in(models) == {"made-up.gguf", "made-up.gguf.ok", "made-up.gguf.lock"}
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux ends a child with its parent")
+def test_a_download_ends_with_the_process_that_began_it():
+    """Or it goes on writing into the folder which the next installation has just tidied."""
+    begin = """
+import subprocess, time
+from duckflow.llm.weights.pip_command import ending_with_us
+download = [*ending_with_us(), "/bin/sh", "-c", "echo $$; exec sleep 600"]
+subprocess.Popen(download, start_new_session=True)
+time.sleep(600)
+"""
+    process = subprocess.Popen([sys.executable, "-c", begin], stdout=subprocess.PIPE)
+    assert process.stdout
+    download = int(process.stdout.readline())
+    process.kill()
+    # Everyone who holds the pipe has ended when it does.
+    assert process.communicate(timeout=60)[0] == b""
+    assert not Path(f"/proc/{download}").exists() or "Z" in Path(f"/proc/{download}/stat").read_text()
+
+
 def test_half_a_part_is_fetched_again(made_up, models, carriers):
     models.mkdir()
     (models / "made-up.gguf.part").write_bytes(made_up_content()[: PART_SIZES[0] + 77])

