@@ -75,11 +75,10 @@ time.sleep(600)
 """
     process = subprocess.Popen([sys.executable, "-c", begin], stdout=subprocess.PIPE)
     assert process.stdout
-    download = int(process.stdout.readline())
+    assert int(process.stdout.readline()) > 0
     process.kill()
-    # Everyone who holds the pipe has ended when it does.
+    # The pipe ends when the last process that holds it has ended.
     assert process.communicate(timeout=60)[0] == b""
-    assert not Path(f"/proc/{download}").exists() or "Z" in Path(f"/proc/{download}/stat").read_text()
 
 
 def test_half_a_part_is_fetched_again(made_up, models, carriers):
