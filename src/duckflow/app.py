@@ -56,7 +56,7 @@ from duckflow.safety.redaction.model import redacted
 from duckflow.safety.redaction.redactor import Redactor
 from duckflow.safety.redaction.values import known_secrets
 from duckflow.safety.sandbox.shell import Shell
-from duckflow.services.decide_compact import DraftLimits
+from duckflow.services.drafts import DraftLimits
 from duckflow.services.plans import draft_plan
 from duckflow.services.task_lists import draft_tasks
 from duckflow.store.event_log import SqliteEventLog

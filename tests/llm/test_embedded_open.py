@@ -11,6 +11,7 @@ from duckflow.domain.errors import ProviderError, UsageError
 from duckflow.domain.model import ChatMessage, ModelRequest
 from duckflow.llm import weights
 from duckflow.llm.local import embedded
+from fakes.rows import every_row
 
 REQUEST = ModelRequest(output="Text", messages=(ChatMessage(role="user", text="Hello"),), max_tokens=2)
 
@@ -90,3 +91,17 @@ async def test_a_project_can_not_stand_in_for_the_runtime(tmp_path, monkeypatch,
     model = await embedded.open_embedded(smollm2, EmbeddedSettings(window=512, threads=1))
     assert [piece async for piece in model.stream(REQUEST)]
     await model.aclose()
+
+
+@every_row(
+    ("wanted", "processor", "guesses"),
+    [
+        ("auto", "x86_64", True),
+        ("auto", "AMD64", True),
+        ("auto", "aarch64", False),
+        ("on", "aarch64", True),
+        ("off", "x86_64", False),
+    ],
+)
+def test_guessing_by_n_grams_is_for_processors_that_read_fast(wanted, processor: str, guesses: bool):
+    assert embedded.drafts(wanted, processor) is guesses

@@ -43,6 +43,7 @@ def settings(model: Path) -> dict[str, Any]:
         "batch_threads": 1,
         "batch": 64,
         "cache_mib": 64,
+        "alike": 16,
         "states": "",
     }
 

@@ -12,13 +12,8 @@ from duckflow.domain.model import ModelTraits
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
 from duckflow.domain.work.objective import AttemptResult, TaskObjective
 from duckflow.prompts.compact import Choices, compact_schema, content_prompt
-from duckflow.services.decide_compact import (
-    CompactDecider,
-    CompactDecision,
-    DraftCheck,
-    DraftLimits,
-    inside_fence,
-)
+from duckflow.services.decide_compact import CompactDecider, CompactDecision
+from duckflow.services.drafts import DraftCheck, DraftLimits, inside_fence
 from fakes.engine import engine
 from fakes.model import FakeModel, said
 from fakes.rows import every_row
@@ -245,10 +240,11 @@ async def test_F8_an_english_answer_to_a_japanese_question_is_asked_for_in_japan
     assert len((await decide(model, Folder(), "リストとは何ですか？")).calls) == 1
 
 
-async def test_a_long_request_is_not_read_twice_and_its_end_is_where_the_question_is():
+async def test_where_there_are_rules_a_long_request_is_not_read_twice_and_its_end_is_where_the_question_is():
     story = "Once there was a duck. " * 60 + "Now write a.py."
     model = FakeModel(WRITE, "x", traits=SMALL)
-    await decide(model, Folder(), story)
+    decider = CompactDecider(model, Folder(), "Rules.", lambda _: None, DraftLimits())
+    await decider.decide(asked(story), lambda _: None)
     first, second = model.requests
     assert "Now write a.py." in first.messages[-1].text
     assert "Once there was" not in second.messages[-2].text
@@ -295,3 +291,35 @@ async def test_J11_after_a_failed_check_the_next_attempt_sees_it_and_is_not_refu
         told = [entry.text for entry in duck.state.transcript if "this failed" in entry.text]
         assert len(told) == 1
         assert "a.py" in told[0]
+
+
+STORY = "A duck wants its ponds in order. " * 12 + "Write pond.py for it."
+
+
+class Told(Folder):
+    """An empty folder, and a long message that names one file."""
+
+    async def choices(self, state: AgentState) -> Choices:
+        return Choices(wish="change", told="pond.py", files=tuple(self.files))
+
+
+async def test_J11_a_long_message_that_can_only_mean_one_file_costs_one_plain_call():
+    model = FakeModel("x = 1", traits=SMALL)
+    decided = await decide(model, Told(), STORY)
+    (asked_for,) = model.requests
+    assert [message.role for message in asked_for.messages] == ["user", "assistant"]
+    assert asked_for.messages[0].text == f"{STORY}\n\nWrite the whole content of pond.py in one code block."
+    assert decided.decision.actions[0].args == {"path": "pond.py", "content": "x = 1\n"}
+    assert (decided.decision.next_step, decided.decision.task_profile) == ("done", "file_operation")
+    assert [message.role for message in decided.exchange] == ["assistant", "user", "assistant"]
+
+
+async def test_J11_a_stub_is_in_view_and_rules_are_never_left_out():
+    stub = "def pond(): ...\n"
+    model = FakeModel(flat("write", paths=["pond.py"]), "x", traits=SMALL)
+    await decide(model, Told(pond_py=stub), STORY)
+    assert stub in model.requests[1].messages[0].text
+    model = FakeModel(flat("write", paths=["pond.py"]), "x", traits=SMALL)
+    decider = CompactDecider(model, Told(), "Use tabs.", lambda _: None, DraftLimits())
+    await decider.decide(asked(STORY), lambda _: None)
+    assert all("Use tabs." in one.messages[0].text for one in model.requests)

@@ -113,6 +113,9 @@ class EmbeddedSettings(Frozen):
     window: Annotated[int, Field(ge=512, le=10_000_000)] = 8192
     """Tokens of prompt and answer together; more needs more memory."""
 
+    drafts: Literal["auto", "on", "off"] = "auto"
+    """Guess words that repeat what was read, which is quicker on x86-64; `auto` does so only there."""
+
     prompts_mb: Annotated[int, Field(ge=0, le=1_000_000)] = 500
     """Megabytes of what it has read, kept on disk so that it is never read twice; 0 keeps nothing."""
 

@@ -19,6 +19,9 @@ from duckflow.prompts.tokens import TokenCounter
 Wish = Literal["answer", "change"]
 """What the user wants: to know something, or files changed."""
 
+STORY = 300
+"""Characters from which a message may tell a story before it says what to do."""
+
 _TEXT: JsonSchema = {"type": "string"}
 _ENDING = "Output: Decision"
 _DECISION_TOKENS = 512
@@ -31,10 +34,12 @@ _LANGUAGES = {".py": "python", ".md": "markdown", ".js": "javascript", ".ts": "t
 class Choices(Frozen):
     """What makes sense now: the files there are, which of them may be looked into, which were never shown.
 
-    `wish` is what the user wants, if that is known already; it stays for the whole request.
+    `wish` is what the user wants, if that is known already; it stays for the whole request. `told` is the one
+    file that a long message asks for.
     """
 
     wish: Wish | None = None
+    told: str = ""
     files: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
@@ -163,3 +168,9 @@ def content_prompt(request: str, path: str, *, exists: bool, unseen: str | None)
     return ContentPrompt(
         question=question, opening=f"{fence}{_LANGUAGES.get(suffix, '')}\n", closing=f"\n{fence}"
     )
+
+
+def plain_prompt(request: str, path: str, current: str | None) -> str:
+    """Ask for a whole file as one would ask a model that knows nothing of Duckflow."""
+    held = "" if current is None else f"{path} holds now:\n```\n{current.rstrip()}\n```\n\n"
+    return fill("plain", request=request, held=held, path=path)

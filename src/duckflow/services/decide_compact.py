@@ -1,37 +1,38 @@
 """The same Decision from a small model: one operation under a narrow schema, then each file's content.
 
-A content is drafted once, greedily. If the program's checks find something wrong with the draft, others are
-drawn with a temperature and a seed of their own, and the one that passes most checks is taken (SPEC J11).
+A long message that can only mean one file is not asked about first, and where nothing but that message is
+known, the file is asked for as anybody would ask a bare model: our own frame around it costs quality.
 """
 
+import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from time import monotonic
 from typing import Any, Protocol, cast
 
 from pydantic import model_validator
 
 from duckflow.domain.decision import Action, Decision, TaskProfile
 from duckflow.domain.errors import BadAnswer
-from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.model import ChatMessage, ModelRequest, Usage
+from duckflow.domain.frozen import replace
+from duckflow.domain.model import ChatMessage, ModelRequest
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import Language, text_in
-from duckflow.llm.answers.response import CollectedResponse, collect
+from duckflow.llm.answers.response import collect
 from duckflow.llm.answers.structured import StructuredAnswer, ask
 from duckflow.prompts.compact import (
+    STORY,
     Choices,
     CompactPrompt,
-    ContentPrompt,
     Wish,
     compact_system,
     content_prompt,
+    plain_prompt,
 )
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.tokens import TokenCounter
 from duckflow.services.decide import Check, Decided, ModelCall, OnGlimpse
+from duckflow.services.drafts import DraftCheck, DraftLimits, draft
 
 LOOKING = ("file_ops.read_file", "file_ops.search")
 PROFILES: dict[Wish, TaskProfile] = {"answer": "simple_question", "change": "file_operation"}
@@ -48,7 +49,8 @@ _OPERATIONS = {
 """The short names of the compact form: each token that need not be written is time."""
 _JUST_ASKED = 3
 """Messages of a prompt that has nothing but its beginning, one message of the user and the question."""
-_TEMPERATURE = 0.8
+_STUB = 2_000
+"""Characters of a file that may be shown twice."""
 _JAPANESE = re.compile("[\u3041-\u30ff\u3400-\u9fff]")
 _IN_JAPANESE = "日本語で答えてください。\n\nOutput: Decision"
 _WORDS = {
@@ -84,19 +86,6 @@ class CompactDecision(Decision):
         }
 
 
-class DraftCheck(Frozen):
-    """How many checks of a draft failed and passed; `doubts` are failures that bind nobody."""
-
-    failed: int = 0
-    passed: int = 0
-    doubts: int = 0
-
-    @property
-    def rank(self) -> tuple[int, int, int]:
-        """Higher is better: fewer failures first, then more that passed, then fewer doubts."""
-        return -self.failed, self.passed, -self.doubts
-
-
 class Look(Protocol):
     """What there is in the workspace, for a model that must not have to guess."""
 
@@ -113,19 +102,6 @@ class Look(Protocol):
         ...
 
 
-class DraftLimits(Frozen):
-    """How many drafts of a file may be made, and for how long after the first."""
-
-    most: int = 4
-    seconds: float = 60.0
-
-
-@dataclass(frozen=True)
-class _Draft:
-    content: str
-    checked: DraftCheck
-
-
 class CompactDecider:
     """For small models. `look` tells what there is to choose from at this moment."""
 
@@ -137,10 +113,14 @@ class CompactDecider:
         self._prompt = CompactPrompt(client.traits, rules, TokenCounter(client))
         self._check = check
         self._limits = limits
+        self._plain = not rules
 
     async def decide(self, state: AgentState, on_glimpse: OnGlimpse) -> Decided:
         """The next decision in this state, file contents included."""
         choices = await self._look.choices(state)
+        if self._plain and choices.told and not choices.files and _nothing_else_known(state, "", None):
+            decided = _told(choices.told, _language(state))
+            return await self._with_content(state, (), decided, 0, choices)
         request = (await self._prompt.assemble(state, choices)).request
         language = _language(state)
         answer = await self._ask(request, on_glimpse, language)
@@ -152,7 +132,7 @@ class CompactDecider:
         )
         for place, action in enumerate(decided.decision.actions):
             if action.operation == _WRITE and "content" not in action.args:
-                decided = await self._with_content(state, request, decided, place, choices)
+                decided = await self._with_content(state, request.messages, decided, place, choices)
         return decided
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
@@ -176,66 +156,48 @@ class CompactDecider:
         return StructuredAnswer(second.value, second.text, usage, answer.tries + second.tries)
 
     async def _with_content(
-        self, state: AgentState, request: ModelRequest, decided: Decided, place: int, choices: Choices
+        self,
+        state: AgentState,
+        asked: Sequence[ChatMessage],
+        decided: Decided,
+        place: int,
+        choices: Choices,
     ) -> Decided:
         """The decision with the content of the file that its action at `place` writes."""
         path = str(decided.decision.actions[place].args.get("path", ""))
         current = await self._look.content(path)
-        asked = _asked(state) if len(request.messages) > _JUST_ASKED else ""
-        prompt = content_prompt(
-            asked,
-            path,
-            exists=current is not None,
-            unseen=current if path in choices.hidden else None,
-        )
+        repeated = _asked(state) if len(asked) > _JUST_ASKED else ""
+        hidden = current if path in choices.hidden else None
+        prompt = content_prompt(repeated, path, exists=current is not None, unseen=hidden)
         question = ChatMessage(role="user", text=prompt.question)
-        opening = ChatMessage(role="assistant", text=prompt.opening)
+        before = (*asked, *decided.exchange, question)
+        if self._plain and _nothing_else_known(state, path, current):
+            before = (ChatMessage(role="user", text=plain_prompt(_asked(state), path, current)),)
         wanted = ModelRequest(
             output="Content",
-            messages=(*request.messages, *decided.exchange, question, opening),
+            messages=(*before, ChatMessage(role="assistant", text=prompt.opening)),
             stop=(prompt.closing,),
             max_tokens=self._client.traits.window // 3,
             temperature=0.0,
         )
-        drafts, usage = await self._drafts(state, wanted, prompt, path, current)
-        if not drafts:
+
+        async def check(content: str) -> DraftCheck:
+            return await self._look.check(state, path, content)
+
+        failed = _failed_attempts(state)
+        content, usage = await draft(
+            self._client, wanted, prompt, check, self._limits, failed_attempts=failed, current=current
+        )
+        if content is None:
             error = BadAnswer("llm.content_cut", path=path)
             error.usage = sum((call.tokens for call in decided.calls), usage)
             raise error
-        content = max(drafts, key=lambda draft: draft.checked.rank).content
         answered = ChatMessage(role="assistant", text=f"{prompt.opening}{content.rstrip()}{prompt.closing}")
         return Decided(
             decision=_with_argument(decided.decision, place, content),
             exchange=(*decided.exchange, question, answered),
             calls=(*decided.calls, ModelCall(output="Content", tokens=usage)),
         )
-
-    async def _drafts(
-        self, state: AgentState, wanted: ModelRequest, prompt: ContentPrompt, path: str, current: str | None
-    ) -> tuple[list[_Draft], Usage]:
-        """Drafts until one has nothing wrong with it, or enough were made. Whole ones only."""
-        first = _failed_attempts(state)
-        drafts: list[_Draft] = []
-        usage, start = Usage(), monotonic()
-        for number in range(self._limits.most):
-            if number and monotonic() - start > self._limits.seconds:
-                break
-            heard = await self._draw(wanted, first * self._limits.most + number)
-            usage += heard.usage
-            if heard.stop != "end":
-                continue
-            content = inside_fence(heard.text, prompt)
-            if content in (draft.content for draft in drafts) or (first and content == current):
-                continue
-            drafts.append(_Draft(content, await self._look.check(state, path, content)))
-            if not drafts[-1].checked.failed:
-                break
-        return drafts, usage
-
-    async def _draw(self, wanted: ModelRequest, number: int) -> CollectedResponse:
-        """One draft: the very first of a request is greedy, each other one has a seed of its own."""
-        drawn = replace(wanted, temperature=_TEMPERATURE, seed=number) if number else wanted
-        return await collect(self._client, drawn, _unseen, has_reply=False)
 
 
 async def read_ahead(client: ModelClient, rules: str) -> None:
@@ -248,21 +210,30 @@ async def read_ahead(client: ModelClient, rules: str) -> None:
     )
 
 
-def inside_fence(text: str, prompt: ContentPrompt) -> str:
-    """The content itself, whether or not the model repeated the opening it was given."""
-    fence = prompt.closing.strip()
-    stripped = text.lstrip("\n")
-    if stripped.startswith(fence):
-        stripped = stripped.partition("\n")[2]
-    body = stripped.partition(prompt.closing)[0] if not stripped.startswith(fence) else ""
-    return f"{body.rstrip()}\n" if body.strip() else ""
-
-
 def _asked(state: AgentState) -> str:
     """What the user wants, with what they said to it since."""
     if state.request is None:
         return ""
     return state.request.objective.request if state.request.objective else state.request.text
+
+
+def _told(path: str, language: Language) -> Decided:
+    """The decision to write the one file that a message can only mean, in the words a model would use."""
+    flat = {"wants": "change", "operation": "write", "paths": [path]}
+    said = ChatMessage(role="assistant", text=json.dumps(flat, separators=(",", ":"), ensure_ascii=False))
+    decision = Decision.model_validate(CompactDecision.model_validate(flat).model_dump())
+    return Decided(decision=_in_words(decision, language), exchange=(said,), calls=())
+
+
+def _nothing_else_known(state: AgentState, path: str, current: str | None) -> bool:
+    """Whether a long first message, and the stub of the file it is about, are all there is to know."""
+    said, *found = state.transcript or (None,)
+    return (
+        said is not None
+        and len(_asked(state)) >= STORY
+        and len(current or "") <= _STUB
+        and all(entry.evidence_id and entry.path == path for entry in found)
+    )
 
 
 def _failed_attempts(state: AgentState) -> int:

@@ -37,15 +37,23 @@ class CollectedResponse(Frozen):
 
 
 async def collect(
-    client: ModelClient, request: ModelRequest, on_glimpse: Callable[[Glimpse], None], *, has_reply: bool
+    client: ModelClient,
+    request: ModelRequest,
+    on_glimpse: Callable[[Glimpse], None],
+    *,
+    has_reply: bool,
+    until: Callable[[str], bool] | None = None,
 ) -> CollectedResponse:
-    """Ask once and listen to the end. With `has_reply`, the answer's reply is shown as it comes."""
+    """Ask once and listen to the end, or `until` its text is enough.
+
+    With `has_reply`, the answer's reply is shown as it comes.
+    """
     hearing = _Hearing(on_glimpse, has_reply=has_reply, plain=bool(request.tools))
     stream = client.stream(request)
     try:
         async for piece in stream:
             hearing.take(piece)
-            if hearing.over:
+            if hearing.over or (until is not None and until(hearing.text)):
                 break
     finally:
         if isinstance(stream, AsyncGenerator):
@@ -72,6 +80,10 @@ class _Hearing:
     @property
     def over(self) -> bool:
         return self._finished is not None or self._size > MAX_HEARD
+
+    @property
+    def text(self) -> str:
+        return "".join([*self._texts, self._half])
 
     def take(self, piece: ModelPiece) -> None:
         match piece:
@@ -102,7 +114,7 @@ class _Hearing:
     def heard(self) -> CollectedResponse:
         ended = self._finished
         return CollectedResponse(
-            text="".join([*self._texts, self._half]),
+            text=self.text,
             calls=tuple(self._calls),
             stop=ended.stop if ended else None,
             usage=ended.usage if ended else Usage(),

@@ -5,7 +5,8 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from platform import machine
+from typing import Any, Literal
 
 from duckflow.config.settings import EmbeddedSettings
 from duckflow.domain.errors import ProviderError, Unavailable
@@ -23,6 +24,15 @@ BATCH = 64
 PROMPT_CACHE_MIB = 512
 LOAD_LIMIT_S = 600.0
 SAVE_LIMIT_S = 5.0
+
+
+ALIKE = 16
+"""Tokens that must be alike before the next ones are guessed; with fewer, a new file takes longer."""
+
+
+def drafts(wanted: Literal["auto", "on", "off"], processor: str) -> bool:
+    """Whether to guess by n-grams. It gains where reading is several times as fast as writing."""
+    return wanted == "on" or (wanted == "auto" and processor.lower() in ("x86_64", "amd64"))
 
 
 async def open_embedded(file: Path | None, options: EmbeddedSettings) -> "EmbeddedModel":
@@ -70,6 +80,7 @@ class EmbeddedModel:
                 "batch": BATCH,
                 "cache_mib": PROMPT_CACHE_MIB,
                 "states": f"{self._states.folder}/",
+                "alike": ALIKE if drafts(self._options.drafts, machine()) else 0,
             }
         )
         await worker.connect()
@@ -150,6 +161,7 @@ class EmbeddedModel:
     ) -> None:
         """Before the first prompt of a process: what is known of its session, or of its beginning."""
         if not messages or not messages[0].stable:
+            self._session = ""  # what it holds from now on is not the session's
             return
         beginning, *rest = (message.text for message in messages)
         if rest:

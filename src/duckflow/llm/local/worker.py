@@ -148,6 +148,9 @@ def _parameters(runtime: Any, settings: dict[str, Any], key: str) -> Any:  # noq
     parameters.cache_ram_mib = settings["cache_mib"]
     parameters.warmup = False  # the first prompt comes at once, and warms it as well
     parameters.slot_save_path = settings["states"]
+    if settings["alike"]:
+        parameters.speculative.types = [runtime.common_speculative_type.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE]
+        parameters.speculative.ngram_simple.size_n = settings["alike"]
     parameters.verbosity = ERRORS_ONLY
     # The HTTP side can't be switched off: this machine only, any free port, a key nobody else has.
     parameters.hostnames = ["127.0.0.1"]

@@ -16,7 +16,8 @@ from duckflow.pacemaker.tier_choice import choose_tier
 from duckflow.prompts.budget import PromptFrame, RulesTooLong
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.services.decide import Decided, Decider, FullDecider, ModelCall
-from duckflow.services.decide_compact import CompactDecider, DraftLimits, read_ahead
+from duckflow.services.decide_compact import CompactDecider, read_ahead
+from duckflow.services.drafts import DraftLimits
 from duckflow.tools.catalogue import Catalogue
 
 

@@ -14,9 +14,10 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.facts import look_at
-from duckflow.prompts.compact import Choices, Wish
+from duckflow.prompts.compact import STORY, Choices, Wish
 from duckflow.safety.files.workspace import Workspace
-from duckflow.services.decide_compact import LOOKING, PROFILES, DraftCheck
+from duckflow.services.decide_compact import LOOKING, PROFILES
+from duckflow.services.drafts import DraftCheck
 
 WISHES: dict[str, Wish] = {profile: wish for wish, profile in PROFILES.items()}
 SKIPPED = (".git", ".venv", "node_modules", "__pycache__")
@@ -26,8 +27,6 @@ _MOST_FILES = 200
 _DEPTH = 4
 _SHOWN = 40
 _CONTENT_LIMIT = 12_000
-_STORY = 300
-"""Characters from which a message may tell a story before it says what to do."""
 _FILE = re.compile(
     r"(?<![\w./@-])[\w-]+\.(?:py|js|ts|jsx|tsx|rs|go|c|h|cc|cpp|hpp|java|kt|cs|rb|php|sh|lua|swift|sql|html|css"
     r"|md|txt|json|toml|ya?ml)(?![\w-])",
@@ -56,8 +55,10 @@ class WorkspaceLook:
         unseen = tuple(path for path in files if path not in shown)
         looks = _looks_since_asked(state.transcript)
         may_look = not _looked_first(state.transcript) and looks < _MOST_LOOKS
+        wish, told = _wish(state), _told_files(state, files)
         return Choices(
-            wish=_wish(state) or _told_wish(state, files),
+            wish=wish or ("change" if told else None),
+            told=told[0] if len(told) == 1 and not wish else "",
             files=files,
             unseen=unseen if may_look else (),
             hidden=unseen,
@@ -109,13 +110,13 @@ def _wish(state: AgentState) -> Wish | None:
     return WISHES.get(profile) if profile else None
 
 
-def _told_wish(state: AgentState, files: Sequence[str]) -> Wish | None:
-    """A long message that is no question and names a file which is not there wants that file written."""
+def _told_files(state: AgentState, files: Sequence[str]) -> tuple[str, ...]:
+    """The files a long message that is no question names and which are not there: it wants them written."""
     asked = state.request.text.strip() if state.request else ""
-    if len(asked) < _STORY or asked.endswith(("?", "？")):
-        return None
+    if len(asked) < STORY or asked.endswith(("?", "？")):
+        return ()
     there = {path.rpartition("/")[2] for path in files}
-    return "change" if any(name not in there for name in _FILE.findall(asked)) else None
+    return tuple(dict.fromkeys(name for name in _FILE.findall(asked) if name not in there))
 
 
 def _names(text: str, path: str) -> bool:

@@ -1,0 +1,141 @@
+"""Drafts of a file by a small model: drawn one by one, cut where they begin to go round, chosen by checks.
+
+The first is greedy. If the program's checks find something wrong with it, others are drawn with a temperature
+and a seed of their own, and the one that passes most checks is taken (SPEC J11).
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from time import monotonic
+
+from duckflow.domain.frozen import Frozen, replace
+from duckflow.domain.model import ModelRequest, Usage
+from duckflow.domain.ports import ModelClient
+from duckflow.llm.answers.response import collect
+from duckflow.prompts.compact import ContentPrompt
+
+_TEMPERATURE = 0.8
+_LOOKED_AT = 100
+"""Characters after which a text is looked at again."""
+_LOOKED_BACK = 6_000
+"""Characters of the end of a text in which a repetition is looked for."""
+_LONG_ROUND, _SHORT_ROUNDS, _SHORT_TOTAL = 300, 4, 800
+"""Two rounds of a long passage are no accident; of a short one there must be more: tables have equal rows."""
+
+
+class DraftCheck(Frozen):
+    """How many checks of a draft failed and passed; `doubts` are failures that bind nobody."""
+
+    failed: int = 0
+    passed: int = 0
+    doubts: int = 0
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """Higher is better: fewer failures first, then more that passed, then fewer doubts."""
+        return -self.failed, self.passed, -self.doubts
+
+
+class DraftLimits(Frozen):
+    """How many drafts of a file may be made, and for how long after the first."""
+
+    most: int = 4
+    seconds: float = 60.0
+
+
+@dataclass(frozen=True)
+class _Draft:
+    content: str
+    checked: DraftCheck
+
+
+async def draft(
+    client: ModelClient,
+    wanted: ModelRequest,
+    prompt: ContentPrompt,
+    check: Callable[[str], Awaitable[DraftCheck]],
+    limits: DraftLimits,
+    *,
+    failed_attempts: int,
+    current: str | None,
+) -> tuple[str | None, Usage]:
+    """The best of the drafts made, None if not one was whole.
+
+    No further one is made once one has nothing wrong with it, or enough were made. After a failed attempt,
+    what the file holds already is no draft.
+    """
+    drafts: list[_Draft] = []
+    usage, start = Usage(), monotonic()
+    for number in range(limits.most):
+        if number and monotonic() - start > limits.seconds:
+            break
+        drawn = failed_attempts * limits.most + number
+        asked = replace(wanted, temperature=_TEMPERATURE, seed=drawn) if drawn else wanted
+        heard = await collect(client, asked, _unseen, has_reply=False, until=_watch())
+        usage += heard.usage
+        end = first_round(heard.text)
+        if heard.stop != "end" and end is None:
+            continue
+        content = inside_fence(heard.text[:end], prompt)
+        if content in (one.content for one in drafts) or (failed_attempts and content == current):
+            continue
+        drafts.append(_Draft(content, await check(content)))
+        if not drafts[-1].checked.failed:
+            break
+    best = max(drafts, key=lambda one: one.checked.rank, default=None)
+    return best.content if best else None, usage
+
+
+def first_round(text: str) -> int | None:
+    """Where the first round ends of a passage that a text repeats up to its end; None if it does not.
+
+    A small model that has lost its way writes the same lines until its tokens are used up. What it wrote
+    before it lost its way is often right.
+    """
+    tail = text[: -_LOOKED_BACK - 1 : -1]
+    # For each length, the longest part at the end of the text that is there twice, one shifted (its border).
+    borders = [0] * len(tail)
+    found: tuple[int, int] | None = None
+    for at in range(1, len(tail)):
+        border = borders[at - 1]
+        while border and tail[at] != tail[border]:
+            border = borders[border - 1]
+        borders[at] = border + (tail[at] == tail[border])
+        length = at + 1
+        period = length - borders[at]
+        long = period >= _LONG_ROUND and length >= 2 * period
+        if long or length >= max(_SHORT_ROUNDS * period, _SHORT_TOTAL):
+            found = length, period
+    if found is None:
+        return None
+    length, period = found
+    end = text.find("\n", len(text) - length + period)  # whole lines: the next round has the rest of the last
+    return end if end >= 0 else len(text) - length + period
+
+
+def inside_fence(text: str, prompt: ContentPrompt) -> str:
+    """The content itself, whether or not the model repeated the opening it was given."""
+    fence = prompt.closing.strip()
+    stripped = text.lstrip("\n")
+    if stripped.startswith(fence):
+        stripped = stripped.partition("\n")[2]
+    body = stripped.partition(prompt.closing)[0] if not stripped.startswith(fence) else ""
+    return f"{body.rstrip()}\n" if body.strip() else ""
+
+
+def _watch() -> Callable[[str], bool]:
+    """Tells of a growing text whether it goes round; it is looked at now and then."""
+    looked = 0
+
+    def goes_round(text: str) -> bool:
+        nonlocal looked
+        if len(text) - looked < _LOOKED_AT:
+            return False
+        looked = len(text)
+        return first_round(text) is not None
+
+    return goes_round
+
+
+def _unseen(_: object) -> None:
+    """Nothing of it is shown."""
