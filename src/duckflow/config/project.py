@@ -26,6 +26,7 @@ PROJECT_MAY_SET: Mapping[str, Direction] = {
     "shell.max_processes": "lower",
     "shell.memory_mb": "lower",
     "shell.file_mb": "lower",
+    "shell.disk_mb": "lower",
 }
 """All that a project may set, and in which direction. Everything else is the user's alone."""
 

@@ -43,6 +43,9 @@ class ShellSettings(Frozen):
     file_mb: Annotated[int, Field(ge=1, le=10_000_000)] = 2048
     """The largest file a command may write."""
 
+    disk_mb: Annotated[int, Field(ge=1, le=100_000_000)] = 16_384
+    """Room on the disk that all a command writes may take; with more it is stopped."""
+
 
 class CheckSettings(Frozen):
     """What the program runs by itself to see whether work is right, on a copy and in the sandbox."""

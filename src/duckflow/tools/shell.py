@@ -26,6 +26,7 @@ _NAMES_TOLD = 30
 _STOPPED = {
     "processes": "stopped: it had more than {limit} processes",
     "memory_mb": "stopped: it took more than {limit} MB of memory",
+    "disk_mb": "stopped: it wrote more than {limit} MB",
 }
 _REFUSALS = ("Read-only file system", "Permission denied", "Operation not permitted")
 _UNREACHABLE = ("Could not resolve", "name resolution", "Network is unreachable", "getaddrinfo")
@@ -207,8 +208,8 @@ def _first_line(result: CommandResult, shell: Shell, seconds: float) -> str:
     if result.timed_out:
         return f"stopped after {seconds:g} s"
     if result.stopped is not None:
-        limits = {"processes": shell.settings.max_processes, "memory_mb": shell.settings.memory_mb}
-        return _STOPPED[result.stopped].format(limit=limits[result.stopped])
+        name = "max_processes" if result.stopped == "processes" else result.stopped
+        return _STOPPED[result.stopped].format(limit=getattr(shell.settings, name))
     code = result.exit_code
     if code is None or not _is_signal(code):
         return f"exit code {code}"

@@ -54,8 +54,8 @@ async def test_G7_a_signal_is_told_as_a_shell_does(folder, any_level, open_shell
 
 async def test_G7_after_its_time_a_command_and_all_it_started_is_gone(folder, any_level, open_shell):
     shell = await open_shell(folder, any_level)
-    result = await shell.run(f"{ESCAPING} echo begun; sleep {LONG}", timeout_s=5)
-    assert (result.timed_out, result.exit_code, result.output) == (True, None, "begun\n")
+    result = await shell.run(f"{ESCAPING} echo begun; sleep {LONG}", timeout_s=3)
+    assert (result.timed_out, result.exit_code) == (True, None)
     assert not processes_with(LONG)
 
 
@@ -112,10 +112,9 @@ async def test_G7_a_fork_bomb_is_ended(folder, level, open_shell):
     shell = await open_shell(folder, level, max_processes=100)
     bomb = f"""{PYTHON} -c "
 import os, time
-end = time.monotonic() + 30
-while time.monotonic() < end:
+for _ in range(9):
     if os.fork() == 0: os.setsid()
-    time.sleep(0.01)
+time.sleep({LONG})
 " {LONG}"""
     result = await shell.run(bomb, timeout_s=300)
     assert result.stopped == "processes"
@@ -126,6 +125,52 @@ async def test_G7_too_much_memory_ends_the_command(folder, any_level, open_shell
     shell = await open_shell(folder, any_level, memory_mb=100)
     result = await shell.run(f"{PYTHON} -c 'x = bytearray(300_000_000); import time; time.sleep(60)'")
     assert (result.stopped, result.exit_code) == ("memory_mb", None)
+
+
+async def test_G7_memory_that_is_shared_or_belongs_to_no_process_counts(folder, any_level, open_shell):
+    shell = await open_shell(folder, any_level, memory_mb=100)
+    shared = "m = mmap.mmap(-1, 200_000_000); m.write(bytes(1_000_000) * 200); os.fork()"
+    unmapped = "f = [os.memfd_create('x') for _ in range(50)]; [os.write(one, bytes(4_000_000)) for one in f]"
+    for held in (shared, unmapped):
+        result = await shell.run(
+            f'{PYTHON} -c "import mmap, os, time; {held}; time.sleep({LONG})"', timeout_s=300
+        )
+        assert result.stopped == "memory_mb"
+
+
+MANY = "for n in 1 2 3 4 5 6 7 8; do head -c 4000000 /dev/zero > sub/$n || exit; done"
+DELETED = f"""{PYTHON} -c "
+import os, time
+for n in range(8):
+    one = os.open('sub/gone', os.O_CREAT | os.O_WRONLY); os.unlink('sub/gone')
+    os.write(one, os.urandom(4_000_000))
+time.sleep({LONG})
+" """
+
+
+async def test_G7_all_that_a_command_writes_is_limited(folder, tmp_path, any_level, open_shell):
+    (folder / "sub").mkdir()
+    settings = {"copies": tmp_path / "copies"} if any_level in ("bubblewrap", "namespaces") else {}
+    shell = await open_shell(folder, any_level, file_mb=5, disk_mb=16, **settings)
+    assert (await shell.run("head -c 4000000 /dev/zero > sub/some")).stopped is None
+    written = [MANY, f"{MANY}; sleep {LONG}", DELETED]
+    if settings:
+        written += [
+            "for n in 1 2 3 4 5; do fallocate -l 4M sub/$n; done",
+            MANY.replace("sub/", "/tmp/") + f"; sleep {LONG}",
+        ]
+    for command in written:
+        result = await shell.run(command, timeout_s=300)
+        assert (result.stopped, result.exit_code) == ("disk_mb", None), command
+    assert not processes_with(LONG)
+
+
+@pytest.mark.xfail(strict=True, reason="without a copy only what is written is counted, not what is reserved")
+async def test_G7_room_that_is_reserved_without_a_copy_is_limited(folder, open_shell):
+    (folder / "sub").mkdir()
+    shell = await open_shell(folder, "landlock", file_mb=5, disk_mb=16)
+    result = await shell.run("for n in 1 2 3 4 5; do fallocate -l 4M sub/$n || exit; done")
+    assert result.stopped == "disk_mb"
 
 
 async def test_G7_a_file_can_not_grow_past_the_limit(folder, any_level, open_shell):

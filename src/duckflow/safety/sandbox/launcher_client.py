@@ -16,7 +16,7 @@ import duckflow
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.sandbox.child.holder import READY
-from duckflow.safety.sandbox.view.confinement import CopyMount, Order
+from duckflow.safety.sandbox.view.confinement import OWN_FOLDERS, CopyMount, Order
 
 _BOOT = (
     "import sys; sys.path.append(sys.argv[1]); "
@@ -97,7 +97,7 @@ class Launcher:
             self._orders.close()
             shutil.rmtree(self._temporary, ignore_errors=True)
         temporary = Path(os.path.realpath(tempfile.mkdtemp(prefix="duckflow-")))
-        for name in ("own", "home", "shm", "root"):
+        for name in (*OWN_FOLDERS, "root"):
             (temporary / name).mkdir(mode=0o700)
         (temporary / "empty").touch(mode=0o444)
         ours, theirs = socket.socketpair()

@@ -40,7 +40,7 @@ class CommandResult(Frozen):
     output: str
     timed_out: bool = False
     stopped: str | None = None
-    """The limit it reached, if one stopped it: seconds, processes, memory_mb."""
+    """The limit it reached, if one stopped it: seconds, processes, memory_mb, disk_mb."""
     changed: tuple[str, ...] = ()
     """Without a copy: files of the workspace that differ now, as far as a bounded look can tell."""
     effects: Effects | None = None
@@ -131,7 +131,8 @@ class Shell:
         temporary = await self._launcher.temporary()
         if self._live is not None:
             world = await asyncio.to_thread(self._see, temporary, secrets=secrets)
-            order = confine(command, sandbox, world, limits, self._env, network=network, held=True)
+            view = self._live.copy.mount
+            order = confine(command, sandbox, world, limits, self._env, network=network, view=view, held=True)
             ending, written = await self._run(partial(self._live.run, network=network), order, emit)
             _check_started(ending, written, sandbox)
             return await self._with_effects(_result(ending, written), self._live.copy)
@@ -184,7 +185,8 @@ class Shell:
         temporary = await self._launcher.temporary()
         world = await asyncio.to_thread(self._see, temporary, secrets=secrets)
         network = network or self._settings.network
-        order = confine(command, sandbox, world, limits, self._env, network=network, held=True)
+        view = self._live.copy.mount
+        order = confine(command, sandbox, world, limits, self._env, network=network, view=view, held=True)
         return self._live.start(order, self._settings.max_output_bytes, network=network)
 
     async def read(self, command_id: str, wait_s: float = 0) -> BackgroundOutput:

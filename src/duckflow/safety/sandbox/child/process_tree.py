@@ -1,11 +1,9 @@
-"""All that a process started, however far down: finding, measuring and ending it. Standard library only."""
+"""All that a process started, however far down: finding and ending it. Standard library only."""
 
 import os
 import signal
 import time
-from collections.abc import Iterable
 
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 _PATIENCE_S = 60.0
 """Killed processes need processor time to end, and a busy machine gives it late."""
 
@@ -22,16 +20,6 @@ def process_tree(process: int, most: int = 100_000) -> list[int]:
         found += below
         waiting += below
     return found
-
-
-def held_bytes(processes: Iterable[int]) -> int:
-    """Memory that these hold for themselves alone, together."""
-    total = 0
-    for process in processes:
-        numbers = _read(f"/proc/{process}/statm").split()
-        if len(numbers) > 2:
-            total += (int(numbers[1]) - int(numbers[2])) * _PAGE
-    return total
 
 
 def end_process_tree(ended: dict[int, int]) -> bool:
@@ -78,15 +66,16 @@ def _children(process: int) -> list[int]:
     except OSError:
         return []
     return [
-        int(child) for thread in threads for child in _read(f"/proc/{process}/task/{thread}/children").split()
+        int(child) for thread in threads for child in read_proc(f"{process}/task/{thread}/children").split()
     ]
 
 
-def _read(path: str) -> bytes:
+def read_proc(path: str) -> bytes:
+    """A file below /proc; empty if its process has ended."""
     try:
-        opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        opened = os.open(f"/proc/{path}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return b""  # it has ended
+        return b""
     try:
         return os.read(opened, 1 << 16)
     except OSError:

@@ -15,21 +15,18 @@ from typing import Any
 
 from duckflow.safety.sandbox.child.holder import hold
 from duckflow.safety.sandbox.child.overlay import enter_copy
-from duckflow.safety.sandbox.child.process_tree import end_process_tree, held_bytes, kill, process_tree, reap
+from duckflow.safety.sandbox.child.process_tree import end_process_tree, kill, reap
+from duckflow.safety.sandbox.child.resource_use import ResourceUse
 from duckflow.safety.sandbox.child.setup import ChildPipes, become
 from duckflow.safety.sandbox.child.syscalls import LINUX, die_with_parent
 
 _LENGTH = 4
 _TICK_MS = 50
-_OWN_PROCESSES = 3
-"""What the sandbox itself adds to a command's processes."""
-
 _APART = ("bubblewrap", "namespaces")
 """What has a process namespace of its own, whose first process is told of before the command may begin."""
 
 _PATIENCE_S = 10.0
 _WARDENS_TIME_S = 2.0
-_MB = 1_000_000
 
 
 class CommandStart:
@@ -110,10 +107,13 @@ def supervise(control: socket.socket, output: int, begun: Callable[[], object]) 
             enter_copy(order["view"])
         start = CommandStart(order, output)
         begun()
-        stopped = _watch(start, control, order["limits"], ended)
+        usage = ResourceUse(order)
+        stopped = _watch(start, control, order["limits"]["seconds"], usage, ended)
         start.kill(ended)
         gone = end_process_tree(ended) if LINUX else _end_group(start.process, ended)
         ending = {"stopped": stopped, "code": _code(ended.get(start.process)), "error": start.failure()}
+        if stopped is None and usage.left_too_much():
+            ending["stopped"] = "disk_mb"
         if not gone:
             ending["error"] = "some of its processes could not be ended"
     except OSError as exc:
@@ -134,10 +134,10 @@ def _receive(control: socket.socket) -> dict[str, Any] | None:
 
 
 def _watch(
-    start: CommandStart, control: socket.socket, limits: dict[str, int], ended: dict[int, int]
+    start: CommandStart, control: socket.socket, seconds: float, usage: ResourceUse, ended: dict[int, int]
 ) -> str | None:
     """Wait for its end; the name of the limit, or "asked", where it has to be ended."""
-    until = time.monotonic() + limits["seconds"]
+    until = time.monotonic() + seconds
     poll = select.poll()
     poll.register(control, select.POLLIN)
     with contextlib.suppress(OSError, AttributeError):  # no such thing on macOS: then it is asked each tick
@@ -150,16 +150,8 @@ def _watch(
             return None
         if time.monotonic() > until:
             return "seconds"
-        if reached := _limit_reached(limits):
+        if reached := usage.reached():
             return reached
-
-
-def _limit_reached(limits: dict[str, int]) -> str | None:
-    most = limits["processes"] + _OWN_PROCESSES
-    below = process_tree(os.getpid(), most)
-    if len(below) > most:
-        return "processes"
-    return "memory_mb" if held_bytes(below) > limits["memory_mb"] * _MB else None
 
 
 def _end_group(process: int, ended: dict[int, int]) -> bool:

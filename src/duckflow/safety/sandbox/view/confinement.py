@@ -19,6 +19,9 @@ _CLOSED = ("/dev", "/run", "/var/run", "/tmp", "/var/tmp", "/lost+found")  # noq
 _OPEN_ALL_THE_SAME = ("/run/systemd/resolve", "/run/current-system", "/run/opengl-driver")
 _ROOM_FOR_THREADS = 4_000
 
+OWN_FOLDERS = ("own", "home", "shm")
+"""What commands can write to in the temporary folder of a session."""
+
 
 class Limits(Frozen):
     """What a command may take."""
@@ -27,6 +30,7 @@ class Limits(Frozen):
     processes: int
     memory_mb: int
     file_mb: int
+    disk_mb: int
     brake: int
     """Threads of the user at which the kernel itself refuses more, far above `processes`."""
 
@@ -54,6 +58,8 @@ class Order(Frozen):
     network: bool = False
     """Whether it has the network of whoever starts it."""
     held: bool = False
+    disk: tuple[str, ...] = ()
+    """The folders that all it writes goes to, if those are known; the first is that of its copy."""
     temporary: str = ""
     world: tuple[WorldMount, ...] = ()
     view: CopyMount | None = None
@@ -66,6 +72,7 @@ def limits_of(settings: ShellSettings, seconds: float) -> Limits:
         processes=settings.max_processes,
         memory_mb=settings.memory_mb,
         file_mb=settings.file_mb,
+        disk_mb=settings.disk_mb,
         brake=_threads_now() + settings.max_processes + _ROOM_FOR_THREADS,
     )
 
@@ -83,7 +90,7 @@ def confine(
 ) -> Order:
     """The order to run a command in this sandbox: in a world of its own, or on the machine as it is.
 
-    `held`: it runs where view and loopback are shared with other commands, so it gets neither of its own.
+    `held`: it runs where view and loopback are shared with other commands, so it makes neither.
     """
     shell = (_shell(), "-c", command)
     if isinstance(reach, World):
@@ -97,9 +104,10 @@ def confine(
             sockets=seccomp.ON_THE_NETWORK if network else seccomp.IN_A_NAMESPACE,
             network=network or held,
             held=held,
+            disk=(view.upper, *(f"{reach.parts.temporary}/{one}" for one in OWN_FOLDERS)) if view else (),
             temporary=reach.parts.temporary,
             world=reach.mounts,
-            view=view,
+            view=None if held else view,
         )
         if sandbox.level == "namespaces":
             return order
