@@ -53,11 +53,11 @@ async def test_F5_order_is_fixed_text_operations_rules_conversation_and_what_cha
     system, *conversation, ending = await prompt_for(ENGLISH, rules="[AGENTS.md]\nBe kind.")
     places = [
         system.index(part)
-        for part in ("You are Duckflow", "Output: Decision", "file_ops.read_file", "Be kind.")
+        for part in ("You are Duckflow", "Output: Decision", "file_ops.read_file", "Be kind.", "Session:")
     ]
     assert places == sorted(places)
     assert conversation == [entry.text for entry in ENGLISH.transcript]
-    places = [ending.index(part) for part in ("Session:", "Earlier requests", "Step:", "Output: Decision")]
+    places = [ending.index(part) for part in ("Earlier requests", "Step:", "Output: Decision")]
     assert places == sorted(places)
     assert ending.endswith("\nOutput: Decision")
 

@@ -13,7 +13,6 @@ from duckflow.prompts.layers import (
     Droppable,
     main_text,
     procedure_text,
-    session_text,
     summaries_text,
 )
 from duckflow.prompts.sections import SectionName
@@ -83,10 +82,8 @@ class LayerBudget:
         procedure = procedure_text(state.step) if state.pattern in SHOWS_PROCEDURE else ""
         if await self._counter.count(procedure) > self._budgets.specialized_tokens:
             procedure = ""
-        session = session_text(state)
-        left = self._budgets.base_tokens - base - await self._counter.count(session)
+        left = self._budgets.base_tokens - base
         texts: dict[SectionName, str] = {
-            "session": session,
             "summaries": "" if "summaries" in dropped else await self._summaries(earlier, left),
             "main": await self._main(state, dropped) if state.pattern in SHOWS_MAIN or not procedure else "",
             "specialized": procedure,

@@ -8,6 +8,7 @@ from duckflow.domain.state import AgentState
 from duckflow.llm.answers.native_calls import native_name
 from duckflow.prompts.budget import DROP_ORDER, LayerBudget, Layers, PromptFrame
 from duckflow.prompts.conversation import PromptHistory
+from duckflow.prompts.layers import session_text
 from duckflow.prompts.sections import RenderedPrompt, SectionName
 from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import TokenCounter
@@ -35,13 +36,11 @@ class DecisionPrompt:
         self._budget = LayerBudget(frame.budgets, counter)
         self._tools = native_tools(operations) if traits.native_tools else ()
         self._parts = fixed_parts(operations, frame.rules)
-        self._system = ChatMessage(role="system", text=fill("system", **self._parts).strip(), stable=True)
         self._fixed: dict[SectionName, int] = {}
 
     async def assemble(self, state: AgentState) -> RenderedPrompt:
         """What the model is asked in this state."""
-        if not self._fixed:
-            self._fixed = {name: await self._counter.count(text) for name, text in self._parts.items()}
+        system = await self._beginning(session_text(state))
         await self._conversation.read(state)
         room = self._traits.window - self._traits.window // _ANSWER_SHARE - sum(self._fixed.values())
         layers = await self._layers(state, room)
@@ -49,7 +48,7 @@ class DecisionPrompt:
             layers = await self._layers(state, room)
         request = ModelRequest(
             output="Decision",
-            messages=(self._system, *self._conversation.with_ending(layers.text + ENDING)),
+            messages=(system, *self._conversation.with_ending(layers.text + ENDING)),
             tools=self._tools,
             max_tokens=min(self._traits.window // _ANSWER_SHARE, _LONGEST_ANSWER),
         )
@@ -57,16 +56,24 @@ class DecisionPrompt:
         grown: dict[SectionName, int] = {"conversation": said, "evidence": found}
         return RenderedPrompt(request=request, tokens={**self._fixed, **grown, **layers.tokens})
 
+    async def _beginning(self, session: str) -> ChatMessage:
+        """What all prompts begin with; it changes only when the user changes the mode."""
+        if self._parts.get("session") != session:
+            self._parts["session"] = session
+            self._fixed = {name: await self._counter.count(text) for name, text in self._parts.items()}
+        return ChatMessage(role="system", text=fill("system", **self._parts).strip(), stable=True)
+
     async def _layers(self, state: AgentState, room: int) -> Layers:
         """The layers, as much of them as leaves room for what can't be left out."""
         # What the conversation still shows needs no summary.
         earlier = [line for line in state.summaries if not self._conversation.shows(_opening(line))]
+        base = self._fixed["base"] + self._fixed["session"]
         needed = self._conversation.least(self._traits.window // _NEWEST_SHARE)
-        layers = await self._budget.layers(state, earlier, self._fixed["base"], ())
+        layers = await self._budget.layers(state, earlier, base, ())
         for count in range(1, len(DROP_ORDER) + 1):
             if layers.total + needed <= room:
                 break
-            layers = await self._budget.layers(state, earlier, self._fixed["base"], DROP_ORDER[:count])
+            layers = await self._budget.layers(state, earlier, base, DROP_ORDER[:count])
         return layers
 
 

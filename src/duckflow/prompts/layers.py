@@ -1,4 +1,4 @@
-"""The layers that change from call to call: the session, the work in hand, the step's procedure (SPEC F1)."""
+"""The layers beside the fixed text: the session, the work in hand, the step's procedure (SPEC F1)."""
 
 from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
@@ -23,9 +23,9 @@ SHOWS_PROCEDURE: tuple[PromptPattern, ...] = ("base_main_specialized", "base_spe
 
 MODES: dict[Mode, str] = {
     "plan": "plan (nothing may be changed)",
-    "ask": "ask (every change is asked)",
-    "edits": "edits (deleting and running is asked)",
-    "auto": "auto (high risk is asked)",
+    "ask": "ask (asks the user about every change)",
+    "edits": "edits (asks about deletes and high risk)",
+    "auto": "auto (asks about high risk)",
 }
 
 _LABELS = {
