@@ -2,20 +2,24 @@
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
 import duckflow
+from duckflow.config.hook_files import HOOKS_FILE, parse_hooks, read_hooks
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.config.settings import Settings
+from duckflow.config.trust import PROJECT_HOOKS
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ErrorReported, SessionStarted, VerifySet
+from duckflow.domain.extensions import Extensions
+from duckflow.domain.hooks import HookList
 from duckflow.domain.model import TierName, Usage
 from duckflow.domain.ports import ModelClient
-from duckflow.domain.programs import find_program
+from duckflow.domain.programs import find_program, program_environment
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Plan, PlanStep, Task
 from duckflow.evaluation.check_room import CheckRoom, check_environment
@@ -31,6 +35,8 @@ from duckflow.loops.acting.command_effects import CommandEffects
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.acting.gate import Gate
 from duckflow.loops.chat import ChatLoop
+from duckflow.loops.hooks.hooks import Hooks
+from duckflow.loops.hooks.process import HookShell
 from duckflow.loops.judging.answers import UserAnswers
 from duckflow.loops.judging.judging import Judging
 from duckflow.loops.judging.verification import Verification
@@ -98,6 +104,8 @@ class App:
     lock: WorkspaceLock
     shell: Shell
     checks: Checks
+    hooks: Hooks
+    extensions: Extensions
     started: SessionStarted
     verify: str
     """The command of the settings whose success requests need; empty for none."""
@@ -112,10 +120,12 @@ class App:
         if self.verify.strip() and self.session.state.verify is None:
             self.session.record(VerifySet(command=self.verify.strip()))
         finish_taking_over(state_dir() / COPIES, self.workspace, self.kept)
+        self.hooks.start(resumed=self.started.resumed)
         self.tasks.recover(self.recovery.recover(lambda: self.log.load(session_id)))
 
     async def aclose(self) -> None:
         """Give everything back."""
+        await self.hooks.aclose()
         await self.judging.aclose()
         await self.tasks.aclose()
         await self.checks.aclose()
@@ -183,6 +193,7 @@ class _Foundation:
     gate: Gate
     checks: Checks
     effects: CommandEffects
+    hooks: Hooks
 
 
 def build(
@@ -194,12 +205,16 @@ def build(
     relay: Relay | None = None,
     *,
     keeps_mode: bool = False,
+    project: Mapping[str, str] | None = None,
 ) -> App:
     """A session in a folder, new or taken up again, with all that it needs.
 
+    `project` is what the folder has that may act, by path, if the user trusts it (`Loaded.project`).
+
     Where there is a `relay`, somebody is there, who can be asked about the project's own tests, too.
     """
-    ground = _open_ground(settings, folder, session_id, env)
+    hook_lists = _read_hooks(settings, project or {})
+    ground = _open_ground(settings, folder, session_id, env, hook_lists)
     session, workspace = ground.session, ground.workspace
     tiers, spending = _open_models(settings, choice, session, env, relay)
     rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
@@ -225,10 +240,12 @@ def build(
     pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(ground.log.database).loops_used)
     verifying = Verification(session, dispatcher, ProjectTests(workspace) if relay else None)
     judging = Judging(session, advisor, workspace, verifying, ground.checks, settings.evaluation)
-    turn = Turn(session, model, dispatcher, pacing, judging, verifying, ground.steps)
+    turn = Turn(session, model, dispatcher, pacing, judging, verifying, ground.steps, ground.hooks)
     memory = SessionMemory(session, Memories(ground.log.database), settings.memory, model.traits)
     answers = UserAnswers(session, dispatcher, advisor, ground.steps, pacing)
-    chat = ChatLoop(session, turn, answers, ground.steps, pacing, dispatcher, model, look, memory, tasks)
+    chat = ChatLoop(
+        session, turn, answers, ground.steps, pacing, dispatcher, model, look, memory, tasks, ground.hooks
+    )
     return App(
         session=session,
         judging=judging,
@@ -247,14 +264,37 @@ def build(
         lock=WorkspaceLock(state_dir() / LOCKS, workspace.identity),
         shell=ground.shell,
         checks=ground.checks,
+        hooks=ground.hooks,
+        extensions=Extensions(hooks=hook_lists),
         verify=settings.evaluation.verify,
         problems=(*ground.log.database.notices, *rules.problems),
         started=_started(settings, choice, ground, resumed=session_id is not None, keeps_mode=keeps_mode),
     )
 
 
+def _read_hooks(settings: Settings, project: Mapping[str, str]) -> tuple[HookList, ...]:
+    """The user's hooks, then the project's own."""
+    if not settings.hooks.enabled:
+        return ()
+    lists = [read_hooks(path) for path in (config_dir() / HOOKS_FILE, *settings.hooks.files)]
+    if PROJECT_HOOKS in project:
+        lists.append(parse_hooks(project[PROJECT_HOOKS], PROJECT_HOOKS))
+    return tuple(lists)
+
+
+def _hook_shell(root: Path, env: Mapping[str, str]) -> HookShell:
+    """Hooks are programs of ours: from outside the folder, and without keys (SAFETY 18)."""
+    shell = find_program("bash", root, env) or find_program("/bin/sh", root, env)
+    own = {"CLAUDE_PROJECT_DIR": str(root), "DUCKFLOW_PROJECT_DIR": str(root)}
+    return HookShell(shell, str(root), {**program_environment(root, env), **own})
+
+
 def _open_ground(
-    settings: Settings, folder: Path, session_id: str | None, env: Mapping[str, str]
+    settings: Settings,
+    folder: Path,
+    session_id: str | None,
+    env: Mapping[str, str],
+    hooks: Sequence[HookList],
 ) -> _Foundation:
     log = open_log()
     closed = (state_dir(), config_dir(), cache_dir())
@@ -279,6 +319,11 @@ def _open_ground(
         gate=Gate(workspace, shell.sandbox, settings.gate, network_open=settings.shell.network),
         effects=CommandEffects(shell, workspace, settings.gate),
         checks=Checks(room, settings.checks, lambda name: find_program(name, workspace.root, env)),
+        hooks=Hooks(
+            session,
+            [hook for listed in hooks for hook in listed.hooks],
+            _hook_shell(workspace.root, env),
+        ),
     )
 
 
@@ -314,6 +359,7 @@ def _dispatcher(ground: _Foundation, catalogue: Catalogue) -> Dispatcher:
         ground.effects,
         ground.steps,
         ground.checks,
+        ground.hooks,
     )
 
 

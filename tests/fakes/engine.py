@@ -93,7 +93,8 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
     given = {"llm": llm, "duck_pacemaker": limits, "memory": memory, "checks": checks}
     settings = Settings.model_validate({"mode": mode, "shell": options.pop("shell", {}), **given})
     choice = ModelChoice(name=name, reason_key="llm.chosen_by_setting")
-    app = build(settings, choice, folder, options.pop("session", None), env)
+    project = options.pop("project", None)
+    app = build(settings, choice, folder, options.pop("session", None), env, project=project)
     watched = Watched(app)
     app.session.subscribe(watched)
     try:

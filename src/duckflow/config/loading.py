@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from duckflow.config.environment import from_environment
 from duckflow.config.keys import leaves
 from duckflow.config.layers import Kind, Layer, check, from_tables, shown, validate
@@ -13,7 +15,7 @@ from duckflow.config.project import tighten
 from duckflow.config.settings import Settings
 from duckflow.config.startup_language import USER_FILE
 from duckflow.config.toml_files import parse, read_text
-from duckflow.config.trust import PROJECT_FILE, digest_of_text
+from duckflow.config.trust import PROJECT_FILE, acting_files, trust_state
 from duckflow.domain.frozen import Frozen
 
 
@@ -37,6 +39,8 @@ class Loaded(Frozen):
     settings: Settings
     sources: Mapping[str, Source]
     notices: tuple[Notice, ...] = ()
+    project: Mapping[str, str] = Field(default_factory=dict[str, str])
+    """The project's own files that may act, by path, as they were when they were trusted."""
 
 
 class SettingRow(Frozen):
@@ -62,20 +66,24 @@ def load(
 ) -> Loaded:
     """The settings for work in this folder. `flags` are by dotted key; those that are None were not given.
 
-    `digest` is that of the project's file as it was trusted: another one does not count.
+    `digest` is that of the project's files as they were trusted: others do not count.
     """
     layers = [_from_file("user", user_file())]
     notices: list[Notice] = []
-    project = workspace / PROJECT_FILE
-    if trusted and (own := _project_layer(project, digest)) is not None:
+    project = trust_state(workspace) if trusted else None
+    if project is not None and digest in (None, project.digest):
+        path = workspace / PROJECT_FILE
+        own = _from_text("project", path, project.files.get(PROJECT_FILE))
         layer, looser = tighten(own, _merge(layers), user_file())
         layers.append(layer)
         notices += [Notice(key="config.project_looser", values=values) for values in looser]
-    elif os.path.lexists(project):
-        notices.append(Notice(key="config.project_not_trusted", values={"path": str(project)}))
+    elif names := acting_files(workspace):
+        notices.append(Notice(key="config.project_not_trusted", values={"path": str(workspace / names[0])}))
+        project = None
     layers.append(from_environment(os.environ if environ is None else environ))
     layers.append(_from_flags(flags or {}))
-    return Loaded(settings=_merge(layers), sources=_sources(layers), notices=tuple(notices))
+    files: Mapping[str, str] = project.files if project is not None else {}
+    return Loaded(settings=_merge(layers), sources=_sources(layers), notices=tuple(notices), project=files)
 
 
 def rows(loaded: Loaded) -> tuple[SettingRow, ...]:
@@ -85,14 +93,6 @@ def rows(loaded: Loaded) -> tuple[SettingRow, ...]:
         SettingRow(key=key, value=shown(_look_up(tables, key)), source=loaded.sources[key])
         for key in leaves()
     )
-
-
-def _project_layer(path: Path, digest: str | None) -> Layer | None:
-    """The project's own file; None if it is not the one that was trusted."""
-    text = read_text(path)
-    if digest is not None and text is not None and digest_of_text(text) != digest:
-        return None
-    return _from_text("project", path, text)
 
 
 def _from_file(kind: Kind, path: Path) -> Layer:

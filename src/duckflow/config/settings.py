@@ -215,6 +215,21 @@ class UiSettings(Frozen):
     """Let the fast model give each session a title, for `/resume` and `duckflow sessions list`."""
 
 
+class HookSettings(Frozen):
+    """Commands of yours that run around actions and requests."""
+
+    enabled: bool = True
+    """Whether hooks run."""
+
+    files: tuple[Path, ...] = ()
+    """More files with hooks, besides `hooks.json` next to this one: `~/.claude/settings.json`, say."""
+
+    @field_validator("files")
+    @classmethod
+    def _from_home(cls, files: tuple[Path, ...]) -> tuple[Path, ...]:
+        return tuple(Path(os.path.expanduser(path)) for path in files)  # noqa: PTH111 - Path's own can raise
+
+
 class Settings(Frozen):
     """Everything that can be set."""
 
@@ -247,6 +262,9 @@ class Settings(Frozen):
 
     ui: UiSettings = UiSettings()
     """The conversation."""
+
+    hooks: HookSettings = HookSettings()
+    """Hooks."""
 
     undo: UndoSettings = UndoSettings()
     """Undo."""

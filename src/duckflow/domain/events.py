@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue
 from duckflow.domain.changes import FileChange, LeftFile, ToolEffect
 from duckflow.domain.decision import Action, Decision, TaskProfile
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.hooks import HookEvent, HookOutcome
 from duckflow.domain.memory import MemoryKind
 from duckflow.domain.model import ChatMessage, TierName, Usage
 from duckflow.domain.modes import Mode
@@ -48,13 +49,15 @@ class SessionStarted(Frozen):
 class UserMessage(Frozen):
     """The user said something. `request_id` is new, or that of the request it goes on with.
 
-    `note` is what the program adds for the model: the files there are, where that changed.
+    `note` is what the program adds for the model: the files there are, where that changed; `added` is what
+    hooks add.
     """
 
     type: Literal["user_message"] = "user_message"
     request_id: str
     text: str
     note: str = ""
+    added: str = ""
 
 
 class DecisionMade(Frozen):
@@ -365,6 +368,20 @@ class MemoryRecalled(Frozen):
     texts: tuple[str, ...]
 
 
+class HookRan(Frozen):
+    """A hook ran: a command of the user's, or of a project they trust (SPEC L5)."""
+
+    type: Literal["hook"] = "hook"
+    hook: HookEvent
+    command: str
+    outcome: HookOutcome
+    reason: str = ""
+    tool: str = ""
+    """The name it knows the action by, where it was about one."""
+    told: str = ""
+    """What the model is told of it, if that is not said with the action."""
+
+
 class ErrorReported(Frozen):
     """Something went wrong that the user should know: a catalogue key and its values."""
 
@@ -424,6 +441,7 @@ Event = Annotated[
     | SessionTitled
     | MemoryKept
     | MemoryRecalled
+    | HookRan
     | ErrorReported
     | RequestFinished,
     Field(discriminator="type"),

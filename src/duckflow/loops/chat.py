@@ -19,6 +19,7 @@ from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
 from duckflow.domain.state import Request, RequestOutcome
 from duckflow.domain.transitions import Step
 from duckflow.loops.acting.dispatcher import Dispatcher
+from duckflow.loops.hooks.hooks import Hooks
 from duckflow.loops.judging.answers import UserAnswers
 from duckflow.loops.judging.consultation import consult
 from duckflow.loops.pacing import Pacing
@@ -70,6 +71,7 @@ class ChatLoop:
         look: WorkspaceLook,
         memory: SessionMemory,
         tasks: TaskLoop,
+        hooks: Hooks,
     ) -> None:
         self._session = session
         self._turn = turn
@@ -81,9 +83,13 @@ class ChatLoop:
         self._look = look
         self._memory = memory
         self._tasks = tasks
+        self._hooks = hooks
 
     async def say(self, text: str) -> RequestOutcome:
-        """A message: a new request, or more on the one that waits."""
+        """A message: a new request, or more on the one that waits; nothing if a hook refuses it."""
+        heard = await self._hooks.submitted(text)
+        if heard.blocked:
+            return "stopped"
         state = self._session.state
         request_id = _request_id(state.request)
         fresh = state.request is None or state.request.request_id != request_id
@@ -92,7 +98,7 @@ class ChatLoop:
         files = await self._look.files()
         note = files_note(files)
         told = "" if note == state.files_note else note
-        self._session.record(UserMessage(request_id=request_id, text=text, note=told))
+        self._session.record(UserMessage(request_id=request_id, text=text, note=told, added=heard.added))
         if fresh:
             self._pacing.begin()
         return await self._settle(self._begin(text, files, fresh=fresh))

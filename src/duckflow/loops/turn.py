@@ -16,6 +16,7 @@ from duckflow.domain.questions.consultation import ConsultationKind
 from duckflow.domain.state import ENDED, AgentState, RequestOutcome
 from duckflow.domain.transitions import Status
 from duckflow.loops.acting.dispatcher import Dispatcher
+from duckflow.loops.hooks.hooks import Hooks
 from duckflow.loops.judging.consultation import consult
 from duckflow.loops.judging.judging import Judging
 from duckflow.loops.judging.verification import Verification
@@ -40,6 +41,7 @@ class Turn:
         judging: Judging,
         verification: Verification,
         steps: Steps,
+        hooks: Hooks,
     ) -> None:
         self._session = session
         self._model = model
@@ -48,6 +50,7 @@ class Turn:
         self._judging = judging
         self._verification = verification
         self._steps = steps
+        self._hooks = hooks
 
     @property
     def _state(self) -> AgentState:
@@ -56,7 +59,7 @@ class Turn:
     async def work(self) -> RequestOutcome:
         """Go on until the request ends or needs the user; actions left from before come first."""
         outcome = await self._act() if self._state.queue else None
-        while outcome is None:
+        while outcome is None or await self._hook_wants_more(outcome):
             outcome = await self._loop()
         return outcome
 
@@ -65,6 +68,13 @@ class Turn:
         if outcome in (*ENDED, "interrupted"):
             self._judging.stop()
         self._pacing.end(outcome)
+
+    async def _hook_wants_more(self, outcome: RequestOutcome) -> bool:
+        """Whether a hook of the user's lets the work not end here (SPEC L5)."""
+        if outcome not in ("done", "not_judged", "pending_user") or not await self._hooks.stop():
+            return False
+        self._steps.plan("a hook wants more")
+        return True
 
     async def _loop(self) -> RequestOutcome | None:
         asked = await self._check()
@@ -156,4 +166,5 @@ class Turn:
 
     def _ask(self, kind: ConsultationKind, cause: str = "") -> RequestOutcome:
         self._session.record(consult(self._state, kind, cause))
+        self._hooks.notify("elicitation_dialog", kind)
         return "not_satisfied" if kind == "escalation" else "consultation"

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import NamedTuple, Protocol
 
 from duckflow.domain.changes import UndoReport
+from duckflow.domain.extensions import Extensions
 from duckflow.domain.memory import Memory
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
@@ -59,6 +60,11 @@ class Engine(Talk, Protocol):
     @property
     def around(self) -> Surroundings:
         """What the status bar tells besides the state."""
+        ...
+
+    @property
+    def extensions(self) -> Extensions:
+        """What the user, and a project they trust, brought along."""
         ...
 
     def cancel_tasks(self) -> bool:

@@ -61,7 +61,8 @@ async def _one_session(
     settings = loaded.settings
     choice = await choose(settings, os.environ)
     relay = RelayPrompt(frontend.keyboard, frontend.writer)
-    app = build(settings, choice, folder, session_id, os.environ, Relay(relay.show, relay.read))
+    asking = Relay(relay.show, relay.read)
+    app = build(settings, choice, folder, session_id, os.environ, asking, project=loaded.project)
     try:
         return await _talk(app, session_id, loaded, frontend)
     finally:

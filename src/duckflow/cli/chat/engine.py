@@ -41,6 +41,7 @@ class ChatEngine:
         self.go_on = app.chat.go_on
         self.rate = app.chat.rate
         self.cancel_tasks = app.tasks.cancel
+        self.extensions = app.extensions
 
     @property
     def state(self) -> AgentState:

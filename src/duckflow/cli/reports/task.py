@@ -49,7 +49,15 @@ async def _work(task: RunTask, loaded: Loaded) -> int:
         echo(text(notice.key, **notice.values), sys.stderr)
     open_log_file()
     choice = await choose(loaded.settings, os.environ)
-    app = build(loaded.settings, choice, task.folder, task.session, os.environ, keeps_mode=task.keeps_mode)
+    app = build(
+        loaded.settings,
+        choice,
+        task.folder,
+        task.session,
+        os.environ,
+        keeps_mode=task.keeps_mode,
+        project=loaded.project,
+    )
     try:
         await app.tiers.client(app.model.tier)
         resume = " ".join([app.session.state.session_id, *map(shlex.quote, task.flags)])

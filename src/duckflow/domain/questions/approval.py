@@ -10,11 +10,11 @@ from duckflow.domain.frozen import Frozen
 Risk = Literal["low", "medium", "high", "forbidden"]
 
 Because = Literal[
-    "mode", "protected", "objection", "consent", "risk", "outside", "no_sandbox", "failed", "conflict"
+    "mode", "protected", "objection", "consent", "risk", "outside", "no_sandbox", "failed", "conflict", "hook"
 ]
 """Why it is asked: the mode, a protected path, the model's own doubt, a yes only the user has, the risk,
-a path outside the workspace, a command that no sandbox would hold, one that did not end well, or a file that
-somebody else changed meanwhile."""
+a path outside the workspace, a command that no sandbox would hold, one that did not end well, a file that
+somebody else changed meanwhile, or a hook of the user's."""
 
 
 class ApprovalLine(Frozen):

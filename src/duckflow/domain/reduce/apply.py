@@ -16,6 +16,7 @@ from duckflow.domain.events import (
     ErrorReported,
     Evaluated,
     Event,
+    HookRan,
     LimitSet,
     MemoryKept,
     MemoryRecalled,
@@ -152,6 +153,8 @@ def _apply(state: AgentState, event: Event) -> AgentState:
             return replace(state, mode=event.mode)
         case MemoryRecalled():
             return tell(state, recalled_text(event.texts))
+        case HookRan():
+            return tell(state, event.told) if event.told else state
         case ModelChanged():
             return replace(state, model=event.model)
         case ErrorReported() | SessionTitled() | MemoryKept():
@@ -210,7 +213,7 @@ def _user_message(state: AgentState, event: UserMessage) -> AgentState:
         next_step="continue",
         files_note=event.note or state.files_note,
     )
-    text = f"{event.text}\n\n{event.note}" if event.note else event.text
+    text = "\n\n".join(part for part in (event.text, event.note, event.added) if part)
     return remember(fresh, TranscriptEntry(role="user", text=text, said=True))
 
 

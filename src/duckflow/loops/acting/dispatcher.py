@@ -10,6 +10,7 @@ from duckflow.domain.errors import Refused, ToolError, UsageError
 from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested
 from duckflow.domain.frozen import replace
 from duckflow.domain.questions.approval import Approval, asked_by_task
+from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.state import AgentState, purpose_of
 from duckflow.domain.work.plan import Task
 from duckflow.evaluation.checks import Checks
@@ -19,6 +20,7 @@ from duckflow.loops.acting.calls import ResolvedCall, edited_action
 from duckflow.loops.acting.command_effects import CommandEffects
 from duckflow.loops.acting.evidence import changed_files
 from duckflow.loops.acting.gate import Gate
+from duckflow.loops.hooks.hooks import Hooks
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
 from duckflow.loops.undo.snapshots import Snapshots
@@ -46,6 +48,7 @@ class Dispatcher:
         effects: CommandEffects,
         steps: Steps,
         checks: Checks,
+        hooks: Hooks,
     ) -> None:
         self._session = session
         self._catalogue = catalogue
@@ -56,6 +59,8 @@ class Dispatcher:
         self._effects = effects
         self._steps = steps
         self._checks = checks
+        self._hooks = hooks
+        self._heard: tuple[str, str] | None = None
         self._log = ActionLog(session, workspace, kept)
 
     @property
@@ -114,6 +119,7 @@ class Dispatcher:
         if approval is not None and approval.digest != self._state.approved:
             if self._state.approval is None:  # else the background asked first, and this is asked afterwards
                 self._steps.await_approval(approval)
+                self._hooks.notify("permission_prompt", approval.action.operation)
             return False
         await self._run(call, approval, task_id=None)
         return True
@@ -180,12 +186,20 @@ class Dispatcher:
             await self._session.wait_until(lambda state: state.approval is None)
             asked = asked_by_task(approval, f"p{self._state.seq + 1}", task.task_id)
             self._session.record(ApprovalRequested(approval=asked))
+            self._hooks.notify("permission_prompt", asked.action.operation)
             await self._session.wait_until(lambda state: state.approval is None)
 
     async def _question(self, call: ResolvedCall, objection: str | None) -> Approval | None:
         if call.tool.operation == TAKE_OVER:
             return await self._effects.question(self._state, call)
-        return await self._gate.question(self._state, call, objection)
+        return await self._gate.question(self._state, call, objection, await self._ask_hooks(call))
+
+    async def _ask_hooks(self, call: ResolvedCall) -> str:
+        """Why a hook wants it asked; each call is put to them once, before the user hears of it (SPEC L5)."""
+        digest = digest_of((call.action,))
+        if self._heard is None or self._heard[0] != digest:
+            self._heard = digest, await self._hooks.before(call)
+        return self._heard[1]
 
     async def _run(
         self,
@@ -197,6 +211,7 @@ class Dispatcher:
         by_user: bool = False,
     ) -> ActionFinished:
         action, tool, args = call
+        self._heard = None
         mark = self._log.start(action, task_id, tool.effect)
         access = Access(self._workspace, self._kept, mark, permit_of(approval))
         watches = tool.effect == "execute" and not await self._effects.on_copies()
@@ -210,6 +225,8 @@ class Dispatcher:
             result = await self._effects.settle(
                 self._state, call, result, access, may_ask=may_ask, by_user=by_user
             )
+            if may_ask:  # else it is not the model's doing
+                result = await self._hooks.after(call, result)
         except ToolError as error:
             meanwhile = approval is not None and isinstance(error, ChangedMeanwhile)
             if meanwhile and not made_of(self._workspace, access.changes):

@@ -88,8 +88,13 @@ class Gate:
         self._told = True
         return ErrorReported(key="risk.auto_is_edits", notice=True)
 
-    async def question(self, state: AgentState, call: ResolvedCall, objection: str | None) -> Approval | None:
-        """The question that must be answered first, if any; Refused if the call may not run at all."""
+    async def question(
+        self, state: AgentState, call: ResolvedCall, objection: str | None, hooked: str = ""
+    ) -> Approval | None:
+        """The question that must be answered first, if any; Refused if the call may not run at all.
+
+        `hooked` is why a hook wants it asked.
+        """
         if digest_of((call.action,)) in state.refused:
             raise Refused(SAID_NO_BEFORE)
         targets = await asyncio.to_thread(self._look, call)
@@ -107,12 +112,14 @@ class Gate:
         _refuse_denied(ruling)
         waits = case.copies and call.tool.effect == "execute"  # for what the command does to its copy
         doubt = objection if not waits and (call.tool.effect != "read" or hands_over(call)) else None
-        if ruling.verdict == "allow" and not doubt:
+        if ruling.verdict == "allow" and not doubt and not hooked:
             return None
         if not proposal.difference and call.tool.effect in ("write", "delete", "consent"):
             return None  # nothing would change
         if doubt:
             ruling, kind = Ruling(verdict="ask", reason=doubt, because="objection"), None
+        elif hooked:
+            ruling, kind = Ruling(verdict="ask", reason=hooked, because="hook"), None
         outline = ChangeOutline(
             effect=call.tool.effect,
             memory=remembers(call),

@@ -13,6 +13,7 @@ from duckflow.domain.events import (
     ConsultationAnswered,
     ConsultationRequested,
     Event,
+    HookRan,
     Recorded,
     RequestFinished,
     SessionStarted,
@@ -94,6 +95,8 @@ def _details(event: Event, asked: Approval | None) -> Fields:
             return {"verdict": event.answer.choice or "own words"}
         case TaskFinished():
             return {"operation": event.operation, "outcome": event.status, "task": event.task_id}
+        case HookRan():
+            return {"operation": event.hook, "outcome": event.outcome, "target": digest_of(event.command)}
         case TaskReported():
             return {"outcome": event.status}
         case RequestFinished():

@@ -192,6 +192,15 @@ def show_settings(context: CommandContext, argument: str) -> None:
         context.writer.line(line)
 
 
+def show_hooks(context: CommandContext, argument: str) -> None:
+    """The hooks that run, and when."""
+    del argument
+    from duckflow.ui.views.extensions import hook_lines  # noqa: PLC0415 - as above
+
+    for line in hook_lines(context.engine.extensions):
+        context.writer.line(line)
+
+
 def start_new(context: CommandContext, argument: str) -> None:
     """Leave for a new session."""
     del argument
@@ -233,6 +242,7 @@ ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[None] | None]] =
     "memory": show_memory,
     "history": show_history,
     "expand": expand,
+    "hooks": show_hooks,
     "config": show_settings,
     "new": start_new,
     "resume": resume,

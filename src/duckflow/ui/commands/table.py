@@ -41,6 +41,7 @@ COMMANDS: Mapping[str, Command] = {
         Command("memory", ("記憶", "メモリ", "メモリー"), "[delete ID]", now=False),
         Command("history", ("履歴",)),
         Command("expand", ("展開",)),
+        Command("hooks", ("フック",)),
         Command("config", ("設定",)),
         Command("new", ("新規",), now=False),
         Command("resume", ("再開",), "[ID]", "sessions", now=False),

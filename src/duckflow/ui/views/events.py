@@ -19,6 +19,7 @@ from duckflow.domain.events import (
     ErrorReported,
     Evaluated,
     Event,
+    HookRan,
     MemoryKept,
     ModeChanged,
     ModelChanged,
@@ -36,6 +37,7 @@ from duckflow.domain.events import (
 from duckflow.domain.glimpses import Waiting
 from duckflow.domain.questions.answers import ChooseWay
 from duckflow.domain.questions.consultation import Consultation
+from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line, visible
 from duckflow.ui.views.approval import points_text
@@ -110,6 +112,7 @@ def consultation_text(consultation: Consultation) -> str:
     return visible("\n".join([situation, *known, text("consultation.ways"), *ways]))
 
 
+_HOOK = 80
 _TONES: dict[ActionOutcome, Tone] = {
     "ok": "good",
     "failed": "bad",
@@ -187,6 +190,14 @@ def _learned_line(event: MemoryKept) -> str:
     return "" if event.kind == "preference" else text("memory.learned", text=on_one_line(event.text))
 
 
+def _hook_line(event: HookRan) -> str:
+    """What a hook refused, asked for or could not do, or wants told; of all others nothing."""
+    if event.outcome == "ok":
+        return on_one_line(event.reason)
+    command, reason = cut(on_one_line(event.command), _HOOK), on_one_line(event.reason)
+    return text(f"hooks.{event.outcome}", event=event.hook, command=command, reason=reason)
+
+
 def _mode_line(event: ModeChanged) -> str:
     return text("mode.now", mode=event.mode, means=text(f"status.means.{event.mode}"))
 
@@ -210,6 +221,7 @@ _TABLE: Mapping[type[object], _Row] = {
     ),
     TaskReported: ("note", "plain", _report_text),
     MemoryKept: ("note", "quiet", _learned_line),
+    HookRan: ("note", "warning", _hook_line),
     ModeChanged: ("note", "quiet", _mode_line),
     ModelChanged: ("note", "quiet", lambda event: text("model.changed", model=event.model)),
     Undone: ("undo", "plain", undone_text),

@@ -1,0 +1,1 @@
+"""Hooks: the user's own commands around actions, requests, questions and sessions."""

@@ -1,0 +1,173 @@
+"""The hooks of a session: which of them something is for, what they are told, and what follows (SPEC L5)."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+from duckflow.domain.errors import Refused
+from duckflow.domain.events import HookRan
+from duckflow.domain.frozen import replace
+from duckflow.domain.hooks import Hook, HookEvent
+from duckflow.domain.modes import Mode
+from duckflow.loops.acting.calls import ResolvedCall
+from duckflow.loops.hooks.known_tools import KnownTool, fits, known_as, matches
+from duckflow.loops.hooks.process import HookShell
+from duckflow.loops.hooks.verdicts import HookVerdict, read_verdict
+from duckflow.loops.session import Session
+from duckflow.tools.catalogue import ToolResult
+
+PERMISSION_MODES: dict[Mode, str] = {
+    "plan": "plan",
+    "ask": "default",
+    "edits": "acceptEdits",
+    "auto": "auto",
+}
+Question = Literal["permission_prompt", "elicitation_dialog"]
+
+
+class Heard(NamedTuple):
+    """What hooks said to a message: whether it may be worked on, and what they add to it."""
+
+    blocked: bool = False
+    added: str = ""
+
+
+class Hooks:
+    """Runs the hooks that something is for, side by side, and writes down how each ended."""
+
+    def __init__(self, session: Session, hooks: Sequence[Hook], shell: HookShell) -> None:
+        self._session = session
+        self._hooks = tuple(dict.fromkeys(hooks))
+        self._shell = shell
+        self._behind: set[asyncio.Task[None]] = set()
+        self._starting: asyncio.Task[str] | None = None
+        self._stopped_before = False
+
+    def start(self, *, resumed: bool) -> None:
+        """The session is open; what its hooks say goes to the model with the first message."""
+        chosen = self._for("SessionStart", source := "resume" if resumed else "startup")
+        if chosen:
+            self._starting = asyncio.ensure_future(self._begin(chosen, source))
+
+    async def _begin(self, chosen: Sequence[Hook], source: str) -> str:
+        return _context(await self._run(chosen, {"source": source}))
+
+    async def before(self, call: ResolvedCall) -> str:
+        """Before an action: why the user is to be asked, if a hook wants that. Refused if one says no."""
+        verdicts = await self._around("PreToolUse", call)
+        blocked = [one.reason for one in verdicts if one.outcome == "blocked"]
+        if blocked:
+            raise Refused(f"A hook of the user's refused it: {'; '.join(blocked)}")
+        return "; ".join(one.reason for one in verdicts if one.outcome == "asks")
+
+    async def after(self, call: ResolvedCall, result: ToolResult) -> ToolResult:
+        """After an action: its result, with what hooks have to say about it."""
+        if not any(hook.event == "PostToolUse" for hook in self._hooks):
+            return result
+        verdicts = await self._around("PostToolUse", call, {"tool_response": _response(call, result)})
+        said = [one.reason for one in verdicts if one.outcome == "blocked"]
+        said += [one.context for one in verdicts if one.context]
+        return replace(result, text="\n".join([result.text, *map(_from_hook, said)])) if said else result
+
+    async def submitted(self, text: str) -> Heard:
+        """At the start of a request, or of more on it: whether the message may be worked on."""
+        self._stopped_before = False
+        begun = await self._starting if self._starting is not None else ""
+        verdicts = await self._run(self._for("UserPromptSubmit"), {"prompt": text})
+        if any(one.outcome == "blocked" for one in verdicts):
+            return Heard(blocked=True)
+        self._starting = None
+        added = "\n".join(part for part in (begun, _context(verdicts)) if part)
+        return Heard(added=_from_hook(added) if added else "")
+
+    async def stop(self) -> bool:
+        """At the end of a request: True if a hook wants more done; the model is told what."""
+        more = {"stop_hook_active": self._stopped_before, "last_assistant_message": self._session.state.reply}
+        verdicts = await self._run(self._for("Stop"), more)
+        self._stopped_before = any(one.outcome == "blocked" for one in verdicts)
+        return self._stopped_before
+
+    def notify(self, kind: Question, message: str) -> None:
+        """A question waits for the user; whoever is told does not hold it up."""
+        chosen = self._for("Notification", kind)
+        if chosen:
+            task = asyncio.ensure_future(self._tell(chosen, {"message": message, "notification_type": kind}))
+            self._behind.add(task)
+            task.add_done_callback(self._behind.discard)
+
+    async def _tell(self, chosen: Sequence[Hook], more: dict[str, Any]) -> None:
+        await self._run(chosen, more)
+
+    async def aclose(self) -> None:
+        """The session ends."""
+        running: list[asyncio.Task[Any]] = [*self._behind, *([self._starting] if self._starting else [])]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+        if self._session.state.seq:  # else it was never opened
+            await self._run(self._for("SessionEnd"), {"reason": "other"})
+
+    async def _around(
+        self, event: HookEvent, call: ResolvedCall, more: dict[str, Any] | None = None
+    ) -> Sequence[HookVerdict]:
+        """The verdicts of those that an action is for. What only the program calls was asked about before."""
+        if call.tool.by_program or not any(hook.event == event for hook in self._hooks):
+            return ()
+        tools = known_as(call.action, self._shell.folder)
+        chosen: list[tuple[Hook, KnownTool]] = []
+        for hook in (hook for hook in self._hooks if hook.event == event):
+            fitting = [tool for tool in tools if fits(hook, tool)]
+            chosen += [(hook, tool) for tool in fitting if tool.name == fitting[0].name]
+        given = {**(more or {}), "tool_use_id": f"a{self._session.state.seq + 1}"}
+        return await asyncio.gather(*(self._one(hook, given, tool) for hook, tool in chosen))
+
+    def _for(self, event: HookEvent, kind: str = "") -> tuple[Hook, ...]:
+        of_event = (hook for hook in self._hooks if hook.event == event)
+        return tuple(hook for hook in of_event if not kind or matches(hook.matcher, kind))
+
+    async def _run(self, hooks: Sequence[Hook], more: dict[str, Any]) -> Sequence[HookVerdict]:
+        return await asyncio.gather(*(self._one(hook, more) for hook in hooks))
+
+    async def _one(self, hook: Hook, more: dict[str, Any], tool: KnownTool | None = None) -> HookVerdict:
+        state = self._session.state
+        given = {
+            "session_id": state.session_id,
+            "transcript_path": "",
+            "cwd": self._shell.folder,
+            "permission_mode": PERMISSION_MODES[state.mode],
+            "hook_event_name": hook.event,
+            **({"tool_name": tool.name, "tool_input": tool.input} if tool else {}),
+            **more,
+        }
+        sent = json.dumps(given, ensure_ascii=False).encode("utf-8", "replace")
+        verdict = read_verdict(hook, await self._shell.run(hook.command, sent, hook.seconds))
+        told = hook.event == "Stop" and verdict.outcome == "blocked"
+        self._session.record(
+            HookRan(
+                hook=hook.event,
+                command=hook.command,
+                outcome=verdict.outcome,
+                reason=verdict.reason,
+                tool=tool.name if tool else "",
+                told=_from_hook(verdict.reason) if told else "",
+            )
+        )
+        return verdict
+
+
+def _context(verdicts: Sequence[HookVerdict]) -> str:
+    return "\n".join(one.context for one in verdicts if one.context)
+
+
+def _from_hook(said: str) -> str:
+    return f"A hook of the user's says: {said}"
+
+
+def _response(call: ResolvedCall, result: ToolResult) -> dict[str, Any]:
+    """What came of an action, as hooks know it."""
+    if call.tool.effect == "execute":
+        ended = {"stdout": result.text, "stderr": "", "interrupted": False}
+        return {**ended, "exit_code": result.exit_code}
+    about = {"filePath": result.path} if result.path else {}
+    return {**about, "success": True, "text": result.text}

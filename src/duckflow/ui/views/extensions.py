@@ -1,0 +1,21 @@
+"""What the user brought along, in lines: hooks, skills, plugins."""
+
+from collections.abc import Sequence
+
+from duckflow.domain.extensions import Extensions
+from duckflow.domain.hooks import Hook
+from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import on_one_line
+
+
+def hook_lines(brought: Extensions) -> Sequence[str]:
+    """Every hook, when it runs, and which file it is from."""
+    hooks = [hook for listed in brought.hooks for hook in listed.hooks]
+    unused = [name for listed in brought.hooks for name in listed.unused]
+    lines = [_hook_line(hook) for hook in hooks] or [text("hooks.none")]
+    return [*lines, *([text("hooks.unused", names=on_one_line(", ".join(unused)))] if unused else [])]
+
+
+def _hook_line(hook: Hook) -> str:
+    what = " ".join(part for part in (hook.event, hook.matcher, hook.condition) if part)
+    return on_one_line(f"{what}: {hook.command}  ({hook.origin}, {hook.seconds:g} s)")
