@@ -1,7 +1,7 @@
 """Programming exercises on a small model: the bare model, Duckflow's first try, Duckflow with candidates.
 
     .venv/bin/python bench/exercises.py FOLDER [--modes bare,first,candidates,verified] [--seeds 1]
-        [--model FILE.gguf] [--only SLUG,SLUG] [--results exercises.json]
+        [--model FILE.gguf] [--only SLUG,SLUG] [--results exercises.json] [--limit SECONDS]
 
 FOLDER has a folder for each exercise with `instructions.md` and `canonical-data.json`, in the form of
 Exercism's problem specifications. An exercise is an empty folder, its instructions and the names of the
@@ -13,14 +13,16 @@ loading, and for each exercise all modes run one after the other, so that they m
     candidates  Duckflow as it is set by default: drafts chosen by what the program can run by itself
     verified    Duckflow with the cases as its verifying command (`--verify`), as if tests were written first
 
-Seed 0 is greedy; others only make sense for `bare`. What is in the results already is not run again. Needs
-`duckflow model install`, or a model's file.
+Seed 0 is greedy; others only make sense for `bare`. What is in the results already is not run again, so a run
+that was stopped goes on; the table compares only exercises that ran in every mode. Needs `duckflow model
+install`, or a model's file.
 """
 
 import argparse
 import base64
 import json
 import os
+import platform
 import re
 import shlex
 import statistics
@@ -29,12 +31,12 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 MODES = ("bare", "first", "candidates", "verified")
-LIMIT_S = 600
+LIMIT_S = 600.0
 BARE = """
 import json, sys, xllamacpp
 asked = json.load(sys.stdin)
@@ -125,9 +127,11 @@ def run_bare(folder: Path, work: Path, seed: int, options: argparse.Namespace) -
         input=json.dumps(asked),
         capture_output=True,
         text=True,
-        timeout=LIMIT_S,
+        timeout=options.limit,
         check=False,
     )
+    if done.returncode:
+        return {"exit": done.returncode, "calls": [], "said": done.stderr[-500:]}
     answer = json.loads(done.stdout.strip().splitlines()[-1])
     said = answer["choices"][0]["message"]["content"]
     block = re.search(r"```[a-z]*\n(.*?)(?:\n```|\Z)", said, re.DOTALL)
@@ -141,6 +145,7 @@ def run_duckflow(folder: Path, work: Path, mode: str, options: argparse.Namespac
         **os.environ,
         "DUCKFLOW_STATE_DIR": f"{work}.state",
         "DUCKFLOW_LLM__EMBEDDED__THREADS": str(options.threads),
+        "DUCKFLOW_LLM__TIME_LIMIT_S": str(options.limit),
     }
     command = [sys.executable, "-m", "duckflow", "run", request_of(folder), "--mode", "edits", "--json"]
     command += ["--workspace", str(work), "--model", f"embedded:{options.model}"]
@@ -150,7 +155,9 @@ def run_duckflow(folder: Path, work: Path, mode: str, options: argparse.Namespac
         packed = base64.b64encode(zlib.compress(checker_of(folder).encode(), 9)).decode()
         program = f"import base64, zlib; exec(zlib.decompress(base64.b64decode('{packed}')))"
         command += ["--verify", shlex.join(["python3", "-c", program])]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    done = subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=options.limit, check=False
+    )
     events = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     calls = [{"for": event.get("output"), **event["tokens"]} for event in events if event["type"] == "usage"]
     asks = [
@@ -188,13 +195,17 @@ def run_one(folder: Path, mode: str, seed: int, options: argparse.Namespace) -> 
     }
 
 
-def summary(results: list[dict[str, Any]]) -> Iterator[str]:
-    """The table."""
+def summary(results: list[dict[str, Any]], modes: Sequence[str]) -> Iterator[str]:
+    """The table, of the exercises that ran in every mode."""
+    ran = {mode: {one["exercise"] for one in results if one["mode"] == mode} for mode in modes}
+    common = set[str].intersection(*ran.values())
+    results = [one for one in results if one["exercise"] in common]
+    yield f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores, {len(common)} exercises"
     heads = ("mode", "exercises", "right", "median s", "median of times the bare model's", "right, yet asked")
     yield f"| {' | '.join(heads)} |"
     yield f"|{'---|' * len(heads)}"
     bare = {one["exercise"]: one["seconds"] for one in results if (one["mode"], one["seed"]) == ("bare", 0)}
-    for mode in MODES:
+    for mode in modes:
         for seed in sorted({one["seed"] for one in results if one["mode"] == mode}):
             runs = [one for one in results if (one["mode"], one["seed"]) == (mode, seed)]
             right = sum(one["good"] for one in runs)
@@ -232,27 +243,31 @@ def main() -> None:
     """Run what is missing, show the table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--modes", default="bare,first,candidates,verified")
+    parser.add_argument("--modes", default=",".join(MODES))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--model", type=Path)
     parser.add_argument("--threads", type=int, default=max(1, len(os.sched_getaffinity(0))))
+    parser.add_argument("--limit", type=float, default=LIMIT_S)
     parser.add_argument("--results", type=Path, default=Path("exercises.json"))
     options = parser.parse_args()
     options.model = (options.model or _installed()).resolve()
     results = json.loads(options.results.read_text("utf-8")) if options.results.exists() else []
     known = {(one["exercise"], one["mode"], one["seed"]) for one in results}
+    modes = options.modes.split(",")
     chosen = [name for name in options.only.split(",") if name]
     folders = sorted(path.parent for path in options.folder.glob("*/canonical-data.json"))
     for folder in (one for one in folders if not chosen or one.name in chosen):
-        for mode in options.modes.split(","):
+        for mode in modes:
             for seed in range(options.seeds if mode == "bare" else 1):
                 if (folder.name, mode, seed) in known:
                     continue
                 results.append(run_one(folder, mode, seed, options))
-                options.results.write_text(json.dumps(results, indent=1), "utf-8")
+                draft = options.results.with_suffix(".part")
+                draft.write_text(json.dumps(results, indent=1), "utf-8")
+                draft.replace(options.results)
                 print(_line(results[-1]), flush=True)
-    print(*summary(results), sep="\n")
+    print(*summary(results, modes), sep="\n")
 
 
 if __name__ == "__main__":

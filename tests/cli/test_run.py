@@ -370,6 +370,19 @@ def test_C1_a_list_in_the_background_ends_although_the_model_asks_the_user(folde
     assert approvals or reports[0]["status"] == "success", "it was not cancelled"
 
 
+def test_C1_what_the_background_asks_is_asked_once(folder: Path):
+    tasks = [{"operation": "file_ops.write_file", "args": {"path": "a.txt", "content": "x"}}]
+    start = decision(
+        "I start.", {"operation": "task_loop.run", "args": {"task_list": tasks}}, next_step="defer"
+    )
+    done = duckflow(
+        "run", "go", "--model", scripted(folder, start), "--mode", "ask", "--json", "--workspace", folder
+    )
+    kinds = [line["type"] for line in lines(done)]
+    assert (done.returncode, kinds.count("approval_requested")) == (3, 1)
+    assert lines(done)[-1]["outcome"] == "awaiting_approval"
+
+
 def test_I9_a_limit_on_cost_without_a_known_price_is_said_at_the_start(folder: Path):
     with ModelServer([Answer(decision("Hello.", task_profile="general_chat"))]) as server:
         done = duckflow(

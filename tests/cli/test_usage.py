@@ -21,7 +21,7 @@ def said(arguments: str, language: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "duckflow", *arguments.split()]
     env = {**os.environ, "DUCKFLOW_LANGUAGE": language}
     ended = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=env, check=False)
-    return ended.returncode, ended.stderr
+    return ended.returncode, ended.stdout + ended.stderr
 
 
 def test_M4_usage_and_option_errors_are_in_the_language_of_the_user():
@@ -45,3 +45,12 @@ def test_M4_usage_and_option_errors_are_in_the_language_of_the_user():
             wrong[arguments] = (code, told)
     assert not wrong
     assert said("run --nope", "en")[1].startswith("Error: There is no option --nope.")
+
+
+def test_M4_help_pages_have_their_frame_in_the_language_of_the_user():
+    english = r"Usage|Options:|Arguments:|Commands:|Show |Install|required|default:"
+    for arguments in ("--help", "run -h", "sessions", "sessions show --help"):
+        page = said(arguments, "ja")[1]
+        assert not re.search(english, page), page
+        assert page.startswith("使い方: python -m duckflow"), page
+    assert said("sessions show --help", "en")[1].startswith("Usage: python -m duckflow sessions show")

@@ -19,7 +19,7 @@ from duckflow.cli.commands.run import run  # noqa: E402
 from duckflow.cli.commands.stats import stats  # noqa: E402
 from duckflow.cli.exit import run_to_end  # noqa: E402
 from duckflow.cli.flags import HERE, FolderFlag, ModeFlag, ModelFlag, TrustFlag  # noqa: E402
-from duckflow.cli.usage import report_usage  # noqa: E402
+from duckflow.cli.usage import report_usage, with_translated_help  # noqa: E402
 
 app = typer.Typer(
     help=text("help.app"),
@@ -105,7 +105,7 @@ def main() -> NoReturn:
 
 def _run() -> NoReturn:
     try:
-        code = app(standalone_mode=False)
+        code = with_translated_help(lambda: app(standalone_mode=False))
     except TyperException as error:
         sys.exit(report_usage(error))
     except typer.Abort:

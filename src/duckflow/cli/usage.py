@@ -1,13 +1,16 @@
-"""Wrong use of the command line, told in the user's language: what was wrong, and where help is."""
+"""The command line's help and its wrong use, told in the user's language."""
 
+import io
 import re
 import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from typing import Any
 
 from typer.exceptions import TyperException
 
 from duckflow.domain.modes import MODES
-from duckflow.i18n.catalogue import text
+from duckflow.i18n.catalogue import current_language, text
 from duckflow.ui.output.escaping import echo
 
 _GIVEN = re.compile(r"'([^']*)' is not")
@@ -15,10 +18,46 @@ _NAMED = re.compile(r"'(.*)'|\(s\) \((.*)\)", re.DOTALL)
 """What typer's own message names: a command in quotes, arguments in brackets."""
 
 
+_FRAME = {
+    "usage": r"^Usage:",
+    "options": r"^Options:",
+    "arguments": r"^Arguments:",
+    "commands": r"^Commands:",
+    "default": r"(?<=[\[ ])default:",
+    "required": r"(?<=[\[ ])required(?=\])",
+    "help": r"Show\s+this\s+message\s+and\s+exit\.",
+    "install": r"Install\s+completion\s+for\s+the\s+current\s+shell\.",
+    "completion": r"Show\s+completion\s+for\s+the\s+current\s+shell,\s+to\s+copy\s+it\s+or\s+customize\s+the"
+    r"\s+installation\.",
+}
+"""typer's own words around our texts, by the end of their key; it can't be told others."""
+
+
+def translated(shown: str) -> str:
+    """A help page with typer's own words in the user's language."""
+    if current_language() == "en":
+        return shown
+    for key, words in _FRAME.items():
+        said = text(f"help.frame.{key}")
+        shown = re.sub(words, lambda _, said=said: said, shown, flags=re.MULTILINE)
+    return shown
+
+
+def with_translated_help(run: Callable[[], object]) -> object:
+    """Run a command line; if it asks for help, that is printed in the user's language."""
+    if current_language() == "en" or not {"-h", "--help"}.intersection(sys.argv[1:]) or "--" in sys.argv:
+        return run()
+    page = io.StringIO()
+    with redirect_stdout(page):
+        code = run()
+    sys.stdout.write(translated(page.getvalue()))
+    return code
+
+
 def report_usage(error: TyperException) -> int:
     """Say what was wrong with the arguments; the exit code."""
     if type(error).__name__ == "NoArgsIsHelpError":
-        echo(error.format_message(), sys.stderr)
+        echo(translated(error.format_message()), sys.stderr)
         return error.exit_code
     message = text("error.line", message=_message(error))
     context: Any = getattr(error, "ctx", None)

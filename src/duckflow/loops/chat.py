@@ -142,12 +142,16 @@ class ChatLoop:
         state = self._session.state
         if state.approval is not None:
             self._session.record(ApprovalRequested(approval=state.approval))
-            return self._finish("awaiting_approval")
+            return self.wait_for_answer()
         asked = state.consultation
         if asked is not None:
             self._session.record(ConsultationRequested(kind=asked.kind, consultation=asked))
         escalated = asked is not None and asked.kind == "escalation"
         return self._finish("not_satisfied" if escalated else "consultation")
+
+    def wait_for_answer(self) -> RequestOutcome:
+        """The request stops at the approval that the background has asked for."""
+        return self._finish("awaiting_approval")
 
     async def go_on(self) -> RequestOutcome:
         """Work on the open request."""

@@ -89,7 +89,7 @@ async def _start(app: App, task: RunTask) -> RequestOutcome:
     while outcome in ("deferred", "pending_user") and app.session.state.background_runs:
         await app.tasks.wait()
         if app.session.state.approval is not None:
-            return app.chat.remind()
+            return app.chat.wait_for_answer()
         if outcome == "pending_user":
             return outcome
         outcome = await app.chat.go_on()

@@ -54,7 +54,7 @@ def _padded(cell: str, wide: int) -> str:
 _NAME = 40
 _PROFILES: tuple[str, ...] = get_args(TaskProfile)
 _NONE = "–"
-_STATS_COLUMNS = ("requests", "done", "done_at_once", "attempts", "satisfaction", "rating")
+_STATS_COLUMNS = ("requests", "done", "done_at_once", "accepted", "attempts", "satisfaction", "rating")
 
 
 def stats_text(stats: Sequence[RequestStats]) -> str:
@@ -71,11 +71,11 @@ def stats_text(stats: Sequence[RequestStats]) -> str:
 
 
 def _otherwise(stats: Sequence[RequestStats]) -> list[str]:
-    """What ended neither done nor stopped, of all requests; nothing if there was none."""
+    """How many requests nobody could judge; nothing if there was none."""
     return [
-        text("stats.otherwise", accepted=_share(one.accepted), not_judged=_share(one.not_judged))
+        text("stats.otherwise", not_judged=_share(one.not_judged))
         for one in stats
-        if one.by == "all" and (one.accepted or one.not_judged)
+        if one.by == "all" and one.not_judged
     ]
 
 
@@ -85,6 +85,7 @@ def _row(one: RequestStats) -> list[str]:
         str(one.requests) if one.requests else "",
         _share(one.done),
         _share(one.done_at_once),
+        _share(one.accepted),
         _number(one.attempts, 1),
         _number(one.satisfaction, 2),
         _number(one.rating, 1),
