@@ -1,7 +1,9 @@
 """One task without a terminal: events as text or as JSON lines. Never waits for input (SPEC M3)."""
 
 import json
+import shlex
 import sys
+from collections.abc import Sequence
 from typing import TextIO
 
 from duckflow.domain.errors import UserError
@@ -34,10 +36,16 @@ class JsonLines:
 
 
 class PlainText:
-    """Replies go to standard output, everything about the work to standard error."""
+    """Replies go to standard output, everything about the work to standard error.
 
-    def __init__(self, session_id: str, out: TextIO | None = None, log: TextIO | None = None) -> None:
-        self._describe = Describer(session_id)
+    `flags` is what a command that goes on must say again, because the session does not keep it.
+    """
+
+    def __init__(
+        self, flags: Sequence[str] = (), out: TextIO | None = None, log: TextIO | None = None
+    ) -> None:
+        self._flags = flags
+        self._describe = Describer()
         self._out = out or sys.stdout
         self._log = log or sys.stderr
 
@@ -46,6 +54,8 @@ class PlainText:
         if isinstance(what, Waiting):
             _put(self._log, waiting_line(what))
         elif isinstance(what, Recorded):
+            if isinstance(what.event, SessionStarted):
+                self._describe = Describer(shlex.join([what.event.session_id, *self._flags]))
             described = self._describe(what.event)
             named = isinstance(what.event, SessionStarted) and what.event.model_reason == _CHOSEN_BY_USER
             if described is not None and not named:

@@ -44,7 +44,8 @@ def run(
         raise UsageError("run.no_task")
     if answer is not None and not resume:
         raise UsageError("run.answer_without_resume")
-    from duckflow.cli.reports.task import RunTask, find_session, run_task  # noqa: PLC0415 - not for --help
+    from duckflow.api import find_session  # noqa: PLC0415 - not for --help
+    from duckflow.cli.reports.task import RunTask, run_task  # noqa: PLC0415 - as above
     from duckflow.config.loading import load  # noqa: PLC0415 - as above
 
     earlier = find_session(resume) if resume else None
@@ -59,7 +60,7 @@ def run(
         answer=answer,
         verify=verify,
         json=json,
-        keeps_mode=mode is None,
+        mode=mode,
         flags=(*flags, *(["--trust"] if trust else [])),
     )
     raise typer.Exit(run_task(given, loaded))

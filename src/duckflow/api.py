@@ -1,0 +1,308 @@
+"""`from duckflow import Session`: the engine for a program of your own (docs/python.md).
+
+    async with Session("project", mode="ask") as session:
+        async for update in session.start("Create hello.py that prints hello"):
+            match update:
+                case Recorded(event=ApprovalRequested(approval=approval)):
+                    session.answer(approval, "yes")
+
+`duckflow run` and `duckflow acp` are built on this.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Self
+
+from duckflow.app import App, build, choose, open_log, unknown_prices
+from duckflow.config.loading import Loaded, load
+from duckflow.domain.errors import UsageError
+from duckflow.domain.events import ModeChanged, Recorded, VerifySet
+from duckflow.domain.glimpses import Glimpse
+from duckflow.domain.modes import Mode
+from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
+from duckflow.domain.questions.approval import Approval
+from duckflow.domain.questions.consultation import Consultation
+from duckflow.domain.state import AgentState, RequestOutcome
+from duckflow.i18n.answers import read_answer, read_choice
+from duckflow.llm.local.relay import Relay
+from duckflow.store.sessions import Sessions, SessionSummary
+
+Update = Recorded | Glimpse
+"""What a session shows: an event with its number and time, or a glimpse of a text that still grows."""
+
+Question = Approval | Consultation
+Answer = AnswerApproval | ChooseWay | str
+"""Words are read as in the conversation, in English and Japanese; what is no clear answer is asked again."""
+
+Listener = Callable[[Update], None]
+Working = Coroutine[Any, Any, RequestOutcome]
+
+
+def earlier_sessions(folder: Path | str | None = None) -> Sequence[SessionSummary]:
+    """The sessions there are, or those of one folder; the one used last comes first."""
+    with closing(open_log()) as log:
+        return Sessions(log.database).listed(None if folder is None else str(Path(folder).resolve()))
+
+
+def find_session(wanted: str) -> SessionSummary:
+    """The session with this id, or the only one whose id begins so."""
+    with closing(open_log()) as log:
+        return Sessions(log.database).show(wanted)
+
+
+class OpenSession:
+    """A session in a folder, which programs know as `duckflow.Session`.
+
+    `folder` is the current one if left out, or that of the session whose id (or its beginning) `resume` is.
+    `settings` overrides the user's configuration by dotted key (`{"shell.network": True}`) or, from
+    `config.loading.load`, replaces it. `trust` lets the folder's own configuration act. `attended` says
+    that somebody answers questions, who is then also asked whether the project's own tests may run.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str | None = None,
+        *,
+        resume: str | None = None,
+        model: str | None = None,
+        mode: Mode | None = None,
+        verify: str | None = None,
+        settings: Mapping[str, object] | Loaded | None = None,
+        trust: bool = False,
+        attended: bool = False,
+    ) -> None:
+        self._folder, self._resume = folder, resume
+        self._model, self._mode, self._verify = model, mode, verify
+        self._settings, self._trust, self._attended = settings, trust, attended
+        self._listeners: list[Listener] = []
+        self._unseen: list[Update] = []
+        self._app: App | None = None
+        self._given: tuple[Question, Answer] | None = None
+        self._work: Work | None = None
+
+    async def __aenter__(self) -> Self:
+        """Open it."""
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close it."""
+        await self.close()
+
+    async def open(self) -> None:
+        """Open the session; UserError if there is none, its folder is in use, or no model answers."""
+        earlier = find_session(self._resume) if self._resume else None
+        folder = Path(self._folder or (earlier.workspace if earlier else ""))
+        loaded = self._loaded(folder)
+        choice = await choose(loaded.settings, os.environ)
+        app = build(
+            loaded.settings,
+            choice,
+            folder,
+            earlier.id if earlier else None,
+            os.environ,
+            Relay() if self._attended else None,
+            keeps_mode=self._mode is None,
+            project=loaded.project,
+        )
+        try:
+            await app.tiers.client(app.model.tier)
+            app.session.subscribe(self._show)
+            app.begin()
+            app.session.record(*await unknown_prices(app.tiers, loaded.settings, os.environ))
+            if self._verify is not None:
+                app.session.record(VerifySet(command=self._verify.strip()))
+        except BaseException:
+            await app.aclose()
+            raise
+        self._app = app
+
+    async def close(self) -> None:
+        """Stop what runs and give everything back; what happened is stored, and can be gone on with."""
+        if self._work is not None:
+            await self._work.stop()
+        app, self._app = self._app, None
+        if app is not None:
+            await app.aclose()
+
+    @property
+    def app(self) -> App:
+        """The parts of the engine, for those who need more than this."""
+        if self._app is None:
+            raise UsageError("session.not_open")
+        return self._app
+
+    @property
+    def id(self) -> str:
+        """The session's id, to go on with it later."""
+        return self.state.session_id
+
+    @property
+    def state(self) -> AgentState:
+        """All that is known of the session now; frozen."""
+        return self.app.session.state
+
+    @property
+    def question(self) -> Question | None:
+        """What waits for an answer, if anything does."""
+        return self.state.approval or self.state.consultation
+
+    def listen(self, listener: Listener) -> None:
+        """Call this with every update from now on, also with those between two requests."""
+        self._listeners.append(listener)
+
+    def start(self, request: str) -> "Work":
+        """Work on a message: a new request, or more on the one that waits."""
+        say = self.app.chat.say
+        return self._begin(lambda: say(request))
+
+    def go_on(self) -> "Work":
+        """Go on with what is open: take the answer that was given, ask again, or work on."""
+        if self._given is None and self.question is None and self.state.request is None:
+            raise UsageError("run.nothing_open", session=self.id)
+        return self._begin(self._continue)
+
+    def answer(self, question: Question, answer: Answer) -> None:
+        """Answer exactly what was shown; UsageError if that is not what is asked any more.
+
+        Inside of a loop over `start` the work goes on by itself; afterwards `go_on` does it.
+        """
+        if question != self.question:
+            raise UsageError("session.other_question")
+        self._given = (question, answer)
+
+    def cancel(self) -> None:
+        """Stop the request that runs, in the background too; the session stays open."""
+        self._given = None
+        if self._app is not None:
+            self._app.tasks.cancel()
+        if self._work is not None:
+            self._work.cancel()
+
+    def set_mode(self, mode: Mode) -> None:
+        """Ask more, or less, from now on."""
+        self.app.session.record(ModeChanged(mode=mode))
+
+    def _loaded(self, folder: Path) -> Loaded:
+        if isinstance(self._settings, Loaded):
+            return self._settings
+        flags = {**(self._settings or {}), "llm.model": self._model, "mode": self._mode}
+        return load(folder, trusted=self._trust, flags=flags)
+
+    def _show(self, update: Update) -> None:
+        for listener in self._listeners:
+            listener(update)
+        if self._work is not None and not self._work.over:
+            self._work.take(update)
+        elif isinstance(update, Recorded):
+            self._unseen.append(update)
+
+    def _begin(self, work: Callable[[], Working]) -> "Work":
+        if self._work is not None and self._work.busy:
+            raise UsageError("session.busy")
+        self._work = Work(self._whole(work), self._next, self._unseen)
+        self._unseen = []
+        return self._work
+
+    def _next(self) -> Working | None:
+        """What follows a part of the work: that which an answer started, if one was given meanwhile."""
+        return self._whole(self._continue) if self._given is not None else None
+
+    async def _whole(self, work: Callable[[], Working]) -> RequestOutcome:
+        """Work, and let the background end its list; if the model waited for it, it goes on after that."""
+        outcome, app = await work(), self.app
+        while outcome in ("deferred", "pending_user") and self.state.background_runs:
+            await app.tasks.wait()
+            if self.state.approval is not None:
+                return app.chat.wait_for_answer()
+            if outcome == "pending_user":
+                return outcome
+            outcome = await app.chat.go_on()
+        return outcome
+
+    async def _continue(self) -> RequestOutcome:
+        (question, answer), self._given = self._given or (None, ""), None
+        chat, unanswered = self.app.chat, self.question
+        if unanswered is None:
+            return await chat.go_on()
+        if question != unanswered:
+            return chat.remind()
+        if isinstance(unanswered, Approval):
+            answer = read_answer(answer) if isinstance(answer, str) else answer
+            return await chat.answer(answer) if isinstance(answer, AnswerApproval) else chat.remind()
+        answer = read_choice(answer, unanswered) if isinstance(answer, str) else answer
+        return await chat.choose(answer) if isinstance(answer, ChooseWay) else chat.remind()
+
+
+class Work:
+    """The work on a message: iterate over its updates, or await its outcome. It runs in any case."""
+
+    def __init__(
+        self,
+        work: Working,
+        more: Callable[[], Working | None],
+        unseen: Sequence[Update],
+    ) -> None:
+        self._updates: asyncio.Queue[Update | None] = asyncio.Queue()
+        for update in unseen:
+            self._updates.put_nowait(update)
+        self._more = more
+        self._task = self._started(work)
+        self.outcome: RequestOutcome | None = None
+        """How it ended; None before that."""
+        self.over = False
+        """Whether whoever iterates has seen all of it."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether something is being done."""
+        return not self._task.done()
+
+    def take(self, update: Update) -> None:
+        """Keep an update for whoever iterates."""
+        self._updates.put_nowait(update)
+
+    def cancel(self) -> None:
+        """Stop it; its outcome is "interrupted"."""
+        self._task.cancel()
+
+    async def stop(self) -> None:
+        """Stop it, and wait until it has stopped."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+    def __aiter__(self) -> Self:
+        """Its updates, to the end."""
+        return self
+
+    async def __anext__(self) -> Update:
+        """The next update."""
+        while not self.over:
+            update = await self._updates.get()
+            if update is not None:
+                return update
+            self.outcome = "interrupted" if self._task.cancelled() else self._task.result()
+            following = self._more()
+            if following is None:
+                self.over = True
+                raise StopAsyncIteration
+            self._task = self._started(following)
+        raise StopAsyncIteration
+
+    def __await__(self) -> Generator[Any, None, RequestOutcome]:
+        """Let it end, whatever there is to see."""
+        return self._drain().__await__()
+
+    async def _drain(self) -> RequestOutcome:
+        async for _ in self:
+            pass
+        assert self.outcome is not None
+        return self.outcome
+
+    def _started(self, work: Working) -> asyncio.Task[RequestOutcome]:
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(lambda _: self._updates.put_nowait(None))
+        return task

@@ -1,0 +1,139 @@
+"""`from duckflow import Session`: a program of one's own starts requests, sees events, answers, cancels."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import duckflow
+from duckflow import Session
+from duckflow.api import Update, Work, earlier_sessions
+from duckflow.domain.errors import UsageError
+from duckflow.domain.events import (
+    ApprovalRequested,
+    ConsultationRequested,
+    Event,
+    Recorded,
+    Reply,
+    RequestFinished,
+    SessionStarted,
+)
+from duckflow.domain.frozen import replace
+from duckflow.domain.glimpses import ReplyPiece
+from duckflow.domain.questions.approval import Approval
+from duckflow.loops.judging.consultation import consult
+from fakes.engine import action, decision, write_script
+from fakes.gate import Gate
+
+WRITE = decision("I write it.", action("write_file", path="a.txt", content="one\n"))
+QUIET = {"checks.after_edit": False, "checks.before_verdict": False}
+
+
+def session(folder: Path, *answers: str | dict[str, Any], **options: Any) -> Session:
+    script = write_script(folder.parent / "script.jsonl", answers)
+    return Session(folder, model=f"scripted:{script}", settings=QUIET, **options)
+
+
+async def updates(work: Work) -> list[Update]:
+    return [update async for update in work]
+
+
+def events(seen: list[Update]) -> list[Event]:
+    return [update.event for update in seen if isinstance(update, Recorded)]
+
+
+async def test_a_request_is_seen_as_it_happens(folder: Path):
+    """Events are typed and numbered from the first; the reply is seen while it is written."""
+    async with session(folder, decision("Paris is the capital.")) as duck:
+        work = duck.start("What is the capital of France?")
+        seen = await updates(work)
+        assert work.outcome == "done"
+    assert isinstance(events(seen)[0], SessionStarted)
+    assert [one.seq for one in seen if isinstance(one, Recorded)] == list(range(1, len(events(seen)) + 1))
+    assert any(isinstance(one, ReplyPiece) for one in seen)
+    assert Reply(text="Paris is the capital.") in events(seen)
+    assert [one.id for one in earlier_sessions(folder)] == [duck_id(seen)]
+
+
+def duck_id(seen: list[Update]) -> str:
+    return next(event.session_id for event in events(seen) if isinstance(event, SessionStarted))
+
+
+async def test_an_answer_inside_the_loop_lets_the_work_go_on(folder: Path):
+    """G5: it holds for exactly the question that was shown."""
+    async with session(folder, WRITE, decision("It is there."), mode="ask") as duck:
+        work, asked = duck.start("Write a.txt"), 0
+        async for update in work:
+            if isinstance(update, Recorded) and isinstance(update.event, ApprovalRequested):
+                asked += 1
+                with pytest.raises(UsageError, match="other_question"):
+                    duck.answer(replace(update.event.approval, digest="0" * 64), "yes")
+                assert not (folder / "a.txt").exists()
+                duck.answer(update.event.approval, "yes")
+        assert (work.outcome, asked, duck.question) == ("done", 1, None)
+    assert (folder / "a.txt").read_text() == "one\n"
+
+
+async def test_a_question_nobody_answers_waits_for_another_time(folder: Path):
+    """What is no clear answer is asked again; the session can be gone on with by its id."""
+    async with session(folder, WRITE, mode="ask") as duck:
+        assert await duck.start("Write a.txt") == "awaiting_approval"
+        question, name = duck.question, duck.id
+        assert isinstance(question, Approval)
+        duck.answer(question, "hmm")
+        seen = events(await updates(duck.go_on()))
+        assert [type(event) for event in seen] == [ApprovalRequested, RequestFinished]
+    script = write_script(
+        folder.parent / "script.jsonl", [decision("As you like.", next_step="pending_user")]
+    )
+    async with Session(resume=name[:6], model=f"scripted:{script}", settings=QUIET) as duck:
+        assert duck.state.mode == "ask"
+        assert duck.question == question
+        duck.answer(question, "no, call it b.txt")
+        assert await duck.go_on() == "pending_user"
+        assert duck.question is None
+    assert not list(folder.iterdir())
+
+
+async def test_a_consultation_takes_a_choice(folder: Path):
+    async with session(folder, decision("One.", next_step="pending_user"), decision("Two.")) as duck:
+        await duck.start("Do it")
+        duck.app.session.record(consult(duck.state, "stagnation"))
+        seen: list[Update] = []
+        work = duck.go_on()
+        async for update in work:
+            seen.append(update)
+            if isinstance(update, Recorded) and isinstance(update.event, ConsultationRequested):
+                assert duck.question == update.event.consultation
+                duck.answer(update.event.consultation, "3")
+        assert work.outcome == "done"
+        assert Reply(text="Two.") in events(seen)
+
+
+async def test_cancelling_stops_the_request_and_not_the_session(folder: Path, tmp_path: Path):
+    gate = Gate(tmp_path / "gate")
+    async with session(folder, gate.hold(decision("never")), decision("Yes?")) as duck:
+        work = duck.start("Think for ever")
+        await gate.wait_until_asked()
+        with pytest.raises(UsageError, match="busy"):
+            duck.start("more")
+        duck.cancel()
+        assert await work == "interrupted"
+        assert await duck.start("Still there?") == "done"
+
+
+async def test_a_session_that_was_not_opened_says_so(folder: Path):
+    with pytest.raises(UsageError, match="not_open"):
+        session(folder).start("x")
+
+
+def test_the_package_stays_cheap_to_import():
+    """Only whoever asks for Session imports the engine."""
+    probe = "import sys, duckflow; print([n for n in ('pydantic', 'asyncio') if n in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+    assert duckflow.Session is Session
+    with pytest.raises(AttributeError):
+        _ = duckflow.Sessions
