@@ -79,6 +79,9 @@ class ModelServer:
         self.slow_pages = False
         """Whether GET stalls."""
         self.closing = threading.Event()
+        self.connections = 0
+        self.keeps_open = False
+        """Whether a connection serves several requests; the client must close it before the server ends."""
 
     def __enter__(self) -> Self:
         self._http = _Http(("127.0.0.1", 0), _Connection)
@@ -122,6 +125,14 @@ class _Connection(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         pass
 
+    def setup(self) -> None:
+        super().setup()
+        self.server.model.connections += 1
+
+    def _last_request(self) -> None:
+        if not self.server.model.keeps_open:
+            self.send_header("connection", "close")
+
     def do_GET(self) -> None:
         self.server.model.questions.append(self.path)
         if self.server.model.slow_pages:
@@ -163,7 +174,7 @@ class _Connection(BaseHTTPRequestHandler):
             **(headers or {}),
         }.items():
             self.send_header(name, value)
-        self.send_header("connection", "close")
+        self._last_request()
         self.end_headers()
         self.wfile.write(body)
 
@@ -172,9 +183,9 @@ class _Connection(BaseHTTPRequestHandler):
         for name, value in (
             ("content-type", "text/event-stream; charset=utf-8"),
             ("transfer-encoding", "chunked"),
-            ("connection", "close"),
         ):
             self.send_header(name, value)
+        self._last_request()
         self.end_headers()
         events = _anthropic(reply) if self.path.endswith("/messages") else _openai(reply)
         for chunk in _cut(events, reply.chunk_bytes):

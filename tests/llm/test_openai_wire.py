@@ -16,6 +16,7 @@ from duckflow.domain.model import (
     ToolCall,
     Usage,
 )
+from duckflow.llm import streams
 from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint
 from duckflow.llm.wire.openai import OpenAIModel
 from fakes.model_server import Answer, Fault, ModelServer, Raw
@@ -291,3 +292,12 @@ async def test_OpenAI_itself_gets_the_field_its_newer_models_want():
     body = OpenAIModel(endpoint, ModelTraits(name="openai:gpt-6.1-terra"))._body(asking(max_tokens=1000))
     assert "max_tokens" not in body
     assert body["max_completion_tokens"] > 1000
+
+
+async def test_K4_calls_share_a_connection(monkeypatch):
+    monkeypatch.setattr(streams, "END_PATIENCE_S", 60.0)
+    with ModelServer([Answer("one"), Answer("two"), Answer("three")]) as server:
+        server.keeps_open = True
+        async with model_at(server) as model:
+            said = [text_of(await heard(model, asking())) for _ in range(3)]
+    assert (said, server.connections) == (["one", "two", "three"], 1)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from duckflow.domain.errors import Unavailable
-from duckflow.llm.streams import bounded, closing
+from duckflow.llm.streams import bounded, closing, read_end
 
 
 class Source:
@@ -28,6 +28,15 @@ async def test_a_stream_in_time_passes_whole():
     source = Source(0, 0, 0)
     assert [item async for item in bounded(source.numbers(), 5)] == [0, 1, 2]
     assert source.closed
+
+
+async def test_an_answer_that_does_not_end_when_it_said_so_is_not_waited_for():
+    ends, stays = Source(0, 0), Source(0, 3600)
+    for source in (ends, stays):
+        stream = source.numbers()
+        assert await anext(stream) == 0
+        await read_end(stream)
+        assert source.closed
 
 
 async def test_a_stream_that_takes_too_long_is_closed_and_worth_another_try():

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
 from duckflow.domain.errors import Unavailable
@@ -11,6 +11,9 @@ Item = TypeVar("Item")
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 """Past it a stream is given up, envelopes included. What is said inside is bounded by whoever listens."""
+
+END_PATIENCE_S = 0.1
+"""How long an answer may take to end after it said so; less than a new connection to most providers takes."""
 
 
 @asynccontextmanager
@@ -21,6 +24,15 @@ async def closing(stream: AsyncIterator[Item]) -> AsyncGenerator[AsyncIterator[I
     finally:
         if isinstance(stream, AsyncGenerator):
             await stream.aclose()
+
+
+async def read_end(stream: AsyncIterator[object]) -> None:
+    """After the last item of interest: a stream that is read to its end leaves its connection to the next.
+    One that does not end at once is not worth waiting for."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(END_PATIENCE_S):
+            async for _ in stream:
+                pass
 
 
 async def bounded(stream: AsyncIterator[Item], seconds: float) -> AsyncGenerator[Item]:

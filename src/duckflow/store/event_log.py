@@ -1,4 +1,6 @@
-"""The event log in SQLite: what `append` returned survives a kill, and `load` gives it back."""
+"""The event log in SQLite: what `append` returned survives a kill, and `load` gives it back.
+
+It survives a power cut, too, once anything was stored that others rely on (see `_NOTES`)."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -16,6 +18,12 @@ from duckflow.store.memory import keep_memories
 _LAST = "SELECT coalesce(max(seq), 0) FROM events WHERE session_id = ?"
 _INSERT = "INSERT INTO events (session_id, seq, at, type, body) VALUES (?, ?, ?, ?, ?)"
 _SELECT = "SELECT seq, at, type, body FROM events WHERE session_id = ? ORDER BY seq"
+
+_NOTES = frozenset(
+    ("decision", "reply", "transition", "transition_refused", "vitals", "usage", "limit_set", "requirements")
+)
+"""Kinds that nothing outside the file depends on. They are stored like all others, but wait for the disk
+only with the next event of another kind: with one an action begins, a question is asked, a request ends."""
 
 
 def _now() -> datetime:
@@ -57,7 +65,8 @@ class SqliteEventLog:
             (session_id, one.seq, at, one.event.type, body)
             for one, at, body in zip(recorded, times, bodies, strict=True)
         ]
-        with self.database.write() as connection:
+        through = any(one.event.type not in _NOTES for one in recorded)
+        with self.database.write(through=through) as connection:
             (stored,) = connection.execute(_LAST, (session_id,)).fetchone()
             if stored != recorded[0].seq - 1:
                 raise UserError("store.session_busy", session=session_id)

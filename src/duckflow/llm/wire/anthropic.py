@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits, TextPiece
-from duckflow.llm.streams import closing
+from duckflow.llm.streams import closing, read_end
 from duckflow.llm.wire.anthropic_response import AnthropicResponse, Event
 from duckflow.llm.wire.endpoints import THINKING_ALLOWANCE, Endpoint
 from duckflow.llm.wire.errors import not_understood, status_failure
@@ -68,6 +68,7 @@ class AnthropicModel:
                 if text:
                     yield TextPiece(text=text)
                 if answer.ended:
+                    await read_end(events)
                     break
         for piece in answer.rest():
             yield piece

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import Any
 
 from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits, NativeTool, TextPiece
-from duckflow.llm.streams import closing
+from duckflow.llm.streams import closing, read_end
 from duckflow.llm.wire.endpoints import THINKING_ALLOWANCE, Endpoint
 from duckflow.llm.wire.errors import not_understood, status_failure
 from duckflow.llm.wire.fallbacks import Fallback, Fallbacks
@@ -58,6 +58,7 @@ class OpenAIModel:
             async for data in events:
                 if data.strip() == "[DONE]":
                     answer.end()
+                    await read_end(events)
                     break
                 text = answer.add(self._read(data))
                 if text:

@@ -36,6 +36,7 @@ class Database:
         self._steps = steps
         self._rescue = rescue
         self._lock = threading.RLock()
+        self._through = True
         self._doubt = beside(path, "-doubt")
         self.notices: tuple[ErrorReported, ...] = ()
         with translated(path):
@@ -74,10 +75,15 @@ class Database:
             yield self._connection
 
     @contextmanager
-    def write(self) -> Generator[sqlite3.Connection]:
-        """All of the changes made in the block, durably, or none."""
-        with self._lock, translated(self._path), self._watched(), transaction(self._connection):
-            yield self._connection
+    def write(self, *, through: bool = True) -> Generator[sqlite3.Connection]:
+        """All of the changes made in the block, durably, or none. Not `through`: the end of this process
+        can't undo them, a power cut may, until the next write that goes through takes them along."""
+        with self._lock, translated(self._path), self._watched():
+            if through != self._through:
+                self._connection.execute(f"PRAGMA synchronous = {'FULL' if through else 'NORMAL'}")
+                self._through = through
+            with transaction(self._connection):
+                yield self._connection
 
     @contextmanager
     def _watched(self) -> Generator[None]:
