@@ -43,12 +43,19 @@ def refuse_namespaces(monkeypatch):
     monkeypatch.setattr(probe, "_namespaces", refused)
 
 
-async def test_without_bubblewrap_plain_namespaces_are_used(find, monkeypatch):
+async def test_plain_namespaces_are_used_before_bubblewrap(find, monkeypatch):
     monkeypatch.setattr(probe, "_find_program", lambda: None)
     found = await find()
-    if found.level != "namespaces":
+    if (await find("namespaces")).level != "namespaces":
         pytest.skip("this system refuses namespaces")
     assert (found.reason, found.advice) == ("sandbox.namespaces", None)
+
+
+async def test_without_namespaces_bubblewrap_is_used(find, monkeypatch):
+    refuse_namespaces(monkeypatch)
+    if (await find("bubblewrap")).level != "bubblewrap":
+        pytest.skip("there is no bubblewrap here, or this system refuses it")
+    assert (await find()).level == "bubblewrap"
 
 
 async def test_namespaces_that_were_chosen_and_are_refused_are_said(find, monkeypatch):

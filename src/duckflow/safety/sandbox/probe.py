@@ -69,14 +69,15 @@ async def _find(choice: SandboxChoice, launcher: Launcher) -> Sandbox:
         return Sandbox(level="none", reason="sandbox.machine", values={"machine": os.uname().machine})
     if choice == "landlock":
         return await _landlock(launcher) or Sandbox(level="none", reason="sandbox.landlock_alone")
-    found = await _bubblewrap(launcher) if choice != "namespaces" else None
-    if found is not None and found.level == "bubblewrap":
+    if choice != "bubblewrap":  # tried first: no other program has to be started for each command
+        own = await _namespaces(launcher)
+        if own.level == "namespaces" or choice == "namespaces":
+            return own
+    found = await _bubblewrap(launcher)
+    if found.level == "bubblewrap":
         return found
-    if found is not None and choice == "bubblewrap":
+    if choice == "bubblewrap":
         return found.model_copy(update={"reason": _ALONE[found.reason]})
-    own = await _namespaces(launcher)
-    if own.level == "namespaces" or found is None:
-        return own
     if await _landlock(launcher) is None:
         return found.model_copy(update={"reason": _NEITHER[found.reason]})
     return found.model_copy(update={"level": "landlock"})

@@ -17,19 +17,23 @@ from types import FrameType
 from typing import NoReturn
 
 from duckflow.safety.sandbox.child import seccomp
+from duckflow.safety.sandbox.child.prepared_world import PreparedWorld
 from duckflow.safety.sandbox.child.process_tree import kill, process_tree, reap
 from duckflow.safety.sandbox.child.supervisor import supervise
 from duckflow.safety.sandbox.child.syscalls import adopt_orphans
 
-_NEXT, _END = b"n", b"e"
+_NEXT, _NEXT_WORLD, _END = b"n", b"w", b"e"
+"""What a supervisor says when it has got its order: the next one is wanted, with a world ahead or not."""
+
 _DESCRIPTORS = 2
 
 
 class _Launcher:
     """Keeps a supervisor waiting until nobody can give orders any more."""
 
-    def __init__(self, orders: socket.socket) -> None:
+    def __init__(self, orders: socket.socket, temporary: str) -> None:
         self._orders = orders
+        self._temporary = temporary
         self._heard, self._told = os.pipe()
         self._supervisors: set[int] = set()
         self._waiting = 0
@@ -38,19 +42,19 @@ class _Launcher:
     def serve(self) -> None:
         """Fork the next supervisor whenever one has got its order."""
         self._fork()
-        while os.read(self._heard, 1) == _NEXT:
-            self._fork()
+        while (said := os.read(self._heard, 1)) != _END:
+            self._fork(self._temporary if said == _NEXT_WORLD else "")
         with contextlib.suppress(ChildProcessError):
             while self._supervisors:
                 self._supervisors.discard(os.wait()[0])
 
-    def _fork(self) -> None:
+    def _fork(self, world_in: str = "") -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         process = os.fork()
         if process == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
-            _be_supervisor(self._orders, self._told)
+            _be_supervisor(self._orders, self._told, world_in)
         self._waiting = process
         self._supervisors.add(process)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
@@ -73,17 +77,25 @@ class _Launcher:
                 kill(process)
 
 
-def _be_supervisor(orders: socket.socket, told: int) -> NoReturn:
-    """Wait for an order, which is two descriptors: the command's own socket, and where its output goes."""
+def _be_supervisor(orders: socket.socket, told: int, world_in: str) -> NoReturn:
+    """Wait for an order, which is two descriptors: the command's own socket, and where its output goes.
+
+    `world_in`: the temporary folder, if a world of plain namespaces is to be made ahead.
+    """
+
+    def begun(kind: str) -> None:
+        os.write(told, _NEXT_WORLD if kind == "namespaces" else _NEXT)
+
     status = 1
     try:
         adopt_orphans()
+        prepared = PreparedWorld(world_in) if world_in else None
         said, opened, _, _ = socket.recv_fds(orders, 16, _DESCRIPTORS)
         orders.close()
         if len(opened) == _DESCRIPTORS:
             for one in opened:
                 os.set_inheritable(one, False)
-            supervise(socket.socket(fileno=opened[0]), opened[1], lambda: os.write(told, _NEXT))
+            supervise(socket.socket(fileno=opened[0]), opened[1], begun, prepared)
         else:
             os.write(told, _NEXT if said else _END)
         status = 0
@@ -100,5 +112,7 @@ def main() -> None:
     if seccomp.supported():  # ready before the first fork, so that every child has them
         for sockets in ((), seccomp.ON_THE_NETWORK, seccomp.IN_A_NAMESPACE):
             seccomp.assemble(sockets)
-    _Launcher(socket.socket(fileno=int(sys.argv[2]))).serve()
+    orders = socket.socket(fileno=int(sys.argv[2]))
+    orders.set_inheritable(False)
+    _Launcher(orders, sys.argv[3]).serve()
     shutil.rmtree(sys.argv[3], ignore_errors=True)

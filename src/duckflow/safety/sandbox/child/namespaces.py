@@ -65,14 +65,18 @@ def separate(*, own_network: bool, own_users: bool) -> None:
         bring_up_loopback()
 
 
-def build_world(root: str, temporary: str, world: list[dict[str, Any]]) -> None:
-    """Make the world below `root`, an empty folder, and move into it."""
+def make_root(root: str, temporary: str) -> None:
+    """Begin a world below `root`, an empty folder: what is in it for every command."""
     mount("none", "/", flags=RECURSIVE | PRIVATE)
     mount("tmpfs", root, "tmpfs", NO_SET_ID | NO_DEVICES, "size=1m,mode=755")
     _make_devices(root, temporary)
     os.mkdir(f"{root}/proc")
     # Read-only, for root could set the kernel's own switches below /proc/sys without any capability.
     mount("proc", f"{root}/proc", "proc", NO_SET_ID | NO_DEVICES | _NO_PROGRAMS)
+
+
+def build_world(root: str, temporary: str, world: list[dict[str, Any]]) -> None:
+    """Add what one command sees, and move in."""
     for step in world:
         _make(step, root, temporary)
     for path in ("/proc", "/dev", ""):

@@ -2,14 +2,13 @@
 
 import contextlib
 import fcntl
-import json
 import os
 import resource
 import select
 import signal
 from typing import Any, NamedTuple, NoReturn
 
-from duckflow.safety.sandbox.child import landlock, namespaces, seccomp
+from duckflow.safety.sandbox.child import landlock, seccomp
 from duckflow.safety.sandbox.child.syscalls import LINUX, drop_privileges, outlive_parent
 
 INFO, GATE, FILTER = 10, 11, 12
@@ -17,7 +16,7 @@ INFO, GATE, FILTER = 10, 11, 12
 
 _ABOVE = 20
 _MB = 1_000_000
-_HEARD = (
+HEARD = (
     signal.SIGPIPE,
     signal.SIGXFSZ,
     signal.SIGINT,
@@ -49,14 +48,12 @@ def become(order: dict[str, Any], lines: ChildPipes) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(lines.output, 1)
         os.dup2(lines.output, 2)
-        for number in _HEARD:
+        for number in HEARD:
             signal.signal(number, signal.SIG_DFL)
-        _limit(order["limits"])
+        limit(order["limits"])
         os.chdir(order["cwd"])
         if order["kind"] == "bubblewrap":
             _pass_on(order, lines)
-        elif order["kind"] == "namespaces":
-            _enter_world(order, lines)
         elif order["kind"] == "landlock":
             _give_up(order, lines)
         os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606 - commands are what it is for
@@ -73,32 +70,6 @@ def _pass_on(order: dict[str, Any], lines: ChildPipes) -> None:
     program = fcntl.fcntl(program, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
     for source, number in ((lines.info, INFO), (lines.gate, GATE), (program, FILTER)):
         os.dup2(source, number, inheritable=True)
-
-
-def _enter_world(order: dict[str, Any], lines: ChildPipes) -> None:
-    """Come back as the command, inside.
-
-    This process stays outside, and its child is the first one in there.
-    """
-    copied = order["view"] is not None or order["held"]  # then a namespace of users is around it already
-    alone = os.geteuid() != 0 and not copied
-    namespaces.separate(own_network=not order["network"], own_users=alone)
-    first = os.fork()
-    if first:
-        os.write(lines.info, json.dumps({"child-pid": first}).encode())
-        code = os.waitstatus_to_exitcode(os.waitpid(first, 0)[1])
-        os._exit(code if code >= 0 else 128 - code)
-    namespaces.end_with_parent()
-    os.setsid()
-    namespaces.build_world(f"{order['temporary']}/root", order["temporary"], order["world"])
-    os.chdir(order["cwd"])
-    drop_privileges()
-    seccomp.apply(seccomp.assemble(tuple(order["sockets"])))
-    os.read(lines.gate, 1)
-    command = os.fork()
-    if command:
-        namespaces.watch_over(command)
-    os.setsid()
 
 
 def _give_up(order: dict[str, Any], lines: ChildPipes) -> None:
@@ -135,7 +106,8 @@ def _stay_as_warden(supervisor: int, lines: ChildPipes) -> None:
     os._exit(code if code >= 0 else 128 - code)
 
 
-def _limit(limits: dict[str, int]) -> None:
+def limit(limits: dict[str, int]) -> None:
+    """Set what the kernel itself watches over, for this process and all it starts."""
     size = limits["file_mb"] * _MB
     for kind, wanted in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, size)):
         _, hard = resource.getrlimit(kind)

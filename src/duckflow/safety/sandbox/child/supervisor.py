@@ -15,6 +15,7 @@ from typing import Any
 
 from duckflow.safety.sandbox.child.holder import hold
 from duckflow.safety.sandbox.child.overlay import enter_copy
+from duckflow.safety.sandbox.child.prepared_world import PreparedWorld
 from duckflow.safety.sandbox.child.process_tree import end_process_tree, kill, reap
 from duckflow.safety.sandbox.child.resource_use import ResourceUse
 from duckflow.safety.sandbox.child.setup import ChildPipes, become
@@ -22,9 +23,6 @@ from duckflow.safety.sandbox.child.syscalls import LINUX, die_with_parent
 
 _LENGTH = 4
 _TICK_MS = 50
-_APART = ("bubblewrap", "namespaces")
-"""What has a process namespace of its own, whose first process is told of before the command may begin."""
-
 _PATIENCE_S = 10.0
 _WARDENS_TIME_S = 2.0
 
@@ -32,8 +30,11 @@ _WARDENS_TIME_S = 2.0
 class CommandStart:
     """A command under way. `failure` says why it is not, as soon as that is known."""
 
-    def __init__(self, order: dict[str, Any], output: int) -> None:
+    def __init__(self, order: dict[str, Any], output: int, prepared: PreparedWorld | None) -> None:
         self._order = order
+        if order["kind"] == "namespaces":
+            self._enter(prepared, output)
+            return
         self._failed, failing = os.pipe()
         self._gate = os.pipe()
         info = os.pipe()
@@ -46,15 +47,15 @@ class CommandStart:
             become(order, ChildPipes(output, failing, info[1], self._gate[0]))
         for opened in (failing, info[1], output):
             os.close(opened)
-        if order["kind"] in _APART:
+        if order["kind"] == "bubblewrap":
             self._let_in(info[0])
         os.close(info[0])
 
     def failure(self) -> str:
         """Why the command could not be started; empty if it was."""
         said = os.read(self._failed, 4000).decode(errors="replace")
-        if not said and self._order["kind"] in _APART and self._waits():
-            return f"{self._order['kind']} could not set up the sandbox"
+        if not said and self._order["kind"] == "bubblewrap" and self._waits():
+            return "bubblewrap could not set up the sandbox"
         return said
 
     def kill(self, ended: dict[int, int]) -> None:
@@ -69,6 +70,18 @@ class CommandStart:
             select.select([self.init], [], [], _PATIENCE_S)
         if self.process not in ended:
             kill(self.process)
+
+    def _enter(self, prepared: PreparedWorld | None, output: int) -> None:
+        """In plain namespaces: in a world that was made before, if it is of the right kind."""
+        held, network = self._order["held"], self._order["network"]
+        world = None if held or network else prepared
+        if world is None:
+            # Around a view that is held there is a namespace of users already.
+            users = False if held else None
+            world = PreparedWorld(self._order["temporary"], own_network=not network, own_users=users)
+        world.run(self._order, output)
+        os.close(output)
+        self._failed, self.process, self.init = world.failed, world.process, world.init
 
     def _let_in(self, info: int) -> None:
         """Wait until the sandbox stands, take hold of its first process, and let the command begin."""
@@ -90,23 +103,28 @@ class CommandStart:
         return bool(ready)
 
 
-def supervise(control: socket.socket, output: int, begun: Callable[[], object]) -> None:
-    """Run the command that is asked for, and say how it ended; call `begun` when it runs."""
+def supervise(
+    control: socket.socket,
+    output: int,
+    begun: Callable[[str], object],
+    prepared: PreparedWorld | None = None,
+) -> None:
+    """Run the command that is asked for, and say how it ended; tell `begun` its kind when it runs."""
     order = _receive(control)
     if order is None:
-        begun()
+        begun("")
         return
     if order["kind"] == "hold":
-        begun()
+        begun("hold")
         os.close(output)
-        hold(control, order, lambda asked, written: supervise(asked, written, lambda: None))
+        hold(control, order, lambda asked, written: supervise(asked, written, lambda _: None))
         return
     ended: dict[int, int] = {}
     try:
-        if order["view"] is not None:
+        if order["view"] is not None and order["kind"] == "bubblewrap":
             enter_copy(order["view"])
-        start = CommandStart(order, output)
-        begun()
+        start = CommandStart(order, output, prepared)
+        begun(order["kind"])
         usage = ResourceUse(order)
         stopped = _watch(start, control, order["limits"]["seconds"], usage, ended)
         start.kill(ended)

@@ -65,6 +65,12 @@ def adopt_orphans() -> None:
 
 def drop_privileges() -> None:
     """No capability, now or through any program: root becomes a user that owns root's files."""
+    never_gain_privileges()
+    drop_capabilities()
+
+
+def never_gain_privileges() -> None:
+    """No capability through any program from now on."""
     prctl(_NO_NEW_PRIVS, 1)
     for capability in range(_LAST_CAPABILITY + 1):
         try:
@@ -73,6 +79,10 @@ def drop_privileges() -> None:
             break  # the last one there is, or a user who has none to drop
     with contextlib.suppress(OSError):  # a kernel without ambient capabilities
         prctl(_CAP_AMBIENT, _AMBIENT_CLEAR_ALL)
+
+
+def drop_capabilities() -> None:
+    """No capability from now on."""
     header = _Header(_CAPABILITY_VERSION, 0)
     if _libc.capset(ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)())) != 0:
         code = ctypes.get_errno()

@@ -26,6 +26,7 @@ KEPT_SECONDS = 7 * 24 * 3600
 MOST_KEPT = 50
 
 _ABOUT = "about.json"
+_MARK = ("work", "work/incompat", "work/incompat/volatile")
 
 
 class AboutCopy(Frozen):
@@ -134,8 +135,7 @@ class CopyFolders:
         if self._idle:
             copy = self._idle.pop()
             copy.about = about
-            remove_tree(copy.folder / "work")
-            (copy.folder / "work").mkdir(mode=0o700)
+            _reset_work(copy.folder / "work")
             return copy
         self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = self._place / secrets.token_hex(8)
@@ -201,6 +201,19 @@ class CopyFolders:
         with suppress(OSError):
             return [folder for folder in self._place.iterdir() if folder.is_dir() and not folder.is_symlink()]
         return []
+
+
+def _reset_work(work: Path) -> None:
+    """Remove the mark that the kernel leaves: a view that was not synced. If there is more, all goes."""
+    try:
+        for name in _MARK:
+            os.chmod(f"{work}/{name}", 0o700)
+        os.unlink(f"{work}/{_MARK[-1]}/dirty")
+        for name in reversed(_MARK):
+            os.rmdir(f"{work}/{name}")
+    except OSError:
+        remove_tree(work)
+        work.mkdir(mode=0o700)
 
 
 def remove_tree(top: Path) -> None:
