@@ -234,7 +234,15 @@ def _line(one: dict[str, Any]) -> str:
     return f"{one['exercise']:<24}{one['mode']:<12}{verdict:<7}{one['seconds']:>7.1f} s"
 
 
-def _installed() -> Path:
+def keep(file: Path, results: list[dict[str, Any]]) -> None:
+    """Write the results down, whole or not at all."""
+    draft = file.with_suffix(".part")
+    draft.write_text(json.dumps(results, indent=1), "utf-8")
+    draft.replace(file)
+
+
+def installed() -> Path:
+    """The file of the configured model."""
     command = [sys.executable, "-m", "duckflow", "model", "path"]
     return Path(subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip())
 
@@ -251,7 +259,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=LIMIT_S)
     parser.add_argument("--results", type=Path, default=Path("exercises.json"))
     options = parser.parse_args()
-    options.model = (options.model or _installed()).resolve()
+    options.model = (options.model or installed()).resolve()
     results = json.loads(options.results.read_text("utf-8")) if options.results.exists() else []
     known = {(one["exercise"], one["mode"], one["seed"]) for one in results}
     modes = options.modes.split(",")
@@ -263,9 +271,7 @@ def main() -> None:
                 if (folder.name, mode, seed) in known:
                     continue
                 results.append(run_one(folder, mode, seed, options))
-                draft = options.results.with_suffix(".part")
-                draft.write_text(json.dumps(results, indent=1), "utf-8")
-                draft.replace(options.results)
+                keep(options.results, results)
                 print(_line(results[-1]), flush=True)
     print(*summary(results, modes), sep="\n")
 

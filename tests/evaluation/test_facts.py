@@ -1,6 +1,7 @@
 """What the program sees for itself of the files a request changed (SPEC J2)."""
 
 import os
+import sys
 
 import pytest
 
@@ -56,6 +57,10 @@ STACK = "class Stack:\n    def push(self): ...\n    async def pop(self): ...\n\n
         ("a.toml", "[a]\nb = 1\n", "parses", "parses as TOML"),
         ("a.toml", "[a\n", "broken", "does not parse as TOML"),
         ("A.JSON", "{", "broken", "JSON"),
+        ("a.yaml", "a: [1, 2]\n---\nb: !Ref c\n", "parses", "parses as YAML"),
+        ("a.yml", "a: [1, 2\nb: 3\n", "broken", "does not parse as YAML: "),
+        ("a.yaml", "a: {{ .Values.a }}\n", "readable", "not checked as YAML"),
+        ("a.yaml", "[" * 40_000, "readable", "not checked as YAML"),
         ("notes.md", "# Hello\n\nWorld", "readable", "there, 3 lines"),
         ("Makefile", "all:\n", "readable", "there, 1 lines"),
         ("日本.txt", "こんにちは\n", "readable", "there, 1 lines"),
@@ -206,3 +211,9 @@ def test_comments_go_and_strings_stay(text, plain):
 @every_row("text", ["/*" * 200_000, '"\\' * 200_000, '"\\"' * 200_000, "," * 200_000, ",\n " * 90_000])
 def test_no_text_makes_the_search_for_comments_slow(text):
     assert len(without_comments(text)) <= len(text)
+
+
+def test_without_a_yaml_parser_a_file_is_said_to_be_not_checked(workspace, monkeypatch):
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    fact = checked(workspace, "a.yaml", "a: [1\n")
+    assert (fact.state, fact.detail) == ("readable", "there, 1 lines, not checked as YAML")

@@ -9,8 +9,9 @@ import re
 import tomllib
 import warnings
 from collections.abc import Callable, Collection, Iterable
+from importlib import import_module
 from pathlib import PurePosixPath
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
@@ -28,6 +29,9 @@ MOST_FILES = 200
 
 _CONTENT = 6_000
 _DETAIL = 300
+_MOST_YAML, _MOST_BRACKETS = 50_000, 2_000
+"""With more of these, reading YAML takes more than a blink."""
+_TEMPLATE = re.compile(r"\{\{|\{%")
 _GOOD: Collection[FactState] = ("parses", "readable", "empty", "unread", "gone")
 
 
@@ -159,6 +163,9 @@ def look_at(path: str, data: bytes) -> Fact:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         detail = cut(f"{lines}, does not parse as {language}: {_reason(error)}", _DETAIL)
         return Fact(path=path, state="broken", detail=detail, content=content)
+    if parsed is None:
+        detail = f"{lines}, not checked as {language}"
+        return Fact(path=path, state="readable", detail=detail, content=content)
     detail = f"{lines}, parses as {language}{parsed.told}"
     return Fact(path=path, state="parses", detail=detail, content=content, stubs=parsed.stubs)
 
@@ -193,12 +200,31 @@ def _parse_toml(text: str) -> Parsed:
     return Parsed()
 
 
-_PARSERS: dict[str, tuple[str, Callable[[str], Parsed] | None]] = {
+def _parse_yaml(text: str) -> Parsed | None:
+    """Read it as YAML if there is someone who can; templates are YAML only once they are filled in."""
+    try:
+        yaml: Any = import_module("yaml")  # not always there, and seldom needed
+    except ImportError:
+        return None
+    if len(text) > _MOST_YAML or text.count("[") + text.count("{") > _MOST_BRACKETS or _TEMPLATE.search(text):
+        return None
+    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+    try:
+        for _ in yaml.parse(text, Loader=loader):
+            pass  # nothing is made of it: aliases stay what they are
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+    return Parsed()
+
+
+_PARSERS: dict[str, tuple[str, Callable[[str], Parsed | None] | None]] = {
     ".py": ("Python", _parse_python),
     ".pyi": ("Python", _parse_python),
     ".json": ("JSON", _parse_json),
     ".ipynb": ("JSON", _parse_json),
     ".toml": ("TOML", _parse_toml),
+    ".yaml": ("YAML", _parse_yaml),
+    ".yml": ("YAML", _parse_yaml),
 }
 
 
