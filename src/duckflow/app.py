@@ -4,7 +4,7 @@ import os
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import get_args
 
@@ -41,7 +41,7 @@ from duckflow.loops.judging.answers import UserAnswers
 from duckflow.loops.judging.judging import Judging
 from duckflow.loops.judging.verification import Verification
 from duckflow.loops.pacing import Pacing
-from duckflow.loops.session import Session
+from duckflow.loops.session import Pause, Session, go_straight_on
 from duckflow.loops.steps import Steps
 from duckflow.loops.task_loop import TaskLoop
 from duckflow.loops.thinking.advisor import Advisor, Spending
@@ -138,6 +138,17 @@ class App:
         self.lock.release()
 
 
+@dataclass(frozen=True)
+class Carried:
+    """How a session is worked on by one process after another: the fleet's way, and by default nobody's."""
+
+    log: SqliteEventLog | None = None
+    """Where its events are kept, if not only on this machine."""
+    pause: Pause = go_straight_on
+    asked: Mapping[str, int] = field(default_factory=dict[str, int])
+    """How often a model was asked for what so far."""
+
+
 async def choose(settings: Settings, env: Mapping[str, str]) -> ModelChoice:
     """The model to think with, and why that one."""
     named = settings.llm.creative or settings.llm.model
@@ -206,6 +217,7 @@ def build(
     *,
     keeps_mode: bool = False,
     project: Mapping[str, str] | None = None,
+    carried: Carried | None = None,
 ) -> App:
     """A session in a folder, new or taken up again, with all that it needs.
 
@@ -213,10 +225,11 @@ def build(
 
     Where there is a `relay`, somebody is there, who can be asked about the project's own tests, too.
     """
+    carried = carried or Carried()
     hook_lists = _read_hooks(settings, project or {})
-    ground = _open_ground(settings, folder, session_id, env, hook_lists)
+    ground = _open_ground(settings, folder, session_id, env, hook_lists, carried)
     session, workspace = ground.session, ground.workspace
-    tiers, spending = _open_models(settings, choice, session, env, relay)
+    tiers, spending = _open_models(settings, choice, session, env, relay, carried.asked)
     rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
     look = WorkspaceLook(workspace, ground.checks)
     background = Catalogue((*file_tools(ground.ripgrep), *shell_tools(ground.shell, session.show)))
@@ -268,7 +281,7 @@ def build(
         extensions=Extensions(hooks=hook_lists),
         verify=settings.evaluation.verify,
         problems=(*ground.log.database.notices, *rules.problems),
-        started=_started(settings, choice, ground, resumed=session_id is not None, keeps_mode=keeps_mode),
+        started=_started(settings, choice, ground, resumed=session.state.seq > 0, keeps_mode=keeps_mode),
     )
 
 
@@ -295,13 +308,14 @@ def _open_ground(
     session_id: str | None,
     env: Mapping[str, str],
     hooks: Sequence[HookList],
+    carried: Carried,
 ) -> _Foundation:
-    log = open_log()
+    log = carried.log or open_log()
     closed = (state_dir(), config_dir(), cache_dir())
     kept = open_kept_files(settings)
     refuse_wide_folder(folder, env)
     workspace = Workspace(folder, denied=closed)
-    session = _open_session(log, workspace, session_id, Redactor(known_secrets(env)))
+    session = _open_session(log, workspace, session_id, Redactor(known_secrets(env)), carried)
     ripgrep = find_ripgrep(workspace.root)
     snapshots = Snapshots(workspace, kept, ripgrep, _snapshot_limits(settings))
     shell = Shell(workspace.root, settings.shell, closed=closed, env=env, copies=state_dir() / COPIES)
@@ -328,12 +342,17 @@ def _open_ground(
 
 
 def _open_models(
-    settings: Settings, choice: ModelChoice, session: Session, env: Mapping[str, str], relay: Relay | None
+    settings: Settings,
+    choice: ModelChoice,
+    session: Session,
+    env: Mapping[str, str],
+    relay: Relay | None,
+    asked: Mapping[str, int],
 ) -> tuple[Tiers, Spending]:
     """The models of a session, which get to see no secrets, and what they cost."""
 
     async def opened(name: str) -> ModelClient:
-        return redacted(await open_client(name, settings.llm, env, relay), session.redactor)
+        return redacted(await open_client(name, settings.llm, env, relay, asked), session.redactor)
 
     async def price(name: str, usage: Usage) -> float | None:
         return await cost_usd(name, usage, env)
@@ -379,12 +398,13 @@ def _started(
 
 
 def _open_session(
-    log: SqliteEventLog, workspace: Workspace, session_id: str | None, redactor: Redactor
+    log: SqliteEventLog, workspace: Workspace, session_id: str | None, redactor: Redactor, carried: Carried
 ) -> Session:
     if session_id is None:
-        return Session(log, AgentState(session_id=secrets.token_hex(4)), redactor)
-    session = Session.load(log, session_id, redactor)
-    _check_same_folder(session.state, workspace)
+        return Session(log, AgentState(session_id=secrets.token_hex(4)), redactor, carried.pause)
+    session = Session.load(log, session_id, redactor, carried.pause)
+    if carried.log is None:  # else its folder may have another place on each machine
+        _check_same_folder(session.state, workspace)
     return session
 
 

@@ -37,6 +37,7 @@ GROUPS = {
     "audit": "audit",
     "prompt": "prompt",
     "memory": "memory",
+    "fleet": "fleet",
 }
 """Commands with commands of their own, and the module each is in, as `commands`."""
 

@@ -39,6 +39,16 @@ def cache_dir() -> Path:
     return _create(user_cache_path("duckflow", appauthor=False), ours=True)
 
 
+def checkouts_dir() -> Path:
+    """Where the fleet's runs have their copies of repositories; created. Tools may work in it."""
+    given = _given("DUCKFLOW_FLEET_DIR")
+    if given:
+        return _create(given)
+    from platformdirs import user_data_path  # noqa: PLC0415 - as above
+
+    return _create(user_data_path("duckflow", appauthor=False) / "fleet", ours=True)
+
+
 def _given(variable: str) -> Path | None:
     value = os.environ.get(variable)
     # Path's own expanduser can raise, and its resolve would follow links.

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from duckflow.config.settings import LlmSettings
 from duckflow.domain.errors import ProviderError, UsageError
@@ -18,15 +19,24 @@ SCRIPT_WINDOW = 131_072
 
 
 async def open_client(
-    name: str, settings: LlmSettings, env: Mapping[str, str], relay: Relay | None = None
+    name: str,
+    settings: LlmSettings,
+    env: Mapping[str, str],
+    relay: Relay | None = None,
+    asked: Mapping[str, int] = MappingProxyType({}),
 ) -> ModelClient:
-    """The model called `name`, asked again where its provider is busy. Only its own parts are imported."""
-    client = await _open(name, settings, env, relay or Relay())
+    """The model called `name`, asked again where its provider is busy. Only its own parts are imported.
+
+    `asked` says how often earlier processes of the same run asked for what: a script goes on from there.
+    """
+    client = await _open(name, settings, env, relay or Relay(), asked)
     most = CallLimits(settings.max_tokens, settings.time_limit_s)
     return RetryingClient(client, settings.max_retries + 1, most)
 
 
-async def _open(name: str, settings: LlmSettings, env: Mapping[str, str], relay: Relay) -> ModelClient:
+async def _open(
+    name: str, settings: LlmSettings, env: Mapping[str, str], relay: Relay, asked: Mapping[str, int]
+) -> ModelClient:
     kind, _, rest = name.partition(":")
     if kind == "embedded":
         from duckflow.llm.local.embedded import open_embedded  # noqa: PLC0415 - only when named
@@ -37,7 +47,7 @@ async def _open(name: str, settings: LlmSettings, env: Mapping[str, str], relay:
 
         if not rest:
             raise UsageError("llm.model_missing", name=name, example="scripted:FILE.jsonl")
-        return await open_scripted(_path(rest), _set_traits(name, settings))
+        return await open_scripted(_path(rest), _set_traits(name, settings), asked)
     if kind == "relay":
         return RelayModel(relay, _set_traits(name, settings))
     endpoint = find_endpoint(name, env)

@@ -16,6 +16,7 @@ from duckflow.domain.events import (
     UserMessage,
 )
 from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
+from duckflow.domain.questions.consultation import ConsultationKind
 from duckflow.domain.state import Request, RequestOutcome
 from duckflow.domain.transitions import Step
 from duckflow.loops.acting.dispatcher import Dispatcher
@@ -136,6 +137,11 @@ class ChatLoop:
             return False
         self._session.record(RequestRated(request_id=last.request_id, rating=rating))
         return True
+
+    def ask(self, kind: ConsultationKind, **values: JsonValue) -> RequestOutcome:
+        """Put a question of the program's own to the user, and stop there."""
+        self._session.record(consult(self._session.state, kind, "", **values))
+        return self._finish("consultation")
 
     def remind(self) -> RequestOutcome:
         """Nothing was answered: the question stays open, and is shown again."""

@@ -1,7 +1,7 @@
 """The session: the one owner of the state. What happens is stored, then applied, then shown."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from duckflow.domain.events import ErrorReported, Event, Recorded
 from duckflow.domain.glimpses import Glimpse
@@ -12,6 +12,11 @@ from duckflow.safety.redaction.events import GlimpseRedaction, redact_event, sai
 from duckflow.safety.redaction.redactor import Redactor
 
 Subscriber = Callable[[Recorded | Glimpse], None]
+Pause = Callable[[], Awaitable[None]]
+
+
+async def go_straight_on() -> None:
+    """Nobody takes this session step by step."""
 
 
 class Session:
@@ -21,8 +26,16 @@ class Session:
     Secrets end here: what is stored, becomes state, or is shown has markers in their place.
     """
 
-    def __init__(self, log: EventLog, state: AgentState, redactor: Redactor | None = None) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        state: AgentState,
+        redactor: Redactor | None = None,
+        pause: Pause = go_straight_on,
+    ) -> None:
         self._log = log
+        self.pause = pause
+        """Waited for before a model is asked and before an action begins: there a run can be taken over."""
         self.redactor = redactor or Redactor()
         self._glimpses = GlimpseRedaction(self.redactor)
         self._told_of_secret = False
@@ -32,9 +45,15 @@ class Session:
         self.state = state
 
     @classmethod
-    def load(cls, log: EventLog, session_id: str, redactor: Redactor | None = None) -> "Session":
+    def load(
+        cls,
+        log: EventLog,
+        session_id: str,
+        redactor: Redactor | None = None,
+        pause: Pause = go_straight_on,
+    ) -> "Session":
         """The session as its events tell it."""
-        session = cls(log, AgentState(session_id=session_id), redactor)
+        session = cls(log, AgentState(session_id=session_id), redactor, pause)
         session._take(log.load(session_id))
         return session
 

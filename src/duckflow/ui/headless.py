@@ -4,7 +4,7 @@ import json
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import TextIO
+from typing import Any, TextIO
 
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ConsultationRequested, ErrorReported, Recorded, SessionStarted
@@ -26,13 +26,17 @@ class JsonLines:
     def __call__(self, what: Recorded | Glimpse) -> None:
         """Print an event; glimpses are not events."""
         if isinstance(what, Recorded):
-            body = what.event.model_dump(mode="json", exclude={"exchange"})
-            if isinstance(what.event, ErrorReported):
-                body["message"] = text(what.event.key, **what.event.values)
-            elif isinstance(what.event, ConsultationRequested):
-                body["message"] = consultation_text(what.event.consultation)
-            line = {"seq": what.seq, "at": what.at.isoformat(), **body}
-            _put(self._out, json.dumps(line, ensure_ascii=False))
+            _put(self._out, json.dumps(event_object(what), ensure_ascii=False))
+
+
+def event_object(recorded: Recorded) -> dict[str, Any]:
+    """An event as programs get it (SPEC N), with what a person would read where it needs words."""
+    body = recorded.event.model_dump(mode="json", exclude={"exchange"})
+    if isinstance(recorded.event, ErrorReported):
+        body["message"] = text(recorded.event.key, **recorded.event.values)
+    elif isinstance(recorded.event, ConsultationRequested):
+        body["message"] = consultation_text(recorded.event.consultation)
+    return {"seq": recorded.seq, "at": recorded.at.isoformat(), **body}
 
 
 class PlainText:

@@ -8,7 +8,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.pacing.limits import ReasonLine
 
 ConsultationKind = Literal[
-    "stagnation", "lost_confidence", "confusion", "over_exertion", "oracle", "escalation", "rules"
+    "stagnation", "lost_confidence", "confusion", "over_exertion", "oracle", "escalation", "rules", "unknown"
 ]
 
 RulesUse = Literal["whole", "cut", "none"]
@@ -47,6 +47,7 @@ CHOICES: dict[ConsultationKind, tuple[Choice, ...]] = {
     "oracle": ("instruct", "second_opinion", "rest"),
     "escalation": ("more_detail", "another_approach", "accept", "technical_help", "stop"),
     "rules": ("cut_rules", "leave_rules_out", "stop"),
+    "unknown": ("go_on", "stop"),
 }
 """What the user may choose, in the order shown; the catalogues say each in words (SPEC I6, H6, J5)."""
 

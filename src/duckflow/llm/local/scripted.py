@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -45,6 +45,12 @@ class ScriptedModel:
         self._taken: defaultdict[str, int] = defaultdict(int)
         self._traits = traits
         self._file = file
+
+    def skip(self, asked: Mapping[str, int]) -> None:
+        """Go on behind what another process has asked already, by type of output."""
+        for output, count in asked.items():
+            for _ in range(min(count, len(self._lines[output]))):
+                self._take(output)
 
     @property
     def traits(self) -> ModelTraits:
@@ -91,9 +97,11 @@ async def _pass(gate: Path) -> None:
         await asyncio.sleep(_GATE_POLL_S)
 
 
-async def open_scripted(file: Path, traits: ModelTraits) -> ScriptedModel:
-    """The model of a JSON Lines file."""
-    return ScriptedModel(await asyncio.to_thread(read_script, file), traits, str(file))
+async def open_scripted(file: Path, traits: ModelTraits, asked: Mapping[str, int]) -> ScriptedModel:
+    """The model of a JSON Lines file, of which so many answers of each type were used before."""
+    model = ScriptedModel(await asyncio.to_thread(read_script, file), traits, str(file))
+    model.skip(asked)
+    return model
 
 
 def read_script(file: Path) -> list[ScriptedLine]:

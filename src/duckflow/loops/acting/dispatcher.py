@@ -211,6 +211,7 @@ class Dispatcher:
         by_user: bool = False,
     ) -> ActionFinished:
         action, tool, args = call
+        await self._session.pause()
         self._heard = None
         mark = self._log.start(action, task_id, tool.effect)
         access = Access(self._workspace, self._kept, mark, permit_of(approval))

@@ -22,6 +22,10 @@ class Spending:
         self._tiers = tiers
         self._price = price
 
+    async def pause(self) -> None:
+        """Wait before a call, if the session is taken step by step."""
+        await self._session.pause()
+
     async def report(self, tier: TierName, *calls: ModelCall) -> None:
         """Record calls that were made with a tier."""
         model = self._tiers.name(tier)
@@ -58,6 +62,7 @@ class Advisor:
             client = await self._tiers.client(asked.tier)
             if client.traits.small and not asked.small and question.otherwise is not None:
                 return question.otherwise()
+            await self._spending.pause()
             answer, tokens = await put(client, question, on_glimpse)
         except ProviderError as error:
             if error.usage is not None:

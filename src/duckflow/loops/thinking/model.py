@@ -70,6 +70,7 @@ class ModelInUse:
     async def decide(self, state: AgentState) -> Decided:
         """The next decision, its cost reported."""
         self.tier = await self._tier_for(state)
+        await self._session.pause()
         try:
             decided = await (await self._open_decider(state.rules_use)).decide(state, self._session.show)
         except ProviderError as error:

@@ -16,7 +16,7 @@ _GITS = (
     "/opt/homebrew/bin/git",
     "/run/current-system/sw/bin/git",
 )
-_HARMLESS = (
+HARMLESS = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false"),
     *("-c", "core.excludesFile=/dev/null", "-c", "core.attributesFile=/dev/null", "-c", "safe.directory=*"),
 )
@@ -36,7 +36,7 @@ def ignored_folders(root: str, folders: list[str]) -> frozenset[str]:
         return frozenset()
     asked = "".join(f"{folder}/\0" for folder in folders).encode("utf-8", "surrogateescape")
     hidden = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_OPTIONAL_LOCKS": "0"}
-    answer = _run(("-C", root, *_HARMLESS, "check-ignore", "-z", "--stdin"), hidden, asked)
+    answer = _run(("-C", root, *HARMLESS, "check-ignore", "-z", "--stdin"), hidden, asked)
     return frozenset(name.rstrip("/") for name in answer.split("\0") if name)
 
 
@@ -56,13 +56,13 @@ def passed_on(home: str, environment: Mapping[str, str]) -> str:
 
 
 @cache
-def _git() -> str | None:
+def find_git() -> str | None:
     """git as the system has it: nothing that a project could have put there."""
     return next((one for one in _GITS if Path(one).exists()), None)
 
 
 def _run(words: tuple[str, ...], environment: Mapping[str, str], given: bytes = b"") -> str:
-    git = _git()
+    git = find_git()
     if git is None:
         return ""
     try:

@@ -1,0 +1,151 @@
+"""`duckflow fleet`: many requests in many repositories, by as many workers as you like (SPEC M8)."""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from duckflow.cli.flags import CostFlag, JsonFlag, LoopsFlag, ModeFlag, ModelFlag, TrustFlag, VerifyFlag
+from duckflow.domain.errors import UsageError, UserError
+from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import echo
+
+if TYPE_CHECKING:
+    from duckflow.fleet.fleet import Fleet
+
+commands = typer.Typer(help=text("help.fleet"), no_args_is_help=True)
+DatabaseFlag = Annotated[
+    str | None, typer.Option("--database", metavar="URL", help=text("help.option.fleet_database"))
+]
+RunArgument = Annotated[str, typer.Argument(metavar="ID", help=text("help.argument.run"))]
+MinutesFlag = Annotated[float | None, typer.Option("--minutes", min=0.01, help=text("help.option.minutes"))]
+
+
+def _fleet(database: str | None) -> "AbstractContextManager[Fleet]":
+    try:
+        from duckflow.fleet.fleet import open_fleet  # noqa: PLC0415 - heavy, and only here
+    except ImportError as exc:
+        raise UserError("fleet.extra_missing") from exc
+    return open_fleet(database)
+
+
+@commands.command("submit", help=text("help.fleet_submit"))
+def submit(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="FOLDER", help=text("help.argument.fleet_folder"))
+    ] = None,
+    request: Annotated[str | None, typer.Argument(metavar="REQUEST", help=text("help.argument.task"))] = None,
+    count: Annotated[int, typer.Option("--n", min=1, max=1000, help=text("help.option.fleet_n"))] = 1,
+    file: Annotated[
+        Path | None, typer.Option("--file", metavar="FILE", help=text("help.option.fleet_file"))
+    ] = None,
+    model: ModelFlag = None,
+    mode: ModeFlag = None,
+    max_loops: LoopsFlag = None,
+    max_cost: CostFlag = None,
+    verify: VerifyFlag = None,
+    minutes: MinutesFlag = None,
+    database: DatabaseFlag = None,
+    *,
+    trust: TrustFlag = False,
+) -> None:
+    """Queue a request, or a file of them; each line ends with a run's id."""
+    if (file is None) == (folder is None or request is None):
+        raise UsageError("fleet.submit_what")
+    with _fleet(database) as fleet:
+        from duckflow.cli.reports.fleet import read_requests  # noqa: PLC0415 - heavy, and not for --help
+        from duckflow.fleet.runs import RunOptions  # noqa: PLC0415 - as above
+
+        flags = {"mode": mode, "model": model, "max_loops": max_loops, "max_cost": max_cost, "verify": verify}
+        given = {name: value for name, value in {**flags, "minutes": minutes}.items() if value is not None}
+        common = RunOptions.model_validate({**given, "trust": trust})
+        wanted = read_requests(file, common) if file else [(folder or Path(), request or "", common)]
+        for one, said, options in wanted:
+            for run in fleet.submit(one, said, options, count):
+                echo(text("fleet.queued", run=run))
+
+
+@commands.command("worker", help=text("help.fleet_worker"))
+def worker(
+    database: DatabaseFlag = None,
+    lease: Annotated[float | None, typer.Option("--lease", min=0.5, help=text("help.option.lease"))] = None,
+    *,
+    until_idle: Annotated[bool, typer.Option("--until-idle", help=text("help.option.until_idle"))] = False,
+) -> None:
+    """Work on what is queued."""
+    try:
+        from duckflow.fleet.database import address  # noqa: PLC0415 - heavy, and only here
+        from duckflow.fleet.worker import LEASE_S, run_worker  # noqa: PLC0415 - as above
+    except ImportError as exc:
+        raise UserError("fleet.extra_missing") from exc
+
+    run_worker(address(database), until_idle=until_idle, lease_s=lease or LEASE_S)
+
+
+@commands.command("list", help=text("help.fleet_list"))
+def list_all(database: DatabaseFlag = None, *, json: JsonFlag = False) -> None:
+    """All runs, the newest first."""
+    with _fleet(database) as fleet:
+        found = fleet.runs.listed()
+    for run in found:
+        if json:
+            echo(run.model_dump_json())
+        else:
+            first = run.request.splitlines()[0]
+            echo(f"{run.id}  {text(f'fleet.state.{run.state}')}  {run.repository}  {first}")
+    if not found and not json:
+        echo(text("fleet.none"))
+
+
+@commands.command("show", help=text("help.fleet_show"))
+def show(run: RunArgument, database: DatabaseFlag = None, *, json: JsonFlag = False) -> None:
+    """One run: how it stands, what it asks, what came of it, and everything that happened."""
+    with _fleet(database) as fleet:
+        from duckflow.cli.reports.fleet import print_run, run_object  # noqa: PLC0415 - heavy, not for --help
+
+        found = fleet.runs.find(run)
+        if json:
+            import json as library  # noqa: PLC0415 - the flag has its name
+
+            echo(library.dumps(run_object(fleet, found), ensure_ascii=False))
+        else:
+            print_run(fleet, found)
+
+
+@commands.command("answer", help=text("help.fleet_answer"))
+def answer(
+    run: RunArgument,
+    said: Annotated[str, typer.Argument(metavar="TEXT", help=text("help.option.answer"))],
+    question: Annotated[
+        str | None, typer.Option("--question", metavar="HASH", help=text("help.option.question"))
+    ] = None,
+    database: DatabaseFlag = None,
+) -> None:
+    """Answer what a run asks."""
+    with _fleet(database) as fleet:
+        echo(text("fleet.answered", run=fleet.answer(run, said, question).id))
+
+
+@commands.command("cancel", help=text("help.fleet_cancel"))
+def cancel(run: RunArgument, database: DatabaseFlag = None) -> None:
+    """Stop a run."""
+    with _fleet(database) as fleet:
+        echo(text("fleet.cancelled", run=fleet.cancel(run).id))
+
+
+@commands.command("retry", help=text("help.fleet_retry"))
+def retry(run: RunArgument, database: DatabaseFlag = None) -> None:
+    """Go on with a run that failed or was cancelled."""
+    with _fleet(database) as fleet:
+        echo(text("fleet.queued", run=fleet.retry(run).id))
+
+
+@commands.command("clean", help=text("help.fleet_clean"))
+def clean(
+    days: Annotated[float, typer.Option("--days", min=0.0, help=text("help.option.clean_days"))] = 30.0,
+    database: DatabaseFlag = None,
+) -> None:
+    """Forget runs that ended long ago."""
+    with _fleet(database) as fleet:
+        echo(text("fleet.cleaned", count=len(fleet.clean(days))))

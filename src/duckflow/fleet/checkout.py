@@ -1,0 +1,126 @@
+"""A run's own copy of its repository, what it changed there, and the branch that comes of it.
+
+The copy is a clone: commands can use git in it, and nothing they do to it reaches the repository. What
+changed is read with the repository's own git folder and settings, never with those in the copy, which a
+command may have touched. Nothing is pushed.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from duckflow.config.places import checkouts_dir
+from duckflow.domain.errors import UsageError, UserError
+from duckflow.domain.programs import program_environment
+from duckflow.fleet.runs import FleetRun
+from duckflow.safety.sandbox.view.git_settings import HARMLESS, find_git
+
+BRANCHES = "duckflow"
+_SECONDS = 600
+_READY = "ready"
+_AUTHOR = {"NAME": "Duckflow", "EMAIL": "duckflow@localhost"}
+
+
+def find_repository(folder: Path) -> tuple[str, str]:
+    """The repository a folder is in, and its newest commit."""
+    if not folder.is_dir():
+        raise UsageError("fleet.no_folder", folder=folder)
+    try:
+        top = _git(folder, "rev-parse", "--show-toplevel").decode().strip()
+        return os.path.realpath(top), _git(Path(top), "rev-parse", "HEAD").decode().strip()
+    except UserError as exc:
+        raise UsageError("fleet.no_repository", folder=folder) from exc
+
+
+class Checkout:
+    """The copy of one run on this machine."""
+
+    def __init__(self, run: FleetRun) -> None:
+        self._run = run
+        self._home = checkouts_dir() / run.id
+        self._repository = Path(run.repository)
+        self.folder = self._home / (self._repository.name or "repository")
+
+    def prepare(self, patch: bytes, *, moved: bool) -> None:
+        """Have the copy there as the run left it: as it is, or made again from the base and what changed."""
+        if (self._home / _READY).exists() and not moved:
+            return
+        if not self._repository.is_dir():
+            raise UserError("fleet.not_here", repository=self._run.repository)
+        shutil.rmtree(self._home, ignore_errors=True)
+        self._home.mkdir(mode=0o700)
+        words = (
+            "clone",
+            "--quiet",
+            "--no-hardlinks",
+            "--no-checkout",
+            str(self._repository),
+            str(self.folder),
+        )
+        _git(self._home, *words)
+        _git(self.folder, "checkout", "--quiet", "--detach", self._run.base)
+        _git(self.folder, "remote", "remove", "origin")
+        if patch:
+            _git(self.folder, "apply", "--binary", "--whitespace=nowarn", "-", given=patch)
+        (self._home / _READY).touch()
+
+    def changes(self) -> bytes:
+        """What differs from the base now, as git can apply it."""
+        return _git(self._repository, *_DIFF, self._run.base, self._tree())
+
+    def publish(self) -> str:
+        """Put what was changed on a branch of the repository; its name, empty if nothing was."""
+        tree = self._tree()
+        if tree == _git(self._repository, "rev-parse", f"{self._run.base}^{{tree}}").decode().strip():
+            return ""
+        name = f"{BRANCHES}/{self._run.id}"
+        message = f"{self._run.request.strip()}\n\nDuckflow run {self._run.id}\n".encode()
+        words = ("commit-tree", tree, "-p", self._run.base, "-F", "-")
+        commit = _git(self._repository, *words, given=message).decode().strip()
+        _git(self._repository, "update-ref", f"refs/heads/{name}", commit)
+        return name
+
+    def remove(self) -> bool:
+        """Delete the copy; whether there was one."""
+        there = self._home.exists()
+        shutil.rmtree(self._home, ignore_errors=True)
+        return there
+
+    def _tree(self) -> str:
+        """The files of the copy, stored in the repository as git stores them."""
+        own = {"GIT_INDEX_FILE": str(self._home / "index"), "GIT_WORK_TREE": str(self.folder)}
+        _git(self._repository, "read-tree", self._run.base, environment=own)
+        _git(self._repository, "add", "--all", environment=own)
+        return _git(self._repository, "write-tree", environment=own).decode().strip()
+
+
+_DIFF = ("diff", "--binary", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
+
+
+def _git(folder: Path, *words: str, given: bytes = b"", environment: dict[str, str] | None = None) -> bytes:
+    git = find_git()
+    if git is None:
+        raise UserError("fleet.no_git")
+    who = {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER") for part, value in _AUTHOR.items()}
+    try:
+        done = subprocess.run(  # noqa: S603 - git of the system, with everything off that runs programs
+            [git, *HARMLESS, *words],
+            cwd=folder,
+            input=given,
+            env={
+                **program_environment(folder, os.environ),
+                **who,
+                "GIT_TERMINAL_PROMPT": "0",
+                **(environment or {}),
+            },
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise UserError("fleet.git_failed", command=words[0], reason=str(exc)) from exc
+    if done.returncode:
+        reason = done.stderr.decode("utf-8", "replace").strip()
+        raise UserError("fleet.git_failed", command=words[0], reason=reason)
+    return done.stdout

@@ -1,0 +1,172 @@
+"""The fleet's database, beside the tables of DBOS: SQLite at home, Postgres across machines.
+
+fleet_runs      one row a run: what is wanted, how far it is, what came of it
+fleet_events    the events of each run's session, as in the log at home
+fleet_answers   what was answered to which question, once
+fleet_workers   who is alive
+"""
+
+import fcntl
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
+
+from duckflow.config.places import state_dir
+from duckflow.domain.errors import UsageError, UserError
+
+VARIABLE = "DUCKFLOW_DATABASE"
+FILE = "fleet.db"
+PATIENCE_MS = 30_000
+_LOCK = 0x6475636B
+"""The number of the advisory lock under which Postgres is migrated."""
+_SQLITE_NEEDED = (3, 42)
+
+meta = sa.MetaData()
+runs = sa.Table(
+    "fleet_runs",
+    meta,
+    sa.Column("id", sa.String, primary_key=True),
+    sa.Column("repository", sa.String, nullable=False),
+    sa.Column("base", sa.String, nullable=False),
+    sa.Column("request", sa.Text, nullable=False),
+    sa.Column("options", sa.Text, nullable=False),
+    sa.Column("state", sa.String, nullable=False, index=True),
+    sa.Column("created", sa.Float, nullable=False),
+    sa.Column("updated", sa.Float, nullable=False),
+    sa.Column("leg", sa.Integer, nullable=False),
+    sa.Column("epoch", sa.Integer, nullable=False),
+    sa.Column("worked_s", sa.Float, nullable=False),
+    sa.Column("machine", sa.String, nullable=False),
+    sa.Column("question", sa.String, nullable=False),
+    sa.Column("outcome", sa.String, nullable=False),
+    sa.Column("report", sa.Text, nullable=False),
+    sa.Column("branch", sa.String, nullable=False),
+    sa.Column("patch", sa.LargeBinary, nullable=True),
+)
+events = sa.Table(
+    "fleet_events",
+    meta,
+    sa.Column("run", sa.String, primary_key=True),
+    sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("at", sa.String, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+)
+answers = sa.Table(
+    "fleet_answers",
+    meta,
+    sa.Column("run", sa.String, primary_key=True),
+    sa.Column("question", sa.String, primary_key=True),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+)
+workers = sa.Table(
+    "fleet_workers",
+    meta,
+    sa.Column("id", sa.String, primary_key=True),
+    sa.Column("beat", sa.Float, nullable=False),
+    sa.Column("dead", sa.Boolean, nullable=False),
+)
+
+
+def address(given: str | None) -> str:
+    """The database's address: as named, as in the environment, or the file in the state directory."""
+    named = given or os.environ.get(VARIABLE) or f"sqlite:///{state_dir() / FILE}"
+    try:
+        backend = sa.make_url(named).get_backend_name()
+    except (ArgumentError, NoSuchModuleError) as exc:
+        raise UsageError("fleet.bad_database") from exc
+    if backend not in ("sqlite", "postgresql"):
+        raise UsageError("fleet.bad_database")
+    if backend == "sqlite":
+        _check_sqlite()
+    return named
+
+
+def _check_sqlite() -> None:
+    """Python 3.12 hands SQLite's own transactions on, which DBOS can use only from 3.42."""
+    if sys.version_info >= (3, 12) and sqlite3.sqlite_version_info < _SQLITE_NEEDED:
+        needed = ".".join(map(str, _SQLITE_NEEDED))
+        raise UserError("fleet.old_sqlite", found=sqlite3.sqlite_version, needed=needed)
+
+
+class FleetDatabase:
+    """Connections to the fleet's tables. Every change is one transaction."""
+
+    def __init__(self, url: str) -> None:
+        parsed = sa.make_url(url)
+        self.sqlite = parsed.get_backend_name() == "sqlite"
+        if not self.sqlite:
+            parsed = parsed.set(drivername="postgresql+psycopg")
+        self.url = url
+        self.engine = sa.create_engine(parsed, pool_pre_ping=not self.sqlite)
+        if self.sqlite:
+            event.listen(self.engine, "connect", _set_up_sqlite)
+
+    @contextmanager
+    def begin(self) -> Generator[sa.Connection]:
+        """One transaction; what is wrong with the database is told in a sentence."""
+        try:
+            with self.engine.begin() as connection:
+                yield connection
+        except OperationalError as exc:
+            reason = str(exc.orig).strip().partition("\n")[0]
+            raise UserError("fleet.no_database", reason=reason) from exc
+
+    def now(self, connection: sa.Connection) -> float:
+        """Seconds by the database's clock, where machines share one."""
+        if self.sqlite:
+            return time.time()
+        return float(connection.scalar(sa.text("SELECT extract(epoch FROM clock_timestamp())")) or 0)
+
+    def migrate(self) -> None:
+        """Bring all tables up to date, DBOS's too; of all who start at once only one does it."""
+        if self._is_ready():
+            return
+        from dbos import DBOS  # noqa: PLC0415 - seconds, and only the first time
+
+        with self._alone():
+            if self._is_ready():
+                return
+            DBOS.migrate(self.url)
+            with self.begin() as connection:
+                meta.create_all(connection)  # the last step: what is there says that all is there
+
+    def _is_ready(self) -> bool:
+        with self.begin() as connection:
+            return sa.inspect(connection).has_table(workers.name)
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        if self.sqlite:
+            with Path(f"{self.engine.url.database}.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                yield
+            return
+        with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            # Tried again and again: who waits inside a statement would hold up the building of indexes.
+            while not connection.scalar(sa.select(sa.func.pg_try_advisory_lock(_LOCK))):
+                time.sleep(0.2)
+            try:
+                yield
+            finally:
+                connection.execute(sa.select(sa.func.pg_advisory_unlock(_LOCK)))
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.engine.dispose()
+
+
+def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    """As DBOS has it: writers wait for each other. WAL lets others read meanwhile."""
+    connection.isolation_level = "IMMEDIATE"
+    connection.execute(f"PRAGMA busy_timeout={PATIENCE_MS}")
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=FULL")

@@ -1,0 +1,160 @@
+"""A run that this process works on: its session, in its own copy of the repository, one step at a time."""
+
+import asyncio
+import os
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from duckflow.app import DATABASE, App, Carried, build, choose, unknown_prices
+from duckflow.config.loading import load
+from duckflow.config.places import state_dir
+from duckflow.domain.events import Recorded, RequestFinished, UsageReported, VerifySet
+from duckflow.domain.state import AgentState, RequestOutcome
+from duckflow.fleet.checkout import Checkout
+from duckflow.fleet.event_log import SharedLog
+from duckflow.fleet.questions import WAITING, question_key, unknown_actions
+from duckflow.fleet.runs import AGAIN, FleetRun, Runs, report_of
+from duckflow.fleet.stepper import Stepper
+from duckflow.i18n.answers import read_answer, read_choice
+
+
+class LiveRun:
+    """Opened when it is taken up, closed when it ends or waits for somebody."""
+
+    def __init__(self, runs: Runs, run: FleetRun, checkout: Checkout, app: App, stepper: Stepper) -> None:
+        self.run = run
+        self.app = app
+        self._runs = runs
+        self._checkout = checkout
+        self._stepper = stepper
+        self._revision = 0
+        self._worked_s = run.worked_s
+        self._work = asyncio.ensure_future(self._start())
+
+    @classmethod
+    async def open(cls, runs: Runs, run: FleetRun, machine: str) -> "LiveRun":
+        """Have the copy, the session and the model ready; what changed elsewhere is brought here."""
+        checkout = Checkout(run)
+        patch = await asyncio.to_thread(runs.patch, run.id)
+        await asyncio.to_thread(checkout.prepare, patch, moved=run.machine not in ("", machine))
+        options = run.options
+        flags = {
+            "llm.model": options.model,
+            "mode": options.mode,
+            "duck_pacemaker.dynamic_limits.max_loops": options.max_loops,
+            "duck_pacemaker.budget.max_cost_usd": options.max_cost,
+        }
+        loaded = load(checkout.folder, trusted=options.trust, flags=flags)
+        choice = await choose(loaded.settings, os.environ)
+        stepper = Stepper()
+        log = SharedLog(state_dir() / DATABASE, runs, run)
+        earlier = runs.events(run.id)
+        asked = Counter(one.event.output for one in earlier if isinstance(one.event, UsageReported))
+        carried = Carried(log=log, pause=stepper.pause, asked=asked)
+        app = build(
+            loaded.settings, choice, checkout.folder, run.id, os.environ, keeps_mode=True, project=loaded.project, carried=carried
+        )
+        try:
+            await app.tiers.client(app.model.tier)
+            app.begin()
+            app.session.record(*await unknown_prices(app.tiers, loaded.settings, os.environ))
+            if options.verify is not None and not earlier:
+                app.session.record(VerifySet(command=options.verify.strip()))
+        except BaseException:
+            await app.aclose()
+            raise
+        return cls(runs, run, checkout, app, stepper)
+
+    @property
+    def state(self) -> AgentState:
+        """The session's."""
+        return self.app.session.state
+
+    async def step(self) -> bool:
+        """One model call or one action; whether the run ends here or waits. What changed is kept for all."""
+        began = time.monotonic()
+        left = self.run.options.minutes * 60 - self._worked_s
+        try:
+            async with asyncio.timeout(max(left, 0)):
+                ended = await self._stepper.step(self._work)
+        except TimeoutError:
+            await self.stop()
+            ended = True
+        self._worked_s += time.monotonic() - began
+        if not ended:
+            await self._keep()
+        return ended
+
+    async def stop(self) -> None:
+        """Break the work off; what ran is written down as unknown."""
+        self._work.cancel()
+        await asyncio.wait({self._work})
+
+    async def close(self) -> None:
+        """Give everything back."""
+        self._stepper.free()
+        if not self._work.done():
+            await self.stop()
+        await self.app.aclose()
+
+    def outcome(self) -> RequestOutcome:
+        """How the work ended; raises what broke it."""
+        return "interrupted" if self._work.cancelled() else self._work.result()
+
+    async def settle(self, outcome: RequestOutcome) -> dict[str, object]:
+        """What the run has come to, for its row: the branch once it is over, the changes in any case."""
+        patch = await asyncio.to_thread(self._checkout.changes)
+        over = outcome not in WAITING
+        branch = await asyncio.to_thread(self._checkout.publish) if over and patch else ""
+        key = question_key(self.state, self._runs.events(self.run.id))
+        kept: dict[str, object] = {"patch": patch, "branch": branch, "worked_s": self._worked_s}
+        return {**kept, "question": key, "report": report_of(self.state, outcome).model_dump_json()}
+
+    async def _keep(self) -> None:
+        """Keep what changed where another machine can go on with it."""
+        revision = sum(len(one.changes) for one in self.state.change_sets)
+        if revision != self._revision:
+            patch = await asyncio.to_thread(self._checkout.changes)
+            self._runs.note(self.run, worked_s=self._worked_s, patch=patch)
+            self._revision = revision
+
+    async def _start(self) -> RequestOutcome:
+        """Work as `duckflow run` does, and let the background end its list."""
+        outcome = await self._begin()
+        while outcome in ("deferred", "pending_user") and self.state.background_runs:
+            await self.app.tasks.wait()
+            if self.state.approval is not None:
+                return self.app.chat.wait_for_answer()
+            if outcome == "pending_user":
+                return outcome
+            outcome = await self.app.chat.go_on()
+        return outcome
+
+    async def _begin(self) -> RequestOutcome:
+        chat, state = self.app.chat, self.state
+        earlier = self._runs.events(self.run.id)
+        if unknown := unknown_actions(earlier):
+            return chat.ask("unknown", what="; ".join(unknown))
+        key = question_key(state, earlier)
+        said = self._runs.answer(self.run.id, key) if key else None
+        if state.request is None:
+            ended = state.finished.outcome if state.finished and not self._again(earlier) else None
+            return ended or await chat.say(self.run.request)
+        if not key:
+            return await chat.go_on()
+        if said is None:
+            return state.request.outcome or chat.remind()
+        if state.consultation is not None:
+            way = read_choice(said, state.consultation)
+            return await chat.choose(way) if way is not None else chat.remind()
+        if state.approval is not None:
+            answer = read_answer(said)
+            return await chat.answer(answer) if answer is not None else chat.remind()
+        return await chat.say(said)
+
+    def _again(self, earlier: Sequence[Recorded]) -> bool:
+        """Whether a request that ended is to be tried once more, and was not yet."""
+        kind, _, seen = self.run.question.partition(":")
+        ended = [one.seq for one in earlier if isinstance(one.event, RequestFinished)]
+        return kind == AGAIN and bool(ended) and ended[-1] <= int(seen)

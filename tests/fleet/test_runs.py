@@ -1,0 +1,178 @@
+"""The parts of the fleet, without workers: queue, answers, ownership, copies."""
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from duckflow.domain.decision import Action
+from duckflow.domain.errors import UsageError, UserError
+from duckflow.domain.events import (
+    ActionFinished,
+    ActionStarted,
+    ConsultationRequested,
+    Event,
+    Recorded,
+    RequestFinished,
+    UserMessage,
+)
+from duckflow.domain.questions.consultation import Consultation
+from duckflow.fleet import database as fleet_database
+from duckflow.fleet.checkout import Checkout
+from duckflow.fleet.database import FleetDatabase, address
+from duckflow.fleet.fleet import Fleet, open_fleet
+from duckflow.fleet.questions import unknown_actions
+from duckflow.fleet.runs import FleetRun, LostRun, RunOptions
+from duckflow.fleet.stepper import Stepper
+from fakes.repository import git, make_repository
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    with open_fleet(f"sqlite:///{tmp_path / 'fleet.db'}") as opened:
+        yield opened
+
+
+def submitted(fleet: Fleet, folder: Path) -> FleetRun:
+    (run,) = fleet.submit(make_repository(folder), "Do it", RunOptions())
+    return fleet.runs.find(run)
+
+
+def taken(fleet: Fleet, run: FleetRun) -> FleetRun:
+    got = fleet.runs.take(run.id, run.leg, "here")
+    assert got is not None
+    return got
+
+
+SAID = UserMessage(request_id="r_1", text="Do it")
+ASKS = RequestFinished(request_id="r_1", outcome="pending_user", exit_code=3)
+
+
+def test_who_lost_a_run_can_write_nothing_more(fleet: Fleet, folder: Path):
+    """M8: a worker that was thought dead and is not does no harm."""
+    run = submitted(fleet, folder)
+    first = taken(fleet, run)
+    fleet.runs.append(first, 1, [SAID])
+    second = taken(fleet, run)
+    for write in (lambda: fleet.runs.append(first, 2, [SAID]), lambda: fleet.runs.note(first, state="done")):
+        with pytest.raises(LostRun):
+            write()
+    fleet.runs.append(second, 2, [ASKS])
+    assert [one.seq for one in fleet.events(run)] == [1, 2]
+    assert fleet.runs.find(run.id).state == "working"
+
+
+def test_an_answer_is_given_once_and_only_to_what_was_shown(fleet: Fleet, folder: Path):
+    """M8: of two answers one counts; a stale one is refused with a sentence."""
+    run = submitted(fleet, folder)
+    with pytest.raises(UsageError) as early:
+        fleet.answer(run.id, "yes")
+    mine = taken(fleet, run)
+    fleet.runs.append(mine, 1, [SAID, ASKS])
+    fleet.runs.note(mine, state="waiting", question="abc")
+    with pytest.raises(UsageError):
+        fleet.answer(run.id, "yes", "another")
+    with pytest.raises(UsageError):
+        fleet.answer(run.id, " ", "abc")
+    fleet.answer(run.id, "yes", "abc")
+    with pytest.raises(UsageError) as late:
+        fleet.answer(run.id, "no", "abc")
+    assert early.value.key == late.value.key == "fleet.not_asked"
+    assert fleet.runs.answer(run.id, "abc") == "yes"
+    assert (fleet.runs.find(run.id).state, fleet.runs.find(run.id).leg) == ("queued", 2)
+    assert fleet.runs.take(run.id, 1, "here") is None, "the first leg is over"
+
+
+def test_cancelled_and_failed_runs_can_be_retried_and_forgotten(fleet: Fleet, folder: Path):
+    """M8."""
+    run = submitted(fleet, folder)
+    mine = taken(fleet, run)
+    fleet.cancel(run.id)
+    with pytest.raises(LostRun):
+        fleet.runs.append(mine, 1, [SAID])
+    with pytest.raises(UsageError):
+        fleet.cancel(run.id)
+    fleet.retry(run.id)
+    with pytest.raises(UsageError):
+        fleet.retry(run.id)
+    fleet.cancel(run.id)
+    assert fleet.clean(days=1) == []
+    assert fleet.clean(days=0) == [run.id]
+    assert fleet.runs.listed() == []
+
+
+def test_a_copy_is_made_again_elsewhere_and_ends_as_a_branch(fleet: Fleet, folder: Path):
+    """M8: the repository itself is not touched but for the branch; nothing is pushed."""
+    run = submitted(fleet, folder)
+    copy = Checkout(run)
+    copy.prepare(b"", moved=False)
+    assert copy.publish() == ""
+    (copy.folder / "new.py").write_text("print(1)\n")
+    (copy.folder / "README.md").unlink()
+    patch = copy.changes()
+    copy.remove()
+    copy.prepare(patch, moved=True)
+    assert (copy.folder / "new.py").read_text() == "print(1)\n"
+    assert not (copy.folder / "README.md").exists()
+    assert git(copy.folder, "remote") == ""
+    branch = copy.publish()
+    assert git(folder, "ls-tree", "--name-only", branch) == "new.py"
+    assert git(folder, "status", "--porcelain") == ""
+    assert git(folder, "log", "--format=%s", "-1", branch) == "Do it"
+
+
+def test_what_is_unknown_is_asked_about_once():
+    """C5, M8."""
+    action = Action(operation="shell.run", args={"command": "make it"})
+    ended = ActionFinished(
+        action_id="a1", operation="shell.run", outcome="unknown", text="", evidence_id="e1"
+    )
+    asked = ConsultationRequested(
+        kind="unknown",
+        consultation=Consultation(
+            consultation_id="c3", kind="unknown", situation="consultation.unknown", choices=("go_on", "stop")
+        ),
+    )
+
+    def of(*events: Event) -> list[str]:
+        now = datetime.now(UTC)
+        return unknown_actions([Recorded(seq=n, at=now, event=one) for n, one in enumerate(events, 1)])
+
+    started = ActionStarted(action_id="a1", action=action, effect="execute")
+    assert of(started, ended) == ["shell.run make it"]
+    assert of(started, ended, asked) == []
+
+
+async def test_a_step_lets_one_thing_begin():
+    """M8: what was done is known before the next thing begins."""
+    stepper = Stepper()
+    done: list[int] = []
+
+    async def work() -> str:
+        for number in range(3):
+            await stepper.pause()
+            done.append(number)
+        return "end"
+
+    task = asyncio.ensure_future(work())
+    seen = []
+    while not await stepper.step(task):
+        seen.append(list(done))
+    assert seen == [[], [0], [0, 1]]
+    assert done == [0, 1, 2]
+
+
+def test_the_database_is_checked_before_it_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    """M8: what DBOS can't work with is said in a sentence."""
+    with pytest.raises(UsageError):
+        address("mysql://somewhere/db")
+    with pytest.raises(UserError) as gone, FleetDatabase(f"sqlite:///{tmp_path}/no/folder.db").begin() as one:
+        one.exec_driver_sql("SELECT 1")
+    assert gone.value.key == "fleet.no_database"
+    monkeypatch.setattr(fleet_database.sqlite3, "sqlite_version_info", (3, 40, 1))
+    monkeypatch.setattr(fleet_database.sys, "version_info", (3, 12, 0))
+    with pytest.raises(UserError) as old:
+        address(None)
+    assert old.value.key == "fleet.old_sqlite"
