@@ -4,6 +4,7 @@ import asyncio
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
@@ -97,7 +98,9 @@ async def _pass(gate: Path) -> None:
         await asyncio.sleep(_GATE_POLL_S)
 
 
-async def open_scripted(file: Path, traits: ModelTraits, asked: Mapping[str, int]) -> ScriptedModel:
+async def open_scripted(
+    file: Path, traits: ModelTraits, asked: Mapping[str, int] = MappingProxyType({})
+) -> ScriptedModel:
     """The model of a JSON Lines file, of which so many answers of each type were used before."""
     model = ScriptedModel(await asyncio.to_thread(read_script, file), traits, str(file))
     model.skip(asked)
