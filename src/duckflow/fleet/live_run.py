@@ -53,7 +53,14 @@ class LiveRun:
         asked = Counter(one.event.output for one in earlier if isinstance(one.event, UsageReported))
         carried = Carried(log=log, pause=stepper.pause, asked=asked)
         app = build(
-            loaded.settings, choice, checkout.folder, run.id, os.environ, keeps_mode=True, project=loaded.project, carried=carried
+            loaded.settings,
+            choice,
+            checkout.folder,
+            run.id,
+            os.environ,
+            keeps_mode=True,
+            project=loaded.project,
+            carried=carried,
         )
         try:
             await app.tiers.client(app.model.tier)

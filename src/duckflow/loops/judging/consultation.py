@@ -118,9 +118,8 @@ def _findings(
         yield remark_on(state)
     elif kind == "escalation":
         yield from _report(values)
-    elif kind == "unknown":
-        if values.get("what"):
-            yield ReasonLine(key="consultation.report.unknown", values=values)
+    elif kind == "unknown" and values.get("what"):
+        yield ReasonLine(key="consultation.report.unknown", values=values)
     elif kind == "rules" and cause:
         yield ReasonLine(key=cause, values=values)
     elif state.request is not None:
