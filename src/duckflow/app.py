@@ -10,6 +10,7 @@ from typing import get_args
 
 import duckflow
 from duckflow.config.hook_files import HOOKS_FILE, parse_hooks, read_hooks
+from duckflow.config.markdown_files import COMMANDS_FOLDER, read_commands
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.config.settings import Settings
 from duckflow.config.trust import PROJECT_HOOKS
@@ -76,6 +77,7 @@ from duckflow.tools.plans.plan_tool import plan_tools
 from duckflow.tools.plans.task_lists import task_tools
 from duckflow.tools.searching.ripgrep import find_ripgrep
 from duckflow.tools.shell import shell_tools
+from duckflow.tools.skills import find_skills, skill_tools
 
 DATABASE = "duckflow.db"
 KEPT_FILES = "undo.db"
@@ -246,7 +248,10 @@ def build(
 
     plans = plan_tools(session.current, plan)
     lists = task_tools(session.current, tasks_of, tasks.start, tasks.cancel, background)
-    catalogue = Catalogue((*background.tools, *plans, *lists, *_memory_tools(settings, ground)))
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path's own can raise
+    skills = find_skills(workspace, home) if settings.skills.enabled else ()
+    reading = skill_tools(skills, workspace, home, settings.skills.prompt_tokens)
+    catalogue = Catalogue((*background.tools, *plans, *lists, *_memory_tools(settings, ground), *reading))
     limits = DraftLimits(most=settings.llm.candidates, seconds=settings.llm.candidates_time_s)
     model = ModelInUse(session, tiers, catalogue, look, rules, settings.prompt, spending, limits)
     dispatcher = _dispatcher(ground, catalogue)
@@ -278,7 +283,11 @@ def build(
         shell=ground.shell,
         checks=ground.checks,
         hooks=ground.hooks,
-        extensions=Extensions(hooks=hook_lists),
+        extensions=Extensions(
+            hooks=hook_lists,
+            skills=skills,
+            commands=read_commands(config_dir() / COMMANDS_FOLDER, project or {}),
+        ),
         verify=settings.evaluation.verify,
         problems=(*ground.log.database.notices, *rules.problems),
         started=_started(settings, choice, ground, resumed=session.state.seq > 0, keeps_mode=keeps_mode),

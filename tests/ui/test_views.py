@@ -3,12 +3,14 @@
 import itertools
 import re
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pyte
 import pytest
 
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted, Recorded
+from duckflow.domain.extensions import CustomCommand, Extensions
 from duckflow.domain.model import Usage
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState, Request, TierUsage
@@ -126,8 +128,10 @@ def test_help_first_lines_and_costs_fit(language, columns):
     """M2."""
     set_language(language)
     writer = FakeWriter(columns)
-    context = CommandContext(None, writer, None, lambda session: None)  # type: ignore[arg-type]
+    engine = SimpleNamespace(extensions=Extensions(commands=(CustomCommand(name="mine", body="x"),)))
+    context = CommandContext(engine, writer, None, lambda session: None)  # type: ignore[arg-type]
     show_help(context, "")
+    assert "/mine" in writer.text
     found = FolderFacts(
         first_time=True, rules=("AGENTS.md",), tests="pytest", sandbox="bubblewrap", example="a.py"
     )

@@ -230,6 +230,16 @@ class HookSettings(Frozen):
         return tuple(Path(os.path.expanduser(path)) for path in files)  # noqa: PTH111 - Path's own can raise
 
 
+class SkillSettings(Frozen):
+    """Skills: instructions that the model reads when it needs them."""
+
+    enabled: bool = True
+    """Whether skills are offered to the model."""
+
+    prompt_tokens: Annotated[int, Field(ge=50, le=20_000)] = 400
+    """Tokens that names and descriptions of skills may take in every prompt."""
+
+
 class Settings(Frozen):
     """Everything that can be set."""
 
@@ -265,6 +275,9 @@ class Settings(Frozen):
 
     hooks: HookSettings = HookSettings()
     """Hooks."""
+
+    skills: SkillSettings = SkillSettings()
+    """Skills."""
 
     undo: UndoSettings = UndoSettings()
     """Undo."""

@@ -62,12 +62,12 @@ def trust_state(folder: Path) -> Trust:
 def acting_files(folder: Path) -> list[str]:
     """What of a project acts on Duckflow: its configuration, its hooks with their scripts, its commands."""
     alone = [name for name in (PROJECT_FILE, PROJECT_HOOKS) if os.path.lexists(folder / name)]
-    found = [path for below in (_HOOK_SCRIPTS, PROJECT_COMMANDS) for path in _below(folder, below)]
+    found = [path for below in (_HOOK_SCRIPTS, PROJECT_COMMANDS) for path in files_below(folder, below)]
     return [*alone, *sorted(found)[:_MOST_FILES]]
 
 
-def _below(folder: Path, below: str) -> list[str]:
-    """The files in a folder of the project; links to folders are not followed."""
+def files_below(folder: Path, below: str) -> list[str]:
+    """The files of a folder below another, by their path from that; links to folders are not followed."""
     found: list[str] = []
     for place, folders, names in os.walk(folder / below):
         relative = Path(place).relative_to(folder)

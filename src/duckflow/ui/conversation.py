@@ -11,7 +11,7 @@ from duckflow.domain.questions.approval import Approval
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import Exit, dispatch_in_turn
-from duckflow.ui.commands.table import read_command
+from duckflow.ui.commands.table import find_custom, read_command
 from duckflow.ui.input.key_listener import KeyListener
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.jobs import Job, stopped
@@ -84,13 +84,14 @@ class Conversation:
         if not said:
             return
         self._context.screen.said(said)
-        typed = read_command(said)
+        custom = find_custom(said, self._engine.extensions.commands)
+        typed = read_command(said) if custom is None else None
         if typed is not None:
             await dispatch_in_turn(self._context, typed)
-        elif said.startswith("!"):
+        elif custom is None and said.startswith("!"):
             await self._run_command(said[1:].strip())
         else:
-            await self._job.do(self._engine.say(said))
+            await self._job.do(self._engine.say(custom or said))
             await self._settle_questions()
             if self._job.lasted_s > _LONG_S:
                 self._notify(text("notice.done"))

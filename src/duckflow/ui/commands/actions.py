@@ -34,6 +34,10 @@ def show_help(context: CommandContext, argument: str) -> None:
     """All commands and keys."""
     del argument
     rows = [(f"/{one.name} {one.takes}".rstrip(), text(f"commands.{one.name}")) for one in COMMANDS.values()]
+    rows += [
+        (on_one_line(f"/{own.name} {own.takes}".rstrip()), cut(on_one_line(own.description), _TITLE))
+        for own in context.engine.extensions.commands
+    ]
     rows += [(keys, text(f"keys.{does}_does")) for does, keys in _KEYS.items()]
     wide = max(width_of(name) for name, _ in rows)
     for name, does in rows:
@@ -192,6 +196,15 @@ def show_settings(context: CommandContext, argument: str) -> None:
         context.writer.line(line)
 
 
+def show_skills(context: CommandContext, argument: str) -> None:
+    """The skills there are, and whose."""
+    del argument
+    from duckflow.ui.views.extensions import skill_lines  # noqa: PLC0415 - as above
+
+    for line in skill_lines(context.engine.extensions):
+        context.writer.line(line)
+
+
 def show_hooks(context: CommandContext, argument: str) -> None:
     """The hooks that run, and when."""
     del argument
@@ -242,6 +255,7 @@ ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[None] | None]] =
     "memory": show_memory,
     "history": show_history,
     "expand": expand,
+    "skills": show_skills,
     "hooks": show_hooks,
     "config": show_settings,
     "new": start_new,

@@ -3,9 +3,10 @@
 import difflib
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
+from duckflow.domain.extensions import CustomCommand
 from duckflow.domain.modes import MODES
 
 Completes = Literal["nothing", "modes", "models", "sessions", "scopes"]
@@ -41,6 +42,7 @@ COMMANDS: Mapping[str, Command] = {
         Command("memory", ("記憶", "メモリ", "メモリー"), "[delete ID]", now=False),
         Command("history", ("履歴",)),
         Command("expand", ("展開",)),
+        Command("skills", ("スキル",)),
         Command("hooks", ("フック",)),
         Command("config", ("設定",)),
         Command("new", ("新規",), now=False),
@@ -71,6 +73,18 @@ def read_command(line: str) -> Typed | None:
     if "/" in name or (rest and name not in COMMANDS and name not in _ALIASES):
         return None
     return Typed(name, *rest)
+
+
+def find_custom(line: str, commands: Iterable[CustomCommand]) -> str | None:
+    """The message that a line stands for, if it is a command of the user's own; ours come first."""
+    if not line.startswith(SLASHES):
+        return None
+    word, *rest = re.split(r"\s+", line[1:].strip(), maxsplit=1)
+    name = unicodedata.normalize("NFKC", word).casefold()
+    if name in COMMANDS or name in _ALIASES:
+        return None
+    found = next((one for one in commands if one.name == name), None)
+    return found.expand(*rest or [""]) if found else None
 
 
 def find_command(name: str) -> Command | None:

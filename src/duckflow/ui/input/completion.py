@@ -6,6 +6,7 @@ from typing import NamedTuple
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from duckflow.domain.extensions import CustomCommand
 from duckflow.domain.modes import MODES
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
@@ -23,6 +24,8 @@ class Known(NamedTuple):
     models: Callable[[], Sequence[str]]
     sessions: Callable[[], Sequence[tuple[str, str]]]
     """Ids with their titles."""
+    commands: Callable[[], Sequence[CustomCommand]] = tuple
+    """The user's own."""
 
 
 class Suggestions(Completer):
@@ -52,6 +55,11 @@ class Suggestions(Completer):
                     shown = f"/{command.name} {command.takes}".rstrip()
                     meta = text(f"commands.{command.name}")
                     yield Completion(f"/{command.name}", -len(name) - 1, display=shown, display_meta=meta)
+            for own in self._known.commands():
+                if own.name.startswith(name.casefold()) and own.name not in COMMANDS:
+                    shown = on_one_line(f"/{own.name} {own.takes}".rstrip())
+                    meta = cut(on_one_line(own.description), _TITLE)
+                    yield Completion(f"/{own.name}", -len(name) - 1, display=shown, display_meta=meta)
             return
         command = find_command(name.casefold())
         for choice, meta in self._choices(command.completes) if command else ():
@@ -101,4 +109,9 @@ def known_of(engine: Engine) -> Known:
     def sessions() -> list[tuple[str, str]]:
         return [(one.session_id, cut(on_one_line(one.title), _TITLE)) for one in engine.sessions()]
 
-    return Known(files=engine.files, models=engine.models, sessions=sessions)
+    return Known(
+        files=engine.files,
+        models=engine.models,
+        sessions=sessions,
+        commands=lambda: engine.extensions.commands,
+    )

@@ -6,7 +6,7 @@ from duckflow.domain.modes import MODES
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import dispatch_command
-from duckflow.ui.commands.table import find_command, read_command
+from duckflow.ui.commands.table import find_command, find_custom, read_command
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.jobs import Job
 
@@ -27,7 +27,7 @@ class KeyListener:
         """Run a command that need not wait; everything else waits its turn."""
         self._pressed = -_AGAIN_S  # someone who types a line did not mean to leave
         typed = read_command(line)
-        if typed is None:
+        if typed is None or find_custom(line, self._context.engine.extensions.commands) is not None:
             return False
         command = find_command(typed.name)
         if command is not None and not command.now:

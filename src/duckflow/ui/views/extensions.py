@@ -16,6 +16,15 @@ def hook_lines(brought: Extensions) -> Sequence[str]:
     return [*lines, *([text("hooks.unused", names=on_one_line(", ".join(unused)))] if unused else [])]
 
 
+def skill_lines(brought: Extensions) -> Sequence[str]:
+    """Every skill, and whose it is."""
+    return [
+        f"{skill.name}  ({text('skills.project' if skill.own else 'skills.user')})"
+        f"  {on_one_line(skill.description)}"
+        for skill in brought.skills
+    ] or [text("skills.none")]
+
+
 def _hook_line(hook: Hook) -> str:
     what = " ".join(part for part in (hook.event, hook.matcher, hook.condition) if part)
     return on_one_line(f"{what}: {hook.command}  ({hook.origin}, {hook.seconds:g} s)")

@@ -40,6 +40,7 @@ OPERATIONS = frozenset(
         "task_loop.run",
         "task_loop.cancel",
         "memory.remember",
+        "skill.read",
     }
 )
 """Operations that have words in the catalogues: `did.…` once it is done, `doing.…` otherwise."""
@@ -107,4 +108,4 @@ def _target(args: Mapping[str, object], path: str | None) -> str:
     for name in ("command", "pattern", "to"):
         if isinstance(args.get(name), str):
             return str(args[name])
-    return path or str(args.get("path") or args.get("id") or "")
+    return path or str(args.get("path") or args.get("id") or args.get("name") or "")

@@ -1,0 +1,93 @@
+"""Markdown files that bring something: lines between `---` at the top say what, the rest is its text."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from duckflow.config.toml_files import read_text
+from duckflow.config.trust import PROJECT_COMMANDS, files_below
+from duckflow.domain.extensions import CustomCommand, Skill
+
+COMMANDS_FOLDER = "commands"
+SKILLS_FOLDER = ".agents/skills"
+SKILL_FILE = "SKILL.md"
+_KEY = re.compile(r"([\w-]+):\s*(.*)")
+_NAME = re.compile(r"\w[\w:.-]{0,63}")
+_MOST_SKILLS = 200
+_DESCRIPTION = 1_000
+
+
+def split_front(content: str) -> tuple[dict[str, str], str]:
+    """What the lines at the top say, by name, and the text below them. Only plain values are understood."""
+    lines = content.replace("\r\n", "\n").split("\n")
+    if lines[0].strip() != "---" or "---" not in (line.rstrip() for line in lines[1:]):
+        return {}, content
+    end = next(at for at, line in enumerate(lines) if at and line.rstrip() == "---")
+    said: dict[str, str] = {}
+    name = ""
+    for line in lines[1:end]:
+        found = _KEY.fullmatch(line)
+        if found:
+            name = found[1]
+            said[name] = "" if found[2] in ("|", ">", "|-", ">-") else _unquoted(found[2])
+        elif name and line.startswith((" ", "\t")):
+            said[name] = f"{said[name]} {line.strip()}".strip()
+    return said, "\n".join(lines[end + 1 :]).strip("\n")
+
+
+def _unquoted(value: str) -> str:
+    value = value.strip()
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
+
+
+def read_commands(folder: Path, project: Mapping[str, str]) -> tuple[CustomCommand, ...]:
+    """The user's commands, and those of a project that is trusted; the user's own win."""
+    theirs = {
+        str(PurePosixPath(path).relative_to(PROJECT_COMMANDS)): content
+        for path, content in project.items()
+        if path.startswith(f"{PROJECT_COMMANDS}/")
+    }
+    mine = {name: read_text(folder / name) or "" for name in sorted(files_below(folder, "."))}
+    found = [*_commands(theirs, own=True), *_commands(mine, own=False)]
+    return tuple({command.name: command for command in found}.values())
+
+
+def _commands(files: Mapping[str, str], *, own: bool) -> Iterator[CustomCommand]:
+    for path, content in files.items():
+        name = path.removesuffix(".md").replace("/", ":").casefold()
+        if not path.endswith(".md") or not _NAME.fullmatch(name):
+            continue
+        said, body = split_front(content)
+        first = next((line.strip("# ") for line in body.split("\n") if line.strip()), "")
+        yield CustomCommand(
+            name=name,
+            body=body,
+            description=" ".join(said.get("description", first).split())[:_DESCRIPTION],
+            takes=" ".join(said.get("argument-hint", "").split()),
+            own=own,
+        )
+
+
+def skill_folders(root: Path) -> list[str]:
+    """The folders below a root that hold a skill."""
+    try:
+        names = sorted(entry.name for entry in os.scandir(root) if entry.is_dir())
+    except OSError:
+        return []
+    return [name for name in names if _NAME.fullmatch(name) and (root / name / SKILL_FILE).is_file()][
+        :_MOST_SKILLS
+    ]
+
+
+def describe_skill(folder: str, content: str, *, own: bool) -> Skill:
+    """A skill by its own words."""
+    said, body = split_front(content)
+    name = said.get("name", "")
+    about = said.get("description") or next((line.strip("# ") for line in body.split("\n") if line), "")
+    return Skill(
+        name=name if _NAME.fullmatch(name) else folder,
+        description=" ".join(about.split())[:_DESCRIPTION],
+        place=folder,
+        own=own,
+    )

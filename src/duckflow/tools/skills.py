@@ -1,0 +1,134 @@
+"""skill.read: instructions for a kind of work, read when needed; the prompt has only names (SPEC L6)."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path, PurePosixPath
+
+from pydantic import Field
+
+from duckflow.config.markdown_files import SKILL_FILE, SKILLS_FOLDER, describe_skill, skill_folders
+from duckflow.domain.errors import ToolError, UserError
+from duckflow.domain.extensions import Skill
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.text import cut
+from duckflow.prompts.tokens import estimate_tokens
+from duckflow.safety.files.access import Access
+from duckflow.safety.files.workspace import Workspace
+from duckflow.tools.catalogue import Tool, ToolResult
+
+SKILL = "skill.read"
+_MOST_BYTES = 200_000
+_MOST_FILES = 50
+_LENGTHS = (300, 150, 80, 40)
+"""How long a description may be in the prompt; the first that lets all of them fit counts."""
+
+
+class ReadSkill(Frozen):
+    """What read takes."""
+
+    name: str = Field(default="", description="the skill; left out, all are listed")
+    file: str = Field(default=SKILL_FILE, description="another file of the skill")
+
+
+def find_skills(workspace: Workspace, home: Path) -> tuple[Skill, ...]:
+    """The skills of the user and of the project; of two with one name the user's counts."""
+    found: dict[str, Skill] = {}
+    for folder in skill_folders(workspace.root / SKILLS_FOLDER):
+        _add(found, folder, lambda place: _read_own(workspace, place, SKILL_FILE), own=True)
+    root = home / SKILLS_FOLDER
+    if root != workspace.root / SKILLS_FOLDER:
+        for folder in skill_folders(root):
+            _add(found, folder, lambda place: _read_users(root / place, SKILL_FILE), own=False)
+    return tuple(found.values())
+
+
+def _add(found: dict[str, Skill], folder: str, read: Callable[[str], str], *, own: bool) -> None:
+    try:
+        skill = describe_skill(folder, read(folder), own=own)
+    except (ToolError, UserError):
+        return  # it can't be read: it is not there
+    found[skill.name] = skill
+
+
+def skill_tools(skills: Sequence[Skill], workspace: Workspace, home: Path, budget: int) -> tuple[Tool, ...]:
+    """The operation, if there are skills. `budget` is the tokens their names may take in every prompt."""
+    known = {skill.name: skill for skill in skills}
+
+    async def run(args: ReadSkill, _access: Access) -> ToolResult:
+        if not args.name:
+            return ToolResult(text="\n".join(f"{skill.name}: {skill.description}" for skill in skills))
+        skill = known.get(args.name)
+        if skill is None:
+            raise ToolError(f"There is no skill {args.name[:100]}. There are: {', '.join(known)}.")
+        return await asyncio.to_thread(_read, skill, workspace, home, args.file)
+
+    def targets(args: ReadSkill) -> tuple[str, ...]:
+        skill = known.get(args.name)
+        return (_own_path(skill.place, args.file),) if skill is not None and skill.own else ()
+
+    if not skills:
+        return ()
+    return (
+        Tool(
+            operation=SKILL,
+            args=ReadSkill,
+            summary=_summary(skills, budget),
+            effect="read",
+            run=run,
+            targets=targets,
+        ),
+    )
+
+
+def _read(skill: Skill, workspace: Workspace, home: Path, file: str) -> ToolResult:
+    if skill.own:
+        path = _own_path(skill.place, file)
+        return ToolResult(text=f"[skill {skill.name}]\n{_read_own(workspace, skill.place, file)}", path=path)
+    folder = home / SKILLS_FOLDER / skill.place
+    return ToolResult(text=f"[skill {skill.name} in {folder}]\n{_read_users(folder, file)}")
+
+
+def _own_path(place: str, file: str) -> str:
+    if ".." in PurePosixPath(file).parts or file.startswith("/"):
+        raise ToolError(f"{file[:100]} is not a file of this skill.")
+    return f"{SKILLS_FOLDER}/{place}/{file}"
+
+
+def _read_own(workspace: Workspace, place: str, file: str) -> str:
+    return _with_files(workspace, f"{SKILLS_FOLDER}/{place}", _own_path(place, file), file)
+
+
+def _read_users(folder: Path, file: str) -> str:
+    """A file of a skill of the user's, and nothing outside the skill's own folder."""
+    only = Workspace(folder)
+    try:
+        return _with_files(only, ".", file, file)
+    finally:
+        only.close()
+
+
+def _with_files(workspace: Workspace, folder: str, path: str, file: str) -> str:
+    content = workspace.read_text(path, cap=_MOST_BYTES)
+    if file != SKILL_FILE:
+        return content
+    listing = workspace.list(folder, depth=3, limit=_MOST_FILES)
+    base = PurePosixPath(folder)
+    files = [str(PurePosixPath(one.path).relative_to(base)) for one in listing.entries if one.kind == "file"]
+    others = [name for name in files if name != SKILL_FILE]
+    return f"{content}\n\nOther files of this skill: {', '.join(others)}" if others else content
+
+
+def _summary(skills: Sequence[Skill], budget: int) -> str:
+    """What the prompt says of them: as much of each description as fits for all, else names, else some."""
+    about = "instructions for a kind of work; read them before such work."
+    for length in _LENGTHS:
+        lines = [f"\n  {skill.name}: {cut(skill.description, length)}" for skill in skills]
+        if estimate_tokens("".join(lines)) <= budget:
+            return about + "".join(lines)
+    names: list[str] = []
+    while (
+        len(names) < len(skills) and estimate_tokens(", ".join([*names, skills[len(names)].name])) <= budget
+    ):
+        names.append(skills[len(names)].name)
+    more = f" and {len(skills) - len(names)} more" if len(names) < len(skills) else ""
+    return f"{about} Without a name it lists them. There are {', '.join(names)}{more}"

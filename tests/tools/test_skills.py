@@ -1,0 +1,140 @@
+"""Skills and commands of one's own: names in the prompt, texts when they are called for (SPEC L6)."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from duckflow.cli.reports.task import RunTask, run_task
+from duckflow.config.loading import load
+from duckflow.config.markdown_files import read_commands, split_front
+from duckflow.config.places import config_dir
+from duckflow.domain.events import ActionFinished
+from duckflow.domain.extensions import CustomCommand, Skill
+from duckflow.prompts.tokens import estimate_tokens
+from duckflow.tools.skills import _summary
+from duckflow.ui.commands.table import find_custom
+from fakes.engine import decision, engine, write_script
+from fakes.rows import Failures, every_row
+
+SKILL = (
+    "---\nname: {name}\ndescription: >\n  How to {name},\n  step by step.\n---\n# Steps\nFirst, {secret}.\n"
+)
+
+
+def add_skill(root: Path, name: str, secret: str = "breathe") -> Path:
+    place = root / ".agents" / "skills" / name
+    place.mkdir(parents=True)
+    (place / "SKILL.md").write_text(SKILL.format(name=name, secret=secret))
+    return place
+
+
+def read(**args: str) -> dict:
+    return {"operation": "skill.read", "args": args}
+
+
+async def test_L6_names_are_in_the_prompt_and_texts_come_when_called_for(folder: Path, own_home: Path):
+    (add_skill(folder, "release", "tag it") / "list.md").write_text("one\ntwo\n")
+    add_skill(own_home, "release", "ask me")
+    (add_skill(own_home, "review") / "notes").mkdir()
+    (folder / ".env").write_text("KEY=1\n")
+    (add_skill(folder, "odd") / "link").symlink_to("../../../.env")
+    steps = [
+        decision("", read(name="release")),
+        decision("", read(name="review", file="../release/SKILL.md")),
+        decision("", read(name="nothing")),
+        decision("", read()),
+        decision("Done."),
+    ]
+    async with engine(folder, *steps, mode="plan") as duck:
+        prompt = (await duck.app.model.preview(duck.state)).request.messages[0].text
+        assert "  review: How to review, step by step." in prompt
+        assert "breathe" not in prompt
+        await duck.app.chat.say("go")
+        one, two, three, four = duck.of(ActionFinished)
+        assert "First, ask me." in one.text  # the user's own wins
+        assert [one.outcome, two.outcome, three.outcome, four.outcome] == ["ok", "failed", "failed", "ok"]
+        assert "There are: " in three.text
+        assert four.text.splitlines() == [
+            f"{name}: How to {name}, step by step." for name in ("odd", "release", "review")
+        ]
+    async with engine(folder, decision("", read(name="odd", file="link")), mode="auto") as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"  # what is protected asks, by any name
+        assert duck.state.approval.because == "protected"
+
+
+async def test_L6_without_skills_nothing_is_said_of_them(folder: Path):
+    async with engine(folder) as duck:
+        prompt = await duck.app.model.preview(duck.state)
+        assert "skill" not in prompt.request.messages[0].text
+
+
+@every_row("count", [1, 20, 100, 2000])
+def test_L6_names_keep_to_their_budget(count: int):
+    skills = [Skill(name=f"skill-{n}", description="long " * 200, place="x") for n in range(count)]
+    assert estimate_tokens(_summary(skills, 400)) < 400 + 40
+
+
+@every_row(
+    ("body", "typed", "said"),
+    [
+        ("Look at $ARGUMENTS now.", "/a x  y", "Look at x  y now."),
+        ("$1 then $2, not $3.", "/a b c", "b then c, not ."),
+        ("Costs $10 or $HOME.", "/a", "Costs $10 or $HOME."),
+        ("Just this.", "/a", "Just this."),
+        ("Just this.", "／A more", "Just this.\n\nmore"),
+        ("Just this.", "/ab", None),
+        ("Just this.", "a", None),
+    ],
+)
+def test_L6_a_command_is_the_message_it_stands_for(body, typed, said):
+    commands = [CustomCommand(name="a", body=body), CustomCommand(name="help", body="mine")]
+    assert find_custom(typed, commands) == said
+    assert find_custom("/help", commands) is None
+
+
+def test_L6_commands_come_from_the_user_and_from_a_project_that_is_trusted(folder: Path):
+    """SAFETY 6: what a project brings counts only once it is trusted."""
+    for root, said in ((config_dir() / "commands", "mine"), (folder / ".agents" / "commands", "theirs")):
+        (root / "git").mkdir(parents=True)
+        (root / "both.md").write_text(f"---\ndescription: '{said}'\nargument-hint: [file]\n---\n{said} $1\n")
+        (root / "git" / f"{said}.md").write_text(f"# About {said}\n")
+        (root / "no.txt").write_text("x")
+    places = config_dir() / "commands"
+    untrusted = read_commands(places, load(folder, environ={}).project)
+    assert {one.name: one.description for one in untrusted} == {"both": "mine", "git:mine": "About mine"}
+    trusted = {one.name: one for one in read_commands(places, load(folder, trusted=True, environ={}).project)}
+    assert {name: one.own for name, one in trusted.items()} == {
+        "both": False,
+        "git:mine": False,
+        "git:theirs": True,
+    }
+    assert (trusted["both"].body, trusted["both"].takes) == ("mine $1", "[file]")
+
+
+def test_L6_a_command_works_without_a_terminal(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (config_dir() / "commands").mkdir(parents=True)
+    (config_dir() / "commands" / "greet.md").write_text("Say hello to $1.")
+    script = write_script(tmp_path / "script.jsonl", [decision("Hello.")])
+    loaded = load(folder, environ={}, flags={"llm.model": f"scripted:{script}"})
+    task = RunTask(text="/greet Ann", folder=folder, session=None, answer=None, verify=None, json=True)
+    assert run_task(task, loaded) == 0
+    assert "Say hello to Ann." in capsys.readouterr().out
+
+
+def test_what_stands_at_the_top_is_read_with_care():
+    failures = Failures()
+    rows = {
+        "": {},
+        "---": {},
+        "---\na: 1\n": {},
+        "---\na: 1\n---": {"a": "1"},
+        "---\r\na: 'x'\r\n---\r\nb": {"a": "x"},
+        "---\n- a\nb:\n  c\n---\n": {"b": "c"},
+    }
+    for content, said in rows.items():
+        with failures.of(json.dumps(content)):
+            assert split_front(content)[0] == said
+    failures.report()
