@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import duckflow
 from duckflow.config.hook_files import HOOKS_FILE, parse_hooks, read_hooks
@@ -79,6 +79,9 @@ from duckflow.tools.searching.ripgrep import find_ripgrep
 from duckflow.tools.shell import shell_tools
 from duckflow.tools.skills import find_skills, skill_tools
 
+if TYPE_CHECKING:
+    from duckflow.tools.mcp.operations import McpServers
+
 DATABASE = "duckflow.db"
 KEPT_FILES = "undo.db"
 LOCKS = "locks"
@@ -108,6 +111,8 @@ class App:
     checks: Checks
     hooks: Hooks
     extensions: Extensions
+    mcp: "McpServers | None"
+    """The MCP servers, if any are set."""
     started: SessionStarted
     verify: str
     """The command of the settings whose success requests need; empty for none."""
@@ -131,6 +136,8 @@ class App:
         await self.judging.aclose()
         await self.tasks.aclose()
         await self.checks.aclose()
+        if self.mcp is not None:
+            await self.mcp.aclose()
         await self.shell.aclose()
         await self.tiers.aclose()
         self.snapshots.close()
@@ -234,7 +241,8 @@ def build(
     tiers, spending = _open_models(settings, choice, session, env, relay, carried.asked)
     rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
     look = WorkspaceLook(workspace, ground.checks)
-    background = Catalogue((*file_tools(ground.ripgrep), *shell_tools(ground.shell, session.show)))
+    mcp = _mcp_servers(settings, ground, env)
+    background = Catalogue((*file_tools(ground.ripgrep), *shell_tools(ground.shell, session.show)), mcp)
     advisor = Advisor(tiers, spending)
     tasks = TaskLoop(session, _dispatcher(ground, background), advisor)
 
@@ -251,7 +259,9 @@ def build(
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path's own can raise
     skills = find_skills(workspace, home) if settings.skills.enabled else ()
     reading = skill_tools(skills, workspace, home, settings.skills.prompt_tokens)
-    catalogue = Catalogue((*background.tools, *plans, *lists, *_memory_tools(settings, ground), *reading))
+    catalogue = Catalogue(
+        (*background.fixed, *plans, *lists, *_memory_tools(settings, ground), *reading), mcp
+    )
     limits = DraftLimits(most=settings.llm.candidates, seconds=settings.llm.candidates_time_s)
     model = ModelInUse(session, tiers, catalogue, look, rules, settings.prompt, spending, limits)
     dispatcher = _dispatcher(ground, catalogue)
@@ -288,6 +298,7 @@ def build(
             skills=skills,
             commands=read_commands(config_dir() / COMMANDS_FOLDER, project or {}),
         ),
+        mcp=mcp,
         verify=settings.evaluation.verify,
         problems=(*ground.log.database.notices, *rules.problems),
         started=_started(settings, choice, ground, resumed=session.state.seq > 0, keeps_mode=keeps_mode),
@@ -368,6 +379,19 @@ def _open_models(
 
     tiers = Tiers(tier_names(settings.llm, choice.name), opened, by_task=settings.llm.by_task)
     return tiers, Spending(session, tiers, price)
+
+
+def _mcp_servers(settings: Settings, ground: _Foundation, env: Mapping[str, str]) -> "McpServers | None":
+    """The servers that are set; nothing of them is loaded if there are none."""
+    if not any(server.enabled for server in settings.mcp.servers.values()):
+        return None
+    from duckflow.tools.mcp.opening import ServerOpener  # noqa: PLC0415 - only if servers are set
+    from duckflow.tools.mcp.operations import McpServers  # noqa: PLC0415 - as above
+    from duckflow.tools.mcp.pins import Pins  # noqa: PLC0415 - as above
+
+    closed = (state_dir(), config_dir(), cache_dir())
+    opener = ServerOpener(ground.workspace.root, settings.shell, closed=closed, env=env)
+    return McpServers(settings.mcp, opener, Pins(), ground.session.redactor.clean)
 
 
 def _memory_tools(settings: Settings, ground: _Foundation) -> tuple[Tool, ...]:

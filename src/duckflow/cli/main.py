@@ -38,6 +38,7 @@ GROUPS = {
     "prompt": "prompt",
     "memory": "memory",
     "fleet": "fleet",
+    "mcp": "mcp",
 }
 """Commands with commands of their own, and the module each is in, as `commands`."""
 

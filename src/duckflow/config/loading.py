@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import Field
 
@@ -90,9 +90,14 @@ def rows(loaded: Loaded) -> tuple[SettingRow, ...]:
     """Every setting with its value as TOML and its source, for `duckflow config show`."""
     tables = loaded.settings.model_dump(mode="json")
     return tuple(
-        SettingRow(key=key, value=shown(_look_up(tables, key)), source=loaded.sources[key])
+        SettingRow(key=key, value=shown(_listed(_look_up(tables, key))), source=loaded.sources[key])
         for key in leaves()
     )
+
+
+def _listed(value: object) -> object:
+    """Of a table its names: what is in it may be a key."""
+    return list(cast("dict[str, object]", value)) if isinstance(value, dict) else value
 
 
 def _from_file(kind: Kind, path: Path) -> Layer:

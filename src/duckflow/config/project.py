@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 from duckflow.config.layers import Layer, shown
 from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError
 from duckflow.domain.modes import MODES
 
-Direction = Literal["free", "stricter", "lower"]
+Direction = Literal["free", "stricter", "lower", "adds"]
 
 PROJECT_MAY_SET: Mapping[str, Direction] = {
     "mode": "stricter",
@@ -27,6 +27,7 @@ PROJECT_MAY_SET: Mapping[str, Direction] = {
     "shell.memory_mb": "lower",
     "shell.file_mb": "lower",
     "shell.disk_mb": "lower",
+    "mcp.servers": "adds",
 }
 """All that a project may set, and in which direction. Everything else is the user's alone."""
 
@@ -40,6 +41,11 @@ def tighten(layer: Layer, user: Settings, user_file: Path) -> tuple[Layer, list[
             )
     looser = set(_looser(layer, user))
     kept = {key: value for key, value in layer.values.items() if key not in looser}
+    if "mcp.servers" in kept:
+        kept["mcp.servers"] = {
+            **cast("dict[str, object]", kept["mcp.servers"]),
+            **{name: one.model_dump(mode="json") for name, one in user.mcp.servers.items()},
+        }
     left_out = [
         {"where": layer.place(key), "setting": key, "value": shown(layer.values[key])}
         for key in sorted(looser)
@@ -62,5 +68,17 @@ def _loosens(direction: Direction, now: object, wanted: object) -> bool:
             return list[str](MODES).index(wanted) > list[str](MODES).index(now)
         case "lower", int(), int():
             return wanted > now
+        case "adds", _, dict():
+            return any(_loose_server(one) for one in cast("dict[str, dict[str, object]]", wanted).values())
         case _:
             return direction != "free"
+
+
+def _loose_server(server: Mapping[str, object]) -> bool:
+    """A project's server stays in the sandbox, writes nothing, and sees nothing that is the user's own."""
+    free = ("command", "url", "enabled", "network", "start_timeout_s", "timeout_s")
+    given = {key: value for key, value in server.items() if key not in free}
+    return any(
+        (key, value) not in (("sandbox", True), ("workspace", "read"), ("workspace", "none"))
+        for key, value in given.items()
+    )

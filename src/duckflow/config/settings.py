@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
+from duckflow.config.mcp import McpSettings
 from duckflow.config.pacing import PacemakerSettings
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.modes import Mode
@@ -287,6 +288,9 @@ class Settings(Frozen):
 
     shell: ShellSettings = ShellSettings()
     """Shell commands."""
+
+    mcp: McpSettings = McpSettings()
+    """MCP servers."""
 
     gate: GateSettings = GateSettings()
     """Questions."""

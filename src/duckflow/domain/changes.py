@@ -8,8 +8,9 @@ from duckflow.domain.frozen import Frozen, replace
 MOST_CHANGE_SETS = 300
 """How many actions back the state remembers what they did to files."""
 
-ToolEffect = Literal["read", "write", "delete", "execute", "consent"]
-"""What an operation does; "consent" says yes in the user's name, which only the user can do."""
+ToolEffect = Literal["read", "write", "delete", "execute", "consent", "foreign", "fetch"]
+"""What an operation does; "consent" says yes in the user's name, which only the user can do; "foreign" is
+done by somebody else, out of sight; "fetch" reads from the network."""
 
 
 FOLDER = "folder"

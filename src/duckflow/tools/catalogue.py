@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 from duckflow.domain.decision import Action
 from duckflow.domain.effects import Effects
@@ -11,6 +11,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.events import Event
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import JsonSchema
+from duckflow.domain.questions.approval import ApprovalLine, Kind
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.policy import Effect
@@ -55,6 +56,10 @@ class Proposal(NamedTuple):
     """What would change, whole: a difference in the usual format, empty if nothing would."""
     content: str | None = None
     """The whole text it would write or run, if the user may put another one in its place."""
+    impact: tuple[ApprovalLine, ...] = ()
+    """What it would do outside, in words, if the tool itself has to say so."""
+    kind: Kind | None = None
+    """What "always" would cover of that."""
 
 
 class NoArguments(Frozen):
@@ -81,6 +86,8 @@ class Tool:
     """The paths it touches, as the model wrote them."""
     by_program: bool = False
     """Only the program itself calls it: no prompt shows it."""
+    hidden: bool = False
+    """No prompt shows it, but a model may call it."""
 
     @property
     def name(self) -> str:
@@ -97,21 +104,59 @@ class Tool:
         return argument_schema(self.args)
 
 
-class Catalogue:
-    """The operations a model may name."""
+class ToolSource(Protocol):
+    """Where operations come from that are known only once a session runs."""
 
-    def __init__(self, tools: Iterable[Tool]) -> None:
-        self.tools = tuple(tools)
-        self._by_operation = {tool.operation: tool for tool in self.tools}
-        if len(self._by_operation) != len(self.tools):
+    @property
+    def revision(self) -> int:
+        """Another number whenever `tools` gives something else."""
+        ...
+
+    async def ready(self) -> None:
+        """Come back when the tools are known, or can't be had."""
+        ...
+
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools as they are known now."""
+        ...
+
+
+class Catalogue:
+    """The operations a model may name: those that are always there, and those of a `source`."""
+
+    def __init__(self, tools: Iterable[Tool], source: ToolSource | None = None) -> None:
+        self.fixed = tuple(tools)
+        self._source = source
+        self._by_operation = {tool.operation: tool for tool in self.fixed}
+        if len(self._by_operation) != len(self.fixed):
             raise ValueError("two tools have the same operation")
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """All of them, as far as they are known."""
+        return (*self.fixed, *(self._source.tools() if self._source else ()))
+
+    @property
+    def revision(self) -> int:
+        """Another number whenever there are other tools."""
+        return self._source.revision if self._source else 0
+
+    async def ready(self) -> None:
+        """Come back when all tools are known."""
+        if self._source is not None:
+            await self._source.ready()
 
     def get(self, operation: str) -> Tool:
         """The tool of an operation; its bare name will do if only one family has it."""
         wanted = operation.strip()
         if found := self._by_operation.get(wanted):
             return found
-        bare = [tool for tool in self.tools if tool.name == wanted]
+        if self._source is not None:
+            for tool in self._source.tools():
+                if tool.operation == wanted:
+                    return tool
+        # Only of our own: nobody else's tool may come between a short name and what it always meant.
+        bare = [tool for tool in self.fixed if tool.name == wanted]
         if len(bare) == 1:
             return bare[0]
         if bare:
@@ -125,8 +170,9 @@ class Catalogue:
         return tool, parse_arguments(tool.operation, tool.args, action.args)
 
     def _nearest(self, wanted: str) -> str:
-        names = {tool.name: tool.operation for tool in self.tools if not tool.by_program}
-        close = get_close_matches(wanted, names.values(), n=1, cutoff=0.6)
+        known = [tool.operation for tool in self.tools if not tool.by_program]
+        close = get_close_matches(wanted, known, n=1, cutoff=0.6)
+        names = {tool.name: tool.operation for tool in self.fixed if not tool.by_program}
         close = close or [names[name] for name in get_close_matches(wanted.rpartition(".")[2], names, n=1)]
         if close:
             return f"The nearest is {close[0]}."

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
+from duckflow.domain.errors import UserError
 from duckflow.domain.events import ApprovalRequested, Recorded, TaskReported
 from duckflow.domain.glimpses import Glimpse
 from duckflow.domain.questions.answers import AnswerApproval
@@ -11,10 +12,11 @@ from duckflow.domain.questions.approval import Approval
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import Exit, dispatch_in_turn
-from duckflow.ui.commands.table import find_custom, read_command
+from duckflow.ui.commands.table import find_custom, read_command, read_prompt
 from duckflow.ui.input.key_listener import KeyListener
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.jobs import Job, stopped
+from duckflow.ui.output.escaping import visible
 from duckflow.ui.views.questions import Questions
 
 _LONG_S = 5.0
@@ -86,15 +88,30 @@ class Conversation:
         self._context.screen.said(said)
         custom = find_custom(said, self._engine.extensions.commands)
         typed = read_command(said) if custom is None else None
-        if typed is not None:
+        if (prompt := read_prompt(said)) is not None:
+            await self._say_prompt(*prompt)
+        elif typed is not None:
             await dispatch_in_turn(self._context, typed)
         elif custom is None and said.startswith("!"):
             await self._run_command(said[1:].strip())
         else:
-            await self._job.do(self._engine.say(custom or said))
-            await self._settle_questions()
-            if self._job.lasted_s > _LONG_S:
-                self._notify(text("notice.done"))
+            await self._say(custom or said)
+
+    async def _say(self, said: str) -> None:
+        await self._job.do(self._engine.say(said))
+        await self._settle_questions()
+        if self._job.lasted_s > _LONG_S:
+            self._notify(text("notice.done"))
+
+    async def _say_prompt(self, name: str, argument: str) -> None:
+        """A prompt of an MCP server, shown as it is and then said."""
+        try:
+            said = await self._engine.prompt(name, argument)
+        except UserError as error:
+            self._context.writer.line(text("error.line", message=text(error.key, **error.values)), "red")
+            return
+        self._context.writer.line(visible(said), "dim")
+        await self._say(said)
 
     async def _run_command(self, command: str) -> None:
         """A command of the user's own; what it printed is there for the model too."""

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 from duckflow.domain.changes import UndoReport
 from duckflow.domain.extensions import Extensions
+from duckflow.domain.mcp import ServerReport
 from duckflow.domain.memory import Memory
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
@@ -105,6 +106,14 @@ class Engine(Talk, Protocol):
 
     def memories(self) -> Sequence[Memory]:
         """What is kept for later sessions that counts in this folder, the newest first."""
+        ...
+
+    def servers(self) -> Sequence[ServerReport]:
+        """The MCP servers that are set, and how they are."""
+        ...
+
+    async def prompt(self, name: str, argument: str) -> str:
+        """The text of a prompt of an MCP server, by `server.name`; UserError if it can't be had."""
         ...
 
     def forget(self, wanted: Sequence[int]) -> int:

@@ -9,6 +9,7 @@ from duckflow.domain.changes import UndoReport
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ProviderError, ToolError, UsageError
 from duckflow.domain.events import ModeChanged, SessionTitled
+from duckflow.domain.mcp import ServerReport
 from duckflow.domain.memory import Memory
 from duckflow.domain.modes import Mode
 from duckflow.domain.state import AgentState, RequestOutcome
@@ -53,6 +54,8 @@ class ChatEngine:
         self.around = self.around._replace(sandbox=(await self._app.shell.sandbox()).level)
         await self._look()
         changed()
+        if self._app.mcp is not None:
+            await self._app.mcp.ready()
         await self._app.model.warm()
         try:
             traits = await self._app.model.traits()
@@ -118,8 +121,8 @@ class ChatEngine:
         return await self._app.undoing.diff("session" if session else "request")
 
     def files(self) -> Sequence[str]:
-        """The files there are, as last looked at."""
-        return self._files
+        """What can be mentioned: the files there are, as last looked at, and resources of MCP servers."""
+        return [*self._files, *(f"{one.name}:{uri}" for one in self.servers() for uri in one.resources)]
 
     def models(self) -> Sequence[str]:
         """Names of models worth suggesting: what is set, what is in use, and what needs no key."""
@@ -135,6 +138,17 @@ class ChatEngine:
     def memories(self) -> Sequence[Memory]:
         """What is kept for later sessions that counts in this folder, the newest first."""
         return Memories(self._app.log.database).listed(str(self._app.workspace.root))
+
+    def servers(self) -> Sequence[ServerReport]:
+        """The MCP servers that are set, and how they are."""
+        return self._app.mcp.reports() if self._app.mcp is not None else ()
+
+    async def prompt(self, name: str, argument: str) -> str:
+        """The text of a prompt of an MCP server, by `server.name`."""
+        server, _, prompt = name.partition(".")
+        if self._app.mcp is None:
+            raise UsageError("mcp.no_prompt", name=name)
+        return await self._app.mcp.prompt(server, prompt, argument)
 
     def forget(self, wanted: Sequence[int]) -> int:
         """Delete something that is kept for later sessions, by number."""

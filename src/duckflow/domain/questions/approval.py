@@ -25,9 +25,10 @@ class ApprovalLine(Frozen):
 
 
 class Kind(Frozen):
-    """What "always" covers: edits of files in one folder, or commands that begin with the same words."""
+    """What "always" covers: edits of files in one folder, commands that begin with the same words, one tool
+    of an MCP server, or pages of one site."""
 
-    what: Literal["edits", "command"]
+    what: Literal["edits", "command", "tool", "site"]
     scope: str
 
 

@@ -300,14 +300,16 @@ def _support(state: AgentState, event: ActionFinished) -> Support:
     ran = bool(_command(state, event))
     if event.outcome != "ok" or (ran and event.exit_code != 0):
         return "nothing"
-    acted = ran or event.changed or (running is not None and running.effect not in (None, "read"))
+    acted = ran or event.changed or (running is not None and running.effect not in (None, "read", "fetch"))
     return "change" if acted else "reading"
 
 
 def _command(state: AgentState, event: ActionFinished) -> str:
     """The command that ran, where one did."""
     running = state.running if event.task_id is None else state.task_running
-    return str(running.action.args.get("command", "")) if running else ""
+    if running is None or running.effect == "foreign":  # whose arguments may be called anything
+        return ""
+    return str(running.action.args.get("command", ""))
 
 
 def _progress(request: Request, event: ActionFinished) -> Request:

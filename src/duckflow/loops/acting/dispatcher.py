@@ -69,6 +69,7 @@ class Dispatcher:
 
     async def run_queue(self) -> bool:
         """Run what is queued; False when the next action waits for the user."""
+        await self._catalogue.ready()
         await self._effects.discard_unwanted(self._state)
         while self._state.queue:
             if not await self._run_next(self._state.queue[0]):
@@ -94,18 +95,20 @@ class Dispatcher:
     async def run_task(self, task: Task) -> ActionFinished:
         """Run one task of the background; if it needs the user, wait for the answer."""
         action = Action(operation=task.operation, args=task.args, reasoning=purpose_of(self._state, task))
+        await self._catalogue.ready()
+        waiting = [action]
         while True:
             try:
-                call, approval = await self._permit_task(task, self._resolve(action))
+                call, approval = await self._permit_task(task, self._resolve(waiting[0]))
             except ToolError as error:
-                return self._log.refuse(action, error, task.task_id)
+                return self._log.refuse(waiting[0], error, task.task_id)
             ended = await self._run(call, approval, task_id=task.task_id)
-            if ended.outcome == "ok" and ended.then:
-                action = ended.then[0]  # what the command did has to be taken over
+            if ended.outcome == "ok" and (*ended.then, *waiting[1:]):
+                waiting = [*ended.then, *waiting[1:]]  # what a command did has to be taken over, for one
                 continue
             if ended.outcome != "refused":
                 return ended
-            action = call.action  # changed by someone at the last moment: asked about again
+            waiting[0] = call.action  # changed by someone at the last moment: asked about again
 
     async def _run_next(self, action: Action) -> bool:
         if (notice := await self._gate.notice(self._state)) is not None:

@@ -107,7 +107,11 @@ class Gate:
         else:
             assessed = await asyncio.to_thread(self._assess, call, targets, proposal, files)
         case = case._replace(risk=assessed.risk)
-        kind = _kind(call, case, targets.before, assessed)
+        kind = (
+            proposal.kind
+            if may_remember(case) and proposal.kind
+            else _kind(call, case, targets.before, assessed)
+        )
         ruling = decide(state.mode, case._replace(remembered=kind in state.allowed))
         _refuse_denied(ruling)
         waits = case.copies and call.tool.effect == "execute"  # for what the command does to its copy
@@ -132,6 +136,7 @@ class Gate:
             sandboxed=case.sandboxed,
             on_copy=case.copies,
             files_in_all=files,
+            foreign=proposal.impact,
         )
         return ask_about(state, self._workspace.root, call.action, ruling, assessed.risk, outline, kind)
 
@@ -235,6 +240,8 @@ def _kind(call: ResolvedCall, case: Case, paths: Iterable[str], assessed: Assess
         return None
     if call.tool.effect == "execute":
         return Kind(what="command", scope=assessed.first_words) if assessed.first_words else None
+    if call.tool.effect in ("foreign", "fetch"):
+        return None
     folders = {path.rpartition("/")[0] or "." for path in paths}
     return Kind(what="edits", scope=folders.pop()) if len(folders) == 1 else None
 

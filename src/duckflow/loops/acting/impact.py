@@ -35,6 +35,8 @@ class ChangeOutline(Frozen):
     effects: Effects | None = None
     """What a command did to its copy."""
     ended: CommandEnd = "well"
+    foreign: tuple[ApprovalLine, ...] = ()
+    """What it does where Duckflow can't look, in the tool's own words."""
 
 
 def impact_of(outline: ChangeOutline) -> tuple[ApprovalLine, ...]:
@@ -57,8 +59,10 @@ def _impact(outline: ChangeOutline) -> Iterator[ApprovalLine]:
         case "consent" if outline.memory:
             yield ApprovalLine(key=f"approval.impact.memory_{outline.memory}")
             yield ApprovalLine(key="approval.impact.memory_undo")
-        case "consent":
+        case "consent" if not outline.foreign:
             yield ApprovalLine(key="approval.impact.plan")
+        case "foreign" | "fetch" | "consent":
+            yield from outline.foreign
         case "execute" if outline.effects is not None:
             yield from _of_effects(outline.effects, outline.ended)
         case "execute":
@@ -131,7 +135,7 @@ def _some(paths: list[str]) -> str:
 
 
 def _alternatives(outline: ChangeOutline) -> Iterator[str]:
-    if outline.effect == "consent" and not outline.memory:
+    if outline.effect == "consent" and not outline.memory and not outline.foreign:
         yield "approval.instead.revise"
         return
     yield "approval.instead.throw_away" if outline.effects is not None else "approval.instead.refuse"
@@ -143,5 +147,5 @@ def _alternatives(outline: ChangeOutline) -> Iterator[str]:
         yield "approval.instead.yourself"
     if {"large", "many_files"} & set(outline.reasons):
         yield "approval.instead.smaller"
-    if outline.effect != "read":
+    if outline.effect not in ("read", "fetch", "consent") or outline.memory:
         yield "approval.instead.plan_mode"

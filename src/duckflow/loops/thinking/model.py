@@ -46,7 +46,7 @@ class ModelInUse:
         self._budgets = budgets
         self._spending = spending
         self._limits = limits
-        self._deciders: dict[tuple[str, RulesUse], Decider] = {}
+        self._deciders: dict[tuple[str, RulesUse, int], Decider] = {}
 
     async def traits(self) -> ModelTraits:
         """What the model is; opens it."""
@@ -84,13 +84,15 @@ class ModelInUse:
         """What the model would be asked in this state; nothing is sent."""
         use = "cut" if state.rules_use == "whole" and self._rules.too_long else state.rules_use
         client = await self._client()
+        await self._catalogue.ready()
         return await self._decider_for(client, await self._rules.fit(client, use)).preview(state)
 
     async def _client(self) -> ModelClient:
         return await self._tiers.client(self.tier)
 
     async def _open_decider(self, use: RulesUse) -> Decider:
-        known = self._tiers.name(self.tier), use
+        await self._catalogue.ready()
+        known = self._tiers.name(self.tier), use, self._catalogue.revision
         if known not in self._deciders:
             client = await self._client()
             self._deciders[known] = self._decider_for(client, await self._rules.fit(client, use))
@@ -125,5 +127,5 @@ def operations_of(catalogue: Catalogue) -> tuple[Operation, ...]:
     return tuple(
         Operation(name=tool.operation, line=tool.line, parameters=tool.schema())
         for tool in catalogue.tools
-        if not tool.by_program
+        if not tool.by_program and not tool.hidden
     )

@@ -96,8 +96,10 @@ class Recovery:
         return tuple(ended)
 
     def _look(self, running: Running) -> CrashFindings:
-        if running.effect in ("read", "consent"):
+        if running.effect in ("read", "consent", "fetch"):
             return CrashFindings("not_done")  # what they do is recorded with their result, or not at all
+        if running.effect == "foreign":
+            return CrashFindings("unknown")
         for name in ("path", "to"):
             path = running.action.args.get(name)
             if isinstance(path, str):

@@ -1,7 +1,7 @@
 """May it? One function answers deny, ask or allow; deny beats ask beats allow (SPEC G3, SAFETY 1)."""
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from duckflow.domain.changes import ToolEffect
 from duckflow.domain.frozen import Frozen
@@ -14,11 +14,16 @@ Verdict = Literal["allow", "ask", "deny"]
 
 STRICTER: dict[Verdict, int] = {"allow": 0, "ask": 1, "deny": 2}
 
+EFFECTS: tuple[Effect, ...] = ("read", "write", "delete", "execute", "consent", "foreign", "fetch")
+
+_TABLE: dict[Mode, str] = {
+    "plan": "allow deny deny deny ask deny ask",
+    "ask": "allow ask ask ask ask ask ask",
+    "edits": "allow allow ask ask ask ask ask",
+    "auto": "allow allow allow allow ask ask ask",
+}
 MODES: dict[Mode, dict[Effect, Verdict]] = {
-    "plan": {"read": "allow", "write": "deny", "delete": "deny", "execute": "deny", "consent": "ask"},
-    "ask": {"read": "allow", "write": "ask", "delete": "ask", "execute": "ask", "consent": "ask"},
-    "edits": {"read": "allow", "write": "allow", "delete": "ask", "execute": "ask", "consent": "ask"},
-    "auto": {"read": "allow", "write": "allow", "delete": "allow", "execute": "allow", "consent": "ask"},
+    mode: dict(zip(EFFECTS, cast("list[Verdict]", row.split()), strict=True)) for mode, row in _TABLE.items()
 }
 """What each mode says to each effect, if nothing else speaks against it."""
 
@@ -99,7 +104,7 @@ def may_remember_effects(case: EffectsCase) -> bool:
 
 def may_remember(case: Case) -> bool:
     """Whether "always" may be offered: only for what nothing but the mode asks about."""
-    held = case.effect == "write" or (case.effect == "execute" and case.sandboxed)
+    held = case.effect in ("write", "foreign", "fetch") or (case.effect == "execute" and case.sandboxed)
     return held and case.risk in ("low", "medium") and case.protection == "none" and not case.outside
 
 

@@ -21,6 +21,8 @@ RISKS: dict[str, Risk] = {
     "read": "low",
     "write": "low",
     "consent": "low",
+    "foreign": "medium",
+    "fetch": "medium",
     "delete": "medium",
     "looks": "low",
     "runs": "medium",

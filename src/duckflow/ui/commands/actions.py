@@ -214,6 +214,15 @@ def show_hooks(context: CommandContext, argument: str) -> None:
         context.writer.line(line)
 
 
+def show_servers(context: CommandContext, argument: str) -> None:
+    """The MCP servers, and what they offer."""
+    del argument
+    from duckflow.ui.views.servers import server_lines  # noqa: PLC0415 - only when asked for
+
+    for line in server_lines(context.engine.servers()):
+        context.writer.line(line)
+
+
 def start_new(context: CommandContext, argument: str) -> None:
     """Leave for a new session."""
     del argument
@@ -253,6 +262,7 @@ ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[None] | None]] =
     "cost": show_cost,
     "rate": rate,
     "memory": show_memory,
+    "mcp": show_servers,
     "history": show_history,
     "expand": expand,
     "skills": show_skills,

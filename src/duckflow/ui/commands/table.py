@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, Command] = {
         Command("cost", ("費用", "コスト")),
         Command("rate", ("評価",), "1-10", now=False),
         Command("memory", ("記憶", "メモリ", "メモリー"), "[delete ID]", now=False),
+        Command("mcp", ()),
         Command("history", ("履歴",)),
         Command("expand", ("展開",)),
         Command("skills", ("スキル",)),
@@ -55,6 +56,8 @@ COMMANDS: Mapping[str, Command] = {
 _ALIASES = {alias: command.name for command in COMMANDS.values() for alias in command.aliases}
 SLASHES = ("/", "／")
 """What a command begins with: the plain slash, and the one of Japanese input."""
+
+_PROMPT = re.compile(r"[/／]mcp\.([a-z0-9_-]+\.\S+)(\s.*)?$", re.DOTALL)
 
 
 class Typed(NamedTuple):
@@ -85,6 +88,12 @@ def find_custom(line: str, commands: Iterable[CustomCommand]) -> str | None:
         return None
     found = next((one for one in commands if one.name == name), None)
     return found.expand(*rest or [""]) if found else None
+
+
+def read_prompt(line: str) -> Typed | None:
+    """A prompt of an MCP server, `/mcp.server.name` and what follows; None if the line is none."""
+    found = _PROMPT.match(line)
+    return Typed(found[1], (found[2] or "").strip()) if found else None
 
 
 def find_command(name: str) -> Command | None:

@@ -20,6 +20,8 @@ _MAY = {
     "shell.take_over": "approval.may.take_over",
     "plan_tool.approve": "approval.may.plan",
     "memory.remember": "approval.may.remember",
+    "mcp.accept": "approval.may.mcp_accept",
+    "web.fetch": "approval.may.fetch",
 }
 """Operations that are asked about in words."""
 _FACTS = {
@@ -122,7 +124,9 @@ def spelled_out(path: str) -> str:
 
 def _question(approval: Approval) -> str:
     operation, args = approval.action.operation, approval.action.args
-    target = on_one_line(approval.outside or str(args.get("path", "")))
+    target = on_one_line(
+        approval.outside or str(args.get("path") or args.get("url") or args.get("tool") or "")
+    )
     if "lookalike" in approval.reasons:
         target = spelled_out(target)
     key = _MAY.get(operation, "approval.may.other")

@@ -41,6 +41,9 @@ OPERATIONS = frozenset(
         "task_loop.cancel",
         "memory.remember",
         "skill.read",
+        "mcp.describe",
+        "mcp.accept",
+        "web.fetch",
     }
 )
 """Operations that have words in the catalogues: `did.…` once it is done, `doing.…` otherwise."""
@@ -108,4 +111,5 @@ def _target(args: Mapping[str, object], path: str | None) -> str:
     for name in ("command", "pattern", "to"):
         if isinstance(args.get(name), str):
             return str(args[name])
-    return path or str(args.get("path") or args.get("id") or args.get("name") or "")
+    named = (args[name] for name in ("path", "id", "name", "url", "tool") if args.get(name))
+    return path or str(next(named, ""))

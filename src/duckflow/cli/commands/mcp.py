@@ -1,0 +1,140 @@
+"""`duckflow mcp`: the MCP servers of the user's configuration (SPEC L4)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from duckflow.cli.flags import HERE, FolderFlag, JsonFlag, TrustFlag
+from duckflow.domain.errors import UsageError
+from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import echo
+
+if TYPE_CHECKING:
+    from duckflow.domain.mcp import ServerReport
+
+commands = typer.Typer(help=text("help.mcp"), no_args_is_help=True)
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help=text("help.argument.mcp_name"))]
+CommandArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[-- COMMAND ARGS...]", help=text("help.argument.mcp_command"))
+]
+FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help=text("help.argument.mcp_file"))]
+UrlFlag = Annotated[str, typer.Option("--url", metavar="URL", help=text("help.option.mcp_url"))]
+EnvFlag = Annotated[
+    list[str] | None, typer.Option("--env", metavar="NAME=VALUE", help=text("help.option.mcp_env"))
+]
+HeaderFlag = Annotated[
+    list[str] | None, typer.Option("--header", metavar="NAME:VALUE", help=text("help.option.mcp_header"))
+]
+ReadFlag = Annotated[
+    list[str] | None, typer.Option("--read", metavar="PATH", help=text("help.option.mcp_read"))
+]
+NetworkFlag = Annotated[bool, typer.Option("--network", help=text("help.option.mcp_network"))]
+OpenFlag = Annotated[bool, typer.Option("--no-sandbox", help=text("help.option.mcp_no_sandbox"))]
+WriteFlag = Annotated[bool, typer.Option("--write", help=text("help.option.mcp_write"))]
+
+
+@commands.command("list", help=text("help.mcp_list"))
+def list_all(workspace: FolderFlag = HERE, *, trust: TrustFlag = False, json: JsonFlag = False) -> None:
+    """All servers that are set; none is started."""
+    from duckflow.cli.reports.mcp import listed  # noqa: PLC0415 - heavy, and not for --help
+
+    _show(listed(workspace, trust=trust), json=json)
+
+
+@commands.command("add", help=text("help.mcp_add"))
+def add(
+    name: NameArgument,
+    command: CommandArgument = None,
+    url: UrlFlag = "",
+    env: EnvFlag = None,
+    header: HeaderFlag = None,
+    read: ReadFlag = None,
+    *,
+    network: NetworkFlag = False,
+    no_sandbox: OpenFlag = False,
+    write: WriteFlag = False,
+) -> None:
+    """Write a server into the user's configuration."""
+    from duckflow.config.loading import user_file  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.config.mcp import McpServer  # noqa: PLC0415 - as above
+    from duckflow.config.mcp_file import add_server, named_paths  # noqa: PLC0415 - as above
+
+    if bool(command) == bool(url):
+        raise UsageError("mcp.command_or_url")
+    given = {
+        "command": tuple(command or ()),
+        "url": url,
+        "env": dict(_pair(one, "=", "NAME=VALUE") for one in env or ()),
+        "headers": dict(_pair(one, ":", "Name: value") for one in header or ()),
+        "read": (*(read or ()), *named_paths(command or ())),
+        "network": network,
+        "sandbox": not no_sandbox,
+        "workspace": "write" if write else "read",
+    }
+    try:
+        server = McpServer.model_validate(given)
+    except ValueError as exc:
+        raise UsageError("mcp.unusable", name=name, reason=_reason(exc)) from exc
+    add_server(user_file(), name, server)
+    echo(text("mcp.added", name=name, path=user_file()))
+
+
+@commands.command("remove", help=text("help.mcp_remove"))
+def remove(name: NameArgument) -> None:
+    """Take a server out, and forget what was known of it."""
+    from duckflow.cli.reports.mcp import forget  # noqa: PLC0415 - heavy, and not for --help
+
+    echo(text("mcp.removed", name=name, path=forget(name)))
+
+
+@commands.command("test", help=text("help.mcp_test"))
+def try_out(
+    name: NameArgument, workspace: FolderFlag = HERE, *, trust: TrustFlag = False, json: JsonFlag = False
+) -> None:
+    """Connect to a server as a session would."""
+    from duckflow.cli.reports.mcp import tried  # noqa: PLC0415 - heavy, and not for --help
+
+    report = tried(name, workspace, trust=trust)
+    if report.status == "ready" and not json:
+        echo(text("mcp.ready", name=name, version=report.version))
+    _show([report], json=json)
+    if report.status != "ready":
+        raise typer.Exit(1)
+
+
+@commands.command("import", help=text("help.mcp_import"))
+def import_file(file: FileArgument) -> None:
+    """Add the servers another agent is configured with."""
+    from duckflow.config.loading import user_file  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.config.mcp_file import add_server, read_foreign  # noqa: PLC0415 - as above
+
+    servers, unusable = read_foreign(file)
+    added: list[str] = []
+    for name, server in servers.items():
+        try:
+            add_server(user_file(), name, server)
+            added.append(name)
+        except UsageError as error:
+            unusable[name] = text(error.key, **error.values)
+    echo(text("mcp.imported", names=", ".join(added) or "-"))
+    for name, reason in unusable.items():
+        echo(text("mcp.skipped", name=name, reason=reason))
+
+
+def _show(reports: "list[ServerReport]", *, json: bool) -> None:
+    from duckflow.ui.views.servers import server_lines  # noqa: PLC0415 - heavy, and not for --help
+
+    for line in [one.model_dump_json() for one in reports] if json else server_lines(reports):
+        echo(line)
+
+
+def _pair(given: str, sign: str, form: str) -> tuple[str, str]:
+    name, found, value = given.partition(sign)
+    if not found or not name.strip():
+        raise UsageError("mcp.bad_pair", pair=given, form=form)
+    return name.strip(), value.strip()
+
+
+def _reason(exc: ValueError) -> str:
+    return str(exc).split("\n")[-1].split(" [type=")[0].strip()

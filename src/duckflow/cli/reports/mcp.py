@@ -1,0 +1,59 @@
+"""What `duckflow mcp` shows: the servers that are set, and one that is tried."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from duckflow.config.loading import load, user_file
+from duckflow.config.mcp import McpServer, McpSettings
+from duckflow.config.mcp_file import remove_server
+from duckflow.config.places import cache_dir, config_dir, state_dir
+from duckflow.config.settings import Settings
+from duckflow.config.trust import trust_state
+from duckflow.domain.errors import UsageError
+from duckflow.domain.frozen import replace
+from duckflow.domain.mcp import ServerReport
+from duckflow.tools.mcp.opening import ServerOpener
+from duckflow.tools.mcp.operations import McpServers, report_of
+from duckflow.tools.mcp.pins import Pins
+
+
+def listed(folder: Path, *, trust: bool) -> list[ServerReport]:
+    """All servers, as they are written down."""
+    servers = _settings(folder, trust=trust).mcp.servers
+    return [report_of(name, server) for name, server in servers.items()]
+
+
+def tried(name: str, folder: Path, *, trust: bool) -> ServerReport:
+    """A server that was connected to, or not."""
+    settings = _settings(folder, trust=trust)
+    if name not in settings.mcp.servers:
+        raise UsageError("mcp.no_such", name=name)
+    server = replace(settings.mcp.servers[name], enabled=True)
+    closed = (state_dir(), config_dir(), cache_dir())
+    opener = ServerOpener(Path(os.path.realpath(folder)), settings.shell, closed=closed, env=os.environ)
+    return asyncio.run(_try(name, server, opener))
+
+
+async def _try(name: str, server: McpServer, opener: ServerOpener) -> ServerReport:
+    servers = McpServers(McpSettings(servers={name: server}), opener, Pins())
+    try:
+        await servers.ready()
+        return servers.reports()[0]
+    finally:
+        await servers.aclose()
+
+
+def forget(name: str) -> Path:
+    """Remove a server and its pins; the file it stood in."""
+    remove_server(user_file(), name)
+    Pins().forget(name)
+    return user_file()
+
+
+def _settings(folder: Path, *, trust: bool) -> Settings:
+    """As a conversation here would have them."""
+    known = None if trust else trust_state(folder)
+    trusted = known is not None and known.status == "trusted"
+    digest = known.digest if known is not None and trusted else None
+    return load(folder, trusted=trust or trusted, digest=digest).settings

@@ -1,0 +1,75 @@
+"""The settings of MCP servers."""
+
+import os
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from duckflow.domain.frozen import Frozen
+
+
+class McpServer(Frozen):
+    """One MCP server: a program (`command`) or an address (`url`)."""
+
+    command: tuple[str, ...] = ()
+    """The program and its arguments."""
+
+    url: str = ""
+    """The address of a server that speaks streamable HTTP."""
+
+    env: dict[str, str] = Field(default_factory=dict)
+    """Variables for the program; `${NAME}` in a value is taken from your environment."""
+
+    headers: dict[str, str] = Field(default_factory=dict)
+    """Headers for the address; `${NAME}` as above."""
+
+    enabled: bool = True
+    """Whether it is used."""
+
+    sandbox: bool = True
+    """Whether the program runs in the sandbox."""
+
+    network: bool = False
+    """Whether the program may use the network."""
+
+    workspace: Literal["none", "read", "write"] = "read"
+    """What the program may do in the workspace; what it writes there can't be taken back with `/undo`."""
+
+    read: tuple[str, ...] = ()
+    """Folders and files the program may read besides; `~` is your home."""
+
+    start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30.0
+    """Seconds it has to start."""
+
+    timeout_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60.0
+    """Seconds one call may take."""
+
+    @field_validator("read")
+    @classmethod
+    def _expanded(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(os.path.expanduser(path) for path in paths)  # noqa: PTH111 - Path's own can raise
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "McpServer":
+        if bool(self.command) == bool(self.url) or (self.url and not _HTTP.match(self.url)):
+            raise PydanticCustomError("mcp_server", "a command or an http address")
+        if self.headers and self.url.startswith("http://") and not _LOOPBACK.match(self.url):
+            raise PydanticCustomError("mcp_server", "headers need https")
+        return self
+
+
+_HTTP = re.compile(r"https?://[^/\s@]+(/\S*)?$")
+_LOOPBACK = re.compile(r"http://(localhost|127\.\d+\.\d+\.\d+|\[::1\])[:/]")
+ServerName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
+
+
+class McpSettings(Frozen):
+    """Tools of others, over the Model Context Protocol; `duckflow mcp add` writes this for you."""
+
+    servers: dict[ServerName, McpServer] = Field(default_factory=dict)
+    """The servers, each a table `[mcp.servers.NAME]`."""
+
+    max_result_chars: Annotated[int, Field(ge=500, le=1_000_000)] = 30_000
+    """Characters of a result that are kept, half of its beginning and half of its end."""

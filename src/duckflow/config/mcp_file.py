@@ -1,0 +1,134 @@
+"""The user's MCP servers in the user's file: a table is added or taken out, the rest stays as it is."""
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import ValidationError
+
+from duckflow.config.layers import validate
+from duckflow.config.mcp import McpServer
+from duckflow.config.toml_files import parse, read_text
+from duckflow.domain.errors import UsageError
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+_LARGEST = 1_000_000
+
+
+def add_server(path: Path, name: str, server: McpServer) -> None:
+    """Write a server down; UsageError if there is one of that name, or it can't be one."""
+    if not _NAME.fullmatch(name):
+        raise UsageError("mcp.bad_name", name=name)
+    before = read_text(path) or ""
+    if name in _servers(parse(before, path)):
+        raise UsageError("mcp.exists", name=name)
+    _save(path, f"{before.rstrip()}\n\n{_table(name, server)}".lstrip("\n"))
+
+
+def remove_server(path: Path, name: str) -> None:
+    """Take a server out; UsageError if there is none, or it is written in a way only a person can undo."""
+    before = read_text(path) or ""
+    if name not in _servers(parse(before, path)):
+        raise UsageError("mcp.no_such", name=name)
+    kept: list[str] = []
+    inside = False
+    for line in before.split("\n"):
+        if line.lstrip().startswith("["):
+            inside = re.match(rf"\s*\[mcp\.servers\.{re.escape(name)}[.\]]", line) is not None
+        if not inside:
+            kept.append(line)
+    after = "\n".join(kept)
+    try:
+        left = _servers(parse(after, path))
+    except UsageError:
+        left = {name: None}
+    if name in left:
+        raise UsageError("mcp.by_hand", name=name, path=path)
+    _save(path, after)
+
+
+def read_foreign(path: Path) -> tuple[dict[str, McpServer], dict[str, str]]:
+    """The servers in another agent's JSON (`mcpServers`), and those that can't be used with the reason."""
+    try:
+        with path.open("rb") as file:
+            found: Any = json.loads(file.read(_LARGEST))
+        entries = cast("dict[str, Any]", found.get("mcpServers") or found["servers"])
+    except (OSError, ValueError, RecursionError, LookupError, AttributeError) as exc:
+        raise UsageError("mcp.bad_file", path=path) from exc
+    servers: dict[str, McpServer] = {}
+    unusable: dict[str, str] = {}
+    for given, entry in entries.items():
+        name = re.sub(r"[^a-z0-9_-]+", "-", given.casefold()).strip("-_")[:40]
+        try:
+            servers[name] = _foreign(entry)
+            validate({"mcp.servers": {name: servers[name].model_dump(mode="json")}})
+        except (ValidationError, TypeError, ValueError, AttributeError) as exc:
+            servers.pop(name, None)
+            unusable[given] = str(exc).split("\n")[0]
+    return servers, unusable
+
+
+def _foreign(entry: Mapping[str, Any]) -> McpServer:
+    """As Claude, Cursor, VS Code and others write it. They give servers the network, so it is given here."""
+    command = (entry["command"], *entry.get("args", ())) if entry.get("command") else ()
+    url = str(entry.get("url") or entry.get("serverUrl") or "")
+    return McpServer(
+        command=command,
+        url=url,
+        env=_filled(entry.get("env")),
+        headers=_filled(entry.get("headers")),
+        network=bool(command),
+        read=named_paths(command),
+        enabled=not entry.get("disabled", False),
+    )
+
+
+def named_paths(command: Sequence[str]) -> tuple[str, ...]:
+    """What a command names that exists: a server that is told of a folder is meant to see it."""
+    words = (os.path.expanduser(word) for word in command[1:])  # noqa: PTH111 - Path's own can raise
+    return tuple(word for word in words if os.path.isabs(word) and os.path.exists(word))  # noqa: PTH110, PTH117
+
+
+def _filled(values: object) -> dict[str, str]:
+    """With variables as we write them."""
+    pairs = cast("dict[str, object]", values).items() if isinstance(values, dict) else ()
+    return {key: re.sub(r"\$\{(?:env:)?(\w+)(?::-[^}]*)?\}", r"${\1}", str(one)) for key, one in pairs}
+
+
+def _servers(tables: Mapping[str, Any]) -> dict[str, Any]:
+    return cast("dict[str, dict[str, Any]]", tables).get("mcp", {}).get("servers", {})
+
+
+def _table(name: str, server: McpServer) -> str:
+    lines = [f"[mcp.servers.{name}]"]
+    for key, value in server.model_dump(mode="json", exclude_defaults=True).items():
+        lines.append(f"{key} = {_toml(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: object) -> str:
+    """JSON is TOML here but for tables."""
+    if isinstance(value, dict):
+        pairs = cast("dict[str, object]", value).items()
+        return "{" + ", ".join(f"{json.dumps(key)} = {_toml(one)}" for key, one in pairs) + "}"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _save(path: Path, text: str) -> None:
+    """At once or not at all; for the user alone, for there may be keys in it."""
+    parse(text, path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        real = Path(os.path.realpath(path))  # a link into somebody's dotfiles stays one
+        descriptor, temporary = tempfile.mkstemp(dir=real.parent, prefix=".duckflow-")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(real)
+    except OSError as exc:
+        raise UsageError("config.unreadable", path=path, reason=exc.strerror or exc) from exc

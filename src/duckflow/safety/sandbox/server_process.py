@@ -1,0 +1,186 @@
+"""A server that Duckflow talks to (MCP): a process in the sandbox with an input, as long as it is wanted."""
+
+import asyncio
+import os
+import shlex
+import stat
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from duckflow.config.settings import ShellSettings
+from duckflow.domain.errors import ToolError
+from duckflow.domain.frozen import Frozen, replace
+from duckflow.domain.programs import find_program
+from duckflow.safety.sandbox.launcher_client import Ending, Launcher
+from duckflow.safety.sandbox.probe import PROBE, Probe
+from duckflow.safety.sandbox.view.confinement import Order, confine, limits_of
+from duckflow.safety.sandbox.view.levels import Sandbox
+from duckflow.safety.sandbox.view.secret_index import SecretIndex
+from duckflow.safety.sandbox.view.visibility import visibility_of
+from duckflow.safety.sandbox.view.workspace_scan import look
+from duckflow.safety.sandbox.view.world import World, WorldMount, world_of, world_parts
+
+INPUT, ERRORS = "server-input", "server-errors"
+_SECONDS = 30 * 24 * 3600.0
+_LAST_WORDS = 2_000
+_NONE = Sandbox(level="none", reason="sandbox.switched_off")
+
+
+class ServerOrder(Frozen):
+    """What runs, and what it may see and do."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str] = Field(default_factory=dict)
+    sandboxed: bool = True
+    network: bool = False
+    workspace: Literal["none", "read", "write"] = "read"
+    reads: tuple[str, ...] = ()
+    """Folders and files it sees besides the system and its own tool chain."""
+
+
+class ServerProcess:
+    """One server, started once. Its temporary folder is its own: no command and no other server sees it."""
+
+    def __init__(
+        self,
+        order: ServerOrder,
+        workspace: Path,
+        settings: ShellSettings,
+        *,
+        closed: Iterable[Path],
+        env: Mapping[str, str],
+        probe: Probe = PROBE,
+    ) -> None:
+        self._order = order
+        self._workspace = workspace
+        self._settings = settings
+        self._closed = tuple(closed)
+        self._env = env
+        self._probe = probe
+        self._launcher = Launcher()
+        self._writer: asyncio.StreamWriter | None = None
+        self._held: int | None = None
+        self._running: asyncio.Task[Ending] | None = None
+
+    async def start(self, take: Callable[[bytes], None], ended: Callable[[str], None]) -> None:
+        """Start it; ToolError if it can't. `take` gets what it writes, `ended` how it ended."""
+        temporary = await self._launcher.temporary()
+        sandbox = await self._sandbox()
+        order = await asyncio.to_thread(self._confine, sandbox, temporary)
+        self._writer = await self._open_input(temporary / "own" / INPUT)
+        self._running = asyncio.create_task(self._launcher.run(order, take))
+
+        def tell(task: asyncio.Task[Ending]) -> None:
+            ended("" if task.cancelled() else _last_words(task, temporary))
+
+        self._running.add_done_callback(tell)
+
+    async def _open_input(self, path: Path) -> asyncio.StreamWriter:
+        """A named pipe in the server's own /tmp: what it reads from."""
+        os.mkfifo(path, 0o600)
+        # Held open at both ends, so that it lasts whether or not the server has opened its end yet.
+        self._held = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        writing = os.fdopen(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC), "wb", buffering=0)
+        loop = asyncio.get_running_loop()
+        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, writing)
+        return asyncio.StreamWriter(transport, protocol, None, loop)
+
+    async def send(self, data: bytes) -> None:
+        """Write to its input; OSError if nobody reads it any more."""
+        if self._writer is None or self._writer.is_closing():
+            raise BrokenPipeError
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def aclose(self) -> None:
+        """End it with all that it started."""
+        if self._writer is not None:
+            self._writer.transport.abort()  # nobody may be there to read what is left
+            self._writer = None
+        if self._held is not None:
+            os.close(self._held)
+            self._held = None
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])
+        await self._launcher.aclose()
+
+    async def _sandbox(self) -> Sandbox:
+        if not self._order.sandboxed:
+            return _NONE
+        found = await self._probe.find(self._settings.sandbox, self._launcher, self._workspace, None)
+        if found.level == "none":
+            raise ToolError(
+                "there is no sandbox here; set `sandbox = false` for this server to run it without one"
+            )
+        return found
+
+    def _confine(self, sandbox: Sandbox, temporary: Path) -> Order:
+        program = self._program()
+        started = shlex.join([program, *self._order.argv[1:]])
+        command = f'exec <"$TMPDIR/{INPUT}" 2>"$TMPDIR/{ERRORS}"; exec {started}'
+        limits = limits_of(self._settings, _SECONDS)
+        network = self._order.network
+        if sandbox.level in ("bubblewrap", "namespaces"):
+            reach = self._world(program, temporary)
+        else:
+            home = Path(self._env.get("HOME") or Path.home())
+            closed = (*self._closed, *((self._workspace,) if self._order.workspace == "none" else ()))
+            reach = visibility_of(self._workspace, temporary, home, closed, self._guarded())
+        order = confine(command, sandbox, reach, limits, self._env, network=network)
+        return replace(order, env={**order.env, **self._order.env})
+
+    def _world(self, program: str, temporary: Path) -> World:
+        found = {**self._env, "PATH": f"{os.path.dirname(program)}:{self._env.get('PATH', '')}"}
+        parts = world_parts(str(self._workspace), str(temporary), found, [str(one) for one in self._closed])
+        reads = (WorldMount(kind="read", target=path, source=path) for path in self._order.reads)
+        parts = replace(parts, mounts=(*parts.mounts, *reads))
+        if self._order.workspace == "none":
+            return world_of(parts, masked=(str(self._workspace),))
+        secrets = SecretIndex(str(self._workspace))
+        try:
+            return world_of(parts, masked=secrets.find(), guarded=self._guarded())
+        finally:
+            secrets.close()
+
+    def _guarded(self) -> tuple[str, ...]:
+        """What may only be read: all of the folder, or what makes programs run."""
+        if self._order.workspace == "write":
+            return tuple(look(str(self._workspace)).guarded)
+        return (str(self._workspace),)
+
+    def _program(self) -> str:
+        name = self._order.argv[0]
+        if "/" in name:
+            return os.path.abspath(os.path.join(self._workspace, os.path.expanduser(name)))
+        found = find_program(name, self._workspace, self._env)
+        if found is None:
+            raise ToolError(f"there is no program {name}")
+        return str(found)
+
+
+def _last_words(task: asyncio.Task[Ending], temporary: Path) -> str:
+    """How it ended, with the end of what it wrote as errors."""
+    if (fault := task.exception()) is not None:
+        return str(fault)
+    ending = task.result()
+    how = ending.error or (f"stopped at its limit of {ending.stopped}" if ending.stopped else "")
+    how = how or f"ended with exit code {ending.code}"
+    said = _tail(temporary / "own" / ERRORS)
+    return f"{how}; it said: {said}" if said else how
+
+
+def _tail(path: Path) -> str:
+    """The end of a file that the server itself may have put something else in the place of."""
+    with suppress(OSError):
+        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(opened, "rb") as file:
+            status = os.fstat(opened)
+            if stat.S_ISREG(status.st_mode):
+                file.seek(max(0, status.st_size - _LAST_WORDS))
+                return " ".join(file.read(_LAST_WORDS).decode("utf-8", "replace").split())[-300:]
+    return ""

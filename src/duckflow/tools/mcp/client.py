@@ -1,0 +1,309 @@
+"""The only module that knows the `mcp` package. Importing it takes seconds: in a thread, when needed."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+import anyio
+import httpx2
+import mcp_types as types
+from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
+
+import duckflow
+from duckflow.domain.text import cut
+from duckflow.safety.sandbox.server_process import ServerProcess
+from duckflow.tools.mcp.remote import (
+    LONGEST_DESCRIPTION,
+    LONGEST_SCHEMA,
+    MOST_ITEMS,
+    TOOL_NAME,
+    RemoteFault,
+    RemotePrompt,
+    RemoteResource,
+    RemoteResult,
+    RemoteTool,
+    one_line,
+    plain,
+)
+
+LONGEST_MESSAGE = 4_000_000
+"""Bytes of one message of a server; one that writes more has ended."""
+
+_WAITING = 1_000
+_PAGES = 20
+_CONNECT_S = 30.0
+_NAME = 100
+_GONE = (-32000, -32001, -32600)
+"""Codes of the package's own for a connection or a session that is no more."""
+
+T = TypeVar("T")
+logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it would log what servers say, with tracebacks
+
+
+class ConnectedServer:
+    """A server that answers: the port `RemoteSession` over the package's client."""
+
+    def __init__(self, client: Client, ending: "asyncio.Future[str]") -> None:
+        self._client = client
+        self._ending = ending
+
+    @property
+    def version(self) -> str:
+        """The version of the protocol that was agreed upon."""
+        return self._client.protocol_version or ""
+
+    async def tools(self) -> Sequence[RemoteTool]:
+        """Its tools; those whose name or schema can't be used are left out."""
+        if self._client.server_capabilities.tools is None:
+            return ()
+        found: list[RemoteTool] = []
+        async for page in self._pages(self._client.list_tools):
+            for one in page.tools:
+                schema = dict(one.input_schema)
+                if TOOL_NAME.fullmatch(one.name) and len(json.dumps(schema)) <= LONGEST_SCHEMA:
+                    said = cut(plain(one.description or one.title or ""), LONGEST_DESCRIPTION)
+                    found.append(RemoteTool(name=one.name, description=said, parameters=schema))
+        return tuple({one.name: one for one in found[:MOST_ITEMS]}.values())
+
+    async def prompts(self) -> Sequence[RemotePrompt]:
+        """Its prompts."""
+        if self._client.server_capabilities.prompts is None:
+            return ()
+        found: list[RemotePrompt] = []
+        async for page in self._pages(self._client.list_prompts):
+            for one in page.prompts:
+                arguments = one.arguments or []
+                if TOOL_NAME.fullmatch(one.name):
+                    found.append(
+                        RemotePrompt(
+                            name=one.name,
+                            description=one_line(one.description or "", _NAME),
+                            arguments=tuple(one_line(each.name, _NAME) for each in arguments),
+                            required=tuple(one_line(each.name, _NAME) for each in arguments if each.required),
+                        )
+                    )
+        return tuple(found[:MOST_ITEMS])
+
+    async def resources(self) -> Sequence[RemoteResource]:
+        """Its resources."""
+        if self._client.server_capabilities.resources is None:
+            return ()
+        found: list[RemoteResource] = []
+        async for page in self._pages(self._client.list_resources):
+            found += [
+                RemoteResource(uri=str(one.uri), name=one_line(one.name, _NAME))
+                for one in page.resources
+                if str(one.uri) == one_line(str(one.uri), 1_000)
+            ]
+        return tuple(found[:MOST_ITEMS])
+
+    async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> RemoteResult:
+        """Call a tool; what comes back is text, cut, and harmless to a terminal."""
+
+        async def ask() -> types.CallToolResult:
+            return await self._client.call_tool(tool, arguments, read_timeout_seconds=seconds)
+
+        result = await self._asked(ask)
+        said = "\n".join(_shown(one) for one in result.content)
+        if not said.strip() and result.structured_content is not None:
+            said = json.dumps(result.structured_content, ensure_ascii=False)
+        return RemoteResult(text=plain(said), failed=bool(result.is_error))
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> str:
+        """The text of a prompt."""
+        got = await self._asked(lambda: self._client.get_prompt(name, arguments))
+        return plain("\n\n".join(_shown(one.content) for one in got.messages))
+
+    async def resource(self, uri: str) -> str:
+        """The text of a resource."""
+        got = await self._asked(lambda: self._client.read_resource(uri))
+        return plain("\n".join(_content(one) for one in got.contents))
+
+    async def ended(self) -> str:
+        """Wait for its end, and say why."""
+        return await asyncio.shield(self._ending)
+
+    async def _pages(self, ask: Callable[..., Awaitable[T]]) -> AsyncIterator[T]:
+        cursor: str | None = None
+        for _ in range(_PAGES):
+            page = await self._asked(lambda cursor=cursor: ask(cursor=cursor))
+            yield page
+            cursor = getattr(page, "next_cursor", None)
+            if cursor is None:
+                return
+
+    async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What the server answers; whatever goes wrong in the package or in the server is a RemoteFault."""
+        asking = asyncio.ensure_future(ask())
+        try:
+            await asyncio.wait({asking, self._ending}, return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                raise RemoteFault(self._ending.result(), lost=True)  # noqa: TRY301 - as below
+            return asking.result()
+        except MCPError as exc:
+            raise RemoteFault(exc.error.message, lost=exc.error.code in _GONE) from exc
+        except (RemoteFault, TimeoutError):
+            raise
+        except Exception as exc:  # a foreign library and a foreign server: one sentence, whatever it is
+            raise RemoteFault(f"{type(exc).__name__}: {exc}", lost=True) from exc
+        finally:
+            asking.cancel()
+
+
+@asynccontextmanager
+async def open_process(process: ServerProcess) -> AsyncGenerator[ConnectedServer]:
+    """Start a program and speak with it over its standard input and output."""
+    ending: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    async with Client(_Pipes(process, ending), client_info=_us(), cache=None) as client:
+        yield ConnectedServer(client, ending)
+
+
+@asynccontextmanager
+async def open_address(
+    url: str, headers: Mapping[str, str], seconds: float
+) -> AsyncGenerator[ConnectedServer]:
+    """Speak with an address, over streamable HTTP."""
+    ending: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    timeout = httpx2.Timeout(_CONNECT_S, read=seconds)
+    transport = _BoundedTransport(httpx2.AsyncHTTPTransport())
+    async with (
+        httpx2.AsyncClient(headers=dict(headers), timeout=timeout, transport=transport) as http,
+        Client(
+            streamable_http_client(url, http_client=http, max_sse_event_size=LONGEST_MESSAGE),
+            client_info=_us(),
+            cache=None,
+        ) as client,
+    ):
+        yield ConnectedServer(client, ending)
+
+
+class _Pipes:
+    """The package's transport over a process of ours: a line is a message, and none may be too long."""
+
+    def __init__(self, process: ServerProcess, ending: "asyncio.Future[str]") -> None:
+        self._process = process
+        self._ending = ending
+        self._rest = bytearray()
+        self._writing: asyncio.Task[None] | None = None
+        sender, self._from_server = anyio.create_memory_object_stream[SessionMessage | Exception](_WAITING)
+        self._take = sender
+        self._to_server, self._outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def __aenter__(self) -> Any:  # noqa: ANN401 - the package's own pair of streams
+        try:
+            await self._process.start(self._read, self._end)
+        except BaseException:
+            await self.__aexit__()
+            raise
+        self._writing = asyncio.create_task(self._write())
+        return self._from_server, self._to_server
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.wait([self._writing])
+        for stream in (self._take, self._from_server, self._to_server, self._outgoing):
+            stream.close()
+        await self._process.aclose()
+
+    def _read(self, block: bytes) -> None:
+        self._rest += block
+        if b"\n" not in block:
+            if len(self._rest) > LONGEST_MESSAGE:
+                self._end("it wrote a message that is too long")
+            return
+        *lines, rest = bytes(self._rest).split(b"\n")
+        self._rest = bytearray(rest)
+        for line in lines:
+            if line.strip() and not self._ending.done():
+                self._receive(line)
+
+    def _receive(self, line: bytes) -> None:
+        if len(line) > LONGEST_MESSAGE:
+            self._end("it wrote a message that is too long")
+            return
+        with suppress(ValueError, RecursionError):  # no message: a line some library printed
+            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+            try:
+                self._take.send_nowait(SessionMessage(message))
+            except anyio.WouldBlock:
+                self._end("it wrote more than can be read")
+            except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+                return
+
+    def _end(self, reason: str) -> None:
+        self._rest.clear()
+        if not self._ending.done():
+            self._ending.set_result(reason or "it was stopped")
+        self._take.close()
+
+    async def _write(self) -> None:
+        async for sent in self._outgoing:
+            line = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
+            try:
+                await self._process.send(line.encode() + b"\n")
+            except OSError:
+                self._end("it no longer reads what it is told")
+                return
+
+
+class _BoundedTransport(httpx2.AsyncBaseTransport):
+    """Lets no answer grow past what a message may have, and follows nobody elsewhere."""
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """The answer with its length counted; a stream of events is bounded event by event."""
+        response = await self._inner.handle_async_request(request)
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            response.stream = _Counted(response.stream)  # pyright: ignore[reportArgumentType] - async here
+        return response
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self._inner.aclose()
+
+
+class _Counted(httpx2.AsyncByteStream):
+    def __init__(self, inner: Any) -> None:  # noqa: ANN401 - one of several kinds
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for block in self._inner:
+            size += len(block)
+            if size > LONGEST_MESSAGE:
+                raise httpx2.ReadError("the answer is too long")
+            yield block
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+def _us() -> types.Implementation:
+    return types.Implementation(name="duckflow", version=duckflow.__version__)
+
+
+def _shown(block: types.ContentBlock) -> str:
+    match block:
+        case types.TextContent():
+            return block.text
+        case types.EmbeddedResource():
+            return _content(block.resource)
+        case types.ResourceLink():
+            return f"[resource {block.uri}]"
+        case types.ImageContent() | types.AudioContent():
+            return f"[{block.mime_type}, {len(block.data) * 3 // 4} bytes, not shown]"
+
+
+def _content(resource: types.TextResourceContents | types.BlobResourceContents) -> str:
+    if isinstance(resource, types.TextResourceContents):
+        return resource.text
+    return f"[{resource.mime_type or 'binary'}, {len(resource.blob) * 3 // 4} bytes, not shown]"

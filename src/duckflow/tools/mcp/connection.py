@@ -1,0 +1,189 @@
+"""One MCP server as the session knows it: connected when needed, again after it was lost, with patience."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, cast
+
+from duckflow.config.mcp import McpServer
+from duckflow.domain.errors import ToolError
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.mcp import ServerStatus
+from duckflow.tools.mcp.remote import (
+    OpenRemote,
+    RemoteFault,
+    RemotePrompt,
+    RemoteResource,
+    RemoteResult,
+    RemoteSession,
+    RemoteTool,
+    one_line,
+)
+
+_FIRST_WAIT_S = 1.0
+_LONGEST_WAIT_S = 60.0
+_STEADY_S = 10.0
+"""A server that ran so long may be started again at once."""
+
+_CLOSING_S = 15.0
+
+
+class Offer(Frozen):
+    """What a server has, as it was when it was last connected."""
+
+    version: str = ""
+    tools: tuple[RemoteTool, ...] = ()
+    prompts: tuple[RemotePrompt, ...] = ()
+    resources: tuple[RemoteResource, ...] = ()
+
+
+class ServerConnection:
+    """Knows how a server is, and asks it. A call that was lost is never made again by itself."""
+
+    def __init__(
+        self,
+        name: str,
+        server: McpServer,
+        open_remote: OpenRemote,
+        connected: Callable[[], None] = lambda: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self.server = server
+        self.offer = Offer()
+        self.problem = ""
+        self._open = open_remote
+        self._connected = connected
+        self._clock = clock
+        self._session: RemoteSession | None = None
+        self._keeping: asyncio.Task[None] | None = None
+        self._leave = asyncio.Event()
+        self._lock = asyncio.Lock()
+        self._failures = 0
+        self._not_before = 0.0
+
+    @property
+    def status(self) -> ServerStatus:
+        """How it is now."""
+        if not self.server.enabled:
+            return "off"
+        return "ready" if self._session is not None else "down" if self.problem else "waiting"
+
+    async def connect(self) -> RemoteSession:
+        """The server, connected if it was not; ToolError with a sentence if it can't be had now."""
+        async with self._lock:
+            if self._session is not None:
+                return self._session
+            wait = self._not_before - self._clock()
+            if wait > 0:
+                later = f"it can be tried again in {wait:.0f} s"
+                raise ToolError(f"The MCP server {self.name} is down ({self.problem}); {later}.")
+            await self._let_go()
+            return await self._start()
+
+    async def call(self, tool: str, arguments: dict[str, Any]) -> RemoteResult:
+        """Call one of its tools."""
+        return await self._ask(lambda session: session.call(tool, arguments, self.server.timeout_s))
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> str:
+        """The text of a prompt."""
+        return await self._ask(lambda session: session.prompt(name, arguments))
+
+    async def resource(self, uri: str) -> str:
+        """The text of a resource."""
+        return await self._ask(lambda session: session.resource(uri))
+
+    async def aclose(self) -> None:
+        """Let go of it; a program ends."""
+        async with self._lock:
+            await self._let_go()
+
+    async def _ask(self, ask: "Callable[[RemoteSession], Any]") -> Any:  # noqa: ANN401 - what `ask` gives
+        session = await self.connect()
+        try:
+            async with asyncio.timeout(self.server.timeout_s):
+                return await ask(session)
+        except TimeoutError:
+            raise ToolError(
+                f"The MCP server {self.name} did not answer within {self.server.timeout_s:g} s."
+            ) from None
+        except RemoteFault as fault:
+            if fault.lost or self.server.url:
+                self._lose(str(fault), session)
+            again = " It is connected again at the next call." if fault.lost else ""
+            raise ToolError(f"The MCP server {self.name}: {fault}.{again}") from fault
+
+    async def _start(self) -> RemoteSession:
+        started: asyncio.Future[RemoteSession] = asyncio.get_running_loop().create_future()
+        self._leave.clear()
+        self._keeping = asyncio.create_task(self._keep(started))
+        try:
+            async with asyncio.timeout(self.server.start_timeout_s):
+                session = await asyncio.shield(started)
+                self.offer = Offer(
+                    version=session.version,
+                    tools=tuple(await session.tools()),
+                    prompts=tuple(await session.prompts()),
+                    resources=tuple(await session.resources()),
+                )
+        except (TimeoutError, RemoteFault) as exc:
+            slow = f"it did not start within {self.server.start_timeout_s:g} s"
+            reason = slow if isinstance(exc, TimeoutError) else str(exc)
+            self._lose(reason, None)
+            await self._let_go()
+            raise ToolError(f"The MCP server {self.name} can't be used: {reason}.") from exc
+        finally:
+            started.cancel()
+        self._session, self.problem, self._not_before = session, "", self._clock() + _STEADY_S
+        self._connected()
+        return session
+
+    async def _keep(self, started: "asyncio.Future[RemoteSession]") -> None:
+        """Hold the connection. The package wants it opened and closed by the same task."""
+        try:
+            async with self._open() as session:
+                if not started.done():
+                    started.set_result(session)
+                ended = asyncio.ensure_future(session.ended())
+                leaving = asyncio.ensure_future(self._leave.wait())
+                try:
+                    await asyncio.wait({ended, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                    if ended.done():
+                        self._lose(ended.result(), session)
+                finally:
+                    ended.cancel()
+                    leaving.cancel()
+        except Exception as exc:  # noqa: BLE001 - a foreign library: a dead server is a sentence, whatever it was
+            if not started.done():
+                started.set_exception(RemoteFault(_reason(exc)))
+
+    def _lose(self, reason: str, session: RemoteSession | None) -> None:
+        """It is gone. If it ran for a while it may be tried at once, else later and later."""
+        if session is not None and session is not self._session:
+            return
+        steady = self._session is not None and self._clock() >= self._not_before
+        self._failures = 0 if steady else self._failures + 1
+        first = self._session is not None and self._failures <= 1
+        wait = 0.0 if first or steady else min(_FIRST_WAIT_S * 2 ** (self._failures - 1), _LONGEST_WAIT_S)
+        self._session, self.problem = None, one_line(reason, 500).rstrip(".")
+        self._not_before = self._clock() + wait
+        self._leave.set()
+
+    async def _let_go(self) -> None:
+        self._session = None
+        self._leave.set()
+        keeping, self._keeping = self._keeping, None
+        if keeping is None:
+            return
+        await asyncio.wait([keeping], timeout=_CLOSING_S)
+        if not keeping.done():
+            keeping.cancel()
+            await asyncio.wait([keeping])
+
+
+def _reason(exc: BaseException) -> str:
+    """The first plain error of a group of them, in a few words."""
+    while isinstance(exc, BaseExceptionGroup):
+        exc = cast("BaseExceptionGroup[BaseException]", exc).exceptions[0]
+    known = isinstance(exc, (ToolError, RemoteFault))
+    return str(exc) if known else f"{type(exc).__name__}: {exc}"

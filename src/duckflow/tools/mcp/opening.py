@@ -1,0 +1,86 @@
+"""From a server's settings to a way of connecting to it. The `mcp` package is loaded here, in a thread."""
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol, cast
+
+from duckflow.config.mcp import McpServer
+from duckflow.config.settings import ShellSettings
+from duckflow.domain.errors import ToolError
+from duckflow.safety.sandbox.server_process import ServerOrder, ServerProcess
+from duckflow.tools.mcp.remote import OpenRemote, RemoteSession
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+class ServerOpener:
+    """Opens the servers of one workspace."""
+
+    def __init__(
+        self, workspace: Path, shell: ShellSettings, *, closed: Iterable[Path], env: Mapping[str, str]
+    ) -> None:
+        self._workspace = workspace
+        self._shell = shell
+        self._closed = tuple(closed)
+        self._env = env
+
+    def __call__(self, server: McpServer) -> OpenRemote:
+        """How to connect to this one."""
+        return partial(self._opened, server)
+
+    @asynccontextmanager
+    async def _opened(self, server: McpServer) -> AsyncGenerator[RemoteSession]:
+        package = await asyncio.to_thread(_load)
+        if server.url:
+            headers = self._filled(server.headers)
+            async with package.open_address(server.url, headers, server.timeout_s) as session:
+                yield session
+            return
+        process = ServerProcess(
+            self._order(server), self._workspace, self._shell, closed=self._closed, env=self._env
+        )
+        async with package.open_process(process) as session:
+            yield session
+
+    def _order(self, server: McpServer) -> ServerOrder:
+        return ServerOrder(
+            argv=server.command,
+            env=self._filled(server.env),
+            sandboxed=server.sandbox,
+            network=server.network,
+            workspace=server.workspace,
+            reads=tuple(os.path.realpath(path) for path in server.read),
+        )
+
+    def _filled(self, values: Mapping[str, str]) -> dict[str, str]:
+        """With `${NAME}` taken from the user's environment."""
+
+        def value(found: re.Match[str]) -> str:
+            if found[1] not in self._env:
+                raise ToolError(f"the variable {found[1]} is not set")
+            return self._env[found[1]]
+
+        return {name: _VARIABLE.sub(value, text) for name, text in values.items()}
+
+
+class _ClientModule(Protocol):
+    """The module that knows the package."""
+
+    def open_process(self, process: ServerProcess) -> AbstractAsyncContextManager[RemoteSession]: ...
+
+    def open_address(
+        self, url: str, headers: Mapping[str, str], seconds: float
+    ) -> AbstractAsyncContextManager[RemoteSession]: ...
+
+
+def _load() -> _ClientModule:
+    try:
+        return cast("_ClientModule", import_module("duckflow.tools.mcp.client"))
+    except ImportError as exc:
+        raise ToolError("the package is missing; install it with: pip install 'duckflow[mcp]'") from exc

@@ -1,0 +1,122 @@
+"""What an MCP server offers, as plain data: bounded, and with nothing in it that acts on a terminal."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from pydantic import Field
+
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.text import cut
+
+MOST_ITEMS = 500
+"""Tools, prompts or resources taken from one server; the rest does not exist."""
+
+LONGEST_DESCRIPTION = 8_000
+LONGEST_SCHEMA = 20_000
+TOOL_NAME = re.compile(r"[A-Za-z0-9_./-]{1,100}")
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|.)?", re.DOTALL)
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f]"
+)
+
+
+class RemoteTool(Frozen):
+    """A tool as its server describes it. What it says is material, never an instruction."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """All that a model would be told of it."""
+        return (
+            f"{self.description}\nArguments (JSON schema): {json.dumps(self.parameters, ensure_ascii=False)}"
+        )
+
+
+class RemotePrompt(Frozen):
+    """A prompt that the user can call up."""
+
+    name: str
+    description: str = ""
+    arguments: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+
+
+class RemoteResource(Frozen):
+    """Something that can be read by its address."""
+
+    uri: str
+    name: str = ""
+
+
+class RemoteResult(Frozen):
+    """What a call gave."""
+
+    text: str
+    failed: bool = False
+
+
+class RemoteSession(Protocol):
+    """A server that answers."""
+
+    @property
+    def version(self) -> str:
+        """The version of the protocol that was agreed upon."""
+        ...
+
+    async def tools(self) -> Sequence[RemoteTool]:
+        """Its tools."""
+        ...
+
+    async def prompts(self) -> Sequence[RemotePrompt]:
+        """Its prompts."""
+        ...
+
+    async def resources(self) -> Sequence[RemoteResource]:
+        """Its resources."""
+        ...
+
+    async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> RemoteResult:
+        """Call a tool."""
+        ...
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> str:
+        """The text of a prompt."""
+        ...
+
+    async def resource(self, uri: str) -> str:
+        """The text of a resource."""
+        ...
+
+    async def ended(self) -> str:
+        """Wait for its end, and say why; a server that is only asked when needed never ends."""
+        ...
+
+
+class RemoteFault(Exception):
+    """A server did not do what was asked. `lost`: nor will it, before it is connected again."""
+
+    def __init__(self, reason: str, *, lost: bool = False) -> None:
+        super().__init__(one_line(reason, 500))
+        self.lost = lost
+
+
+OpenRemote = Callable[[], AbstractAsyncContextManager[RemoteSession]]
+"""How to get hold of a server, and to let go of it at the end: a fake counts."""
+
+
+def plain(text: str) -> str:
+    """The text without escape sequences and characters that can't be seen."""
+    return _UNSEEN.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\u2028", "\n")))
+
+
+def one_line(text: str, most: int) -> str:
+    """The same on one line, cut."""
+    return cut(" ".join(plain(text[: 8 * most]).split()), most)
