@@ -29,6 +29,7 @@ from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.llm.local.relay import Relay
 from duckflow.store.sessions import Sessions, SessionSummary
+from duckflow.tools.files.unsaved import Unsaved
 
 Update = Recorded | Glimpse
 """What a session shows: an event with its number and time, or a glimpse of a text that still grows."""
@@ -60,6 +61,7 @@ class OpenSession:
     `settings` overrides the user's configuration by dotted key (`{"shell.network": True}`) or, from
     `config.loading.load`, replaces it. `trust` lets the folder's own configuration act. `attended` says
     that somebody answers questions, who is then also asked whether the project's own tests may run.
+    `unsaved` gives the text of files that are open in an editor.
     """
 
     def __init__(
@@ -73,10 +75,12 @@ class OpenSession:
         settings: Mapping[str, object] | Loaded | None = None,
         trust: bool = False,
         attended: bool = False,
+        unsaved: Unsaved | None = None,
     ) -> None:
         self._folder, self._resume = folder, resume
         self._model, self._mode, self._verify = model, mode, verify
         self._settings, self._trust, self._attended = settings, trust, attended
+        self._unsaved = unsaved
         self._listeners: list[Listener] = []
         self._unseen: list[Update] = []
         self._app: App | None = None
@@ -107,6 +111,7 @@ class OpenSession:
             Relay() if self._attended else None,
             keeps_mode=self._mode is None,
             project=loaded.project,
+            unsaved=self._unsaved,
         )
         try:
             await app.tiers.client(app.model.tier)

@@ -72,6 +72,7 @@ from duckflow.store.memory import Memories
 from duckflow.store.outcome_stats import Outcomes
 from duckflow.tools.catalogue import Catalogue, Tool
 from duckflow.tools.files.operations import file_tools
+from duckflow.tools.files.unsaved import Unsaved, beneath_editor
 from duckflow.tools.memory import memory_tools
 from duckflow.tools.plans.plan_tool import plan_tools
 from duckflow.tools.plans.task_lists import task_tools
@@ -225,6 +226,7 @@ def build(
     relay: Relay | None = None,
     *,
     keeps_mode: bool = False,
+    unsaved: Unsaved | None = None,
     project: Mapping[str, str] | None = None,
     carried: Carried | None = None,
 ) -> App:
@@ -242,7 +244,9 @@ def build(
     rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
     look = WorkspaceLook(workspace, ground.checks)
     mcp = _mcp_servers(settings, ground, env)
-    background = Catalogue((*file_tools(ground.ripgrep), *shell_tools(ground.shell, session.show)), mcp)
+    files = file_tools(ground.ripgrep)
+    files = beneath_editor(files, unsaved) if unsaved else files
+    background = Catalogue((*files, *shell_tools(ground.shell, session.show)), mcp)
     advisor = Advisor(tiers, spending)
     tasks = TaskLoop(session, _dispatcher(ground, background), advisor)
 

@@ -14,7 +14,8 @@ from duckflow.i18n.catalogue import detect, set_language, text
 
 set_language(detect(configured_language(), os.environ))
 
-from duckflow.cli.commands.doctor import doctor  # noqa: E402 - help texts are in the language set above
+from duckflow.cli.commands.acp import acp  # noqa: E402 - help texts are in the language set above
+from duckflow.cli.commands.doctor import doctor  # noqa: E402
 from duckflow.cli.commands.run import run  # noqa: E402
 from duckflow.cli.commands.stats import stats  # noqa: E402
 from duckflow.cli.exit import run_to_end  # noqa: E402
@@ -28,6 +29,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("run", help=text("help.run"))(run)
+app.command("acp", help=text("help.acp"))(acp)
 app.command("doctor", help=text("help.doctor"))(doctor)
 app.command("stats", help=text("help.stats"))(stats)
 GROUPS = {

@@ -31,14 +31,15 @@ async def _run(args: ReadFile, access: Access) -> ToolResult:
 def _read(args: ReadFile, access: Access) -> ToolResult:
     outside = access.outside
     if outside is not None:
-        return ToolResult(text=_excerpt(outside, EncodedText(read_outside(outside)), args), path=outside)
+        return ToolResult(text=excerpt_of(outside, EncodedText(read_outside(outside)), args), path=outside)
     path = access.workspace.relative(args.path)
     with suggesting(access.workspace, path):
         file = access.workspace.read_encoded(path)
-    return ToolResult(text=_excerpt(path, file, args), path=path, digest=file.digest)
+    return ToolResult(text=excerpt_of(path, file, args), path=path, digest=file.digest)
 
 
-def _excerpt(path: str, file: EncodedText, args: ReadFile) -> str:
+def excerpt_of(path: str, file: EncodedText, args: ReadFile, *more: str) -> str:
+    """The lines that are asked for, headed by what there is to know of them."""
     lines = plain(file.text).split("\n")
     if not lines[-1]:
         lines.pop()
@@ -51,7 +52,7 @@ def _excerpt(path: str, file: EncodedText, args: ReadFile) -> str:
         raise ToolError(f"{path}: end ({last}) comes before start ({args.start}).")
     shown = _fitting(lines[args.start - 1 : last])
     upto = args.start + len(shown) - 1
-    notes = [f"lines {args.start}-{upto} of {len(lines)}"]
+    notes = [f"lines {args.start}-{upto} of {len(lines)}", *more]
     if form_of(file.text).crlf:
         notes.append("CRLF line ends, kept on writing")
     if file.codec != "utf-8":

@@ -1,0 +1,1 @@
+"""Duckflow inside of editors, by the Agent Client Protocol."""

@@ -1,0 +1,121 @@
+"""Questions as an editor asks them: permissions with the five points, or with choices (SPEC G1, I6)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from acp import helpers, schema
+
+from duckflow.api import Answer, OpenSession, Question
+from duckflow.cli.editors.updates import kind_of, locations_of
+from duckflow.domain.errors import ToolError
+from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
+from duckflow.domain.questions.approval import Approval
+from duckflow.domain.questions.consultation import Consultation, effect_of
+from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import visible
+from duckflow.ui.views.approval import approval_view, point_lines
+from duckflow.ui.views.events import consultation_text
+
+
+class PermissionQuestion(NamedTuple):
+    """What an editor shows, and what each of its buttons answers."""
+
+    call: schema.ToolCallUpdate
+    options: list[schema.PermissionOption]
+    answers: dict[str, Answer]
+
+
+async def permission_of(session: OpenSession, question: Question) -> PermissionQuestion:
+    """The question for an editor."""
+    if isinstance(question, Consultation):
+        return _consultation(question)
+    return _approval(question, session.app.workspace.root, await _difference(session, question))
+
+
+def question_text(question: Question) -> str:
+    """The question in words, for an editor that can't ask it."""
+    if isinstance(question, Consultation):
+        return consultation_text(question)
+    return f"{_points(question)}\n\n{_fenced(question)}"
+
+
+def _approval(
+    approval: Approval, root: Path, difference: Sequence[schema.FileEditToolCallContent]
+) -> PermissionQuestion:
+    told = _points(approval) if difference else question_text(approval)
+    options = [_option("yes", text("editors.yes"), "allow_once")]
+    answers: dict[str, Answer] = {"yes": AnswerApproval(yes=True), "no": AnswerApproval(yes=False)}
+    if approval.kind is not None:
+        view = approval_view(approval)
+        options.append(_option("always", text("editors.always", kind=view.always), "allow_always"))
+        answers["always"] = AnswerApproval(yes=True, always=True)
+    options.append(_option("no", text("editors.no"), "reject_once"))
+    call = schema.ToolCallUpdate(
+        tool_call_id=approval.approval_id,
+        title=approval_view(approval).question,
+        kind=kind_of(approval.action.operation),
+        status="pending",
+        content=[helpers.tool_content(helpers.text_block(told)), *difference],
+        locations=locations_of(approval.action, root),
+        raw_input=approval.action.args,
+    )
+    return PermissionQuestion(call, options, answers)
+
+
+def _consultation(asked: Consultation) -> PermissionQuestion:
+    call = schema.ToolCallUpdate(
+        tool_call_id=asked.consultation_id,
+        title=visible(text(asked.situation, **asked.values)).partition("\n")[0],
+        kind="think",
+        status="pending",
+        content=[helpers.tool_content(helpers.text_block(consultation_text(asked)))],
+    )
+    options = [
+        _option(
+            choice,
+            text(f"consultation.choice.{choice}"),
+            "reject_once" if effect_of(choice).ends == "stopped" else "allow_once",
+        )
+        for choice in asked.choices
+    ]
+    return PermissionQuestion(call, options, {choice: ChooseWay(choice=choice) for choice in asked.choices})
+
+
+def _points(approval: Approval) -> str:
+    """Intent, rationale, impact and alternatives; the fifth point is the difference."""
+    view = approval_view(approval)
+    lines = [" · ".join(view.facts), text("approval.intent", intent=view.intent) if view.intent else ""]
+    return "\n".join(line for line in (*lines, *(line for line, _ in point_lines(view))) if line)
+
+
+def _fenced(approval: Approval) -> str:
+    shown = visible(approval.difference).rstrip("\n")
+    fence = "`" * 3
+    while fence in shown:
+        fence += "`"
+    return f"{fence}diff\n{shown}\n{fence}" if shown else ""
+
+
+async def _difference(session: OpenSession, approval: Approval) -> list[schema.FileEditToolCallContent]:
+    """The change as the editor's own view of differences has it; empty where that would hide something."""
+    path = approval.action.args.get("path")
+    if (
+        not isinstance(path, str)
+        or not approval.editable
+        or visible(approval.difference) != approval.difference
+    ):
+        return []
+    workspace = session.app.workspace
+    new = await session.app.chat.proposal()
+    if new is None:
+        return []
+    try:
+        old = workspace.read_encoded(workspace.relative(path)).text if any(approval.before.values()) else None
+    except ToolError:
+        return []
+    return [helpers.tool_diff_content(str(workspace.root / path), new, old)]
+
+
+def _option(name: str, shown: str, kind: schema.PermissionOptionKind) -> schema.PermissionOption:
+    return schema.PermissionOption(option_id=name, name=shown, kind=kind)

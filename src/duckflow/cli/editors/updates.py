@@ -1,0 +1,223 @@
+"""From what happens in a session to what an editor is told of it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from acp import helpers, schema
+
+from duckflow.api import Update
+from duckflow.app import App
+from duckflow.domain.decision import Action
+from duckflow.domain.errors import ToolError
+from duckflow.domain.events import (
+    ActionFinished,
+    ActionStarted,
+    ApprovalAnswered,
+    ApprovalRequested,
+    ConsultationRequested,
+    DecisionMade,
+    Event,
+    ModeChanged,
+    PlanChanged,
+    Recorded,
+    Reply,
+    SessionTitled,
+    TaskFinished,
+    TaskListStarted,
+    UserMessage,
+)
+from duckflow.domain.glimpses import OutputPiece, ReplyPiece, ReplyVoid, Waiting
+from duckflow.domain.questions.approval import Approval
+from duckflow.domain.work.plan import WorkStatus
+from duckflow.safety.files.encoding import decode
+from duckflow.ui.output.escaping import on_one_line, visible
+from duckflow.ui.views.events import Describer, waiting_line
+from duckflow.ui.views.tool_lines import named_action
+
+_KINDS: Mapping[str, schema.ToolKind] = {
+    "file_ops.read_file": "read",
+    "file_ops.outline": "read",
+    "file_ops.list_files": "search",
+    "file_ops.search": "search",
+    "file_ops.write_file": "edit",
+    "file_ops.edit_file": "edit",
+    "file_ops.delete_file": "delete",
+    "file_ops.move_file": "move",
+    "shell": "execute",
+    "plan_tool": "think",
+    "task_tool": "think",
+    "web": "fetch",
+}
+"""By operation, or by its family."""
+_STATUS: Mapping[WorkStatus, schema.PlanEntryStatus] = {
+    "pending": "pending",
+    "in_progress": "in_progress",
+    "completed": "completed",
+    "failed": "completed",
+}
+_MOST_FILES = 20
+_OUTPUT = 8_000
+"""Characters of a running command's output that are shown; its result follows."""
+
+SessionUpdates = Iterator[Any]
+Contents = list[Any]
+
+
+class SessionTranslator:
+    """Tells one session's story to an editor: messages, thoughts, tool calls, plan, mode and title."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._root = app.workspace.root
+        self._describe = Describer()
+        self._streamed = ""
+        self._calls: dict[str, str] = {}
+        """The editor's name for actions that run."""
+        self._asked: Approval | None = None
+        self._output = ""
+
+    def __call__(self, update: Update) -> SessionUpdates:
+        """What to send for an update, if anything."""
+        match update:
+            case ReplyPiece():
+                self._streamed += update.text
+                yield helpers.update_agent_message_text(update.text)
+            case ReplyVoid():
+                self._streamed = ""
+                yield helpers.update_agent_message_text("\n\n")
+            case Waiting():
+                yield helpers.update_agent_thought_text(waiting_line(update))
+            case OutputPiece():
+                yield from self._add_output(update.text)
+            case Recorded():
+                yield from self._event(update.event)
+
+    def replay(self, events: Iterable[Recorded]) -> SessionUpdates:
+        """All that was said and done, for an editor that opens the session again."""
+        for recorded in events:
+            if isinstance(recorded.event, UserMessage):
+                yield helpers.update_user_message_text(recorded.event.text)
+            yield from self._event(recorded.event)
+
+    def _event(self, event: Event) -> SessionUpdates:
+        described = self._describe(event)
+        match event:
+            case Reply():
+                rest = event.text.removeprefix(self._streamed) if self._streamed else event.text
+                same = event.text.startswith(self._streamed)
+                self._streamed = ""
+                yield helpers.update_agent_message_text((rest if same else f"\n\n{event.text}") + "\n\n")
+            case DecisionMade():
+                if event.decision.rationale:
+                    yield helpers.update_agent_thought_text(f"{event.decision.rationale}\n\n")
+            case ActionStarted():
+                yield self._start(event)
+            case ActionFinished():
+                yield self._finish(event)
+            case ApprovalRequested():
+                self._asked = event.approval
+            case ApprovalAnswered() | ConsultationRequested() | UserMessage():
+                pass  # the editor's own doing, or asked about as a question
+            case PlanChanged() | TaskListStarted() | TaskFinished():
+                yield helpers.update_plan(self._entries(event))
+            case ModeChanged():
+                yield helpers.update_current_mode(event.mode)
+            case SessionTitled():
+                yield schema.SessionInfoUpdate(session_update="session_info_update", title=event.title)
+            case _ if described is not None and described.kind == "error":
+                yield helpers.update_agent_message_text(f"{described.text}\n\n")
+            case _ if described is not None and described.kind in ("note", "undo", "outcome"):
+                yield helpers.update_agent_thought_text(f"{described.text}\n\n")
+            case _:
+                pass
+
+    def _start(self, event: ActionStarted) -> schema.ToolCallStart:
+        """The call, under the name it was asked about if it was."""
+        asked, self._asked, self._output = self._asked, None, ""
+        known = asked is not None and asked.action.operation == event.action.operation
+        call = asked.approval_id if asked is not None and known else event.action_id
+        self._calls[event.action_id] = call
+        return helpers.start_tool_call(
+            call,
+            title_of(event.action),
+            kind=kind_of(event.action.operation),
+            status="in_progress",
+            locations=locations_of(event.action, self._root),
+            raw_input=event.action.args,
+        )
+
+    def _finish(self, event: ActionFinished) -> schema.ToolCallProgress:
+        refused = self._asked.approval_id if self._asked is not None else event.evidence_id
+        call = self._calls.pop(event.action_id, refused)
+        failed = event.outcome != "ok" or event.exit_code not in (None, 0)
+        shown = [
+            differs
+            for one in event.changes[:_MOST_FILES]
+            if (differs := self._difference(one.path, one.before, one.after))
+        ]
+        told = [] if shown else [helpers.tool_content(helpers.text_block(visible(event.text)))]
+        return helpers.update_tool_call(
+            call, status="failed" if failed else "completed", content=[*told, *shown], raw_output=event.text
+        )
+
+    def _add_output(self, piece: str) -> SessionUpdates:
+        if self._calls:
+            self._output = (self._output + piece)[-_OUTPUT:]
+            block = helpers.tool_content(helpers.text_block(visible(self._output)))
+            yield helpers.update_tool_call([*self._calls.values()][-1], status="in_progress", content=[block])
+
+    def _difference(
+        self, path: str, before: str | None, after: str | None
+    ) -> schema.FileEditToolCallContent | None:
+        """What became of a file; None if that is no text, or not known any more."""
+        old, new = self._content(path, before), self._content(path, after)
+        if (old is None and before is not None) or (new is None and after is not None):
+            return None
+        return helpers.tool_diff_content(str(self._root / path), new or "", old)
+
+    def _content(self, path: str, digest: str | None) -> str | None:
+        if digest is None:
+            return None
+        try:
+            data = self._app.kept.content(digest)
+            now = self._app.workspace.paths.now(path) if data is None else None
+            data = now.data if now is not None and now.word == digest else data
+            return decode(path, data).text if data is not None else None
+        except ToolError:
+            return None
+
+    def _entries(self, event: PlanChanged | TaskListStarted | TaskFinished) -> list[schema.PlanEntry]:
+        if isinstance(event, PlanChanged):
+            steps = () if event.change == "deleted" else event.plan.steps
+            parts: list[tuple[str, WorkStatus]] = [(step.name, step.status) for step in steps]
+        else:
+            listed = self._app.session.state.task_list
+            parts = [
+                (named_action(task.operation, task.args), task.status)
+                for task in (listed.tasks if listed else ())
+            ]
+        return [
+            helpers.plan_entry(
+                on_one_line(name) + (" ✗" if status == "failed" else ""), status=_STATUS[status]
+            )
+            for name, status in parts
+        ]
+
+
+def title_of(action: Action) -> str:
+    """An action in words."""
+    return named_action(action.operation, action.args)
+
+
+def kind_of(operation: str) -> schema.ToolKind:
+    """What kind of thing an operation is, for the editor's picture of it."""
+    return _KINDS.get(operation) or _KINDS.get(operation.partition(".")[0], "other")
+
+
+def locations_of(action: Action, root: Path) -> list[schema.ToolCallLocation]:
+    """Where in the files an action is at work."""
+    path, line = action.args.get("path"), action.args.get("start")
+    if not isinstance(path, str):
+        return []
+    return [schema.ToolCallLocation(path=str(root / path), line=line if isinstance(line, int) else None)]

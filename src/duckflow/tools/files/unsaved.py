@@ -1,0 +1,62 @@
+"""Files as an editor has them: what is not saved yet is read, and never written over (SPEC M6)."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from duckflow.domain.errors import ToolError
+from duckflow.domain.frozen import Frozen
+from duckflow.safety.files.access import Access
+from duckflow.safety.files.encoding import EncodedText
+from duckflow.safety.files.workspace import Workspace
+from duckflow.tools.catalogue import Proposal, Tool, ToolResult
+from duckflow.tools.files.reading import READ_FILE, ReadFile, excerpt_of
+from duckflow.tools.files.text_form import plain
+from duckflow.tools.threads import finish
+
+Unsaved = Callable[[Path], Awaitable[str | None]]
+"""The text of a file as an editor has it, by its real path; None if no editor has it open."""
+
+
+def beneath_editor(tools: Iterable[Tool], unsaved: Unsaved) -> tuple[Tool, ...]:
+    """The tools for a folder that is open in an editor."""
+    return tuple(_beneath(tool, unsaved) for tool in tools)
+
+
+def _beneath(tool: Tool, unsaved: Unsaved) -> Tool:
+    async def read(args: ReadFile, access: Access) -> ToolResult:
+        result = await tool.run(args, access)
+        text = None if access.outside else await _differing(access.workspace, args.path, unsaved)
+        if text is None:
+            return result
+        path = access.workspace.relative(args.path)
+        shown = excerpt_of(path, EncodedText(text), args, "not saved yet in the editor")
+        return ToolResult(text=shown, path=path)
+
+    async def guard(args: Frozen, workspace: Workspace) -> None:
+        for path in tool.targets(args):
+            if await _differing(workspace, path, unsaved) is not None:
+                raise ToolError(f"{path}: has unsaved changes in the editor. Ask the user to save it first.")
+
+    async def propose(args: Frozen, workspace: Workspace) -> Proposal:
+        await guard(args, workspace)
+        return await tool.propose(args, workspace)
+
+    async def change(args: Frozen, access: Access) -> ToolResult:
+        await guard(args, access.workspace)
+        return await tool.run(args, access)
+
+    if tool is READ_FILE:
+        return replace(tool, run=read)
+    return replace(tool, run=change, propose=propose) if tool.effect in ("write", "delete") else tool
+
+
+async def _differing(workspace: Workspace, path: str, unsaved: Unsaved) -> str | None:
+    """What the editor has, if that is not what the disk has; nothing for a new file."""
+    try:
+        relative = workspace.relative(path)
+        saved = (await finish(workspace.read_encoded, relative)).text
+    except ToolError:
+        return None
+    text = await unsaved(workspace.root / relative)
+    return text if text is not None and plain(text) != plain(saved) else None

@@ -1,0 +1,186 @@
+"""M6: `duckflow acp` as a process, driven by the protocol's own client classes."""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import acp
+import pytest
+from acp import schema
+from acp.stdio import spawn_agent_process
+
+from fakes.engine import action, decision, write_script
+from fakes.gate import Gate
+
+WRITE = decision(
+    "I write it.", {**action("write_file", path="a.txt", content="two\n"), "reasoning": "as you asked"}
+)
+READ = decision("I look.", action("read_file", path="a.txt"))
+
+
+class Editor:
+    """An editor that keeps what it is told, and answers what it is asked as the test says."""
+
+    def __init__(self, *answers: str) -> None:
+        self.answers = list(answers)
+        self.updates: list[Any] = []
+        self.asked: list[Any] = []
+        self.buffers: dict[str, str] = {}
+        self.when_asked: Callable[[], Any] | None = None
+
+    def on_connect(self, conn: Any) -> None:
+        """Nothing to keep."""
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
+        self.updates.append(update)
+
+    async def request_permission(self, session_id: str, tool_call: Any, options: Any, **_: Any) -> Any:
+        self.asked.append((tool_call, options))
+        if self.when_asked is not None:
+            await self.when_asked()
+        wish = self.answers.pop(0)
+        outcome = (
+            schema.DeniedOutcome(outcome="cancelled")
+            if wish == "cancelled"
+            else schema.AllowedOutcome(outcome="selected", option_id=wish)
+        )
+        return schema.RequestPermissionResponse(outcome=outcome)
+
+    async def read_text_file(self, session_id: str, path: str, **_: Any) -> Any:
+        if path not in self.buffers:
+            raise acp.RequestError.resource_not_found(path)
+        return schema.ReadTextFileResponse(content=self.buffers[path])
+
+    def of(self, kind: type) -> list[Any]:
+        return [update for update in self.updates if isinstance(update, kind)]
+
+    @property
+    def said(self) -> str:
+        return "".join(one.content.text for one in self.of(schema.AgentMessageChunk))
+
+
+@asynccontextmanager
+async def served(
+    editor: Editor, folder: Path, *answers: str | dict[str, Any], reads: bool = False, mode: str = "ask"
+) -> AsyncIterator[tuple[Any, schema.InitializeResponse]]:
+    """The program, greeted by the editor."""
+    script = write_script(folder.parent / "script.jsonl", answers)
+    command = [sys.executable, "-m", "duckflow", "acp", "--model", f"scripted:{script}", "--mode", mode]
+    env = {**os.environ, "DUCKFLOW_CHECKS_AFTER_EDIT": "false", "DUCKFLOW_CHECKS_BEFORE_VERDICT": "false"}
+    async with spawn_agent_process(editor, *command, env=env, transport_kwargs={"stderr": None}) as (
+        agent,
+        _,
+    ):
+        can = schema.ClientCapabilities(fs=schema.FileSystemCapabilities(read_text_file=reads))
+        yield agent, await agent.initialize(acp.PROTOCOL_VERSION, client_capabilities=can)
+
+
+def says(words: str) -> list[Any]:
+    return [acp.text_block(words)]
+
+
+async def until(met: Callable[[], object]) -> None:
+    while not met():
+        await asyncio.sleep(0.01)
+
+
+async def test_an_editor_drives_a_whole_conversation(folder: Path, tmp_path: Path):
+    """M6, G1: text, thoughts, a difference that is asked about, modes, commands, cancel."""
+    (folder / "a.txt").write_text("one\n")
+    editor, gate = Editor("yes", "cancelled", "no"), Gate(tmp_path / "gate")
+    thinking = decision("It is there.", rationale="the file says two")
+    another = decision("Again.", action("write_file", path="b.txt", content="b\n"))
+    plan = decision("All right.", next_step="pending_user")
+    answers = (WRITE, thinking, another, gate.hold(decision("never")), another, plan)
+    async with served(editor, folder, *answers) as (agent, greeted):
+        assert greeted.agent_capabilities.load_session
+        session = await agent.new_session(cwd=str(folder))
+        assert session.modes.current_mode_id == "ask"
+        assert [mode.id for mode in session.modes.available_modes] == ["plan", "ask", "edits", "auto"]
+        await until(lambda: editor.of(schema.AvailableCommandsUpdate))
+        offered = editor.of(schema.AvailableCommandsUpdate)[0].available_commands
+        assert {"status", "undo", "diff"} <= {command.name for command in offered}
+
+        done = await agent.prompt(session_id=session.session_id, prompt=says("Write two into a.txt"))
+        assert done.stop_reason == "end_turn"
+        assert (folder / "a.txt").read_text() == "two\n"
+        assert "I write it." in editor.said
+        assert "It is there." in editor.said
+        assert any("the file says two" in one.content.text for one in editor.of(schema.AgentThoughtChunk))
+        call, options = editor.asked[0]
+        assert [option.kind for option in options] == ["allow_once", "allow_always", "reject_once"]
+        points, difference = call.content
+        for point in ("as you asked", "asking because", "What it does", "Instead, you can"):
+            assert point in points.content.text
+        assert (difference.path, difference.old_text) == (str(folder / "a.txt"), "one\n")
+        assert difference.new_text == "two\n"
+        assert [place.path for place in call.locations] == [str(folder / "a.txt")]
+        started = next(one for one in editor.of(schema.ToolCallStart) if one.kind == "edit")
+        ended = [one for one in editor.of(schema.ToolCallProgress) if one.tool_call_id == call.tool_call_id]
+        assert started.tool_call_id == call.tool_call_id
+        assert (ended[-1].status, ended[-1].content[0].new_text) == ("completed", "two\n")
+
+        stopped = await agent.prompt(session_id=session.session_id, prompt=says("Write b.txt"))
+        assert stopped.stop_reason == "cancelled"
+        work = asyncio.ensure_future(
+            agent.prompt(session_id=session.session_id, prompt=says("Think for ever"))
+        )
+        await gate.wait_until_asked()
+        await agent.cancel(session_id=session.session_id)
+        assert (await work).stop_reason == "cancelled"
+
+        await agent.set_session_mode(session_id=session.session_id, mode_id="plan")
+        await agent.prompt(session_id=session.session_id, prompt=says("/mode ask"))
+        assert [one.current_mode_id for one in editor.of(schema.CurrentModeUpdate)] == ["ask"]
+        refused = await agent.prompt(session_id=session.session_id, prompt=says("Write b.txt after all"))
+        assert refused.stop_reason == "end_turn"
+        assert not (folder / "b.txt").exists()
+
+        editor.updates.clear()
+        await agent.prompt(session_id=session.session_id, prompt=says("/undo"))
+        assert (folder / "a.txt").read_text() == "one\n"
+        assert "a.txt" in editor.said
+
+
+async def test_a_session_is_listed_and_loaded_with_all_that_happened(folder: Path):
+    """M6, L1: in another process; its open question is answered in words."""
+    editor = Editor("cancelled")
+    async with served(editor, folder, WRITE) as (agent, _):
+        session = (await agent.new_session(cwd=str(folder))).session_id
+        await agent.prompt(session_id=session, prompt=says("Write a.txt"))
+    again = Editor()
+    async with served(again, folder, decision("It is there.")) as (agent, _):
+        listed = (await agent.list_sessions(cwd=str(folder))).sessions
+        assert [(one.session_id, one.cwd) for one in listed] == [(session, str(folder))]
+        await agent.load_session(cwd=str(folder), session_id=session)
+        assert [one.content.text for one in again.of(schema.UserMessageChunk)] == ["Write a.txt"]
+        assert "I write it." in again.said
+        assert "+two" in again.said
+        await agent.prompt(session_id=session, prompt=says("yes"))
+        assert (folder / "a.txt").read_text() == "two\n"
+        # Another session in the same folder is opened; this one is put aside, and opened again when wanted.
+        await agent.new_session(cwd=str(folder))
+        await agent.prompt(session_id=session, prompt=says("/diff session"))
+        assert "+two" in again.said
+        with pytest.raises(acp.RequestError, match="no session"):
+            await agent.load_session(cwd=str(folder), session_id="none")
+
+
+async def test_what_the_editor_has_not_saved_is_read_and_not_written_over(folder: Path):
+    """M6: files through the editor's buffers, where it offers them."""
+    (folder / "a.txt").write_text("one\n")
+    editor = Editor()
+    editor.buffers[str(folder / "a.txt")] = "typed\n"
+    answers = (READ, WRITE, decision("Please save a.txt.", next_step="pending_user"))
+    async with served(editor, folder, *answers, reads=True, mode="edits") as (agent, _):
+        session = (await agent.new_session(cwd=str(folder))).session_id
+        await agent.prompt(session_id=session, prompt=says("Write two into a.txt"))
+    results = [one.raw_output for one in editor.of(schema.ToolCallProgress) if one.raw_output]
+    assert "typed" in results[0]
+    assert "not saved" in results[0]
+    assert "unsaved changes" in results[1]
+    assert (folder / "a.txt").read_text() == "one\n"
