@@ -18,6 +18,7 @@ from typing import Any, Self
 
 from duckflow.app import App, build, choose, open_log, unknown_prices
 from duckflow.config.loading import Loaded, load
+from duckflow.domain.commands import CancelWork, ClientCommand, SetMode
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ModeChanged, Recorded, VerifySet
 from duckflow.domain.glimpses import Glimpse
@@ -86,6 +87,7 @@ class OpenSession:
         self._app: App | None = None
         self._given: tuple[Question, Answer] | None = None
         self._work: Work | None = None
+        self._serving: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> Self:
         """Open it."""
@@ -124,9 +126,12 @@ class OpenSession:
             await app.aclose()
             raise
         self._app = app
+        self._serving = asyncio.ensure_future(app.clients.serve(self._receive))
 
     async def close(self) -> None:
         """Stop what runs and give everything back; what happened is stored, and can be gone on with."""
+        if self._serving is not None:
+            self._serving.cancel()
         if self._work is not None:
             await self._work.stop()
         app, self._app = self._app, None
@@ -190,6 +195,17 @@ class OpenSession:
     def set_mode(self, mode: Mode) -> None:
         """Ask more, or less, from now on."""
         self.app.session.record(ModeChanged(mode=mode))
+
+    def _receive(self, command: ClientCommand) -> Callable[[], None] | str | None:
+        """Other windows may stop the work or change the mode; the rest waits for its next owner."""
+        match command:
+            case CancelWork():
+                busy = self._work is not None and self._work.busy
+                return self.cancel if busy else "clients.nothing_runs"
+            case SetMode(mode=mode):
+                return lambda: self.set_mode(mode)
+            case _:
+                return None
 
     def _loaded(self, folder: Path) -> Loaded:
         if isinstance(self._settings, Loaded):

@@ -36,6 +36,7 @@ from duckflow.loops.acting.command_effects import CommandEffects
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.acting.gate import Gate
 from duckflow.loops.chat import ChatLoop
+from duckflow.loops.clients import Clients
 from duckflow.loops.hooks.hooks import Hooks
 from duckflow.loops.hooks.process import HookShell
 from duckflow.loops.judging.answers import UserAnswers
@@ -68,6 +69,7 @@ from duckflow.services.plans import draft_plan
 from duckflow.services.task_lists import draft_tasks
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.kept_files import KeptFiles
+from duckflow.store.live_file import LiveWriter, live_path
 from duckflow.store.memory import Memories
 from duckflow.store.outcome_stats import Outcomes
 from duckflow.tools.catalogue import Catalogue, Tool
@@ -87,6 +89,7 @@ DATABASE = "duckflow.db"
 KEPT_FILES = "undo.db"
 LOCKS = "locks"
 COPIES = "copies"
+LIVE = "live"
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,8 @@ class App:
     extensions: Extensions
     mcp: "McpServers | None"
     """The MCP servers, if any are set."""
+    clients: Clients
+    live: LiveWriter
     started: SessionStarted
     verify: str
     """The command of the settings whose success requests need; empty for none."""
@@ -141,6 +146,7 @@ class App:
             await self.mcp.aclose()
         await self.shell.aclose()
         await self.tiers.aclose()
+        self.live.close()
         self.snapshots.close()
         self.kept.close()
         self.log.close()
@@ -278,6 +284,8 @@ def build(
     chat = ChatLoop(
         session, turn, answers, ground.steps, pacing, dispatcher, model, look, memory, tasks, ground.hooks
     )
+    live = LiveWriter(live_path(state_dir() / LIVE, session.state.session_id))
+    session.subscribe(live)
     return App(
         session=session,
         judging=judging,
@@ -303,6 +311,8 @@ def build(
             commands=read_commands(config_dir() / COMMANDS_FOLDER, project or {}),
         ),
         mcp=mcp,
+        clients=Clients(session, ground.log.database),
+        live=live,
         verify=settings.evaluation.verify,
         problems=(*ground.log.database.notices, *rules.problems),
         started=_started(settings, choice, ground, resumed=session.state.seq > 0, keeps_mode=keeps_mode),

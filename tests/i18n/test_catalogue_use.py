@@ -5,12 +5,13 @@ source. Where it stands as an argument that must be a key, it must exist, and ev
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from duckflow.i18n.catalogue import entries, slots
 from fakes.rows import Failures, every_row
-from source_tree import Module, called_name, modules
+from source_tree import PACKAGE, Module, called_name, modules
 
 ERRORS = {"UserError", "UsageError", "ProviderError", "Unavailable", "BadAnswer"}
 LOOK_UPS = {"text", "catalogue.text"}
@@ -75,9 +76,24 @@ def test_every_key_asked_for_exists_and_gets_its_values():
     failures.report()
 
 
+def page_keys() -> tuple[set[str], set[str]]:
+    """The texts the page of the web view asks for: whole keys, and beginnings of some."""
+    source = "".join(file.read_text("utf-8") for file in (PACKAGE / "ui/web/static").glob("*.js"))
+    whole = set(re.findall(r"\bt\('([a-z_.]+)'", source)) | set(re.findall(r"points\('([a-z_.]+)'", source))
+    whole |= set(re.findall(r"'main' \? '(\w+)'", source)) | {"sessions", "details"}
+    begun = re.findall(r"\bt\(`([a-z_.]+)\$", source)
+    return {f"page.{key}" for key in whole}, {f"page.{key}" for key in begun}
+
+
+def test_M7_every_text_of_the_page_exists():
+    whole, begun = page_keys()
+    assert len(whole) > 40
+    assert not whole - set(ENGLISH)
+    assert not {start for start in begun if not any(key.startswith(start) for key in ENGLISH)}
+
+
 def test_every_key_in_the_catalogue_is_used():
-    literals: set[str] = set()
-    beginnings: set[str] = set()
+    literals, beginnings = page_keys()
     for module in modules():
         for node in ast.walk(module.tree):
             match node:

@@ -97,3 +97,15 @@ async def test_the_second_session_writes_nothing_and_the_first_goes_on(folder: P
         assert await duck.app.chat.say("hello") == "done"
     async with engine(folder, decision("Hi.")) as duck:
         assert await duck.app.chat.say("hello") == "done"
+
+
+def test_M7_anybody_can_see_which_session_has_a_workspace_open(tmp_path: Path):
+    lock, other = WorkspaceLock(tmp_path, (1, 2)), WorkspaceLock(tmp_path, (1, 2))
+    assert other.holder() is None
+    lock.take("s1", "/w")
+    assert other.holder() == "s1"
+    lock.release()
+    assert other.holder() is None
+    other.take("s2", "/w")
+    assert lock.holder() == "s2"
+    other.release()

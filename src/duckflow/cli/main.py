@@ -18,6 +18,7 @@ from duckflow.cli.commands.acp import acp  # noqa: E402 - help texts are in the 
 from duckflow.cli.commands.doctor import doctor  # noqa: E402
 from duckflow.cli.commands.run import run  # noqa: E402
 from duckflow.cli.commands.stats import stats  # noqa: E402
+from duckflow.cli.commands.web import web  # noqa: E402
 from duckflow.cli.exit import run_to_end  # noqa: E402
 from duckflow.cli.flags import HERE, FolderFlag, ModeFlag, ModelFlag, TrustFlag  # noqa: E402
 from duckflow.cli.usage import report_usage, with_translated_help  # noqa: E402
@@ -32,6 +33,7 @@ app.command("run", help=text("help.run"))(run)
 app.command("acp", help=text("help.acp"))(acp)
 app.command("doctor", help=text("help.doctor"))(doctor)
 app.command("stats", help=text("help.stats"))(stats)
+app.command("web", help=text("help.web"))(web)
 GROUPS = {
     "model": "models",
     "config": "configuration",

@@ -17,7 +17,7 @@ from duckflow.store.memory import keep_memories
 
 _LAST = "SELECT coalesce(max(seq), 0) FROM events WHERE session_id = ?"
 _INSERT = "INSERT INTO events (session_id, seq, at, type, body) VALUES (?, ?, ?, ?, ?)"
-_SELECT = "SELECT seq, at, type, body FROM events WHERE session_id = ? ORDER BY seq"
+_SELECT = "SELECT seq, at, type, body FROM events WHERE session_id = ? AND seq > ? ORDER BY seq"
 
 _NOTES = frozenset(
     ("decision", "reply", "transition", "transition_refused", "vitals", "usage", "limit_set", "requirements")
@@ -80,11 +80,16 @@ class SqliteEventLog:
 
     def load(self, session_id: str) -> Sequence[Recorded]:
         """Every event of the session, oldest first; none for a session that does not exist."""
-        with self._lock, self.database.read() as connection:
-            rows = connection.execute(_SELECT, (session_id,)).fetchall()
-            recorded = [_recorded(session_id, *row) for row in rows]
+        with self._lock:  # nothing is appended between the reading and the noting
+            recorded = self.load_after(session_id, 0)
             self._last[session_id] = recorded[-1].seq if recorded else 0
         return recorded
+
+    def load_after(self, session_id: str, seq: int) -> Sequence[Recorded]:
+        """The events after one that is known, for those who follow a session without writing to it."""
+        with self.database.read() as connection:
+            rows = connection.execute(_SELECT, (session_id, seq)).fetchall()
+        return [_recorded(session_id, *row) for row in rows]
 
     def close(self) -> None:
         """Give the file back."""

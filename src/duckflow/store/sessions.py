@@ -1,7 +1,7 @@
 """The sessions there are: list them, find one, delete one."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from duckflow.domain.errors import UsageError
@@ -42,6 +42,14 @@ class Sessions:
         with self._database.read() as connection:
             row = connection.execute(query, (workspace,)).fetchone()
         return _summary(row) if row else None
+
+    def last_events(self) -> Mapping[str, str]:
+        """The type of the last event of each session, by its id."""
+        query = (
+            "SELECT s.id, e.type FROM sessions s JOIN events e ON e.session_id = s.id AND e.seq = s.events"
+        )
+        with self._database.read() as connection:
+            return dict(connection.execute(query).fetchall())
 
     def find(self, wanted: str) -> str:
         """The whole id of the session with this id, or of the only one whose id begins so."""

@@ -1,9 +1,20 @@
 """The conversation: messages are worked on one after the other while the prompt stays open for more."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from typing import Any, TypeVar
 
+from duckflow.domain.commands import (
+    AnswerShown,
+    CancelWork,
+    ChooseShown,
+    ClientCommand,
+    SayMessage,
+    SetMode,
+    UndoWork,
+    objection_to,
+)
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ApprovalRequested, Recorded, TaskReported
 from duckflow.domain.glimpses import Glimpse
@@ -12,7 +23,7 @@ from duckflow.domain.questions.approval import Approval
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import Exit, dispatch_in_turn
-from duckflow.ui.commands.table import find_custom, read_command, read_prompt
+from duckflow.ui.commands.table import Typed, find_custom, read_command, read_prompt
 from duckflow.ui.input.key_listener import KeyListener
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.jobs import Job, stopped
@@ -23,6 +34,7 @@ _LONG_S = 5.0
 """Work that lasted longer is worth a call when it is done."""
 
 Notify = Callable[[str], None]
+Answer = TypeVar("Answer")
 
 
 class Conversation:
@@ -38,6 +50,8 @@ class Conversation:
         self._exit = way_out
         self._notify = notify
         self._called = asyncio.Event()
+        self._sent: list[SayMessage | UndoWork] = []
+        self._asked: asyncio.Future[Any] | None = None
         self._job = Job(self._show_work)
         keyboard.listener = KeyListener(context, keyboard, self._job)
 
@@ -50,6 +64,27 @@ class Conversation:
         asks = isinstance(event, ApprovalRequested) and event.approval.task_id is not None
         if asks or isinstance(event, TaskReported):
             self._called.set()
+
+    def receive(self, command: ClientCommand) -> Callable[[], None] | str | None:
+        """What another window on this session wants: what to do, why not, or None for later."""
+        match command:
+            case CancelWork():
+                return self._keyboard.listener.stop if self._job.busy else "clients.nothing_runs"
+            case SetMode():
+                return lambda: self._engine.set_mode(command.mode)
+            case AnswerShown() | ChooseShown():
+                asked, objection = self._asked, objection_to(command, self._engine.state)
+                if objection is not None or asked is None or asked.done():
+                    return objection
+                answer = command.answer if isinstance(command, AnswerShown) else command.way
+                return lambda: asked.set_result(answer)
+            case SayMessage() | UndoWork():
+                busy = self._job.busy or self._asked or self._sent
+                return None if busy else lambda: self._send(command)
+
+    def _send(self, command: SayMessage | UndoWork) -> None:
+        self._sent.append(command)
+        self._called.set()
 
     async def run(self) -> str | None:
         """Talk until the user leaves; the session to go on with, if there is one."""
@@ -124,6 +159,13 @@ class Conversation:
         if not self._called.is_set():
             return
         self._called.clear()
+        while self._sent:
+            match self._sent.pop(0):
+                case SayMessage(text=said):
+                    self._context.screen.said(said)
+                    await self._say(said)
+                case UndoWork(wanted=wanted):
+                    await dispatch_in_turn(self._context, Typed("undo", wanted))
         await self._settle_questions()
         request = self._engine.state.request
         if request is not None and request.outcome == "deferred" and not self._engine.state.background_runs:
@@ -139,7 +181,7 @@ class Conversation:
                     return
             elif state.consultation is not None:
                 self._notify(text("notice.question"))
-                way = await self._questions.consult(state.consultation)
+                way = await self._first_answer(self._questions.consult(state.consultation))
                 if way is None:
                     return
                 await self._job.do(self._engine.choose(way))
@@ -150,12 +192,29 @@ class Conversation:
         """Ask; False if the user had enough: then it is a no, and nothing goes on."""
         self._notify(text("notice.question"))
         proposed = await self._engine.proposal() if approval.editable else None
-        answer = await self._questions.approve(approval, proposed)
+        answer = await self._first_answer(self._questions.approve(approval, proposed))
         if answer is None:
             await stopped(self._engine.answer(AnswerApproval(yes=False)))
             return False
         await self._job.do(self._engine.answer(answer))
         return True
+
+    async def _first_answer(self, asking: Coroutine[None, None, Answer]) -> Answer:
+        """The answer given here or in another window, whichever comes first; the question is gone then."""
+        elsewhere: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._asked = elsewhere
+        here = asyncio.ensure_future(asking)
+        try:
+            await asyncio.wait({here, elsewhere}, return_when=asyncio.FIRST_COMPLETED)
+            if not elsewhere.done():
+                return here.result()
+            self._context.writer.line(text("clients.answered"), "dim")
+            return elsewhere.result()
+        finally:
+            self._asked = None
+            here.cancel()
+            with suppress(asyncio.CancelledError):
+                await here
 
     def _show_work(self, busy: bool) -> None:  # noqa: FBT001 - it is called with what is
         self._context.screen.activity.busy = busy

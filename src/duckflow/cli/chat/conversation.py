@@ -94,6 +94,7 @@ async def _talk(app: App, session_id: str | None, loaded: Loaded, frontend: Fron
         tasks = (
             behind.create_task(engine.warm(frontend.keyboard.refresh)),
             behind.create_task(_leave(frontend, way_out)),
+            behind.create_task(app.clients.serve(conversation.receive)),
         )
         wish = await conversation.run()
         for task in tasks:

@@ -35,6 +35,26 @@ class WorkspaceLock:
             raise UserError("lock.failed", path=str(self._path), reason=exc.strerror or str(exc)) from exc
         self._held = opened
 
+    def holder(self) -> str | None:
+        """The session that has the workspace open, if one does."""
+        try:
+            opened = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        said = _read(opened)
+        try:
+            os.kill(
+                int(said["pid"]), 0
+            )  # spares the lock a look at it, as long as nobody else has that number
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return said["session"]
+        except (OSError, ValueError):
+            return None
+        finally:
+            os.close(opened)
+        return None
+
     def release(self) -> None:
         """Give it back."""
         held, self._held = self._held, None

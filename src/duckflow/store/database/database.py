@@ -97,6 +97,11 @@ class Database:
                 self._doubt.touch(mode=0o600)
             raise
 
+    def version(self) -> int:
+        """A number that is another one once somebody else has written."""
+        with self._lock, translated(self._path):
+            return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+
     def fold_log(self) -> None:
         """Move what the log holds into the file, as far as no one else is using it."""
         with self._lock, translated(self._path):

@@ -87,8 +87,22 @@ def _seals(connection: sqlite3.Connection) -> None:
     connection.execute("ALTER TABLE audit ADD COLUMN seal TEXT NOT NULL DEFAULT ''")
 
 
+def _inbox(connection: sqlite3.Connection) -> None:
+    # AUTOINCREMENT: whoever waits for the result of a number never gets that of another.
+    connection.execute(
+        """CREATE TABLE inbox (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+            at TEXT NOT NULL,
+            body TEXT NOT NULL,
+            result TEXT
+        )"""
+    )
+    connection.execute("CREATE INDEX inbox_waiting ON inbox (session_id) WHERE result IS NULL")
+
+
 Migrations = Sequence[Callable[[sqlite3.Connection], None]]
-MIGRATIONS: Migrations = (_sessions_and_events, _outcomes, _audit, _memory, _seals)
+MIGRATIONS: Migrations = (_sessions_and_events, _outcomes, _audit, _memory, _seals, _inbox)
 
 
 def migrate(connection: sqlite3.Connection, path: Path, steps: Migrations | None = None) -> None:

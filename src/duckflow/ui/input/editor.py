@@ -34,7 +34,12 @@ def edit_with(editor: tuple[str, ...], environment: Mapping[str, str]) -> Edit:
                 running = await asyncio.create_subprocess_exec(
                     *editor, str(file), cwd=folder, env=environment
                 )
-                failed = await running.wait()
+                try:
+                    failed = await running.wait()
+                except asyncio.CancelledError:  # somebody else has answered
+                    running.terminate()
+                    await running.wait()
+                    raise
             edited = file.read_text("utf-8")
         return None if failed or edited == content else edited
 

@@ -1,8 +1,9 @@
 """A difference as a person reads it: coloured, side by side if there is room. Nothing is cut."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
+from typing import Literal, NamedTuple
 
 from duckflow.ui.output.colours import Colour, difference_colour, paint
 from duckflow.ui.output.escaping import visible
@@ -27,9 +28,19 @@ def difference_lines(difference: str, columns: int, *, coloured: bool) -> list[s
     ]
 
 
-def _side_by_side(lines: list[str], columns: int, *, coloured: bool) -> Iterator[str]:
+class DifferenceRow(NamedTuple):
+    """One row of a difference: a line that is removed, added or replaced, one on both sides, or a title."""
+
+    kind: Literal["title", "hunk", "both", "changed"]
+    title: str = ""
+    left: int = 0
+    old: str | None = None
+    right: int = 0
+    new: str | None = None
+
+
+def difference_rows(lines: Iterable[str]) -> Iterator[DifferenceRow]:
     """Removed on the left, added on the right, the rest on both sides, each with its line number."""
-    room = (columns - 1 - len(_BETWEEN)) // 2 - _NUMBER
     left, right = 0, 0
     removed: list[str] = []
     added: list[str] = []
@@ -43,21 +54,30 @@ def _side_by_side(lines: list[str], columns: int, *, coloured: bool) -> Iterator
             added.append(line[1:])
             continue
         for old, new in zip_longest(removed, added):
-            sides = _side(old, left, "-", room), _side(new, right, "+", room)
-            yield from _rows(*sides, room, ("red", "green") if coloured else (None, None))
+            yield DifferenceRow("changed", "", left, old, right, new)
             left += old is not None
             right += new is not None
         removed, added = [], []
         if hunk is not None:
             left, right = int(hunk[1]), int(hunk[2])
-            yield _paint(line, "cyan", coloured=coloured)
+            yield DifferenceRow("hunk", line)
         elif in_hunk and line.startswith(" "):
-            yield from _rows(
-                _side(line[1:], left, " ", room), _side(line[1:], right, " ", room), room, (None, None)
-            )
+            yield DifferenceRow("both", "", left, line[1:], right, line[1:])
             left, right = left + 1, right + 1
         elif line:
-            yield _paint(line, difference_colour(line), coloured=coloured)
+            yield DifferenceRow("title", line)
+
+
+def _side_by_side(lines: list[str], columns: int, *, coloured: bool) -> Iterator[str]:
+    room = (columns - 1 - len(_BETWEEN)) // 2 - _NUMBER
+    for row in difference_rows(lines):
+        if row.kind in ("title", "hunk"):
+            yield _paint(row.title, difference_colour(row.title), coloured=coloured)
+            continue
+        signs = ("-", "+") if row.kind == "changed" else (" ", " ")
+        sides = _side(row.old, row.left, signs[0], room), _side(row.new, row.right, signs[1], room)
+        painted = coloured and row.kind == "changed"
+        yield from _rows(*sides, room, ("red", "green") if painted else (None, None))
 
 
 def _side(text: str | None, number: int, sign: str, room: int) -> list[str]:

@@ -1,0 +1,209 @@
+"""The sessions of this machine for the web view: read along in the database, asked through their inboxes.
+
+Whoever has a session open takes what is asked of it. If nobody has, this process opens it and works.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, get_args
+
+from duckflow.app import LIVE, LOCKS, open_kept_files, open_log
+from duckflow.cli.web.worker import SessionWorker, open_worker
+from duckflow.config.places import state_dir
+from duckflow.config.settings import Settings
+from duckflow.domain.commands import AnswerShown, CancelWork, ChooseShown, ClientCommand, SayMessage
+from duckflow.domain.errors import UsageError, UserError
+from duckflow.domain.events import Recorded
+from duckflow.domain.frozen import replace
+from duckflow.domain.modes import Mode
+from duckflow.i18n.catalogue import text
+from duckflow.loops.session import Session
+from duckflow.loops.undo.earlier import EarlierChanges
+from duckflow.loops.undo.undo import Undo
+from duckflow.safety.files.lock import WorkspaceLock
+from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.redaction.redactor import Redactor
+from duckflow.safety.redaction.values import known_secrets
+from duckflow.store.command_inbox import CommandInbox
+from duckflow.store.live_file import live_path, read_live
+from duckflow.store.sessions import Sessions
+from duckflow.ui.output.escaping import harmless
+
+_LOOK_S = 0.15
+_PATIENCE_S = 10.0
+"""How long a page waits to hear what became of its wish."""
+_LISTED = 100
+_log = logging.getLogger(__name__)
+
+
+class LocalHouse:
+    """Implements the port of `ui/web/server.py`."""
+
+    def __init__(self, folder: Path, flags: dict[str, object]) -> None:
+        self._folder = folder
+        self._flags = flags
+        self._events = open_log()
+        self._sessions = Sessions(self._events.database)
+        self._inbox = CommandInbox(self._events.database)
+        self._redactor = Redactor(known_secrets(os.environ))
+        self._waits = True
+        self._working: dict[str, asyncio.Task[None]] = {}
+        self.closing = asyncio.Event()
+
+    def version(self) -> int:
+        """A number that is another one once something was written, here or elsewhere."""
+        return self._events.database.version()
+
+    def sessions(self) -> Sequence[dict[str, Any]]:
+        """A line about each session, and whether it works or waits for the user."""
+        last = self._sessions.last_events()
+        return [
+            {
+                "id": one.id,
+                "title": harmless(one.title) or text("session.untitled"),
+                "workspace": harmless(one.workspace),
+                "updated": one.updated.isoformat(),
+                "status": self._status(one.id, one.workspace, one.outcome, last.get(one.id, "")),
+            }
+            for one in self._sessions.listed()[:_LISTED]
+        ]
+
+    def folders(self) -> Sequence[str]:
+        """This one, and those that earlier sessions worked in."""
+        known = [one.workspace for one in self._sessions.listed()]
+        return list(dict.fromkeys([str(self._folder), *(one for one in known if Path(one).is_dir())]))
+
+    def events(self, session_id: str, after: int) -> Sequence[Recorded]:
+        """What happened in a session after an event."""
+        return self._events.load_after(session_id, after)
+
+    def live(self, session_id: str) -> tuple[str, str, float]:
+        """What is being written."""
+        reply, output, wait_s = read_live(live_path(state_dir() / LIVE, session_id))
+        return harmless(reply), harmless(output), wait_s
+
+    async def difference(self, session_id: str) -> str:
+        """What the session changed in files, as it is now."""
+        found = self._sessions.show(session_id)
+        session = await asyncio.to_thread(Session.load, self._events, found.id, self._redactor)
+        with closing(Workspace(Path(found.workspace))) as space, closing(open_kept_files(Settings())) as kept:
+            earlier = EarlierChanges(self._events, str(space.root))
+            return await Undo(session, space, kept, earlier).diff("session")
+
+    async def send(self, session_id: str, command: ClientCommand) -> str | None:
+        """Leave a command; empty if it was taken, why not, or None while it waits its turn."""
+        number = self._inbox.put(self._sessions.find(session_id), _without_secrets(command, self._redactor))
+        if not number:
+            return text("web.too_many")
+        self._waits = True
+        for _ in range(int(_PATIENCE_S / _LOOK_S)):
+            result = self._inbox.result(number)
+            if result is not None:
+                return text(result) if result.startswith("clients.") else result
+            await asyncio.sleep(_LOOK_S)
+        return None
+
+    async def start(self, folder: str, said: str, mode: str) -> str:
+        """Open a session in one of the known folders and say something; its id."""
+        if folder not in self.folders() or (mode and mode not in get_args(Mode)) or not said.strip():
+            raise UsageError("web.unreadable")
+        flags = {**self._flags, "mode": mode or self._flags.get("mode")}
+        worker = await open_worker(Path(folder), None, flags)
+        self._keep(worker)
+        said = self._redactor.clean(said)
+        self._inbox.put(worker.session_id, SayMessage(text=said))
+        return worker.session_id
+
+    async def tend(self) -> None:
+        """Open what nobody has open and somebody wants something of, until this is cancelled."""
+        seen = -1
+        while True:
+            try:
+                version = self.version()  # does not count what this process puts into an inbox
+                if self._waits or version != seen:
+                    self._waits = await self._tend_once()
+                    seen = version
+            except UserError as error:
+                _log.warning("%s", text(error.key, **error.values))
+            await asyncio.sleep(_LOOK_S)
+
+    async def aclose(self) -> None:
+        """Stop the work in order; everything is kept."""
+        self.closing.set()
+        working = list(self._working.values())
+        for task in working:
+            task.cancel()
+        await asyncio.gather(*working, return_exceptions=True)
+        self._events.close()
+
+    async def _tend_once(self) -> bool:
+        """Whether somebody else has a session that something waits for: they may go before they take it."""
+        left = False
+        for session_id in self._inbox.sessions():
+            if session_id in self._working:
+                left = True
+                continue
+            found = self._sessions.show(session_id)
+            if self._holder(found.workspace) == session_id:
+                left = True
+                continue
+            for number, command in self._inbox.waiting(session_id):
+                if isinstance(command, CancelWork):
+                    self._inbox.settle(number, "clients.nothing_runs")
+            if self._inbox.waiting(session_id):
+                await self._open(session_id, Path(found.workspace))
+        return left
+
+    async def _open(self, session_id: str, folder: Path) -> None:
+        try:
+            self._keep(await open_worker(folder, session_id, {**self._flags, "mode": None}))
+        except UserError as error:
+            if self._holder(str(folder)) == session_id:
+                return  # somebody else was faster, and takes it
+            for number, _ in self._inbox.waiting(session_id):
+                self._inbox.settle(number, text(error.key, **error.values))
+
+    def _keep(self, worker: SessionWorker) -> None:
+        task = asyncio.ensure_future(worker.run())
+        self._working[worker.session_id] = task
+        task.add_done_callback(lambda done: self._ended(worker.session_id, done))
+
+    def _ended(self, session_id: str, task: asyncio.Task[None]) -> None:
+        self._working.pop(session_id, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("session %s ended", session_id, exc_info=error)
+
+    def _status(self, session_id: str, workspace: str, outcome: str | None, last: str) -> str:
+        """Whether it works, waits for the user, is open, or rests."""
+        waits = last in ("request_finished", "session_started", "approval_requested")
+        if waits and outcome in ("awaiting_approval", "consultation", "not_satisfied"):
+            return "asks"
+        if self._holder(workspace) != session_id:
+            return "rests"
+        return "open" if last in ("request_finished", "session_started", "session_titled") else "works"
+
+    def _holder(self, workspace: str) -> str | None:
+        try:
+            status = Path(workspace).stat()
+        except OSError:
+            return None
+        return WorkspaceLock(state_dir() / LOCKS, (status.st_dev, status.st_ino)).holder()
+
+
+def _without_secrets(command: ClientCommand, redactor: Redactor) -> ClientCommand:
+    """The command as it may be stored (SAFETY 14)."""
+    match command:
+        case SayMessage():
+            return replace(command, text=redactor.clean(command.text))
+        case AnswerShown():
+            return replace(
+                command, answer=replace(command.answer, reason=redactor.clean(command.answer.reason))
+            )
+        case ChooseShown():
+            return replace(command, way=replace(command.way, text=redactor.clean(command.way.text)))
+        case _:
+            return command

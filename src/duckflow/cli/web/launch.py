@@ -1,0 +1,117 @@
+"""Starts the web view: a socket on loopback, one line with the address, and the browser if it is wanted."""
+
+import asyncio
+import os
+import secrets
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import uvicorn
+
+from duckflow.cli.log_file import open_log_file
+from duckflow.cli.web.house import LocalHouse
+from duckflow.config.places import state_dir
+from duckflow.domain.errors import UsageError
+from duckflow.domain.programs import find_program, program_environment
+from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import echo
+from duckflow.ui.web.guard import Guard
+from duckflow.ui.web.server import make_app
+
+_HOST = "127.0.0.1"
+_OPENERS = ("xdg-open", "wslview", "open")
+_PAGE = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={address}">\n'
+
+
+def launch(folder: Path, port: int, flags: dict[str, object], *, browser: bool) -> None:
+    """Serve until the user ends it."""
+    open_log_file()
+    listening = _listen(port)
+    with listening:
+        asyncio.run(_serve(listening, folder.resolve(), flags, browser=browser))
+
+
+async def _serve(listening: socket.socket, folder: Path, flags: dict[str, object], *, browser: bool) -> None:
+    house = LocalHouse(folder, flags)
+    guard = Guard(make_app(house))
+    base = f"http://{_HOST}:{listening.getsockname()[1]}{guard.place}"
+    config = uvicorn.Config(
+        guard,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        ws="none",
+        lifespan="off",
+        timeout_graceful_shutdown=2,
+    )
+    server = uvicorn.Server(config)
+
+    def tell() -> str:
+        address = f"{base}?token={guard.new_token()}"
+        echo(text("web.address", address=address))
+        return address
+
+    address = tell()
+    opened = _open_browser(address, folder) if browser else None
+    if sys.stdin.isatty():
+        echo(text("web.more"))
+        asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _another, tell)
+    tending = asyncio.ensure_future(house.tend())
+    ending = asyncio.ensure_future(_end_streams(server, house))
+    try:
+        await server.serve(sockets=[listening])
+    finally:
+        tending.cancel()
+        ending.cancel()
+        await house.aclose()
+        if opened is not None:
+            opened.unlink(missing_ok=True)
+
+
+async def _end_streams(server: uvicorn.Server, house: LocalHouse) -> None:
+    """The server waits for open streams, and streams have no end of their own."""
+    while not server.should_exit:  # noqa: ASYNC110 - uvicorn has a flag, not an event
+        await asyncio.sleep(0.1)
+    house.closing.set()
+
+
+def _another(tell: Callable[[], object]) -> None:
+    if os.read(sys.stdin.fileno(), 1000):
+        tell()
+    else:
+        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+
+
+def _listen(port: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((_HOST, port))
+    except (OSError, OverflowError) as exc:
+        listening.close()
+        raise UsageError("web.port", port=port, reason=getattr(exc, "strerror", None) or exc) from exc
+    return listening
+
+
+def _open_browser(address: str, folder: Path) -> Path | None:
+    """Let the browser open a private file that leads there: everybody can read a command line."""
+    programs = (find_program(name, folder, os.environ) for name in _OPENERS)
+    program = next((one for one in programs if one), None)
+    if program is None:
+        return None
+    page = state_dir() / f"open-{secrets.token_hex(4)}.html"
+    page.touch(mode=0o600)
+    page.write_text(_PAGE.format(address=address), "utf-8")
+    subprocess.Popen(  # noqa: S603 - the user's own opener, found outside the workspace
+        [program, page.as_uri()],
+        env=program_environment(folder, os.environ),
+        start_new_session=True,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    return page

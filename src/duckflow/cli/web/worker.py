@@ -1,0 +1,152 @@
+"""A session that this process has open because nobody else does: it works on what comes into its inbox."""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from duckflow.app import App, build, choose, unknown_prices
+from duckflow.cli.chat.engine import ChatEngine
+from duckflow.config.loading import Loaded, load
+from duckflow.config.trust import trust_state
+from duckflow.domain.commands import (
+    AnswerShown,
+    CancelWork,
+    ChooseShown,
+    ClientCommand,
+    SayMessage,
+    SetMode,
+    UndoWork,
+    objection_to,
+)
+from duckflow.domain.errors import UserError
+from duckflow.domain.events import ErrorReported, Recorded, TaskReported
+from duckflow.domain.glimpses import Glimpse
+from duckflow.llm.local.relay import Relay
+from duckflow.ui.jobs import Job
+
+IDLE_S = 60.0
+"""With nothing to do, the folder is free for others again after so long."""
+ASKED_S = 600.0
+"""The same while a question is open: it stays, and is taken up again with its answer."""
+
+Work = Callable[[], Coroutine[Any, Any, object]]
+
+
+class SessionWorker:
+    """One thing after the other; a message waits until nothing is being done and nothing is asked."""
+
+    def __init__(self, app: App, loaded: Loaded) -> None:
+        self._app = app
+        self._loaded = loaded
+        self._engine = ChatEngine(app, loaded)
+        self._job = Job(lambda _busy: None)
+        self._todo: asyncio.Queue[Work] = asyncio.Queue()
+        app.session.subscribe(self)
+
+    @property
+    def session_id(self) -> str:
+        """Which one it is."""
+        return self._app.session.state.session_id
+
+    def __call__(self, what: Recorded | Glimpse) -> None:
+        """The chat may wait for what the background reports."""
+        if isinstance(what, Recorded) and isinstance(what.event, TaskReported):
+            self._todo.put_nowait(self._go_on)
+
+    def receive(self, command: ClientCommand) -> Callable[[], object] | str | None:
+        """What to do about a command, why not, or None for later."""
+        state, busy = self._engine.state, self._job.busy or not self._todo.empty()
+        match command:
+            case CancelWork():
+                return self._job.stop if self._job.busy else "clients.nothing_runs"
+            case SetMode():
+                return lambda: self._engine.set_mode(command.mode)
+            case AnswerShown() | ChooseShown():
+                objection = objection_to(command, state)
+                if objection is not None or busy:
+                    return objection
+                return self._later(lambda: self._answer(command))
+            case SayMessage():
+                asked = state.approval is not None or state.consultation is not None
+                return None if busy or asked else self._later(lambda: self._engine.say(command.text))
+            case UndoWork():
+                return None if busy else self._later(lambda: self._undo(command.wanted))
+
+    async def run(self) -> None:
+        """Work until there has been nothing to do for a while; then the session is free again."""
+        serving = asyncio.ensure_future(self._app.clients.serve(self.receive))
+        try:
+            self._app.session.record(
+                *await unknown_prices(self._app.tiers, self._loaded.settings, os.environ)
+            )
+            while (work := await self._next()) is not None:
+                await self._job.do(work())
+        finally:
+            serving.cancel()
+            await self._engine.aclose()
+            await self._app.aclose()
+
+    async def _next(self) -> Work | None:
+        while True:
+            state = self._engine.state
+            asked = state.approval is not None or state.consultation is not None
+            try:
+                return await asyncio.wait_for(self._todo.get(), ASKED_S if asked else IDLE_S)
+            except TimeoutError:
+                if not self._engine.state.background_runs:
+                    return None
+
+    def _later(self, work: Work) -> Callable[[], None]:
+        return lambda: self._todo.put_nowait(work)
+
+    async def _answer(self, command: AnswerShown | ChooseShown) -> None:
+        """Asked again whether it counts: the question may have changed while this waited."""
+        if objection_to(command, self._engine.state) is not None:
+            return
+        if isinstance(command, AnswerShown):
+            await self._engine.answer(command.answer)
+        else:
+            await self._engine.choose(command.way)
+
+    async def _undo(self, wanted: str) -> None:
+        try:
+            await self._engine.undo(wanted)
+        except UserError as error:
+            values = {name: str(value) for name, value in error.values.items()}
+            self._app.session.record(ErrorReported(key=error.key, values={**values}))
+
+    async def _go_on(self) -> None:
+        request = self._engine.state.request
+        if request is not None and request.outcome == "deferred" and not self._engine.state.background_runs:
+            await self._engine.go_on()
+
+
+async def open_worker(folder: Path, session_id: str | None, flags: dict[str, object]) -> SessionWorker:
+    """Open a session, new or from earlier; UserError if it can't be, for one because somebody has it.
+
+    A project's own settings act only if the user trusts them already: nobody is asked about it here.
+    """
+    trust = await asyncio.to_thread(trust_state, folder)
+    trusted = trust.status == "trusted"
+    loaded = load(folder, trusted=trusted, digest=trust.digest if trusted else None, flags=flags)
+    choice = await choose(loaded.settings, os.environ)
+    keeps = flags.get("mode") is None
+    app = build(
+        loaded.settings,
+        choice,
+        folder,
+        session_id,
+        os.environ,
+        Relay(),
+        keeps_mode=keeps,
+        project=loaded.project,
+    )
+    try:
+        worker = SessionWorker(app, loaded)
+        app.begin()
+    except BaseException:
+        await app.aclose()
+        raise
+    return worker

@@ -1,0 +1,92 @@
+"""Pieces of replies and output for other processes: a small file that is written and forgotten.
+
+Never worth waiting for: the event that follows is in the database. What can't be written is not.
+"""
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from duckflow.domain.events import ActionFinished, Recorded, Reply, RequestFinished
+from duckflow.domain.glimpses import Glimpse, OutputPiece, ReplyPiece, ReplyVoid
+
+_MOST = 400_000
+_TAIL = 4_000
+_ENDS = (Reply, ActionFinished, RequestFinished)
+
+
+class LiveView(NamedTuple):
+    """What is being written just now."""
+
+    reply: str = ""
+    output: str = ""
+    wait_s: float = 0.0
+
+
+def live_path(folder: Path, session_id: str) -> Path:
+    """Where the pieces of a session are."""
+    return folder / f"{session_id}.live"
+
+
+class LiveWriter:
+    """Subscribes to a session. The file is made with the first piece, emptied by the event that follows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: int | None = None
+        self._size = 0
+
+    def __call__(self, what: Recorded | Glimpse) -> None:
+        """Pass a glimpse on; forget those that an event has made old."""
+        if isinstance(what, Recorded):
+            if self._size and isinstance(what.event, _ENDS):
+                self._empty()
+        elif isinstance(what, ReplyVoid):
+            self._write({"void": True})
+        elif isinstance(what, ReplyPiece):
+            self._write({"reply": what.text})
+        elif isinstance(what, OutputPiece):
+            self._write({"output": what.text[-_TAIL:]})
+        else:
+            self._write({"wait_s": what.wait_s})
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        if self._file is not None:
+            os.close(self._file)
+            self._path.unlink(missing_ok=True)
+            self._file = None
+
+    def _write(self, piece: dict[str, object]) -> None:
+        with suppress(OSError):
+            if self._file is None:
+                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+                self._file = os.open(self._path, flags, 0o600)
+            if self._size > _MOST:
+                self._empty()
+            self._size += os.write(self._file, json.dumps(piece).encode() + b"\n")
+
+    def _empty(self) -> None:
+        with suppress(OSError):
+            if self._file is not None:
+                os.ftruncate(self._file, 0)
+        self._size = 0
+
+
+def read_live(path: Path) -> LiveView:
+    """What is being written in a session now; nothing if nothing is."""
+    reply: list[str] = []
+    output, wait_s = "", 0.0
+    with suppress(OSError):
+        for line in path.read_bytes().splitlines():
+            with suppress(ValueError):  # the last line may be half there
+                piece = json.loads(line)
+                if "void" in piece:
+                    reply.clear()
+                reply.append(piece.get("reply", ""))
+                output = (output + piece.get("output", ""))[-_TAIL:]
+                wait_s = float(piece.get("wait_s", 0.0))
+    return LiveView("".join(reply), output, wait_s)

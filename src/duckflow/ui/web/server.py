@@ -1,0 +1,215 @@
+"""The server behind the page: lists, one stream of what happens, and an inbox for what the user wants."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import TypeAdapter, ValidationError
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from duckflow.domain.commands import ClientCommand
+from duckflow.domain.errors import UserError
+from duckflow.domain.events import Recorded
+from duckflow.i18n.catalogue import current_language, entries, text
+from duckflow.ui.web.session_view import Payload, SessionView, evidence_payload, rows_of
+
+STATIC = Path(__file__).with_name("static")
+_FILES = {
+    "": ("index.html", "text/html"),
+    "app.js": ("app.js", "text/javascript"),
+    "panels.js": ("panels.js", "text/javascript"),
+    "questions.js": ("questions.js", "text/javascript"),
+    "dom.js": ("dom.js", "text/javascript"),
+    "chart.js": ("chart.js", "text/javascript"),
+    "style.css": ("style.css", "text/css"),
+    "duck.svg": ("duck.svg", "image/svg+xml"),
+}
+_LOOK_S = 0.1
+_ALIVE_S = 15.0
+_MOST = 256 * 1024
+"""Bytes of a request's body."""
+
+
+class House(Protocol):
+    """The sessions of this machine, whoever has them open."""
+
+    closing: asyncio.Event
+
+    def version(self) -> int:
+        """A number that is another one once something was written."""
+        ...
+
+    def sessions(self) -> Sequence[Payload]:
+        """A line about each, the one used last first."""
+        ...
+
+    def folders(self) -> Sequence[str]:
+        """Folders a new session may be opened in."""
+        ...
+
+    def events(self, session_id: str, after: int) -> Sequence[Recorded]:
+        """What happened in a session after an event."""
+        ...
+
+    def live(self, session_id: str) -> tuple[str, str, float]:
+        """The reply and the output that are being written, and the seconds a provider asked for."""
+        ...
+
+    async def difference(self, session_id: str) -> str:
+        """What a session changed in files, as it is now."""
+        ...
+
+    async def send(self, session_id: str, command: ClientCommand) -> str | None:
+        """Leave a command; empty if it was taken, why not, or None while it waits its turn."""
+        ...
+
+    async def start(self, folder: str, said: str, mode: str) -> str:
+        """Open a session in one of the folders and say something; its id."""
+        ...
+
+
+def make_app(house: House) -> Starlette:
+    """All that can be asked for. Whoever gets here has been let in."""
+
+    async def static(request: Request) -> Response:
+        name, kind = _FILES[request.scope["path"].removeprefix("/")]
+        return FileResponse(STATIC / name, media_type=kind)
+
+    async def texts(request: Request) -> Response:
+        del request
+        language = current_language()
+        page = {key[5:]: said for key, said in entries(language).items() if key.startswith("page.")}
+        return JSONResponse({"language": language, "texts": page, "folders": house.folders()})
+
+    async def stream(request: Request) -> Response:
+        session = request.query_params.get("session", "")
+        after = request.headers.get("last-event-id") or request.query_params.get("after", "")
+        told = _stream(house, session, int(after) if after.isdecimal() else 0)
+        return StreamingResponse(told, media_type="text/event-stream")
+
+    async def evidence(request: Request) -> Response:
+        session, wanted = request.path_params["session"], request.path_params["evidence"]
+        events = await asyncio.to_thread(house.events, session, 0)
+        found = evidence_payload(list(events), wanted)
+        return JSONResponse(found) if found else _said(text("web.evidence.none", id=wanted), 404)
+
+    async def difference(request: Request) -> Response:
+        shown = await house.difference(request.path_params["session"])
+        return JSONResponse({"difference": rows_of(shown) if shown.strip() else []})
+
+    async def send(request: Request) -> Response:
+        command: ClientCommand = _commands().validate_json(await _body(request))
+        result = await house.send(request.path_params["session"], command)
+        if result:
+            return _said(result, 409)
+        return JSONResponse({"waiting": result is None})
+
+    async def start(request: Request) -> Response:
+        wanted = _starts().validate_json(await _body(request))
+        return JSONResponse({"session": await house.start(wanted["folder"], wanted["text"], wanted["mode"])})
+
+    return Starlette(
+        routes=[
+            Route("/", _told(static)),
+            Route("/api/texts", _told(texts)),
+            Route("/api/stream", _told(stream)),
+            Route("/api/sessions", _told(start), methods=["POST"]),
+            Route("/api/sessions/{session}/commands", _told(send), methods=["POST"]),
+            Route("/api/sessions/{session}/evidence/{evidence}", _told(evidence)),
+            Route("/api/sessions/{session}/difference", _told(difference)),
+            *(Route(f"/{name}", _told(static), name=name) for name in _FILES if name),
+        ]
+    )
+
+
+Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+def _told(endpoint: Endpoint) -> Endpoint:
+    """The same, with what the user can fix as a sentence."""
+
+    async def answered(request: Request) -> Response:
+        try:
+            return await endpoint(request)
+        except UserError as error:
+            return _said(text(error.key, **error.values), 409)
+        except (ValidationError, ValueError):
+            return _said(text("web.unreadable"), 400)
+
+    return answered
+
+
+@cache
+def _commands() -> TypeAdapter[ClientCommand]:
+    return TypeAdapter(ClientCommand)
+
+
+@cache
+def _starts() -> TypeAdapter[dict[str, str]]:
+    return TypeAdapter(dict[str, str])
+
+
+async def _body(request: Request) -> bytes:
+    """JSON that a page of ours sent, and not more of it than makes sense."""
+    if request.headers.get("content-type", "").partition(";")[0] != "application/json":
+        raise ValueError("not JSON")
+    got = bytearray()
+    async for piece in request.stream():
+        got += piece
+        if len(got) > _MOST:
+            raise ValueError("too long")
+    return bytes(got)
+
+
+def _said(message: str, status: int) -> Response:
+    return JSONResponse({"message": message}, status_code=status)
+
+
+async def _stream(house: House, session_id: str, after: int) -> AsyncIterator[bytes]:
+    """Everything the page shows, as it changes: sessions, entries, where it stands, questions, pieces."""
+    view = SessionView(session_id)
+    told: dict[str, str] = {}
+    clock = asyncio.get_running_loop().time
+    seen, quiet = -1, clock()
+    while not house.closing.is_set():
+        fresh: list[bytes] = []
+        version = house.version()
+        if version != seen:
+            seen = version
+            fresh += _changed(told, "sessions", await asyncio.to_thread(house.sessions))
+            found = await asyncio.to_thread(house.events, session_id, view.state.seq) if session_id else ()
+            for recorded in found:
+                entry = view.take(recorded)
+                if entry is not None and recorded.seq > after:
+                    fresh.append(_message("entry", json.dumps(entry, ensure_ascii=False), recorded.seq))
+            if found:
+                fresh += _changed(told, "now", view.now())
+                fresh += _changed(told, "question", view.question())
+        if session_id:
+            fresh += _changed(told, "live", house.live(session_id))
+        if clock() - quiet > _ALIVE_S:
+            fresh.append(b": still here\n\n")
+        if fresh:
+            quiet = clock()
+            yield b"".join(fresh)
+        await asyncio.sleep(_LOOK_S)
+
+
+def _changed(told: dict[str, str], event: str, payload: object) -> list[bytes]:
+    """A message if it says something else than the last of its kind."""
+    body = json.dumps(payload, ensure_ascii=False)
+    if told.get(event) == body:
+        return []
+    told[event] = body
+    return [_message(event, body)]
+
+
+def _message(event: str, body: str, number: int = 0) -> bytes:
+    named = f"id: {number}\n" if number else ""
+    return f"event: {event}\n{named}data: {body}\n\n".encode("utf-8", "replace")

@@ -1,0 +1,262 @@
+"""A session as the page draws it, event by event: plain data, in the user's language, never markup."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from duckflow.domain.commands import hash_of
+from duckflow.domain.events import (
+    ActionFinished,
+    ConsultationRequested,
+    Evaluated,
+    LimitSet,
+    Recorded,
+    RequestFinished,
+    UserMessage,
+    VitalsChanged,
+)
+from duckflow.domain.pacing.vitals import VitalName, face_of
+from duckflow.domain.questions.approval import Approval
+from duckflow.domain.questions.consultation import Consultation, effect_of
+from duckflow.domain.reduce.apply import apply
+from duckflow.domain.state import AgentState, Request
+from duckflow.domain.work.plan import Plan, Task
+from duckflow.i18n.catalogue import text
+from duckflow.ui.output.diff import difference_rows
+from duckflow.ui.output.escaping import harmless, visible
+from duckflow.ui.views.approval import approval_view
+from duckflow.ui.views.events import Describer, consultation_text
+from duckflow.ui.views.progress import MARKS, named
+from duckflow.ui.views.status_bar import short_model
+
+Payload = dict[str, Any]
+
+_VITALS: tuple[VitalName, ...] = ("mood", "focus", "stamina")
+_POINTS = 500
+"""Of the chart; the oldest go first."""
+
+
+class SessionView:
+    """Takes events one after the other; what to show of each, and of all of them so far."""
+
+    def __init__(self, session_id: str) -> None:
+        self.state = AgentState(session_id=session_id)
+        self._describe = Describer()
+        self._points: list[Payload] = []
+        self._limit: int | None = None
+
+    def take(self, recorded: Recorded) -> Payload | None:
+        """The entry of the conversation that an event is; None for what a reader need not know."""
+        self.state = apply(self.state, recorded)
+        self._note(recorded)
+        described = self._describe(recorded.event)
+        if described is None:
+            return None
+        finished = recorded.event if isinstance(recorded.event, ActionFinished) else None
+        return {
+            "seq": recorded.seq,
+            "at": recorded.at.isoformat(),
+            "kind": described.kind,
+            "tone": described.tone,
+            "text": harmless(described.text),
+            "output": [harmless(line) for line in described.output],
+            "hidden": described.hidden,
+            "evidence": finished.evidence_id if finished else "",
+            "difference": rows_of(described.difference) if described.difference.strip() else [],
+        }
+
+    def now(self) -> Payload:
+        """Where the session stands, for everything around the conversation."""
+        state = self.state
+        request = state.request or state.finished
+        return {
+            "id": state.session_id,
+            "workspace": harmless(state.workspace),
+            "model": harmless(short_model(state.model)),
+            "mode": state.mode,
+            "step": state.step.value,
+            "working": state.request is not None and state.request.outcome is None,
+            "vitals": [_vital(state, name) for name in _VITALS],
+            "points": self._points,
+            "goal": _goal(request) if request else None,
+            "plans": [_plan(plan, active=plan.plan_id == state.active_plan_id) for plan in state.plans],
+            "tasks": [_task(task) for task in state.task_list.tasks] if state.task_list else [],
+            "cost": list(_cost(state)),
+            "undoable": any(one.changes and not one.by_undo and not one.undone for one in state.change_sets),
+        }
+
+    def question(self) -> Payload | None:
+        """What waits for the user, with the hash that an answer must carry."""
+        if self.state.approval is not None:
+            return approval_payload(self.state.approval)
+        return consultation_payload(self.state.consultation) if self.state.consultation else None
+
+    def _note(self, recorded: Recorded) -> None:
+        """A point of the chart for whatever moved the vitals or the limit (SPEC H7)."""
+        event, why = recorded.event, list[str]()
+        match event:
+            case UserMessage():
+                why = [text("web.moved.message")]
+            case LimitSet():
+                grown = event.extended_from is not None
+                self._limit = event.limit.limit
+                why = [text("web.moved.extended" if grown else "web.moved.limit", limit=self._limit)]
+            case VitalsChanged():
+                why = [text(f"web.moved.{one}") for one in event.moved_by]
+                why += [text("web.moved.signs")] if event.signs and "repetition" not in event.moved_by else []
+            case ConsultationRequested():
+                why = [text(f"web.moved.{event.kind}")]
+            case Evaluated():
+                why = [text("web.moved.evaluated", score=f"{event.evaluation.overall_score:.2f}")]
+            case RequestFinished():
+                why = [text("web.moved.finished", outcome=text(f"web.outcome.{event.outcome}"))]
+            case _:
+                return
+        vitals, request = self.state.vitals, self.state.request or self.state.finished
+        self._points.append(
+            {
+                "seq": recorded.seq,
+                "at": recorded.at.isoformat(),
+                "mood": vitals.mood,
+                "focus": vitals.focus,
+                "stamina": vitals.stamina,
+                "loops": request.loops if request else 0,
+                "limit": self._limit if request and request.limit else None,
+                "why": why,
+            }
+        )
+        del self._points[:-_POINTS]
+
+
+def rows_of(difference: str) -> list[list[Any]]:
+    """All rows of a difference: kind, then a title, or number and line of both sides."""
+    lines = visible(difference).expandtabs(4).rstrip("\n").split("\n")
+    return [
+        [row.kind, row.title] if row.title else [row.kind, row.left, row.old, row.right, row.new]
+        for row in difference_rows(lines)
+    ]
+
+
+def approval_payload(approval: Approval) -> Payload:
+    """The five points, the whole difference, and what may be answered (SPEC G1)."""
+    view = approval_view(approval)
+    return {
+        "kind": "approval",
+        "shown": hash_of(approval),
+        "risk": view.risk,
+        "question": view.question,
+        "facts": list(view.facts),
+        "intent": view.intent,
+        "rationale": view.rationale,
+        "risk_line": view.risk_line,
+        "impact": list(view.impact),
+        "alternatives": list(view.alternatives),
+        "difference": rows_of(approval.difference) if approval.difference.strip() else [],
+        "always": view.always,
+    }
+
+
+def consultation_payload(asked: Consultation) -> Payload:
+    """The situation and the ways on."""
+    situation = consultation_text(asked).split(f"\n{text('consultation.ways')}", 1)[0]
+    return {
+        "kind": "consultation",
+        "shown": hash_of(asked),
+        "question": situation,
+        "choices": [
+            {
+                "name": choice,
+                "label": text(f"consultation.choice.{choice}"),
+                "words": effect_of(choice).needs_words,
+            }
+            for choice in asked.choices
+        ],
+    }
+
+
+def evidence_payload(events: list[Recorded], wanted: str) -> Payload | None:
+    """What one piece of evidence says, whole."""
+    describe = Describer()
+    for recorded in events:
+        described = describe(recorded.event)
+        match recorded.event:
+            case ActionFinished(evidence_id=found) if found == wanted:
+                title = described.text if described else recorded.event.operation
+                body = recorded.event.text
+            case Evaluated():
+                body = next((one.text for one in recorded.event.checks if one.evidence_id == wanted), None)
+                title = text("web.evidence.check")
+                if body is None:
+                    continue
+            case _:
+                continue
+        return {"id": wanted, "title": visible(title), "text": visible(body), "at": recorded.at.isoformat()}
+    return None
+
+
+def _vital(state: AgentState, name: VitalName) -> Payload:
+    value: float = getattr(state.vitals, name)
+    return {"name": name, "label": text(f"web.vital.{name}"), "value": value, "face": face_of(name, value)}
+
+
+def _goal(request: Request) -> Payload:
+    objective = request.objective
+    evaluation = objective.evaluation if objective else None
+    return {
+        "text": harmless(request.text),
+        "outcome": text(f"web.outcome.{request.outcome}") if request.outcome else "",
+        "loops": request.loops,
+        "limit": request.limit.limit if request.limit else None,
+        "requirements": [
+            {
+                "text": visible(one.requirement),
+                "priority": text(f"goal.priority_{one.priority}"),
+                "score": one.satisfaction,
+                "evidence": list(one.evidence),
+            }
+            for one in (objective.requirements if objective else ())
+        ],
+        "score": evaluation.overall_score if evaluation else None,
+        "missing": [visible(one) for one in evaluation.missing_aspects] if evaluation else [],
+        "quality": visible(evaluation.quality_assessment) if evaluation else "",
+        "checks": [f"{one.evidence_id}" for one in objective.checks] if objective else [],
+    }
+
+
+def _plan(plan: Plan, *, active: bool) -> Payload:
+    return {
+        "name": visible(plan.name),
+        "goal": visible(plan.goal),
+        "risk": text(f"plan.risk_{plan.risk}"),
+        "status": plan.status,
+        "active": active,
+        "steps": [
+            {
+                "mark": MARKS[step.status],
+                "status": text(f"web.status.{step.status}"),
+                "name": visible(step.name),
+                "description": visible(step.description),
+                "tasks": [_task(task) for task in step.task_list],
+            }
+            for step in plan.steps
+        ],
+    }
+
+
+def _task(task: Task) -> Payload:
+    return {
+        "mark": MARKS[task.status],
+        "status": text(f"web.status.{task.status}"),
+        "name": visible(named(task)),
+        "result": visible(task.result or ""),
+    }
+
+
+def _cost(state: AgentState) -> Iterator[Payload]:
+    for tier, used in state.usage.items():
+        yield {
+            "tier": text(f"web.tier.{tier}"),
+            "calls": used.calls,
+            "input": used.tokens.input_tokens,
+            "output": used.tokens.output_tokens,
+            "usd": used.cost_usd,
+        }

@@ -1,0 +1,201 @@
+// The page: one stream from the server, drawn as it comes; what the user wants goes back as a command.
+
+import { call, clock, difference, h, prose, setTexts, t } from './dom.js';
+import { chip, drawDetails } from './panels.js';
+import { drawQuestion } from './questions.js';
+
+const NAME = 'Duckflow';
+const at = (id) => document.getElementById(id);
+let folders = [];
+let session = '';
+let stream = null;
+let now = null;
+let lastSeq = 0;
+let asked = null;
+let sessions = [];
+let notify = false;
+
+history.replaceState(null, '', location.pathname + location.hash);
+start().catch((error) => say(error.message));
+
+async function start() {
+  const found = await call('api/texts');
+  setTexts(found.texts);
+  folders = found.folders;
+  document.documentElement.lang = found.language;
+  at('skip').textContent = t('skip');
+  at('conversation').setAttribute('aria-label', t('conversation'));
+  at('sessions').setAttribute('aria-label', t('sessions'));
+  at('details').setAttribute('aria-label', t('details'));
+  notify = 'Notification' in window && Notification.permission === 'granted';
+  addEventListener('hashchange', () => open(location.hash.slice(1)));
+  addEventListener('keydown', keys);
+  drawTop();
+  drawComposer();
+  open(location.hash.slice(1));
+}
+
+function keys(event) {
+  const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement?.tagName);
+  if (event.key === '/' && !typing) { event.preventDefault(); at('message').focus(); }
+  if (event.key === 'Escape' && now?.working && !at('evidence').open) act({ kind: 'cancel' });
+}
+
+/** Look at a session; without one, at the form for a new one. */
+function open(id) {
+  stream?.close();
+  session = id; now = null; lastSeq = 0; asked = null;
+  at('conversation').replaceChildren();
+  at('details').replaceChildren();
+  drawQuestion(at('question'), null, act);
+  drawLive(['', '', 0]);
+  drawComposer();
+  show('main');
+  listen();
+}
+
+function listen() {
+  stream = new EventSource(`api/stream?session=${encodeURIComponent(session)}&after=${lastSeq}`);
+  const on = (name, take) => stream.addEventListener(name, (event) => take(JSON.parse(event.data)));
+  on('sessions', drawSessions);
+  on('entry', addEntry);
+  on('now', (found) => { now = found; drawTop(); drawComposer(); drawDetails(at('details'), now, act); });
+  on('question', takeQuestion);
+  on('live', drawLive);
+  stream.onopen = () => at('top').classList.remove('away');
+  stream.onerror = () => {
+    at('top').classList.add('away');
+    if (stream.readyState === EventSource.CLOSED) say(t('gone'));
+  };
+}
+
+function addEntry(entry) {
+  if (entry.seq <= lastSeq) return;
+  lastSeq = entry.seq;
+  const list = at('conversation');
+  const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 80;
+  const inside = entry.kind === 'reply' ? prose(entry.text) : [h('div', { class: 'text' }, entry.text)];
+  if (entry.output.length) inside.push(h('pre', { class: 'code' }, [entry.hidden ? t('more_lines', { count: entry.hidden }) + '\n' : '', entry.output.join('\n')].join('')));
+  if (entry.difference.length) inside.push(h('details', {}, h('summary', {}, t('diff.title')), h('div', { class: 'wide' }, difference(entry.difference))));
+  if (entry.evidence) inside.push(chip(session, entry.evidence));
+  list.append(h('li', { class: `entry ${entry.kind} ${entry.tone}` },
+    h('span', { class: 'who' }, entry.kind === 'reply' ? NAME : t(`who.${entry.kind}`), ' ', h('time', { datetime: entry.at }, clock(entry.at))), ...inside));
+  if (atEnd) list.scrollTop = list.scrollHeight;
+  if (entry.kind === 'reply') drawLive(['', '', 0]);
+}
+
+function drawLive([reply, output, wait]) {
+  const box = at('live');
+  box.hidden = !reply && !output && !wait;
+  box.replaceChildren(...[reply ? prose(reply) : [], output ? [h('pre', { class: 'code' }, output)] : [], wait ? [h('p', { class: 'faint' }, t('waiting', { seconds: Math.round(wait) }))] : []].flat());
+  box.scrollTop = box.scrollHeight;
+}
+
+function takeQuestion(question) {
+  const fresh = question && question.shown !== asked;
+  if ((question?.shown ?? null) === asked && question) return;
+  asked = question?.shown ?? null;
+  drawQuestion(at('question'), question, act);
+  drawComposer();
+  document.title = question ? `● ${NAME}` : NAME;
+  if (fresh) { at('asked')?.focus({ preventScroll: false }); tell(t('notice.question'), question.question); }
+}
+
+function tell(title, body) {
+  if (notify && document.hidden) new Notification(title, { body, tag: session, icon: 'duck.svg' });
+}
+
+/** Send a command; what the server says against it is shown. */
+async function act(command) {
+  try {
+    const found = await call(`api/sessions/${session}/commands`, command);
+    say(found.waiting ? t('queued') : '');
+    return true;
+  } catch (error) {
+    say(error.message);
+    return false;
+  }
+}
+
+let silence = 0;
+function say(message) {
+  at('notice').textContent = message;
+  clearTimeout(silence);
+  silence = setTimeout(() => { at('notice').textContent = ''; }, 12000);
+}
+
+function drawSessions(found) {
+  for (const one of found) {
+    const before = sessions.find((other) => other.id === one.id);
+    if (one.id !== session && one.status === 'asks' && before && before.status !== 'asks') tell(t('notice.question'), one.title);
+    if (before?.status === 'works' && one.status === 'open') tell(t('notice.done'), one.title);
+  }
+  sessions = found;
+  at('sessions').replaceChildren(
+    h('a', { class: session ? 'new' : 'new current', href: '#', 'aria-current': session ? null : 'page', onclick: () => { if (!location.hash) open(''); } }, t('new')),
+    h('ul', {}, found.map((one) => h('li', {}, h('a', { href: `#${one.id}`, class: one.status + (one.id === session ? ' current' : ''), 'aria-current': one.id === session ? 'page' : null },
+      h('span', { class: 'title' }, one.title),
+      h('span', { class: 'faint cut' }, one.workspace),
+      h('span', { class: 'status' }, t(`session.${one.status}`), ' · ', new Date(one.updated).toLocaleString(document.documentElement.lang, { dateStyle: 'short', timeStyle: 'short' })))))));
+}
+
+function drawTop() {
+  const button = (name) => h('button', { type: 'button', class: 'only-narrow', 'aria-controls': name, onclick: () => show(name) }, t(name === 'main' ? 'conversation' : name));
+  at('top').replaceChildren(
+    h('img', { src: 'duck.svg', alt: '', width: 24, height: 24 }), h('h1', {}, NAME),
+    h('span', { class: 'away-sign', role: 'status' }, t('away')),
+    now ? h('span', { class: 'faint cut grow', title: now.workspace }, now.workspace, ' · ', now.model) : h('span', { class: 'grow' }),
+    now ? h('span', { class: 'faces', role: 'img', 'aria-label': now.vitals.map((one) => `${one.label} ${one.value.toFixed(2)}`).join(', ') }, now.vitals.map((one) => `${one.face}${one.value.toFixed(2)} `).join('')) : '',
+    ...['sessions', 'main', 'details'].map(button),
+    'Notification' in window && !notify ? h('button', { type: 'button', id: 'notify', onclick: allow }, t('notice.allow')) : '');
+}
+
+async function allow() {
+  notify = (await Notification.requestPermission()) === 'granted';
+  drawTop();
+}
+
+/** On a narrow screen one part is seen at a time. */
+function show(name) {
+  at('frame').dataset.shown = name;
+}
+
+function drawComposer() {
+  const form = at('composer');
+  const kind = session ? `session ${now?.working} ${now?.mode} ${asked}` : 'new';
+  if (form.dataset.kind === kind) return;
+  const typed = at('message')?.value ?? '';
+  const focused = document.activeElement?.id === 'message';
+  form.dataset.kind = kind;
+  const message = h('textarea', { id: 'message', rows: 3, maxlength: 100000, placeholder: asked ? t('answer_first') : t('message_hint'), 'aria-label': t('message') });
+  message.value = typed;
+  message.addEventListener('keydown', (event) => { if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit(); } });
+  const mode = h('select', { id: 'mode', 'aria-label': t('mode') }, ['plan', 'ask', 'edits', 'auto'].map((name) => h('option', { value: name, selected: name === (now?.mode ?? 'ask') }, t(`mode_${name}`))));
+  if (session) mode.addEventListener('change', () => act({ kind: 'mode', mode: mode.value }));
+  const folder = session ? '' : h('label', {}, t('folder'), ' ', h('select', { id: 'folder' }, folders.map((name) => h('option', { value: name }, name))));
+  form.replaceChildren(message, h('div', { class: 'row' }, folder, mode,
+    h('span', { class: 'grow faint', role: 'status', id: 'working' }, now?.working ? t('working') : ''),
+    now?.working ? h('button', { type: 'button', id: 'cancel', onclick: () => act({ kind: 'cancel' }) }, t('cancel')) : '',
+    h('button', { type: 'submit', class: 'good', id: 'send' }, t('send'))));
+  if (focused) message.focus();
+}
+
+at('composer').addEventListener('submit', async (event) => {
+  event.preventDefault();
+  const text = at('message').value.trim();
+  if (!text) return;
+  at('send').disabled = true;
+  try {
+    if (session) {
+      if (await act({ kind: 'say', text })) at('message').value = '';
+    } else {
+      const found = await call('api/sessions', { folder: at('folder').value, text, mode: at('mode').value });
+      at('message').value = '';
+      location.hash = found.session;
+    }
+  } catch (error) {
+    say(error.message);
+  } finally {
+    if (at('send')) at('send').disabled = false;
+  }
+});

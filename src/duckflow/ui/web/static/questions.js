@@ -1,0 +1,65 @@
+// What waits for the user. An answer carries the hash of what was shown, so it can't be given to anything else.
+
+import { difference, h, t } from './dom.js';
+
+/** Draw a question into its section; `act(command)` sends the answer. */
+export function drawQuestion(section, question, act) {
+  section.hidden = question === null;
+  section.replaceChildren(...(question === null ? [] : question.kind === 'approval' ? approval(question, act) : consultation(question, act)));
+  section.className = question === null ? '' : `question ${question.risk ?? ''}`;
+  section.setAttribute('aria-label', t('question.label'));
+}
+
+function approval(question, act) {
+  const reason = h('input', { id: 'reason', type: 'text', maxlength: 2000, autocomplete: 'off', placeholder: t('question.reason_hint') });
+  const answer = (yes, always) => act({ kind: 'answer', shown: question.shown, answer: { yes, always, reason: yes ? '' : reason.value.trim() } });
+  const yes = h('button', { type: 'button', id: 'yes', class: 'good', onclick: () => answer(true, false) }, t('question.yes'));
+  const always = question.always ? h('button', { type: 'button', id: 'always', title: question.always, onclick: () => answer(true, true) }, t('question.always')) : null;
+  const no = h('button', { type: 'button', id: 'no', class: 'bad', onclick: () => answer(false, false) }, t('question.no'));
+  reason.addEventListener('keydown', (event) => { if (event.key === 'Enter' && !event.isComposing) { event.preventDefault(); answer(false, false); } });
+  const box = question.difference.length ? h('div', { class: 'scroll', tabindex: '0', id: 'difference', role: 'region', 'aria-label': t('diff.title') }, difference(question.difference)) : null;
+  const unseen = h('p', { class: 'faint', id: 'unseen', role: 'status' });
+  if (box) guard(box, unseen, [yes, always].filter(Boolean));
+  const points = (title, list) => (list.length ? [h('dt', {}, t(title)), ...list.map((one) => h('dd', {}, one))] : []);
+  return [
+    h('h2', { id: 'asked', tabindex: '-1' }, question.question),
+    h('p', { class: 'facts' }, question.facts.map((fact) => h('span', {}, fact))),
+    h('dl', { class: 'points' },
+      points('question.intent', question.intent ? [question.intent] : []),
+      points('question.rationale', [question.rationale, question.risk_line]),
+      points('question.impact', question.impact),
+      points('question.alternatives', question.alternatives),
+      points('question.covers', question.always ? [question.always] : [])),
+    box ? h('h3', {}, t('diff.title')) : null, box, unseen,
+    h('div', { class: 'row answers' }, yes, always, h('label', { class: 'grow' }, h('span', { class: 'hidden' }, t('question.reason')), reason), no),
+  ].filter(Boolean);
+}
+
+/** A yes counts only once all of the difference was on the screen. */
+function guard(box, unseen, buttons) {
+  const look = () => {
+    if (box.scrollHeight - box.scrollTop - box.clientHeight > 4) return;
+    buttons.forEach((one) => { one.disabled = false; });
+    unseen.textContent = '';
+    box.removeEventListener('scroll', look);
+  };
+  buttons.forEach((one) => { one.disabled = true; });
+  unseen.textContent = t('question.unseen');
+  box.addEventListener('scroll', look);
+  requestAnimationFrame(() => requestAnimationFrame(look));
+}
+
+function consultation(question, act) {
+  const words = h('input', { id: 'words', type: 'text', maxlength: 20000, autocomplete: 'off', placeholder: t('question.words_hint') });
+  const choose = (choice, needs) => {
+    if (needs && !words.value.trim()) { words.focus(); words.setAttribute('aria-invalid', 'true'); return; }
+    act({ kind: 'choose', shown: question.shown, way: { choice, text: words.value.trim() } });
+  };
+  return [
+    h('h2', { id: 'asked', tabindex: '-1' }, t('question.consultation')),
+    h('p', { class: 'situation' }, question.question),
+    h('label', {}, h('span', {}, t('question.words')), words),
+    h('ol', { class: 'choices' }, question.choices.map((one) => h('li', {}, h('button', { type: 'button', 'data-choice': one.name, onclick: () => choose(one.name, one.words) }, one.label)))),
+    h('p', { class: 'row' }, h('button', { type: 'button', id: 'only-words', onclick: () => choose('', true) }, t('question.only_words'))),
+  ];
+}
