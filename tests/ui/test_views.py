@@ -9,7 +9,7 @@ import pyte
 import pytest
 
 from duckflow.domain.decision import Action
-from duckflow.domain.events import ActionFinished, ActionStarted, Recorded
+from duckflow.domain.events import ActionFinished, ActionStarted, ErrorReported, Recorded
 from duckflow.domain.extensions import CustomCommand, Extensions
 from duckflow.domain.model import Usage
 from duckflow.domain.pacing.vitals import Vitals
@@ -22,6 +22,7 @@ from duckflow.ui.output.markdown import render_text
 from duckflow.ui.output.text_width import width_of
 from duckflow.ui.screen import Screen
 from duckflow.ui.views.activity import Activity
+from duckflow.ui.views.events import error_text
 from duckflow.ui.views.progress import plan_tree, tasks_tree
 from duckflow.ui.views.status_bar import Surroundings, bar_lines
 from duckflow.ui.views.tables import cost_text
@@ -226,3 +227,12 @@ def test_markdown_is_drawn_within_the_width(columns):
     assert "│ 引用" in shown
     assert "2. second" in shown
     assert not [line for line in shown.split("\n") if line.startswith(("。", "、"))]
+
+
+def test_M4_what_was_wrong_with_a_models_answer_is_not_told_in_english_on_a_japanese_screen():
+    error = ErrorReported(
+        key="llm.bad_answer", values={"output": "Decision", "problem": "the answer is empty"}
+    )
+    assert "the answer is empty" in error_text(error)
+    set_language("ja")
+    assert not re.search("[A-Za-z]", error_text(error))

@@ -9,9 +9,8 @@ from typing import Any, TextIO
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ConsultationRequested, ErrorReported, Recorded, SessionStarted
 from duckflow.domain.glimpses import Glimpse, Waiting
-from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import printable
-from duckflow.ui.views.events import Describer, EventDescription, consultation_text, waiting_line
+from duckflow.ui.views.events import Describer, EventDescription, consultation_text, error_text, waiting_line
 
 _CHOSEN_BY_USER = "llm.chosen_by_setting"
 """A user who named the model need not be told which it is."""
@@ -33,7 +32,7 @@ def event_object(recorded: Recorded) -> dict[str, Any]:
     """An event as programs get it (SPEC N), with what a person would read where it needs words."""
     body = recorded.event.model_dump(mode="json", exclude={"exchange"})
     if isinstance(recorded.event, ErrorReported):
-        body["message"] = text(recorded.event.key, **recorded.event.values)
+        body["message"] = error_text(recorded.event)
     elif isinstance(recorded.event, ConsultationRequested):
         body["message"] = consultation_text(recorded.event.consultation)
     return {"seq": recorded.seq, "at": recorded.at.isoformat(), **body}

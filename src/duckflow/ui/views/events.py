@@ -38,7 +38,7 @@ from duckflow.domain.glimpses import Waiting
 from duckflow.domain.questions.answers import ChooseWay
 from duckflow.domain.questions.consultation import Consultation
 from duckflow.domain.text import cut
-from duckflow.i18n.catalogue import text
+from duckflow.i18n.catalogue import current_language, text
 from duckflow.ui.output.escaping import on_one_line, visible
 from duckflow.ui.views.approval import points_text
 from duckflow.ui.views.goal import attempt_text, evaluation_text, requirements_line
@@ -101,6 +101,13 @@ def waiting_line(waiting: Waiting) -> str:
     return text("llm.waiting", reason=text(waiting.reason), seconds=round(waiting.wait_s))
 
 
+def error_text(event: ErrorReported) -> str:
+    """What went wrong, for the user. What is wrong with a model's answer is told to models, in English."""
+    if event.key == "llm.bad_answer" and current_language() != "en":
+        return text("llm.bad_answer_plain")
+    return text(event.key, **event.values)
+
+
 def consultation_text(consultation: Consultation) -> str:
     """The situation, what is known of it, and the ways to go on, numbered."""
     known = [text(finding.key, **finding.values) for finding in consultation.findings]
@@ -143,7 +150,7 @@ def _start_line(event: SessionStarted) -> str:
 
 
 def _error_line(event: ErrorReported) -> str:
-    message = text(event.key, **event.values)
+    message = error_text(event)
     return message if event.notice else text("error.line", message=message)
 
 
