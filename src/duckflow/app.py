@@ -2,17 +2,18 @@
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 import duckflow
 from duckflow.config.hook_files import HOOKS_FILE, parse_hooks, read_hooks
 from duckflow.config.markdown_files import COMMANDS_FOLDER, read_commands
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.config.settings import Settings
+from duckflow.config.toml_files import parse, read_text
 from duckflow.config.trust import PROJECT_HOOKS
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ErrorReported, SessionStarted, VerifySet
@@ -25,12 +26,13 @@ from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Plan, PlanStep, Task
 from duckflow.evaluation.check_room import CheckRoom, check_environment
 from duckflow.evaluation.checks import Checks
+from duckflow.evaluation.diagnostics import Checker, with_rows
 from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.llm.default_model import ModelChoice, choose_model
 from duckflow.llm.local.prompt_states import forget_sessions
 from duckflow.llm.local.relay import Relay
 from duckflow.llm.pricing import cost_usd
-from duckflow.llm.providers import open_client
+from duckflow.llm.providers import OpenModel, open_client
 from duckflow.llm.tiers import Tiers, tier_names
 from duckflow.loops.acting.command_effects import CommandEffects
 from duckflow.loops.acting.dispatcher import Dispatcher
@@ -56,7 +58,9 @@ from duckflow.loops.undo.earlier import EarlierChanges
 from duckflow.loops.undo.recovery import Recovery, finish_taking_over
 from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
 from duckflow.loops.undo.undo import Undo
+from duckflow.plugins import Plugins, load_plugins
 from duckflow.prompts.plans import evidence_of, summary_of
+from duckflow.prompts.templates import check_own_templates
 from duckflow.safety.files.boundary import refuse_wide_folder
 from duckflow.safety.files.lock import WorkspaceLock
 from duckflow.safety.files.workspace import Workspace
@@ -90,6 +94,7 @@ KEPT_FILES = "undo.db"
 LOCKS = "locks"
 COPIES = "copies"
 LIVE = "live"
+CHECKERS_FILE = "checkers.toml"
 
 
 @dataclass(frozen=True)
@@ -205,6 +210,14 @@ def _snapshot_limits(settings: Settings) -> SnapshotLimits:
     return SnapshotLimits(files=settings.undo.command_files, size=settings.undo.command_mb * 1_000_000)
 
 
+class _Brought(NamedTuple):
+    """What the user, and a project they trust, brought along."""
+
+    hooks: tuple[HookList, ...]
+    plugins: Plugins
+    checkers: tuple[Checker, ...]
+
+
 @dataclass(frozen=True)
 class _Foundation:
     """What a session stands on: its log and folder, and what keeps both safe."""
@@ -243,16 +256,17 @@ def build(
     Where there is a `relay`, somebody is there, who can be asked about the project's own tests, too.
     """
     carried = carried or Carried()
-    hook_lists = _read_hooks(settings, project or {})
-    ground = _open_ground(settings, folder, session_id, env, hook_lists, carried)
+    brought = _bring(settings, folder, project or {})
+    ground = _open_ground(settings, folder, session_id, env, brought, carried)
     session, workspace = ground.session, ground.workspace
-    tiers, spending = _open_models(settings, choice, session, env, relay, carried.asked)
+    plugins = brought.plugins.together
+    tiers, spending = _open_models(settings, choice, session, env, relay, carried.asked, plugins.providers)
     rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
     look = WorkspaceLook(workspace, ground.checks)
     mcp = _mcp_servers(settings, ground, env)
     files = file_tools(ground.ripgrep)
     files = beneath_editor(files, unsaved) if unsaved else files
-    background = Catalogue((*files, *shell_tools(ground.shell, session.show)), mcp)
+    background = Catalogue((*files, *shell_tools(ground.shell, session.show), *plugins.operations), mcp)
     advisor = Advisor(tiers, spending)
     tasks = TaskLoop(session, _dispatcher(ground, background), advisor)
 
@@ -306,7 +320,8 @@ def build(
         checks=ground.checks,
         hooks=ground.hooks,
         extensions=Extensions(
-            hooks=hook_lists,
+            hooks=brought.hooks,
+            plugins=brought.plugins.facts,
             skills=skills,
             commands=read_commands(config_dir() / COMMANDS_FOLDER, project or {}),
         ),
@@ -314,9 +329,24 @@ def build(
         clients=Clients(session, ground.log.database),
         live=live,
         verify=settings.evaluation.verify,
-        problems=(*ground.log.database.notices, *rules.problems),
+        problems=(*ground.log.database.notices, *rules.problems, *brought.plugins.problems),
         started=_started(settings, choice, ground, resumed=session.state.seq > 0, keeps_mode=keeps_mode),
     )
+
+
+def _bring(settings: Settings, folder: Path, project: Mapping[str, str]) -> _Brought:
+    """Read and load it all, before anything is opened that would have to be closed."""
+    check_own_templates()
+    wanted = settings.plugins
+    root = Path(os.path.realpath(folder))
+    plugins = load_plugins(root, wanted.disabled) if wanted.enabled else Plugins()
+    file = config_dir() / CHECKERS_FILE
+    own = read_text(file)
+    try:
+        checkers = with_rows(plugins.together.checks, parse(own, file) if own else {})
+    except (TypeError, ValueError) as exc:
+        raise UsageError("config.bad_table", path=file, reason=str(exc).replace("\n", " ")) from exc
+    return _Brought(_read_hooks(settings, project), plugins, checkers)
 
 
 def _read_hooks(settings: Settings, project: Mapping[str, str]) -> tuple[HookList, ...]:
@@ -341,7 +371,7 @@ def _open_ground(
     folder: Path,
     session_id: str | None,
     env: Mapping[str, str],
-    hooks: Sequence[HookList],
+    brought: _Brought,
     carried: Carried,
 ) -> _Foundation:
     log = carried.log or open_log()
@@ -366,10 +396,15 @@ def _open_ground(
         shell=shell,
         gate=Gate(workspace, shell.sandbox, settings.gate, network_open=settings.shell.network),
         effects=CommandEffects(shell, workspace, settings.gate),
-        checks=Checks(room, settings.checks, lambda name: find_program(name, workspace.root, env)),
+        checks=Checks(
+            room,
+            settings.checks,
+            lambda name: find_program(name, workspace.root, env),
+            brought.checkers,
+        ),
         hooks=Hooks(
             session,
-            [hook for listed in hooks for hook in listed.hooks],
+            [hook for listed in brought.hooks for hook in listed.hooks],
             _hook_shell(workspace.root, env),
         ),
     )
@@ -382,11 +417,13 @@ def _open_models(
     env: Mapping[str, str],
     relay: Relay | None,
     asked: Mapping[str, int],
+    others: Mapping[str, OpenModel],
 ) -> tuple[Tiers, Spending]:
     """The models of a session, which get to see no secrets, and what they cost."""
 
     async def opened(name: str) -> ModelClient:
-        return redacted(await open_client(name, settings.llm, env, relay, asked), session.redactor)
+        client = await open_client(name, settings.llm, env, relay, asked, others)
+        return redacted(client, session.redactor)
 
     async def price(name: str, usage: Usage) -> float | None:
         return await cost_usd(name, usage, env)

@@ -231,6 +231,16 @@ class HookSettings(Frozen):
         return tuple(Path(os.path.expanduser(path)) for path in files)  # noqa: PTH111 - Path's own can raise
 
 
+class PluginSettings(Frozen):
+    """Python packages that bring operations, providers and checks."""
+
+    enabled: bool = True
+    """Whether plugins that are installed are loaded."""
+
+    disabled: tuple[Name, ...] = ()
+    """Names of plugins that are not; `/plugins` lists them."""
+
+
 class SkillSettings(Frozen):
     """Skills: instructions that the model reads when it needs them."""
 
@@ -279,6 +289,9 @@ class Settings(Frozen):
 
     skills: SkillSettings = SkillSettings()
     """Skills."""
+
+    plugins: PluginSettings = PluginSettings()
+    """Plugins."""
 
     undo: UndoSettings = UndoSettings()
     """Undo."""

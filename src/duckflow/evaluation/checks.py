@@ -14,7 +14,7 @@ from duckflow.domain.text import cut
 from duckflow.domain.work.checks import CheckResult
 from duckflow.evaluation.check_room import CheckCopy, CheckRoom
 from duckflow.evaluation.check_runs import TimeLeft, diagnose, python_of, run_calls, run_script, run_test
-from duckflow.evaluation.diagnostics import Checker, chosen, commands, configurations, known
+from duckflow.evaluation.diagnostics import CHECKERS, Checker, chosen, commands, configurations, known
 from duckflow.evaluation.examples import (
     CallExample,
     OutputExample,
@@ -64,8 +64,15 @@ class _Work:
 class Checks:
     """Checks the work in one workspace. `find` gives a program's place outside of it, None for none."""
 
-    def __init__(self, room: CheckRoom, settings: CheckSettings, find: Callable[[str], str | None]) -> None:
+    def __init__(
+        self,
+        room: CheckRoom,
+        settings: CheckSettings,
+        find: Callable[[str], str | None],
+        table: Sequence[Checker] = CHECKERS,
+    ) -> None:
         self._room = room
+        self._table = table
         self._settings = settings
         self._find = find
         self._unfit: set[str] = set()
@@ -78,10 +85,10 @@ class Checks:
         broken = await asyncio.to_thread(self._broken, own) if own else ()
         if broken:
             return broken  # tools would only say the same again
-        fitting = tuple(path for path in paths if known(path))[-MOST_FILES:]
+        fitting = tuple(path for path in paths if known(path, self._table))[-MOST_FILES:]
         if not fitting:
             return ()
-        tools = chosen(fitting, await asyncio.to_thread(self._top), quick=True)
+        tools = chosen(fitting, await asyncio.to_thread(self._top), quick=True, table=self._table)
         tools = tuple(tool for tool in tools if tool.name not in self._unfit)
         if not any(commands(tool, fitting, self._find) for tool in tools):
             return ()
@@ -170,7 +177,7 @@ class Checks:
     def _top(self) -> dict[str, str]:
         """The files at the top that say how the project is checked, with their text."""
         workspace = self._room.workspace
-        wanted = configurations()
+        wanted = configurations(self._table)
         names = (entry.path for entry in workspace.list(".", depth=1, limit=500).entries)
         return {name: self._text(name) for name in names if name in wanted}
 
@@ -191,8 +198,8 @@ class Checks:
         files = {*self._room.files(), *sources}
         tests = related_tests(sources, files)
         top = self._top()
-        slow = chosen(sources, top, quick=False)
-        quick = chosen(candidate, top, quick=True)
+        slow = chosen(sources, top, quick=False, table=self._table)
+        quick = chosen(candidate, top, quick=True, table=self._table)
         return _Work(
             sources=sources,
             parsed=tuple(_parsed(path, text) for path, text in candidate.items()),

@@ -4,9 +4,10 @@ A tool that the project has set up counts before one that Duckflow would take by
 installed is run, in the check room, and no tool is asked to change anything.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from shlex import quote
+from typing import Any
 
 from duckflow.domain.frozen import Frozen
 
@@ -176,20 +177,30 @@ def suffix_of(path: str) -> str:
     return PurePosixPath(path).suffix.lower()
 
 
-def known(path: str) -> bool:
+def known(path: str, table: Sequence[Checker] = CHECKERS) -> bool:
     """Whether there is any tool for this kind of file."""
-    return any(suffix_of(path) in checker.suffixes for checker in CHECKERS)
+    return any(suffix_of(path) in checker.suffixes for checker in table)
 
 
-def configurations() -> frozenset[str]:
+def with_rows(more: Iterable[Checker], own: Mapping[str, Any]) -> tuple[Checker, ...]:
+    """The table with more rows before it, and the user's own before all; a name counts where it is first."""
+    rows = [Checker.model_validate({"name": name, **row}) for name, row in own.items()]
+    added = [*rows, *(one for one in more if one.name not in own)]
+    names = {one.name for one in added}
+    return (*added, *(one for one in CHECKERS if one.name not in names))
+
+
+def configurations(table: Sequence[Checker] = CHECKERS) -> frozenset[str]:
     """The names of files at the top that say how a project is checked, and whose text matters."""
-    return frozenset(sign.partition(":")[0] for checker in CHECKERS for sign in checker.set_up_by)
+    return frozenset(sign.partition(":")[0] for checker in table for sign in checker.set_up_by)
 
 
-def chosen(paths: Iterable[str], top: Mapping[str, str], *, quick: bool) -> tuple[Checker, ...]:
+def chosen(
+    paths: Iterable[str], top: Mapping[str, str], *, quick: bool, table: Sequence[Checker] = CHECKERS
+) -> tuple[Checker, ...]:
     """The tools that have something to say of these files, by what is at the top of the project."""
     suffixes = {suffix_of(path) for path in paths}
-    fitting = [one for one in CHECKERS if suffixes.intersection(one.suffixes) and one.quick == quick]
+    fitting = [one for one in table if suffixes.intersection(one.suffixes) and one.quick == quick]
     own = [one for one in fitting if one.set_up_by and any(_is_there(sign, top) for sign in one.set_up_by)]
     names = {one.wanted for one in own}
     others = [one for one in fitting if not one.set_up_by and one.wanted not in names]

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,9 +13,17 @@ from duckflow.domain.ports import ModelClient
 from duckflow.llm.local.relay import Relay, RelayModel
 from duckflow.llm.retry import CallLimits, RetryingClient
 from duckflow.llm.traits import find_traits
-from duckflow.llm.wire.endpoints import Endpoint, find_endpoint
+from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint, find_endpoint
 
 SCRIPT_WINDOW = 131_072
+
+OpenModel = Callable[[str, Mapping[str, str]], Awaitable[ModelClient]]
+"""Opens a model of a plugin's provider: its name after the colon, and the environment."""
+
+
+def is_known_provider(name: str) -> bool:
+    """Whether a model's name may begin so without any plugin."""
+    return name in PROVIDERS or name in ("embedded", "scripted", "relay")
 
 
 async def open_client(
@@ -24,12 +32,16 @@ async def open_client(
     env: Mapping[str, str],
     relay: Relay | None = None,
     asked: Mapping[str, int] = MappingProxyType({}),
+    others: Mapping[str, OpenModel] = MappingProxyType({}),
 ) -> ModelClient:
     """The model called `name`, asked again where its provider is busy. Only its own parts are imported.
 
     `asked` says how often earlier processes of the same run asked for what: a script goes on from there.
+    `others` are the providers that plugins bring.
     """
-    client = await _open(name, settings, env, relay or Relay(), asked)
+    kind, _, rest = name.partition(":")
+    own = others.get(kind)
+    client = await (own(rest, env) if own else _open(name, settings, env, relay or Relay(), asked))
     most = CallLimits(settings.max_tokens, settings.time_limit_s)
     return RetryingClient(client, settings.max_retries + 1, most)
 

@@ -1,16 +1,48 @@
-"""Prompt texts, read once from the files in `texts/`, with named slots."""
+"""Prompt texts with named slots, read once from the files in `texts/`, or from the user's own instead."""
 
 import re
 from functools import cache
 from importlib import resources
+from pathlib import Path
 
+from duckflow.config.places import config_dir
+from duckflow.config.toml_files import read_text
+from duckflow.domain.errors import UsageError
+
+OWN_FOLDER = "prompts"
 _SLOT = re.compile(r"\{(\w+)\}")
+_OUTPUT = re.compile(r"^Output: \w+", re.MULTILINE)
+
+
+def template(name: str) -> str:
+    """The text of one template, its slots unfilled."""
+    return _read(name, config_dir() / OWN_FOLDER)
 
 
 @cache
-def template(name: str) -> str:
-    """The text of one template, its slots unfilled."""
-    return resources.files("duckflow.prompts").joinpath("texts", f"{name}.txt").read_text("utf-8")
+def _read(name: str, own: Path) -> str:
+    ours = resources.files("duckflow.prompts").joinpath("texts", f"{name}.txt").read_text("utf-8")
+    theirs = read_text(own / f"{name}.txt")
+    if theirs is None:
+        return ours
+    missing = {*_SLOT.findall(ours), *_OUTPUT.findall(ours)} - {
+        *_SLOT.findall(theirs),
+        *_OUTPUT.findall(theirs),
+    }
+    if missing:
+        listed = ", ".join(sorted(missing))
+        raise UsageError("prompt.own_lacks", path=own / f"{name}.txt", missing=listed)
+    return theirs
+
+
+def check_own_templates() -> None:
+    """A UsageError if one of the user's own texts can't stand in for ours."""
+    own = config_dir() / OWN_FOLDER
+    known = {Path(file.name).stem for file in resources.files("duckflow.prompts").joinpath("texts").iterdir()}
+    for file in sorted(own.glob("*")) if own.is_dir() else ():
+        if file.suffix != ".txt" or file.stem not in known:
+            raise UsageError("prompt.own_unknown", path=file, known=", ".join(sorted(known)))
+        _read(file.stem, own)
 
 
 def fill(name: str, **slots: str) -> str:

@@ -196,22 +196,17 @@ def show_settings(context: CommandContext, argument: str) -> None:
         context.writer.line(line)
 
 
-def show_skills(context: CommandContext, argument: str) -> None:
-    """The skills there are, and whose."""
-    del argument
-    from duckflow.ui.views.extensions import skill_lines  # noqa: PLC0415 - as above
+def show_extensions(lines_of: str) -> Callable[[CommandContext, str], None]:
+    """The command that lists one kind of what the user brought along."""
 
-    for line in skill_lines(context.engine.extensions):
-        context.writer.line(line)
+    def show(context: CommandContext, argument: str) -> None:
+        del argument
+        from duckflow.ui.views.extensions import LISTS  # noqa: PLC0415 - as above
 
+        for line in LISTS[lines_of](context.engine.extensions):
+            context.writer.line(line)
 
-def show_hooks(context: CommandContext, argument: str) -> None:
-    """The hooks that run, and when."""
-    del argument
-    from duckflow.ui.views.extensions import hook_lines  # noqa: PLC0415 - as above
-
-    for line in hook_lines(context.engine.extensions):
-        context.writer.line(line)
+    return show
 
 
 def show_servers(context: CommandContext, argument: str) -> None:
@@ -265,8 +260,7 @@ ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[None] | None]] =
     "mcp": show_servers,
     "history": show_history,
     "expand": expand,
-    "skills": show_skills,
-    "hooks": show_hooks,
+    **{name: show_extensions(name) for name in ("skills", "hooks", "plugins")},
     "config": show_settings,
     "new": start_new,
     "resume": resume,

@@ -45,6 +45,7 @@ COMMANDS: Mapping[str, Command] = {
         Command("expand", ("展開",)),
         Command("skills", ("スキル",)),
         Command("hooks", ("フック",)),
+        Command("plugins", ("プラグイン",)),
         Command("config", ("設定",)),
         Command("new", ("新規",), now=False),
         Command("resume", ("再開",), "[ID]", "sessions", now=False),

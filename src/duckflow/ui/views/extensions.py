@@ -1,6 +1,6 @@
 """What the user brought along, in lines: hooks, skills, plugins."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from duckflow.domain.extensions import Extensions
 from duckflow.domain.hooks import Hook
@@ -25,6 +25,22 @@ def skill_lines(brought: Extensions) -> Sequence[str]:
     ] or [text("skills.none")]
 
 
+def plugin_lines(brought: Extensions) -> Sequence[str]:
+    """Every plugin, and what it brings, or why it brings nothing."""
+    return [
+        on_one_line(f"{one.name} {one.version}  {one.error or ', '.join(one.brings)}")
+        for one in brought.plugins
+    ] or [text("plugins.none")]
+
+
 def _hook_line(hook: Hook) -> str:
     what = " ".join(part for part in (hook.event, hook.matcher, hook.condition) if part)
     return on_one_line(f"{what}: {hook.command}  ({hook.origin}, {hook.seconds:g} s)")
+
+
+LISTS: Mapping[str, Callable[[Extensions], Sequence[str]]] = {
+    "hooks": hook_lines,
+    "skills": skill_lines,
+    "plugins": plugin_lines,
+}
+"""By the command that shows it."""
