@@ -1,0 +1,207 @@
+"""kill -9 while the effects of a command are taken over, at chosen system calls (strace).
+
+    .venv/bin/python bench/taking_over.py [--kills 300] [--seed 1]
+
+A real command makes, changes, moves, re-modes and deletes files on its copy. A process takes that over and is
+killed at the n-th call of a kind. After each: every path is as before or as after, never between; what is
+begun is finished as the next start does it; and undo gives the folder back, byte by byte.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from duckflow.config.settings import ShellSettings
+from duckflow.domain.changes import ChangeSet, net_changes
+from duckflow.loops.undo.recovery import finish_taking_over
+from duckflow.loops.undo.undo import Undo
+from duckflow.safety.files.access import Access
+from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.sandbox.copy.copies import CopyFolders
+from duckflow.safety.sandbox.copy.take_over import take_over
+from duckflow.safety.sandbox.shell import Shell
+from duckflow.store.kept_files import KeptFiles, Mark
+from duckflow.tools.shell import record_batch
+
+CALLS = (
+    *("write", "pwrite64", "fsync", "fdatasync", "syncfs", "rename", "renameat", "renameat2", "unlink"),
+    *("unlinkat", "rmdir", "mkdirat", "mkdir", "fchmod", "chmod", "symlinkat", "ftruncate", "openat"),
+    *("utimensat", "close", "flock", "lseek"),
+)
+COMMAND = """
+for n in 1 2 3 4 5 6 7 8 9; do echo new $n > made$n; echo more >> old$n; done; chmod 755 old1 old2
+mkdir -p deep/er; echo x > deep/er/file; ln -s old3 link; rm -r gone; mv moved elsewhere
+rm kind; mkdir kind; echo in > kind/in
+head -c 300000 /dev/zero | tr '\\0' y > large
+mkdir -p node_modules/a; for n in 1 2 3; do echo $n > node_modules/a/$n; done
+"""
+OWNER = Mark("session", "request", "action")
+
+
+def fill(folder: Path) -> None:
+    """The folder before the command."""
+    for name in (*(f"old{n}" for n in range(1, 12)), "gone/a", "gone/b/c", "moved", "kind", "large"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"{name} as it was\n" * 50)
+
+
+def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Every path with its bits and content, without what a killed write may leave for an hour."""
+    found: dict[str, tuple[int, bytes]] = {}
+    for path in folder.rglob("*"):
+        if path.is_symlink():
+            found[str(path.relative_to(folder))] = 0, os.fsencode(path.readlink())
+        elif not path.name.startswith(".duckflow-"):
+            content = path.read_bytes() if path.is_file() else b"(folder)"
+            found[str(path.relative_to(folder))] = path.stat().st_mode, content
+    return found
+
+
+class Stage:
+    """A folder, a command that worked on its copy, and a process that takes that over."""
+
+    def __init__(self, base: Path) -> None:
+        self.folder, self.copies, self._database = base / "work", base / "copies", base / "kept.db"
+        self.folder.mkdir(parents=True)
+        fill(self.folder)
+        self.before = tree(self.folder)
+        self.copy_id = asyncio.run(self._run())
+
+    async def _run(self) -> str:
+        shell = Shell(self.folder, ShellSettings(), copies=self.copies)
+        result = await shell.run(COMMAND)
+        assert result.exit_code == 0, result.output
+        await shell.keep(result.copy_id)
+        await shell.aclose()
+        return result.copy_id
+
+    def take_over(self, *strace: str) -> int:
+        """In a process of its own, under strace; the signal that ended it, 0 for none."""
+        process = os.fork()
+        if process == 0:
+            code = 1
+            try:
+                os.kill(os.getpid(), signal.SIGSTOP)
+                self._take_over()
+                code = 0
+            finally:
+                os._exit(code)
+        os.waitpid(process, os.WUNTRACED)
+        tracing = subprocess.Popen(["strace", "-p", str(process), *strace], stderr=subprocess.PIPE)
+        assert tracing.stderr is not None
+        assert b"attached" in tracing.stderr.readline()
+        os.kill(process, signal.SIGCONT)
+        tracing.stderr.read()
+        tracing.wait()
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+        assert status in (0, -signal.SIGKILL), f"it ended with {status}"
+        return -status
+
+    def _take_over(self) -> None:
+        copy = CopyFolders(self.copies).find(self.copy_id)
+        assert copy is not None
+        copy.about = copy.about.model_copy(update={"owner": OWNER})
+        workspace, kept = Workspace(self.folder), KeptFiles(self._database, 100_000_000)
+        take_over(copy, copy.read().effects, partial(record_batch, Access(workspace, kept, OWNER)))
+
+    def after_a_crash(self) -> None:
+        """What the next start does."""
+        workspace, kept = Workspace(self.folder), KeptFiles(self._database, 100_000_000)
+        finish_taking_over(self.copies, workspace, kept)
+        kept.close()
+
+    def undo(self) -> None:
+        """Take all of it back."""
+        workspace, kept = Workspace(self.folder), KeptFiles(self._database, 100_000_000)
+        changes = net_changes(kept.changes(OWNER[0], OWNER[2]))
+        made = ChangeSet(action_id=OWNER[2], request_id=OWNER[1], operation="shell.run", changes=changes)
+        nobody: Any = None
+        undo = cast("Any", Undo(nobody, workspace, kept, nobody))
+        left = undo._restore_all([made], Access(workspace, kept, Mark("session", "undo", "undo")))
+        assert left == (), left
+        kept.close()
+
+
+def count_calls(base: Path) -> tuple[Counter[str], dict[str, tuple[int, bytes]]]:
+    """How often each call is made if nothing goes wrong, and the folder afterwards."""
+    stage, log = Stage(base), base / "calls"
+    assert stage.take_over("-e", f"trace={','.join(CALLS)}", "-o", str(log)) == 0
+    names = re.findall(r"^(\w+)\(", log.read_text(errors="replace"), re.MULTILINE)
+    return Counter(names), tree(stage.folder)
+
+
+def check(base: Path, call: str, when: int, after: dict[str, tuple[int, bytes]]) -> str:
+    """One kill; in a word how far it had come. AssertionError if anything is not as it must be."""
+    stage = Stage(base)
+    option = f"inject={call}:signal=KILL:when={when}"
+    killed = stage.take_over("-e", f"trace={call}", "-e", option, "-o", "/dev/null")
+    now = tree(stage.folder)
+    for path, found in now.items():
+        content = {one[path][1] for one in (stage.before, after) if path in one}
+        assert found[1] in content, f"{path} is torn"
+    lost = [path for path in stage.before.keys() & after.keys() if path not in now and path != "kind"]
+    assert not lost, f"lost: {lost}"
+    stage.after_a_crash()
+    finished = tree(stage.folder)
+    assert finished in (stage.before, after), "neither before nor after"
+    stage.undo()
+    assert tree(stage.folder) == stage.before, "undo did not give it back"
+    if not killed:
+        return "not reached"
+    return "nothing changed yet" if now == stage.before else "all done" if now == after else "between"
+
+
+def choose(counts: Counter[str], kills: int, seed: int) -> list[tuple[str, int]]:
+    """So many calls, of every kind some."""
+    chance = random.Random(seed)
+    points = {call: [(call, n + 1) for n in range(count)] for call, count in counts.items()}
+    for each in points.values():
+        chance.shuffle(each)
+    chosen: list[tuple[str, int]] = []
+    while len(chosen) < kills and any(points.values()):
+        chosen += [each.pop() for each in points.values() if each]
+    return chosen[:kills]
+
+
+def sweep(base: Path, kills: int, seed: int, say: Callable[[str], object] = print) -> int:
+    """Try so many; how many went wrong."""
+    counts, after = count_calls(base / "counted")
+    found: Counter[str] = Counter()
+    wrong = 0
+    for number, (call, when) in enumerate(choose(counts, kills, seed)):
+        place = base / str(number)
+        try:
+            found[check(place, call, when, after)] += 1
+        except AssertionError as error:
+            wrong += 1
+            say(f"  WRONG kill at {call} {when}: {error}")
+        shutil.rmtree(place, ignore_errors=True)
+    listed = ", ".join(f"{word} {count}" for word, count in sorted(found.items()))
+    say(f"kills: {sum(found.values()) + wrong}, {wrong} went wrong; {listed}; of {counts.total()} calls")
+    return wrong
+
+
+def main() -> None:
+    """Count, choose, kill, and say how it went."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+        sys.exit(1 if sweep(Path(folder), options.kills, options.seed) else 0)
+
+
+if __name__ == "__main__":
+    main()
