@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes.rows import Failures
 from fakes.sandbox_world import SECRET, world
 
 CASES = tomllib.loads(Path(__file__).with_name("attacks.toml").read_text("utf-8"))
@@ -51,3 +52,35 @@ async def test_G7_an_attack_gets_nowhere(name, level, open_shell):
         set_id = [path for path in around.workspace.rglob("*") if path.lstat().st_mode & 0o6000]
         assert not set_id
         assert not [path for path in around.workspace.rglob("*") if path.is_fifo()]
+
+
+SMALL = [
+    line
+    for line in Path(__file__).with_name("small_attacks.txt").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+]
+
+
+async def test_G7_small_attacks_get_nowhere_either(level, open_shell):
+    """One world for all of them, so that many cost little."""
+    assert len(SMALL) >= 100
+    failures = Failures()
+    with world() as around:
+        copies = None if level == "landlock" else around.copies
+        env = around.environment()
+        shell = await open_shell(around.workspace, level, closed=(around.state,), copies=copies, env=env)
+        await shell.run("true")
+        launcher = shell._launcher._process.pid
+        for line in SMALL:
+            if level == "landlock" and line.startswith("copy: "):
+                continue
+            with failures.of(line):
+                result = await shell.run(around.fill(line.removeprefix("copy: "), launcher), timeout_s=300)
+                assert not around.damage(), result.output
+                assert SECRET not in result.output
+                assert "GOT IT" not in result.output, result.output
+                assert not result.timed_out
+                if result.copy_id:
+                    await shell.take_over(result.copy_id, result.effects)
+                    assert not around.escaped()
+    failures.report()

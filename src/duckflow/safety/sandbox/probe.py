@@ -55,6 +55,9 @@ class Probe:
             found = await _find(choice, launcher)
             if copies is not None and found.level in _WITH_COPIES:
                 failed = await _try_copy(found, launcher, workspace, copies)
+                for _ in range(bubblewrap.TRIES):
+                    if bubblewrap.lost_a_mask(failed):
+                        failed = await _try_copy(found, launcher, workspace, copies)
                 found = found.model_copy(update={"copies": not failed})
             self._known[known] = found
         return self._known[known]
@@ -103,6 +106,8 @@ async def _bubblewrap(launcher: Launcher) -> Sandbox:
     features = await _features(program)
     sandbox = Sandbox(level="bubblewrap", reason="sandbox.bubblewrap", program=program, features=features)
     said = await _try(sandbox, launcher)
+    for _ in range(bubblewrap.TRIES):
+        said = await _try(sandbox, launcher) if bubblewrap.lost_a_mask(said) else said
     if said and features:
         sandbox = sandbox.model_copy(update={"features": frozenset[str]()})
         said = await _try(sandbox, launcher)
@@ -129,6 +134,7 @@ async def _try_copy(sandbox: Sandbox, launcher: Launcher, workspace: Path, copie
     What went wrong, empty if it wrote there and nowhere else.
     """
     temporary = await launcher.temporary()
+    said = bytearray()
     parts = await asyncio.to_thread(world_parts, str(workspace), str(temporary), os.environ, ())
     name = f".duckflow-{secrets.token_hex(8)}.tmp"
     try:
@@ -145,12 +151,12 @@ async def _try_copy(sandbox: Sandbox, launcher: Launcher, workspace: Path, copie
             network=False,
             view=copy.mount,
         )
-        ending = await launcher.run(order, lambda _: None)
+        ending = await launcher.run(order, said.extend)
     except ToolError as exc:
         return str(exc)
     else:
         if ending.error or ending.code != 0:
-            return ending.error or f"exit code {ending.code}"
+            return f"{ending.error or ending.code} {said.decode(errors='replace')}"
         apart = copy.content(name, 10) is not None and not _exists(workspace / name)
         return "" if apart else "it is no copy"
     finally:

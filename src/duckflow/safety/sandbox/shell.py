@@ -16,6 +16,7 @@ from duckflow.safety.sandbox.copy.take_over import KeepChanges, TakenOver, take_
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.output import CommandOutput, Emit, Glimpses
 from duckflow.safety.sandbox.probe import PROBE, Probe
+from duckflow.safety.sandbox.view import bubblewrap
 from duckflow.safety.sandbox.view.confinement import Limits, Order, confine, limits_of
 from duckflow.safety.sandbox.view.git_settings import passed_on
 from duckflow.safety.sandbox.view.levels import Level, Sandbox
@@ -109,8 +110,16 @@ class Shell:
         sandbox = await self.sandbox()
         limits = limits_of(self._settings, seconds)
         network = network or self._settings.network
+        for _ in range(bubblewrap.TRIES if sandbox.copies else 0):
+            try:
+                return await self._run_on_copy(
+                    command, sandbox, limits, emit, network=network, secrets=secrets
+                )
+            except ToolError as exc:
+                if not bubblewrap.lost_a_mask(str(exc)):
+                    raise
         if sandbox.copies:
-            return await self._run_on_copy(command, sandbox, limits, emit, network=network, secrets=secrets)
+            raise ToolError("The command could not be run in its sandbox: too much changed meanwhile.")
         reach, before = await asyncio.to_thread(self._look, await self._launcher.temporary(), sandbox.level)
         order = confine(command, sandbox, reach, limits, self._env, network=network)
         ending, written = await self._run(self._launcher.run, order, emit)

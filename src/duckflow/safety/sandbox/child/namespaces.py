@@ -34,6 +34,7 @@ _HERE, _ALL_BELOW = -100, 0x8000
 _ATTRIBUTE_READ_ONLY, _ATTRIBUTE_NO_SET_ID, _ATTRIBUTE_NO_DEVICES = 1, 2, 4
 _PDEATHSIG, _DUMPABLE = 1, 4
 _PIVOT = {"x86_64": 155, "aarch64": 41}
+_MASKS = ("empty_folder", "empty_file")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _DEVICE_LINKS = {
     "fd": "/proc/self/fd",
@@ -101,6 +102,8 @@ def end_with_parent() -> None:
 
 def _make(step: dict[str, Any], root: str, temporary: str) -> None:
     target, source = f"{root}{step['target']}", step["source"]
+    if step["kind"] in _MASKS and not os.path.lexists(target):
+        return  # it is gone since it was listed, or covered by what is mounted above it
     match step["kind"]:
         case "link":
             os.makedirs(os.path.dirname(target), exist_ok=True)

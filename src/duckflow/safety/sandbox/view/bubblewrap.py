@@ -8,6 +8,9 @@ from duckflow.safety.sandbox.view.world import World, WorldMount, WorldParts
 FEATURES = ("--disable-userns", "--size")
 """Options newer than the oldest bubblewrap that will do."""
 
+TRIES = 3
+_NOTHING_TO_MASK = "Can't create file at"
+
 _APART = ("--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-session")
 _TOLD = ("--info-fd", str(INFO), "--block-fd", str(GATE), "--seccomp", str(FILTER))
 _SMALL = "65536"
@@ -29,6 +32,11 @@ def arguments(program: str, world: World, features: Collection[str], *, network:
         *_TOLD,
         "--",
     ]
+
+
+def lost_a_mask(said: str) -> bool:
+    """Whether nothing ran because a socket that was to be masked is gone: then it is tried again."""
+    return _NOTHING_TO_MASK in said
 
 
 def _words(mount: WorldMount, parts: WorldParts, features: Collection[str]) -> Iterator[str]:
