@@ -23,15 +23,13 @@ from duckflow.safety.sandbox.child.overlay import (
     RECURSIVE,
     bring_up_loopback,
     mount,
+    set_read_only,
     unshare,
 )
 from duckflow.safety.sandbox.child.syscalls import prctl
 
 _NEW_GROUPS, _NEW_NAMES, _NEW_IPC, _NEW_PROCESSES = 0x02000000, 0x04000000, 0x08000000, 0x20000000
 _NO_PROGRAMS = 8
-_SET_ATTRIBUTES = 442  # the same number on every architecture
-_HERE, _ALL_BELOW = -100, 0x8000
-_ATTRIBUTE_READ_ONLY, _ATTRIBUTE_NO_SET_ID, _ATTRIBUTE_NO_DEVICES = 1, 2, 4
 _PDEATHSIG, _DUMPABLE = 1, 4
 _PIVOT = {"x86_64": 155, "aarch64": 41}
 _MASKS = ("empty_folder", "empty_file")
@@ -45,10 +43,6 @@ _DEVICE_LINKS = {
 }
 
 _libc = ctypes.CDLL(None, use_errno=True)
-
-
-class _Attributes(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "users"))
 
 
 def separate(*, own_network: bool, own_users: bool) -> None:
@@ -81,7 +75,7 @@ def build_world(root: str, temporary: str, world: list[dict[str, Any]]) -> None:
     for step in world:
         _make(step, root, temporary)
     for path in ("/proc", "/dev", ""):
-        _set_read_only(f"{root}{path}", flags=0)
+        set_read_only(f"{root}{path}", flags=0)
     _move_into(root)
 
 
@@ -112,11 +106,11 @@ def _make(step: dict[str, Any], root: str, temporary: str) -> None:
             mount("tmpfs", target, "tmpfs", NO_SET_ID | NO_DEVICES | READ_ONLY, "size=64k,mode=755")
         case "empty_file":
             _bind(f"{temporary}/empty", target)
-            _set_read_only(target)
+            set_read_only(target)
         case "read":
             if os.path.exists(source):
                 _bind(source, target)
-                _set_read_only(target)
+                set_read_only(target)
         case _:
             _bind(source, target)
 
@@ -128,17 +122,6 @@ def _bind(source: str, target: str) -> None:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
     mount(source, target, flags=BIND | RECURSIVE)
-
-
-def _set_read_only(target: str, flags: int = _ALL_BELOW) -> None:
-    """For a mount and all below it, without a moment or a mount in between in which it could be written."""
-    wanted = _ATTRIBUTE_READ_ONLY | _ATTRIBUTE_NO_SET_ID | (_ATTRIBUTE_NO_DEVICES if flags else 0)
-    attributes = _Attributes(wanted, 0, 0, 0)
-    size = ctypes.c_size_t(ctypes.sizeof(attributes))
-    path = os.fsencode(target)
-    if _libc.syscall(_SET_ATTRIBUTES, _HERE, path, flags, ctypes.byref(attributes), size) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"read-only {target}: {os.strerror(code)}")
 
 
 def _make_devices(root: str, temporary: str) -> None:

@@ -8,6 +8,7 @@ library only.
 import ctypes
 import fcntl
 import os
+import re
 import socket
 import struct
 from typing import Any
@@ -23,8 +24,15 @@ And what we make durable we sync ourselves.
 """
 
 _SET_FLAGS, _UP = 0x8914, 0x1
+_SET_ATTRIBUTES = 442  # the same number on every architecture
+_HERE, _ALL_BELOW = -100, 0x8000
+_ATTRIBUTE_READ_ONLY, _ATTRIBUTE_NO_SET_ID, _ATTRIBUTE_NO_DEVICES = 1, 2, 4
 
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Attributes(ctypes.Structure):
+    _fields_ = tuple((name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "users"))
 
 
 def mount(source: str, target: str, kind: str | None = None, flags: int = 0, options: str = "") -> None:
@@ -76,13 +84,43 @@ def mount_copy(copy: dict[str, Any]) -> None:
     """
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     held = [os.open(copy[name], flags) for name in ("lower", "upper", "work")]
+    below = {
+        path: os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC) for path in _mounts_below(copy["lower"])
+    }
     try:
         lower, upper, work = (f"/proc/self/fd/{one}" for one in held)
         options = f"lowerdir={lower},upperdir={upper},workdir={work},{_OPTIONS}"
         mount("overlay", lower, "overlay", NO_SET_ID | NO_DEVICES, options)
+        for path, opened in below.items():  # no part of the copy, so they can only be read
+            mount(f"/proc/self/fd/{opened}", path, flags=BIND | RECURSIVE)
+            set_read_only(path)
     finally:
-        for one in held:
+        for one in (*held, *below.values()):
             os.close(one)
+
+
+def _mounts_below(folder: str) -> list[str]:
+    """Where other file systems are mounted in a folder, outermost only: what is below comes with them."""
+    found: list[str] = []
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
+        for line in lines:
+            path = line.split(" ", 5)[4]
+            if "\\" in path:
+                path = re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), path)
+            if path.startswith(f"{folder}/") and not any(path.startswith(f"{one}/") for one in found):
+                found.append(path)
+    return found
+
+
+def set_read_only(target: str, flags: int = _ALL_BELOW) -> None:
+    """For a mount and all below it, without a moment or a mount in between in which it could be written."""
+    wanted = _ATTRIBUTE_READ_ONLY | _ATTRIBUTE_NO_SET_ID | (_ATTRIBUTE_NO_DEVICES if flags else 0)
+    attributes = _Attributes(wanted, 0, 0, 0)
+    size = ctypes.c_size_t(ctypes.sizeof(attributes))
+    path = os.fsencode(target)
+    if _libc.syscall(_SET_ATTRIBUTES, _HERE, path, flags, ctypes.byref(attributes), size) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"read-only {target}: {os.strerror(code)}")
 
 
 def bring_up_loopback() -> None:
