@@ -61,9 +61,11 @@ def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
     """Every path with its bits and content, without what a killed write may leave for an hour."""
     found: dict[str, tuple[int, bytes]] = {}
     for path in folder.rglob("*"):
+        if path.name.startswith(".duckflow-"):
+            continue
         if path.is_symlink():
             found[str(path.relative_to(folder))] = 0, os.fsencode(path.readlink())
-        elif not path.name.startswith(".duckflow-"):
+        else:
             content = path.read_bytes() if path.is_file() else b"(folder)"
             found[str(path.relative_to(folder))] = path.stat().st_mode, content
     return found

@@ -75,7 +75,8 @@ async def test_what_a_command_changed_and_its_exit_code_are_told(folder):
 @every_row(
     ("output", "level", "hint"),
     [
-        ("touch: x: Read-only file system", "bubblewrap", "only in the workspace and in $TMPDIR"),
+        ("touch: x: Read-only file system", "bubblewrap", "only in the workspace, not in what else"),
+        ("sed: Value too large for defined data type", "namespaces", "write a new file instead"),
         ("touch: x: Permission denied", "landlock", "nor at the workspace's top"),
         ("curl: (6) Could not resolve host: x", "bubblewrap", "ask with network true"),
         ("touch: x: Permission denied", "none", ""),

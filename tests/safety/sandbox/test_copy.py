@@ -3,6 +3,8 @@
 import asyncio
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -302,3 +304,31 @@ async def test_G9_what_runs_elsewhere_is_told_by_itself_even_in_a_folder_that_is
     assert (await shell.take_over(result.copy_id, result.effects)).left == ()
     assert (folder / ".venv/lib/a.py").read_text().endswith("x\n")
     assert (folder / ".venv/bin/activate").read_text().endswith("x\n")
+
+
+MOUNTED = """
+import asyncio, subprocess, sys
+from pathlib import Path
+from duckflow.config.settings import ShellSettings
+from duckflow.safety.sandbox.shell import Shell
+
+async def main(folder, level):
+    mounted = folder / "work" / "other place"
+    mounted.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "none", str(mounted)], check=True)
+    (mounted / "file").write_text("seen")
+    shell = Shell(folder / "work", ShellSettings(sandbox=level), copies=folder / "copies")
+    result = await shell.run("cat other*/file; echo x > other*/new; echo x > other*/file; echo x > own")
+    print(result.output[:4], [one.path for one in result.effects.effects], *mounted.iterdir(), sep="|")
+    await shell.aclose()
+
+asyncio.run(main(Path(sys.argv[1]), sys.argv[2]))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount something")
+async def test_G9_what_is_mounted_in_the_folder_can_be_read(folder, copying, open_shell):
+    await open_shell(folder, copying)
+    command = ["unshare", "-m", sys.executable, "-c", MOUNTED, str(folder), copying]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.stdout == f"seen|['own']|{folder}/work/other place/file\n", ran.stderr

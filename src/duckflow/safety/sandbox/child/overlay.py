@@ -84,9 +84,8 @@ def mount_copy(copy: dict[str, Any]) -> None:
     """
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     held = [os.open(copy[name], flags) for name in ("lower", "upper", "work")]
-    below = {
-        path: os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC) for path in _mounts_below(copy["lower"])
-    }
+    mounts = _mounts_below(copy["lower"])
+    below = {path: os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC) for path in mounts}
     try:
         lower, upper, work = (f"/proc/self/fd/{one}" for one in held)
         options = f"lowerdir={lower},upperdir={upper},workdir={work},{_OPTIONS}"

@@ -94,6 +94,7 @@ def confine(
     """
     shell = (_shell(), "-c", command)
     if isinstance(reach, World):
+        upper = (view.upper,) if view else ()
         order = Order(
             kind=sandbox.level,
             argv=shell,
@@ -104,7 +105,7 @@ def confine(
             sockets=seccomp.ON_THE_NETWORK if network else seccomp.IN_A_NAMESPACE,
             network=network or held,
             held=held,
-            disk=(view.upper, *(f"{reach.parts.temporary}/{one}" for one in OWN_FOLDERS)) if view else (),
+            disk=(*upper, *(f"{reach.parts.temporary}/{one}" for one in OWN_FOLDERS)),
             temporary=reach.parts.temporary,
             world=reach.mounts,
             view=None if held else view,
