@@ -56,6 +56,7 @@ from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.loops.turn import Turn
 from duckflow.loops.undo.earlier import EarlierChanges
 from duckflow.loops.undo.recovery import Recovery, finish_taking_over
+from duckflow.loops.undo.rewind import Rewind
 from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
 from duckflow.loops.undo.undo import Undo
 from duckflow.plugins import Plugins, load_plugins
@@ -112,6 +113,7 @@ class App:
     log: SqliteEventLog
     workspace: Workspace
     undoing: Undo
+    rewind: Rewind
     recovery: Recovery
     snapshots: Snapshots
     kept: KeptFiles
@@ -300,6 +302,7 @@ def build(
     )
     live = LiveWriter(live_path(state_dir() / LIVE, session.state.session_id))
     session.subscribe(live)
+    undoing = Undo(session, workspace, ground.kept, EarlierChanges(ground.log, str(workspace.root)))
     return App(
         session=session,
         judging=judging,
@@ -311,7 +314,8 @@ def build(
         tiers=tiers,
         log=ground.log,
         workspace=workspace,
-        undoing=Undo(session, workspace, ground.kept, EarlierChanges(ground.log, str(workspace.root))),
+        undoing=undoing,
+        rewind=Rewind(session, ground.log, undoing),
         recovery=Recovery(session, workspace, ground.kept),
         snapshots=ground.snapshots,
         kept=ground.kept,

@@ -260,6 +260,19 @@ class Undone(Frozen):
     redo: bool = False
 
 
+class Rewound(Frozen):
+    """The user went back to before a message (SPEC L8): its place, and whether talk, files or both went back.
+
+    What lies between is kept, and is no part of the conversation any more.
+    """
+
+    type: Literal["rewound"] = "rewound"
+    to: int
+    text: str = ""
+    conversation: bool = True
+    files: bool = True
+
+
 class Recovered(Frozen):
     """What was found after a crash: done, not done, unknown, and what was still to come (SPEC C5)."""
 
@@ -429,6 +442,7 @@ Event = Annotated[
     | VerifySet
     | RequestRated
     | Undone
+    | Rewound
     | Recovered
     | PlanChanged
     | TaskListStarted

@@ -3,10 +3,11 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from duckflow.domain.events import ErrorReported, Event, Recorded
+from duckflow.domain.events import ErrorReported, Event, Recorded, Rewound
 from duckflow.domain.glimpses import Glimpse
 from duckflow.domain.ports import EventLog
 from duckflow.domain.reduce.apply import apply
+from duckflow.domain.reduce.rewind import rewind
 from duckflow.domain.state import AgentState
 from duckflow.safety.redaction.events import GlimpseRedaction, redact_event, said_by_user
 from duckflow.safety.redaction.redactor import Redactor
@@ -105,5 +106,8 @@ class Session:
 
     def _take(self, recorded: Sequence[Recorded]) -> None:
         for one in recorded:
-            self.state = apply(self.state, one)
+            if isinstance(one.event, Rewound) and one.event.conversation:
+                self.state = rewind(self.state, one, self._log.load(self.state.session_id))
+            else:
+                self.state = apply(self.state, one)
         self._changed.set()

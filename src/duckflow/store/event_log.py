@@ -25,6 +25,8 @@ _NOTES = frozenset(
 """Kinds that nothing outside the file depends on. They are stored like all others, but wait for the disk
 only with the next event of another kind: with one an action begins, a question is asked, a request ends."""
 
+_COUNTED = ("request_finished", "request_rated", "memory_kept")
+
 
 def _now() -> datetime:
     return datetime.now(UTC)
@@ -59,7 +61,15 @@ class SqliteEventLog:
             self._last[session_id] = recorded[-1].seq
         return recorded
 
-    def _store(self, session_id: str, recorded: Sequence[Recorded], bodies: Sequence[str]) -> None:
+    def copy(self, session_id: str, recorded: Sequence[Recorded]) -> None:
+        """Begin a session with the events of another one; what was learned or counted there counts once."""
+        with self._lock:
+            self._store(session_id, recorded, [encode(one.event) for one in recorded], counted=False)
+            self._last[session_id] = recorded[-1].seq
+
+    def _store(
+        self, session_id: str, recorded: Sequence[Recorded], bodies: Sequence[str], *, counted: bool = True
+    ) -> None:
         times = [one.at.isoformat() for one in recorded]
         rows = [
             (session_id, one.seq, at, one.event.type, body)
@@ -71,8 +81,9 @@ class SqliteEventLog:
             if stored != recorded[0].seq - 1:
                 raise UserError("store.session_busy", session=session_id)
             events = [one.event for one in recorded]
-            note(connection, session_id, times, events)
-            keep_memories(connection, times[-1], events)
+            told = events if counted else [one for one in events if one.type not in _COUNTED]
+            note(connection, session_id, times, told)
+            keep_memories(connection, times[-1], told)
             connection.executemany(_INSERT, rows)
             chain = self._audit.begin(connection)
             chain.add_events(session_id, recorded, bodies)

@@ -88,6 +88,18 @@ class Engine(Talk, Protocol):
         """Take changes back: a number of actions, "all" of the last request, or "redo"."""
         ...
 
+    def messages(self) -> Sequence[tuple[int, str]]:
+        """What the user said, by number, oldest first."""
+        ...
+
+    async def rewind(self, number: int, *, conversation: bool, files: bool) -> UndoReport:
+        """Go back to before a message."""
+        ...
+
+    def fork(self, number: int | None) -> str:
+        """A new session that begins as this one is, or was before a message; its id."""
+        ...
+
     async def diff(self, *, session: bool) -> str:
         """What changed since the last request, or the session, began."""
         ...

@@ -15,6 +15,7 @@ from duckflow.cli.log_file import open_log_file
 from duckflow.config.loading import Loaded, load
 from duckflow.domain.errors import UsageError
 from duckflow.domain.programs import program_environment
+from duckflow.domain.reduce.rewind import present
 from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import Relay
 from duckflow.store.sessions import Sessions, SessionSummary
@@ -70,7 +71,7 @@ async def _one_session(
 
 
 async def _talk(app: App, session_id: str | None, loaded: Loaded, frontend: Frontend) -> str | None:
-    earlier = app.log.load(session_id) if session_id else ()
+    earlier = present(app.log.load(session_id)) if session_id else ()
     screen, way_out = Screen(frontend.writer), Exit()
     engine = ChatEngine(app, loaded)
     app.session.subscribe(screen)

@@ -14,6 +14,7 @@ from duckflow.domain.memory import Memory
 from duckflow.domain.modes import Mode
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.i18n.catalogue import text
+from duckflow.loops.undo.rewind import fork
 from duckflow.services.titles import write_title
 from duckflow.store.memory import Memories
 from duckflow.store.sessions import Sessions
@@ -115,6 +116,18 @@ class ChatEngine:
         if wanted and not wanted.isdecimal():
             raise UsageError("undo.wanted", wanted=wanted)
         return await self._app.undoing.undo(int(wanted or 1))
+
+    def messages(self) -> Sequence[tuple[int, str]]:
+        """What the user said, by number, oldest first."""
+        return [(one.number, one.text) for one in self._app.rewind.messages()]
+
+    async def rewind(self, number: int, *, conversation: bool, files: bool) -> UndoReport:
+        """Go back to before a message."""
+        return await self._app.rewind.back_to(number, conversation=conversation, files=files)
+
+    def fork(self, number: int | None) -> str:
+        """A new session that begins as this one is, or was before a message; its id."""
+        return fork(self._app.log, self.state.session_id, number)
 
     async def diff(self, *, session: bool) -> str:
         """What changed since the last request, or the session, began."""

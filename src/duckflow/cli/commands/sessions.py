@@ -23,6 +23,11 @@ OutputFlag = Annotated[
     Path | None, typer.Option("--output", "-o", metavar="FILE", help=text("help.option.output"))
 ]
 ExportJsonFlag = Annotated[bool, typer.Option("--json", help=text("help.option.export_json"))]
+NumberArgument = Annotated[int | None, typer.Argument(metavar="N", help=text("help.argument.message"))]
+FilesFlag = Annotated[bool, typer.Option("--files", help=text("help.option.rewind_files"))]
+ConversationFlag = Annotated[
+    bool, typer.Option("--conversation", help=text("help.option.rewind_conversation"))
+]
 SessionArgument = Annotated[str, typer.Argument(metavar="ID", help=text("help.argument.session"))]
 
 
@@ -46,28 +51,30 @@ def show(
     session: SessionArgument, *, json: JsonFlag = False, replayed: ReplayFlag = False, speed: SpeedFlag = 1.0
 ) -> None:
     """Everything that happened in one session."""
+    from duckflow.domain.reduce.rewind import present  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.ui.headless import JsonLines  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.ui.views.transcript import print_transcript, replay  # noqa: PLC0415 - as above
 
     with _log() as log:
         events = log.load(_sessions(log).find(session))
     if replayed:
-        replay(events, speed)
+        replay(present(events), speed)
     elif json:
         for recorded in events:
             JsonLines()(recorded)
     else:
-        print_transcript(events)
+        print_transcript(present(events))
 
 
 @commands.command("export", help=text("help.sessions_export"))
 def export(session: SessionArgument, output: OutputFlag = None, *, json: ExportJsonFlag = False) -> None:
     """Write one session as a document."""
+    from duckflow.domain.reduce.rewind import present  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.ui.views.export import as_json, as_markdown  # noqa: PLC0415 - heavy, and not for --help
 
     with _log() as log:
         found = _sessions(log).show(session)
-        events = log.load(found.id)
+        events = present(log.load(found.id))
     document = as_json(found.title, events) if json else as_markdown(found.title, events)
     if output is None:
         echo(document.removesuffix("\n"))
@@ -76,6 +83,40 @@ def export(session: SessionArgument, output: OutputFlag = None, *, json: ExportJ
         output.write_text(document, "utf-8")
     except OSError as exc:
         raise UsageError("session.not_written", path=output, reason=exc.strerror or exc) from exc
+
+
+@commands.command("rewind", help=text("help.sessions_rewind"))
+def rewind(
+    session: SessionArgument,
+    number: NumberArgument = None,
+    *,
+    files: FilesFlag = False,
+    conversation: ConversationFlag = False,
+) -> None:
+    """Go back to before a message, or list the messages."""
+    from duckflow.cli.reports.rewind import rewind_session  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.loops.undo.rewind import past_messages  # noqa: PLC0415 - as above
+
+    with _log() as log:
+        found = _sessions(log).show(session)
+        said = past_messages(log.load(found.id))
+    if number is None:
+        for one in said:
+            when = one.at.astimezone().strftime("%Y-%m-%d %H:%M")
+            echo(f"{one.number}  {when}  {' '.join(one.text.split())}")
+        return
+    both = files == conversation
+    echo(rewind_session(found, number, files=files or both, conversation=conversation or both))
+
+
+@commands.command("fork", help=text("help.sessions_fork"))
+def fork(session: SessionArgument, number: NumberArgument = None) -> None:
+    """Begin a new session as this one is, or was before a message."""
+    from duckflow.loops.undo.rewind import fork as fork_session  # noqa: PLC0415 - heavy, and not for --help
+
+    with _log() as log:
+        found = _sessions(log).find(session)
+        echo(text("rewind.forked", session=found, new=fork_session(log, found, number)))
 
 
 @commands.command("delete", help=text("help.sessions_delete"))

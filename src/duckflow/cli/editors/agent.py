@@ -30,15 +30,17 @@ from duckflow.config.trust import trust_state
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ApprovalRequested, ConsultationRequested, Recorded
 from duckflow.domain.modes import MODES, Mode
+from duckflow.domain.reduce.rewind import present
 from duckflow.i18n.answers import read_answer
 from duckflow.i18n.catalogue import text
+from duckflow.loops.undo.rewind import fork
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import dispatch_in_turn
 from duckflow.ui.commands.table import COMMANDS, Typed, find_command, read_command
 from duckflow.ui.output.writer import PlainWriter
 from duckflow.ui.screen import Screen
 
-_LEFT_OUT = ("help", "expand", "new", "resume", "quit")
+_LEFT_OUT = ("help", "fork", "expand", "new", "resume", "quit")
 """Commands that an editor has its own way for."""
 _ANNOUNCE_S = 0.1
 """After a session's id was sent: editors drop what is told of a session they do not know yet."""
@@ -112,6 +114,7 @@ class EditorAgent:
                 prompt_capabilities=schema.PromptCapabilities(embedded_context=True),
                 session_capabilities=schema.SessionCapabilities(
                     list=schema.SessionListCapabilities(),
+                    fork=schema.SessionForkCapabilities(),
                     resume=schema.SessionResumeCapabilities(),
                     close=schema.SessionCloseCapabilities(),
                 ),
@@ -132,7 +135,7 @@ class EditorAgent:
         """An earlier session, with all that was said and done in it."""
         with _told():
             opened = await self._opened(session_id, Path(cwd))
-        for update in opened.tell.replay(opened.session.app.log.load(session_id)):
+        for update in opened.tell.replay(present(opened.session.app.log.load(session_id))):
             await self._editor.session_update(session_id, update)
         if opened.session.question is not None:
             await self._say(session_id, question_text(opened.session.question))
@@ -142,6 +145,13 @@ class EditorAgent:
         """An earlier session, of which the editor knows all."""
         with _told():
             return schema.ResumeSessionResponse(modes=_modes(await self._opened(session_id, Path(cwd))))
+
+    async def fork_session(self, session_id: str, cwd: str, **_: object) -> schema.ForkSessionResponse:
+        """A new session that begins as this one is (SPEC L8)."""
+        with _told():
+            opened = await self._opened(session_id, Path(cwd))
+            new = await self._open(Path(cwd), fork(opened.session.app.log, session_id))
+        return schema.ForkSessionResponse(session_id=new.session.id, modes=_modes(new))
 
     async def list_sessions(self, cwd: str | None = None, **_: object) -> schema.ListSessionsResponse:
         """The sessions there are, the one used last first."""

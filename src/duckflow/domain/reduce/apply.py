@@ -29,6 +29,7 @@ from duckflow.domain.events import (
     RequestFinished,
     RequestRated,
     RequirementsFound,
+    Rewound,
     SessionStarted,
     SessionTitled,
     TaskFinished,
@@ -157,8 +158,8 @@ def _apply(state: AgentState, event: Event) -> AgentState:
             return tell(state, event.told) if event.told else state
         case ModelChanged():
             return replace(state, model=event.model)
-        case ErrorReported() | SessionTitled() | MemoryKept():
-            return state
+        case ErrorReported() | SessionTitled() | MemoryKept() | Rewound():
+            return state  # what was gone back behind is left out before it comes here
         case _:
             assert_never(event)
 

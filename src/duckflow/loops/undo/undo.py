@@ -1,6 +1,6 @@
 """Taking changes back, by action or by request, and showing what has changed (SPEC G8)."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from duckflow.domain.changes import FOLDER, ChangeSet, FileChange, LeftFile, UndoReport
@@ -48,6 +48,11 @@ class Undo:
         open_still = undoable(known)
         last = open_still[-1].request_id if open_still else ""
         return await self._take_back([one for one in open_still if one.request_id == last], known)
+
+    async def undo_actions(self, ids: Collection[str]) -> UndoReport:
+        """Take back what these actions did to files, as far as that was not done yet."""
+        own = self._state.change_sets
+        return await self._take_back([one for one in undoable(own) if one.action_id in ids], own)
 
     async def redo(self) -> UndoReport:
         """Take back the last undo."""

@@ -113,6 +113,33 @@ async def undo(context: CommandContext, argument: str) -> None:
     context.writer.line(undo_text(await context.engine.undo(argument)))
 
 
+async def rewind(context: CommandContext, argument: str) -> None:
+    """Go back to before a message, or list the messages."""
+    number, *parts = argument.split()[:2] or [""]
+    part = parts[0] if parts else ""
+    if not number:
+        for place, said in context.engine.messages():
+            context.writer.line(f"  {place}. {cut(on_one_line(said), _TITLE)}")
+        context.writer.line(text("rewind.usage"), "dim")
+    elif not number.isdecimal() or part not in ("", "files", "conversation"):
+        context.writer.line(text("rewind.usage"), "yellow")
+    else:
+        from duckflow.ui.views.undo import undo_text  # noqa: PLC0415 - as above
+
+        files = part != "conversation"
+        done = await context.engine.rewind(int(number), conversation=part != "files", files=files)
+        if files and (done.actions or done.commands):
+            context.writer.line(undo_text(done))
+
+
+def fork(context: CommandContext, argument: str) -> None:
+    """Go on in a new session that begins as this one is, or was before a message."""
+    if argument and not argument.isdecimal():
+        context.writer.line(text("rewind.usage"), "yellow")
+        return
+    context.leave(context.engine.fork(int(argument) if argument else None))
+
+
 def set_mode(context: CommandContext, argument: str) -> None:
     """Show the mode, or change it."""
     wanted: Mode | None = next((mode for mode in MODES if mode == argument), None)
@@ -252,6 +279,8 @@ ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[None] | None]] =
     "cancel": cancel_tasks,
     "diff": show_difference,
     "undo": undo,
+    "rewind": rewind,
+    "fork": fork,
     "mode": set_mode,
     "model": set_model,
     "cost": show_cost,

@@ -35,6 +35,8 @@ COMMANDS: Mapping[str, Command] = {
         Command("cancel", ("中止",)),
         Command("diff", ("差分",), "[session]", "scopes", now=False),
         Command("undo", ("取り消し", "元に戻す"), "[N|all|redo]", now=False),
+        Command("rewind", ("巻き戻し",), "[N [files|conversation]]", now=False),
+        Command("fork", ("分岐",), "[N]", now=False),
         Command("mode", ("モード",), f"[{'|'.join(MODES)}]", "modes"),
         Command("model", ("モデル",), "[NAME]", "models", now=False),
         Command("cost", ("費用", "コスト")),

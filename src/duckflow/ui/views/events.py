@@ -28,6 +28,7 @@ from duckflow.domain.events import (
     Reply,
     RequestFinished,
     RequirementsFound,
+    Rewound,
     SessionStarted,
     TaskListStarted,
     TaskReported,
@@ -45,7 +46,7 @@ from duckflow.ui.views.goal import attempt_text, evaluation_text, requirements_l
 from duckflow.ui.views.progress import MARKS
 from duckflow.ui.views.status_bar import short_model
 from duckflow.ui.views.tool_lines import tool_lines
-from duckflow.ui.views.undo import recovered_text, undone_text
+from duckflow.ui.views.undo import recovered_text, rewound_text, undone_text
 
 EventKind = Literal[
     "session", "message", "reply", "action", "question", "answer", "note", "undo", "error", "outcome"
@@ -231,6 +232,7 @@ _TABLE: Mapping[type[object], _Row] = {
     HookRan: ("note", "warning", _hook_line),
     ModeChanged: ("note", "quiet", _mode_line),
     ModelChanged: ("note", "quiet", lambda event: text("model.changed", model=event.model)),
+    Rewound: ("note", "quiet", rewound_text),
     Undone: ("undo", "plain", undone_text),
     Recovered: ("note", "warning", recovered_text),
     ErrorReported: ("error", "bad", _error_line),

@@ -1,10 +1,13 @@
 """What an undo did, and what was found after a crash, as text in the user's language."""
 
 from duckflow.domain.changes import FileChange, UndoReport
-from duckflow.domain.events import Recovered, Undone
+from duckflow.domain.events import Recovered, Rewound, Undone
+from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import on_one_line
 
 _SHOWN = 20
+_MESSAGE = 60
 
 
 def undo_text(report: UndoReport) -> str:
@@ -62,3 +65,9 @@ def _some(lines: list[str]) -> list[str]:
     """All of them, or the first ones and how many more there are."""
     more = len(lines) - _SHOWN
     return lines if more <= 0 else [*lines[:_SHOWN], text("undo.more", count=more)]
+
+
+def rewound_text(event: Rewound) -> str:
+    """That the user went back, with what, and to where."""
+    what = "both" if event.files and event.conversation else "files" if event.files else "conversation"
+    return text(f"rewind.{what}", text=cut(on_one_line(event.text), _MESSAGE))

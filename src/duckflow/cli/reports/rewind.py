@@ -1,0 +1,35 @@
+"""What `duckflow sessions rewind` does: open a session without its model, go back, and say how (SPEC L8)."""
+
+import asyncio
+import os
+from contextlib import closing
+from pathlib import Path
+
+from duckflow.app import build, open_log
+from duckflow.config.loading import load
+from duckflow.llm.default_model import ModelChoice
+from duckflow.loops.session import Session
+from duckflow.store.sessions import SessionSummary
+from duckflow.ui.views.events import Describer
+from duckflow.ui.views.undo import undo_text
+
+
+def rewind_session(found: SessionSummary, number: int, *, files: bool, conversation: bool) -> str:
+    """Go back to before a message; what to tell the user."""
+    return asyncio.run(_rewind(found, number, files=files, conversation=conversation))
+
+
+async def _rewind(found: SessionSummary, number: int, *, files: bool, conversation: bool) -> str:
+    folder = Path(found.workspace)
+    with closing(open_log()) as log:
+        model = Session.load(log, found.id).state.model
+    choice = ModelChoice(name=model, reason_key="llm.chosen_by_setting")
+    app = build(load(folder).settings, choice, folder, found.id, os.environ, keeps_mode=True)
+    try:
+        app.begin()
+        report = await app.rewind.back_to(number, conversation=conversation, files=files)
+        told = Describer()(app.log.load(found.id)[-1].event)
+    finally:
+        await app.aclose()
+    lines = [told.text if told else "", undo_text(report) if report.actions or report.commands else ""]
+    return "\n".join(line for line in lines if line)

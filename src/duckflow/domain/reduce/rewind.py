@@ -1,0 +1,50 @@
+"""Going back to an earlier message: nothing is deleted, a marker says where the present begins (SPEC L8)."""
+
+from collections.abc import Iterable, Sequence
+
+from duckflow.domain.events import Recorded, Rewound
+from duckflow.domain.frozen import replace
+from duckflow.domain.reduce.apply import apply
+from duckflow.domain.state import AgentState
+
+
+def present(events: Iterable[Recorded]) -> Sequence[Recorded]:
+    """The events without those that lie between a message the user went back to and the marker for it."""
+    kept: list[Recorded] = []
+    for recorded in events:
+        if isinstance(recorded.event, Rewound) and recorded.event.conversation:
+            kept = [one for one in kept if one.seq < recorded.event.to]
+        kept.append(recorded)
+    return kept
+
+
+def rewind(state: AgentState, marker: Recorded, events: Sequence[Recorded]) -> AgentState:
+    """The state after a marker: what was said as it was then, what was done and spent as it is now."""
+    past = AgentState(session_id=state.session_id)
+    upto = marker.event.to if isinstance(marker.event, Rewound) else marker.seq
+    for recorded in present(one for one in events if one.seq < marker.seq):
+        if recorded.seq < upto:
+            past = apply(past, recorded)
+    return replace(
+        past,
+        seq=marker.seq,
+        workspace=state.workspace,
+        model=state.model,
+        mode=state.mode,
+        verify=state.verify,
+        allowed=state.allowed,
+        usage=state.usage,
+        change_sets=state.change_sets,
+        evidence_count=state.evidence_count,
+        vitals_over_time=state.vitals_over_time,
+        # What was open then can't be taken up: the files and copies it was about are not those any more.
+        queue=(),
+        running=None,
+        task_running=None,
+        approval=None,
+        approved=None,
+        task_answer=None,
+        consultation=None,
+        task_list=None if past.background_runs else past.task_list,
+        items=replace(past.items, pending_gate=False),
+    )
