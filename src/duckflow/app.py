@@ -56,7 +56,6 @@ from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.loops.turn import Turn
 from duckflow.loops.undo.earlier import EarlierChanges
 from duckflow.loops.undo.recovery import Recovery, finish_taking_over
-from duckflow.loops.undo.rewind import Rewind
 from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
 from duckflow.loops.undo.undo import Undo
 from duckflow.plugins import Plugins, load_plugins
@@ -113,7 +112,6 @@ class App:
     log: SqliteEventLog
     workspace: Workspace
     undoing: Undo
-    rewind: Rewind
     recovery: Recovery
     snapshots: Snapshots
     kept: KeptFiles
@@ -302,7 +300,6 @@ def build(
     )
     live = LiveWriter(live_path(state_dir() / LIVE, session.state.session_id))
     session.subscribe(live)
-    undoing = Undo(session, workspace, ground.kept, EarlierChanges(ground.log, str(workspace.root)))
     return App(
         session=session,
         judging=judging,
@@ -314,8 +311,7 @@ def build(
         tiers=tiers,
         log=ground.log,
         workspace=workspace,
-        undoing=undoing,
-        rewind=Rewind(session, ground.log, undoing),
+        undoing=Undo(session, workspace, ground.kept, EarlierChanges(ground.log, str(workspace.root))),
         recovery=Recovery(session, workspace, ground.kept),
         snapshots=ground.snapshots,
         kept=ground.kept,

@@ -13,7 +13,7 @@ from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Reply, Rewound, UserMessage
 from duckflow.domain.reduce.rewind import present
 from duckflow.loops.session import Session
-from duckflow.loops.undo.rewind import fork
+from duckflow.loops.undo.rewind import Rewind, fork
 from fakes.engine import Watched, action, decision, engine
 from fakes.rows import every_row
 
@@ -28,6 +28,10 @@ ANSWERS = (write("one"), decision("First."), write("two"), decision("Second."), 
 async def worked(duck: Watched) -> None:
     for said in ("Write one", "Write two", "What else?"):
         await duck.app.chat.say(said)
+
+
+def rewind(duck: Watched) -> Rewind:
+    return Rewind(duck.app.session, duck.app.log, duck.app.undoing)
 
 
 def told(duck: Watched) -> str:
@@ -52,8 +56,8 @@ async def test_it_goes_back_with_what_was_asked_for(
         await worked(duck)
         before = duck.app.log.load(duck.state.session_id)
         spent = duck.state.usage
-        assert [one.text for one in duck.app.rewind.messages()] == ["Write one", "Write two", "What else?"]
-        await duck.app.rewind.back_to(2, conversation=conversation, files=files)
+        assert [one.text for one in rewind(duck).messages()] == ["Write one", "Write two", "What else?"]
+        await rewind(duck).back_to(2, conversation=conversation, files=files)
         assert (folder / "a.txt").read_text() == content
         assert ("Write two" in told(duck)) is knows
         assert "Write one" in told(duck)
@@ -69,17 +73,17 @@ async def test_after_going_back_the_work_goes_on_and_can_go_back_again(folder: P
     answers = (*ANSWERS, write("three"), decision("Other."), decision("At last."))
     async with engine(folder, *answers) as duck:
         await worked(duck)
-        await duck.app.rewind.back_to(2)
+        await rewind(duck).back_to(2)
         assert await duck.app.chat.say("Write three") == "done"
         assert (folder / "a.txt").read_text() == "three"
-        assert [one.text for one in duck.app.rewind.messages()] == ["Write one", "Write three"]
-        await duck.app.rewind.back_to(1)
+        assert [one.text for one in rewind(duck).messages()] == ["Write one", "Write three"]
+        await rewind(duck).back_to(1)
         assert not (folder / "a.txt").exists()
         assert not told(duck)
         assert loaded(duck.state.session_id) == duck.state
         assert await duck.app.chat.say("Hello?") == "done"
         with pytest.raises(UsageError):
-            await duck.app.rewind.back_to(2)
+            await rewind(duck).back_to(2)
         assert len(duck.of(Rewound)) == 2
 
 

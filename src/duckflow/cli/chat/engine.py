@@ -14,7 +14,7 @@ from duckflow.domain.memory import Memory
 from duckflow.domain.modes import Mode
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.i18n.catalogue import text
-from duckflow.loops.undo.rewind import fork
+from duckflow.loops.undo.rewind import Rewind, fork
 from duckflow.services.titles import write_title
 from duckflow.store.memory import Memories
 from duckflow.store.sessions import Sessions
@@ -36,6 +36,7 @@ class ChatEngine:
         self._files: Sequence[str] = ()
         self._titled = False
         self._behind: set[asyncio.Task[None]] = set()
+        self._rewind = Rewind(app.session, app.log, app.undoing)
         self.around = Surroundings()
         self.answer = app.chat.answer
         self.proposal = app.chat.proposal
@@ -119,11 +120,11 @@ class ChatEngine:
 
     def messages(self) -> Sequence[tuple[int, str]]:
         """What the user said, by number, oldest first."""
-        return [(one.number, one.text) for one in self._app.rewind.messages()]
+        return [(one.number, one.text) for one in self._rewind.messages()]
 
     async def rewind(self, number: int, *, conversation: bool, files: bool) -> UndoReport:
         """Go back to before a message."""
-        return await self._app.rewind.back_to(number, conversation=conversation, files=files)
+        return await self._rewind.back_to(number, conversation=conversation, files=files)
 
     def fork(self, number: int | None) -> str:
         """A new session that begins as this one is, or was before a message; its id."""

@@ -9,6 +9,7 @@ from duckflow.app import build, open_log
 from duckflow.config.loading import load
 from duckflow.llm.default_model import ModelChoice
 from duckflow.loops.session import Session
+from duckflow.loops.undo.rewind import Rewind
 from duckflow.store.sessions import SessionSummary
 from duckflow.ui.views.events import Describer
 from duckflow.ui.views.undo import undo_text
@@ -27,7 +28,8 @@ async def _rewind(found: SessionSummary, number: int, *, files: bool, conversati
     app = build(load(folder).settings, choice, folder, found.id, os.environ, keeps_mode=True)
     try:
         app.begin()
-        report = await app.rewind.back_to(number, conversation=conversation, files=files)
+        going = Rewind(app.session, app.log, app.undoing)
+        report = await going.back_to(number, conversation=conversation, files=files)
         told = Describer()(app.log.load(found.id)[-1].event)
     finally:
         await app.aclose()
