@@ -7,10 +7,11 @@ export TASK DIR PYTHON
 
 BIN = .venv/bin
 
-.PHONY: help run test format lint types layers faults pages pictures pins clean environment-run environment-dev
+.PHONY: help run test format lint types layers faults pages pictures pins clean environment-run environment-dev \
+	bench bench-cost bench-prompts bench-growth bench-sandbox bench-exercises bench-faults site pex
 
 help: ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 22
 	@echo
 	@echo 'make run TASK="..." DIR=FOLDER does one task in that folder and ends.'
 
@@ -40,6 +41,31 @@ layers: environment-dev ## Import layers only
 
 faults: environment-dev ## Kills, full disks and disk errors at every write of a session (minutes; needs strace)
 	@$(BIN)/python bench/faults.py
+
+bench: bench-cost bench-prompts bench-growth bench-sandbox bench-faults ## Measure everything; writes docs/benchmarks.md
+
+bench-cost: environment-dev ## Start, loop, memory and prompts beside other agents
+	@$(BIN)/python bench/cost.py && $(BIN)/python bench/page.py
+
+bench-prompts: environment-dev ## How much of the prompts repeats, and what they cost
+	@$(BIN)/python bench/prompts.py
+
+bench-growth: environment-dev ## Large folders, long sessions
+	@$(BIN)/python bench/growth.py && $(BIN)/python bench/page.py
+
+bench-sandbox: environment-dev ## What a command costs in each sandbox
+	@$(BIN)/python bench/sandbox.py && $(BIN)/python bench/page.py
+
+bench-exercises: environment-dev ## Exercises on the embedded model (hours on a small machine)
+	@$(BIN)/python bench/exercises.py && $(BIN)/python bench/page.py
+
+bench-faults: faults
+
+site: environment-dev ## Build the documentation as a site, in site/
+	@scripts/site
+
+pex: environment-dev ## One file that runs duckflow without an installation, in dist/
+	@scripts/pex
 
 pages: environment-dev ## Write the tables in docs/ anew that are made from the program
 	@$(BIN)/python scripts/pages.py

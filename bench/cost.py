@@ -1,0 +1,74 @@
+"""Duckflow beside other agents: start, time of a loop, memory, characters sent.
+
+    .venv/bin/python bench/cost.py [--rounds N] [--loops N] [--files N] [--only NAME ...]
+
+Each agent does the same: a small shell command a loop, wanted by a model that answers at once. Runs take
+turns, the network is off while they run (an own network namespace), medians count. The others are installed
+on first use, into `.bench`. Writes bench/results/cost.json; `bench/page.py` makes docs/benchmarks.md of it.
+"""
+
+import argparse
+import statistics
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from peers.agents import AGENTS
+from peers.isolation import without_network
+from peers.results import write_result
+from peers.runs import Run, run
+
+
+def main() -> None:
+    """Print a table and keep what was measured."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--loops", type=int, default=20)
+    options.add_argument("--files", type=int, default=20)
+    options.add_argument("--only", nargs="*", default=None)
+    chosen = options.parse_args()
+    versions = {one.name: one.install() for one in AGENTS if chosen.only is None or one.name in chosen.only}
+    isolated = without_network()
+    agents = [one for one in AGENTS if versions.get(one.name)]
+    runs: dict[str, list[Run]] = {one.name: [] for one in agents}
+    memory: dict[str, list[float]] = {one.name: [] for one in agents}
+    for number in range(chosen.rounds + 1):
+        for agent in agents:
+            measured = run(agent, chosen.loops, files=chosen.files)
+            if number:  # the first is to warm up
+                runs[agent.name].append(measured)
+                print(f"{agent.name:<16} {measured.start_s:6.2f} s {measured.loop_ms:7.1f} ms", flush=True)
+    for agent in agents:
+        memory[agent.name] = [
+            run(agent, chosen.loops, files=chosen.files, memory=True).memory_mb for _ in range(2)
+        ]
+    rows = [
+        {
+            "name": name,
+            "version": versions[name],
+            "start_s": spread([one.start_s for one in seen]),
+            "loop_ms": spread([one.loop_ms for one in seen]) if seen[0].loops > 2 else None,
+            "memory_mb": spread(memory[name]),
+            "cost": statistics.median(one.cost for one in seen) if seen[0].loops > 2 else None,
+            "loops": seen[0].loops,
+        }
+        for name, seen in runs.items()
+    ]
+    write_result("cost", {"loops": chosen.loops, "files": chosen.files, "isolated": isolated, "rows": rows})
+    for row in rows:
+        loop, cost = row["loop_ms"], row["cost"]
+        print(
+            f"{row['name']:<16} start {row['start_s'][1]:.2f} s   loop "
+            f"{f'{loop[1]:.1f} ms' if loop else '-':>9}   memory {row['memory_mb'][1]:.0f} MB   "
+            f"cost {f'{cost:,.0f}' if cost else '-'}"
+        )
+
+
+def spread(values: list[float]) -> tuple[float, float, float]:
+    """Least, median, most."""
+    return min(values), statistics.median(values), max(values)
+
+
+if __name__ == "__main__":
+    main()
