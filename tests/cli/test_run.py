@@ -378,6 +378,8 @@ def test_C1_what_the_background_asks_is_asked_once(folder: Path):
     done = duckflow(
         "run", "go", "--model", scripted(folder, start), "--mode", "ask", "--json", "--workspace", folder
     )
+    told = duckflow("run", "go", "--model", scripted(folder, start), "--mode", "ask", "--workspace", folder)
+    assert told.stderr.count("--resume") == 1, "it goes on by itself until it asks"
     kinds = [line["type"] for line in lines(done)]
     assert (done.returncode, kinds.count("approval_requested")) == (3, 1)
     assert lines(done)[-1]["outcome"] == "awaiting_approval"

@@ -77,6 +77,7 @@ class Describer:
         self._session_id = session_id
         self._running: dict[str, Action] = {}
         self._asked: Action | None = None
+        self._background = False
 
     def __call__(self, event: Event) -> EventDescription | None:
         """The description; None for what a reader need not know."""
@@ -90,6 +91,11 @@ class Describer:
                 self._asked = event.approval.action
                 shown = points_text(event.approval)
                 return EventDescription("question", shown, difference=visible(event.approval.difference))
+            case TaskListStarted() | TaskReported():
+                self._background = isinstance(event, TaskListStarted)
+                return _by_table(event)
+            case RequestFinished(outcome="deferred") if self._background:
+                return None  # it goes on by itself
             case RequestFinished():
                 said = _outcome_line(event, self._session_id)
                 return EventDescription("outcome", said, "warning") if said else None
