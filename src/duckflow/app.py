@@ -76,6 +76,7 @@ from duckflow.store.kept_files import KeptFiles
 from duckflow.store.live_file import LiveWriter, live_path
 from duckflow.store.memory import Memories
 from duckflow.store.outcome_stats import Outcomes
+from duckflow.tools.background import background_tools
 from duckflow.tools.catalogue import Catalogue, Tool
 from duckflow.tools.files.operations import file_tools
 from duckflow.tools.files.unsaved import Unsaved, beneath_editor
@@ -146,6 +147,7 @@ class App:
         await self.hooks.aclose()
         await self.judging.aclose()
         await self.tasks.aclose()
+        await self.dispatcher.leave_off()
         await self.checks.aclose()
         if self.mcp is not None:
             await self.mcp.aclose()
@@ -266,7 +268,8 @@ def build(
     mcp = _mcp_servers(settings, ground, env)
     files = file_tools(ground.ripgrep)
     files = beneath_editor(files, unsaved) if unsaved else files
-    background = Catalogue((*files, *shell_tools(ground.shell, session.show), *plugins.operations), mcp)
+    commands = (*shell_tools(ground.shell, session.show), *background_tools(ground.shell))
+    background = Catalogue((*files, *commands, *plugins.operations), mcp)
     advisor = Advisor(tiers, spending)
     tasks = TaskLoop(session, _dispatcher(ground, background), advisor)
 

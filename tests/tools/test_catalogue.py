@@ -133,13 +133,13 @@ def test_numbers_in_quotes_are_numbers(catalogue):
 def test_what_the_prompt_says_of_each_operation(catalogue):
     assert tuple(tool.line for tool in catalogue.tools) == snapshot(
         (
-            "file_ops.read_file(path, start?, end?): the file at path, or only its lines from start to end",
-            "file_ops.write_file(path, content): make or replace the file at path; content is its whole new text",
-            "file_ops.edit_file(path, edits): change the file at path; edits is a list of {find, replace}, each find being text that is in the file once",
+            "file_ops.read_file(path, start?, end?): the file at path, or its lines start to end",
+            "file_ops.write_file(path, content): make or replace the file at path; content is all of it",
+            "file_ops.edit_file(path, edits): change the file at path; edits is a list of {find, replace}, find being text that occurs once",
             "file_ops.delete_file(path): remove the file at path",
             "file_ops.move_file(path, to): move or rename the file at path; to is its new path",
-            "file_ops.list_files(path?, pattern?, depth?): the files below path that match pattern, down to depth levels of folders",
-            "file_ops.search(pattern, path?, glob?): lines that match pattern, a regular expression, in the files below path that match glob",
+            "file_ops.list_files(path?, pattern?, depth?): files below path that match pattern, depth folders deep",
+            "file_ops.search(pattern, path?, glob?): lines that match the regular expression pattern, below path, in files that match glob",
             "file_ops.outline(path): what path defines, by line",
         )
     )

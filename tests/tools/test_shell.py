@@ -27,7 +27,7 @@ class FakeShell:
     async def sandbox(self):
         return Sandbox(level=self.level, reason="sandbox.bubblewrap")
 
-    async def run(self, command, *, timeout_s, network, emit):
+    async def run(self, command, *, timeout_s, network, secrets, emit):
         self.asked.append((command, timeout_s, network))
         return self.result
 

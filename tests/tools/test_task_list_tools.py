@@ -243,9 +243,9 @@ async def test_cancel_says_whether_there_was_something_to_stop_C4(bench, runs, w
 def test_what_the_prompt_says_of_task_lists(bench):
     assert tuple(tool.line for tool in bench(planned()).catalogue.tools) == snapshot(
         (
-            "task_tool.generate_list(step_id): write the tasks of the step step_id and keep them; runs nothing",
-            "task_loop.run(step_id?, task_list?): run in the background the tasks of the step step_id, or those in task_list, a list of {operation, args}; comes back at once",
-            "task_loop.cancel(): stop the list that runs in the background",
+            "task_tool.generate_list(step_id): write the tasks of the step step_id; runs nothing",
+            "task_loop.run(step_id?, task_list?): run the tasks of step_id, or task_list, a list of {operation, args}, in the background",
+            "task_loop.cancel(): stop that list",
         )
     )
 

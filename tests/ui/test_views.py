@@ -187,7 +187,7 @@ def test_M4_tool_lines_on_a_japanese_screen_have_no_english():
             writer = FakeWriter()
             tell(writer, operation, {}, text="It failed.\nBadly.", outcome=outcome, path="設計", exit_code=0)
             words = re.findall(r"[A-Za-z]{2,}", re.sub("Ctrl-O|MCP", "", writer.text))
-            if words and operation != "shell.run":
+            if words and operation not in ("shell.run", "shell.start", "shell.read", "shell.stop"):
                 left[operation, outcome] = words
     assert not left
 

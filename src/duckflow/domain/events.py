@@ -20,7 +20,7 @@ from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 from duckflow.domain.questions.answers import ChooseWay
 from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.questions.consultation import Consultation, ConsultationKind
-from duckflow.domain.state import RequestOutcome
+from duckflow.domain.state import BackgroundCommand, RequestOutcome
 from duckflow.domain.transitions import Step
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import Evidence, ExecutionPlan, RequirementItem, SatisfactionEvaluation
@@ -273,6 +273,22 @@ class Rewound(Frozen):
     files: bool = True
 
 
+class CommandStarted(Frozen):
+    """A command goes on in the background (SPEC G11)."""
+
+    type: Literal["command_started"] = "command_started"
+    command: BackgroundCommand
+
+
+class CommandEnded(Frozen):
+    """A command of the background has ended: by itself, stopped, with the request, or nobody knows how."""
+
+    type: Literal["command_ended"] = "command_ended"
+    command: BackgroundCommand
+    how: Literal["ended", "stopped", "with_request", "unknown"]
+    exit_code: int | None = None
+
+
 class Recovered(Frozen):
     """What was found after a crash: done, not done, unknown, and what was still to come (SPEC C5)."""
 
@@ -443,6 +459,8 @@ Event = Annotated[
     | RequestRated
     | Undone
     | Rewound
+    | CommandStarted
+    | CommandEnded
     | Recovered
     | PlanChanged
     | TaskListStarted

@@ -130,6 +130,13 @@ class Running(Frozen):
     effect: ToolEffect | None = None
 
 
+class BackgroundCommand(Frozen):
+    """A command that goes on while others run."""
+
+    id: str
+    command: str
+
+
 class TaskAnswer(Frozen):
     """The user's answer to what a background task wanted to do; used once."""
 
@@ -203,6 +210,8 @@ class AgentState(Frozen):
     """The action the chat has started."""
     task_running: Running | None = None
     """The action the background has started."""
+    background_commands: tuple[BackgroundCommand, ...] = ()
+    """Commands that go on in the background; after a crash, what became of them is unknown."""
     approval: Approval | None = None
     approved: str | None = None
     """Digest of the one action the user said yes to; used once."""

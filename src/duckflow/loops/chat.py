@@ -17,7 +17,7 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
 from duckflow.domain.questions.consultation import ConsultationKind
-from duckflow.domain.state import Request, RequestOutcome
+from duckflow.domain.state import ENDED, Request, RequestOutcome
 from duckflow.domain.transitions import Step
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.hooks.hooks import Hooks
@@ -32,6 +32,7 @@ from duckflow.loops.thinking.model import ModelInUse
 from duckflow.loops.thinking.small_models import WorkspaceLook, files_note, reads_of_named
 from duckflow.loops.turn import Turn
 from duckflow.prompts.budget import RulesTooLong
+from duckflow.tools.threads import see_through
 
 EXIT_CODES: dict[RequestOutcome, int] = {
     "done": 0,
@@ -109,7 +110,10 @@ class ChatLoop:
         approval = self._session.state.approval
         if approval is None:
             return await self.go_on()
+        over = self._over()
         await self._answers.approve(approval, answer)
+        if over is not None and approval.task_id is None:  # what commands did was left to settle, no more
+            return over if await self._dispatcher.run_queue() else "awaiting_approval"
         if approval.task_id is None:
             return await self.go_on()
         self._tasks.go_on()
@@ -183,9 +187,19 @@ class ChatLoop:
             self._session.record(ErrorReported(key=error.key, values=values))
             outcome = "provider_error" if isinstance(error, ProviderError) else "pending_user"
         except asyncio.CancelledError:
+            await see_through(self._dispatcher.leave_off(cancelled=True))
             self._finish("interrupted")
             raise
+        if outcome in ENDED:
+            await self._dispatcher.leave_off()
         return self._finish(outcome)
+
+    def _over(self) -> RequestOutcome | None:
+        """How the request ended, if no more work is to be done on it."""
+        request, finished = self._session.state.request, self._session.state.finished
+        if request is None:
+            return finished.outcome if finished else "done"
+        return request.outcome if request.outcome == "interrupted" else None
 
     def _finish(self, outcome: RequestOutcome) -> RequestOutcome:
         request = self._session.state.request

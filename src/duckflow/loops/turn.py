@@ -149,7 +149,7 @@ class Turn:
     async def _see_whether_done(self) -> RequestOutcome | None:
         """Done means satisfied: the evidence decides, not the claim (SPEC J2)."""
         self._steps.review()
-        if await self._verification.prepare():
+        if await self._dispatcher.end_background() or await self._verification.prepare():
             return await self._act()
         match await self._judging.judge():
             case "satisfied":

@@ -1,6 +1,6 @@
 """The layers beside the fixed text: the session, the work in hand, the step's procedure (SPEC F1)."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -62,7 +62,7 @@ def main_text(state: AgentState, dropped: Collection[Droppable] = ()) -> str:
         task=f"Task: {_one_line(state.request.text)}\n" if state.request else "",
         items=items_text(state.items, dropped),
         plan=f"Plan: {progress(plan)}\n" if plan else "",
-        background=_background(state.task_list) if state.task_list and state.background_runs else "",
+        background="".join(_background(state)),
     )
 
 
@@ -81,7 +81,14 @@ def procedure_text(step: Step) -> str:
     return template(PROCEDURES[step]) if step in PROCEDURES else ""
 
 
-def _background(tasks: TaskList) -> str:
+def _background(state: AgentState) -> Iterator[str]:
+    if state.task_list and state.background_runs:
+        yield _tasks(state.task_list)
+    for one in state.background_commands:
+        yield f"Runs in the background: {one.id} {_one_line(one.command)}\n"
+
+
+def _tasks(tasks: TaskList) -> str:
     done = sum(task.status == "completed" for task in tasks.tasks)
     failed = sum(task.status == "failed" for task in tasks.tasks)
     running = next((f", now: {task.operation}" for task in tasks.tasks if task.status == "in_progress"), "")

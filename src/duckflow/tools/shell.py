@@ -1,6 +1,5 @@
 """shell.run: one command in the sandbox. Where it works on a copy, what it did is taken over afterwards."""
 
-import asyncio
 import signal
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -47,6 +46,10 @@ class Run(Frozen):
     command: str = Field(description="for bash, in the workspace")
     timeout_s: Annotated[int, Field(ge=1)] | None = Field(default=None, description="seconds it may take")
     network: bool = Field(default=False, description="whether it needs the network; the user is asked")
+    secrets: tuple[str, ...] = Field(
+        default=(),
+        description="files with secrets (.env) it must see, else they are empty; the user is asked",
+    )
 
 
 class TakeOver(Frozen):
@@ -65,7 +68,9 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
         if args.timeout_s is not None and args.timeout_s > longest:
             raise ToolError(f"timeout_s may be {longest} at most.")
         seconds = args.timeout_s or shell.settings.timeout_s
-        result = await shell.run(args.command, timeout_s=seconds, network=args.network, emit=emit)
+        result = await shell.run(
+            args.command, timeout_s=seconds, network=args.network, secrets=args.secrets, emit=emit
+        )
         hint = await _hint(shell, result, network=args.network)
         lines = [_first_line(result, shell, seconds), result.output.rstrip("\n"), hint]
         return ToolResult(
@@ -77,12 +82,15 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
         )
 
     async def propose(args: Run, workspace: Workspace) -> Proposal:
+        hidden = await shell.hidden(args.secrets) if args.secrets else ()
+        if others := [path for path in args.secrets if path not in hidden]:
+            raise ToolError(f"{', '.join(others)}: no file with secrets; leave it out of secrets.")
         network = "\n# with network" if args.network or shell.settings.network else ""
-        return Proposal(f"# in {workspace.root}{network}\n{args.command}\n", args.command)
+        seen = f"\n# sees {', '.join(args.secrets)}" if args.secrets else ""
+        return Proposal(f"# in {workspace.root}{network}{seen}\n{args.command}\n", args.command)
 
     async def finish(args: TakeOver, access: Access) -> ToolResult:
-        copy = await shell.copy(args.copy_id)
-        effects = (await asyncio.to_thread(copy.read)).effects
+        effects = await shell.effects(args.copy_id)
         held = HeldEffects(copy_id=args.copy_id, command=args.command, effects=effects, ended=args.ended)
         return await take_over(shell, held, access, conflicts=effects.conflicts)
 
@@ -90,7 +98,7 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
         Tool(
             operation=RUN,
             args=Run,
-            summary="run a bash command in the workspace, in a sandbox; network: it needs the network",
+            summary="run a bash command in a sandbox; network, secrets (files): it needs them",
             effect="execute",
             run=run,
             propose=propose,

@@ -1,8 +1,8 @@
-"""Blocking work, finished before its caller goes on even when that one is cancelled."""
+"""Work that is finished before its caller goes on even when that one is cancelled."""
 
 import asyncio
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -10,7 +10,12 @@ R = TypeVar("R")
 
 async def finish(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
     """Run it in a thread. A cancelled caller waits for its end: nothing changes behind its back."""
-    work = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    return await see_through(asyncio.to_thread(function, *args, **kwargs))
+
+
+async def see_through(started: Coroutine[Any, Any, R]) -> R:
+    """Wait for the end of this work, also when cancelled meanwhile."""
+    work = asyncio.ensure_future(started)
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:

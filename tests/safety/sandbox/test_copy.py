@@ -224,7 +224,7 @@ async def test_G9_effects_that_wait_for_an_answer_outlive_the_shell(folder, tmp_
     first = await open_shell(folder, copying, copies=tmp_path / "copies")
     result = await first.run("echo x > changed")
     lost = await first.run("echo y > changed")
-    await first.keep(result.copy_id)
+    await first.keep(result.copy_id, result.effects)
     await first.aclose()
     second = await open_shell(folder, copying, copies=tmp_path / "copies")
     await second.sandbox()

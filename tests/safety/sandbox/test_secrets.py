@@ -78,7 +78,7 @@ async def test_G7_a_command_sees_secrets_empty_unless_it_is_granted_them(
     result = await shell.run(f"{looks}; cat /tmp/all/.env; mv .env x; rm -f .env; ln .env hard; cat hard x")
     assert "SECRET" not in result.output
     assert "open" in result.output
-    assert (await shell.run("cat .env", secrets=True)).output == "SECRET"
+    assert (await shell.run("cat .env", secrets=(".env",))).output == "SECRET"
     assert (folder / ".env").read_text() == "SECRET"
 
 

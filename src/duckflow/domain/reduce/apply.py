@@ -10,6 +10,8 @@ from duckflow.domain.events import (
     ApprovalAnswered,
     ApprovalRequested,
     AttemptPlanned,
+    CommandEnded,
+    CommandStarted,
     ConsultationAnswered,
     ConsultationRequested,
     DecisionMade,
@@ -47,7 +49,7 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.memory import recalled_text
 from duckflow.domain.reduce.approvals import answer_approval, ask_approval, count_unseen
 from duckflow.domain.reduce.attempts import note_list, renew
-from duckflow.domain.reduce.changes import note_changes, note_recovery, take_back
+from duckflow.domain.reduce.changes import end_command, note_changes, note_recovery, take_back
 from duckflow.domain.reduce.items import check_items, set_items
 from duckflow.domain.reduce.objective import (
     answer_consultation,
@@ -137,7 +139,11 @@ def _apply(state: AgentState, event: Event) -> AgentState:
         ):
             return reduce_objective(state, event)
         case ActionQueued():
-            return replace(state, queue=event.actions + state.queue)
+            return _queued(state, event)
+        case CommandStarted():
+            return replace(state, background_commands=(*state.background_commands, event.command))
+        case CommandEnded():
+            return end_command(state, event)
         case Undone():
             return take_back(state, event)
         case Recovered():
@@ -261,7 +267,15 @@ def _action_started(state: AgentState, event: ActionStarted) -> AgentState:
     if event.task_id is not None:
         begun = replace(state, task_running=running, task_answer=None)
         return begin_task(begun, event.task_id)
-    return replace(state, running=running, queue=state.queue[1:], approved=None)
+    place = next((at for at, one in enumerate(state.queue) if one == event.action), 0)
+    queue = state.queue[:place] + state.queue[place + 1 :]
+    return replace(state, running=running, queue=queue, approved=None)
+
+
+def _queued(state: AgentState, event: ActionQueued) -> AgentState:
+    """The state with something to be done next; what the user is being asked about stays first."""
+    asked = 1 if state.approval is not None and state.approval.task_id is None else 0
+    return replace(state, queue=state.queue[:asked] + event.actions + state.queue[asked:])
 
 
 def _action_finished(state: AgentState, event: ActionFinished) -> AgentState:
@@ -306,11 +320,10 @@ def _support(state: AgentState, event: ActionFinished) -> Support:
 
 
 def _command(state: AgentState, event: ActionFinished) -> str:
-    """The command that ran, where one did."""
+    """The command that ran to its end, where one did."""
     running = state.running if event.task_id is None else state.task_running
-    if running is None or running.effect == "foreign":  # whose arguments may be called anything
-        return ""
-    return str(running.action.args.get("command", ""))
+    ran = running is not None and event.operation == "shell.run"
+    return str(running.action.args.get("command", "")) if running and ran else ""
 
 
 def _progress(request: Request, event: ActionFinished) -> Request:
@@ -375,7 +388,7 @@ def _request_finished(state: AgentState, event: RequestFinished) -> AgentState:
             request=None,
             finished=replace(request, outcome=event.outcome, history=()),
             praised=False,
-            queue=(),
+            queue=state.queue[:1] if state.approval and not state.approval.task_id else (),
             running=None,
             approved=None,
             summaries=(*state.summaries, line)[-SUMMARIES:],

@@ -1,7 +1,7 @@
 """What undo and recovery do to the state: the changes there were, those taken back, what a crash left."""
 
 from duckflow.domain.changes import MOST_CHANGE_SETS, ChangeSet
-from duckflow.domain.events import ActionFinished, Recovered, Undone
+from duckflow.domain.events import ActionFinished, CommandEnded, Recovered, Undone
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.transcript import outdate, tell
 from duckflow.domain.state import AgentState, Request, Running
@@ -9,12 +9,17 @@ from duckflow.domain.text import cut
 from duckflow.domain.transitions import Status
 
 _COMMAND = 500
+_ENDS = {
+    "with_request": "Stopped, for background commands end with the request",
+    "unknown": "The program was stopped while this ran in the background; how it ended is unknown, and it "
+    "was not started again",
+}
 
 
 def note_changes(state: AgentState, event: ActionFinished, running: Running | None) -> AgentState:
     """The state with what an action did to files; `running` is that action as it was started."""
     command = _command(running)
-    if not event.changes and not command:
+    if not event.changes and (event.exact or not command):
         return state
     made = ChangeSet(
         action_id=event.action_id,
@@ -62,6 +67,16 @@ def note_recovery(state: AgentState, event: Recovered) -> AgentState:
     if not asked:
         stopped = replace(stopped, queue=(), next_step="continue", approved=None)
     return tell(stopped, "\n".join(lines))
+
+
+def end_command(state: AgentState, event: CommandEnded) -> AgentState:
+    """The state without a command of the background; the model is told if it did not ask for that itself."""
+    left = tuple(one for one in state.background_commands if one.id != event.command.id)
+    ended = replace(state, background_commands=left)
+    words = _ENDS.get(event.how)
+    return (
+        tell(ended, f"{words}: {event.command.id} ({cut(event.command.command, 200)}).") if words else ended
+    )
 
 
 def _marked(sets: tuple[ChangeSet, ...], event: Undone) -> tuple[ChangeSet, ...]:

@@ -31,6 +31,11 @@ def uses_network(call: ResolvedCall) -> bool:
     return bool(getattr(call.args, "network", False))
 
 
+def secrets_of(call: ResolvedCall) -> tuple[str, ...]:
+    """The files with secrets that a command asks to see."""
+    return tuple(getattr(call.args, "secrets", ()))
+
+
 def hands_over(call: ResolvedCall) -> bool:
     """Whether it sets something going in the background."""
     return call.tool.operation == HANDS_OVER

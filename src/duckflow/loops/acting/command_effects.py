@@ -1,10 +1,12 @@
 """What becomes of what a command did to its copy: taken over, asked about, or thrown away (SPEC G3, G9)."""
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import NamedTuple
 
 from duckflow.config.settings import GateSettings
+from duckflow.domain.changes import FileChange
 from duckflow.domain.decision import Action
 from duckflow.domain.effects import Effect, Effects
 from duckflow.domain.errors import Refused, ToolError
@@ -22,7 +24,7 @@ from duckflow.safety.policy.policy import EffectsCase, Ruling, decide_effects, m
 from duckflow.safety.policy.risk import Assessment
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.shell import Shell
-from duckflow.tools.catalogue import HeldEffects, ToolResult
+from duckflow.tools.catalogue import CommandEnd, HeldEffects, ToolResult
 from duckflow.tools.editing.differences import difference_of
 from duckflow.tools.shell import TAKE_OVER, TakeOver, effects_line, path_word, take_over
 
@@ -43,6 +45,7 @@ class CommandEffects:
         self._shell = shell
         self._workspace = workspace
         self._limits = EffectLimits(settings.many_files, settings.large_bytes)
+        self._shown: dict[str, tuple[Effects, Approval]] = {}
 
     async def on_copies(self) -> bool:
         """Whether commands work on a copy here."""
@@ -75,7 +78,7 @@ class CommandEffects:
             await self._shell.discard(held.copy_id)
             gone = effects_line("Thrown away, the workspace is as it was", held.effects)
             return _joined(result, ToolResult(text=f"({gone} {judged.ruling.reason}.)"))
-        await self._shell.keep(held.copy_id)
+        await self._shell.keep(held.copy_id, held.effects)
         waits = effects_line("Not yet real, the user is asked", held.effects)
         then = (_take_over_action(held, call.action.reasoning),)
         return _joined(result, ToolResult(text=f"({waits})", then=then))
@@ -91,8 +94,7 @@ class CommandEffects:
         """What to ask before effects are taken over, if anything; Refused if they may not be."""
         args = call.args
         assert isinstance(args, TakeOver)
-        copy = await self._shell.copy(args.copy_id)
-        effects = (await asyncio.to_thread(copy.read)).effects
+        effects = await self._shell.effects(args.copy_id)
         held = HeldEffects(copy_id=args.copy_id, command=args.command, effects=effects, ended=args.ended)
         judged = await self._judge(state, held)
         if judged.ruling.verdict == "deny":
@@ -100,6 +102,8 @@ class CommandEffects:
             raise Refused(f"What the command did was thrown away: {judged.ruling.reason}.")
         if judged.ruling.verdict == "allow" or effects.nothing:
             return None
+        if (shown := self._shown.get(args.copy_id)) is not None and shown[0] is effects:
+            return shown[1]  # commands go on in that copy: the question stays what it was
         quiet = frozenset(path for path in _git_paths(effects) if not judged.assessed.by_path.get(path))
         outline = ChangeOutline(
             effect="execute",
@@ -111,7 +115,37 @@ class CommandEffects:
             sandboxed=True,
         )
         root = self._workspace.root
-        return ask_about(state, root, call.action, judged.ruling, judged.assessed.risk, outline, judged.kind)
+        asked = ask_about(state, root, call.action, judged.ruling, judged.assessed.risk, outline, judged.kind)
+        self._shown = {args.copy_id: (effects, asked)}
+        return asked
+
+    async def show(self, changes: Iterable[FileChange]) -> None:
+        """Let background commands see what a file tool did."""
+        await self._shell.put(dict.fromkeys(change.path for change in changes))
+
+    async def left_over(self, state: AgentState, *, background: bool, cancelled: bool) -> tuple[Action, ...]:
+        """What commands did and nobody settled, as the actions that take it over.
+
+        Of those that were cancelled; and if `background`, of those that go on: they are ended now.
+        """
+        found: list[tuple[str, CommandEnd]] = [(one, "cancelled") for one in self._shell.take_interrupted()]
+        ended = await self._shell.end_background() if background else None
+        if ended is not None and ended.copy_id:
+            found.append(
+                (ended.copy_id, "cancelled" if cancelled else "failed" if ended.exit_code else "well")
+            )
+        offered = [await self._offer(state, *one) for one in found]
+        return tuple(action for action in offered if action is not None)
+
+    async def _offer(self, state: AgentState, copy_id: str, ended: CommandEnd) -> Action | None:
+        effects = await self._shell.effects(copy_id)
+        command = (await self._shell.copy(copy_id)).about.command
+        held = HeldEffects(copy_id=copy_id, command=command, effects=effects, ended=ended)
+        if effects.nothing or (await self._judge(state, held)).ruling.verdict == "deny":
+            await self._shell.discard(copy_id)
+            return None
+        await self._shell.keep(copy_id, effects)
+        return _take_over_action(held, None)
 
     async def discard(self, action: Action) -> None:
         """Throw away what an action would take over, if it is one that does; it may be gone already."""

@@ -7,7 +7,13 @@ from contextlib import nullcontext
 from duckflow.domain.changes import FileChange
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import Refused, ToolError, UsageError
-from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested
+from duckflow.domain.events import (
+    ActionFinished,
+    ActionQueued,
+    ApprovalAnswered,
+    ApprovalRequested,
+    CommandEnded,
+)
 from duckflow.domain.frozen import replace
 from duckflow.domain.questions.approval import Approval, asked_by_task
 from duckflow.domain.reduce.attempts import digest_of
@@ -32,6 +38,7 @@ from duckflow.safety.redaction.redactor import refuse_markers
 from duckflow.store.kept_files import KeptFiles
 from duckflow.tools.catalogue import Catalogue, ToolResult
 from duckflow.tools.shell import TAKE_OVER
+from duckflow.tools.threads import see_through
 
 
 class Dispatcher:
@@ -75,6 +82,28 @@ class Dispatcher:
             if not await self._run_next(self._state.queue[0]):
                 return False
         return True
+
+    async def end_background(self, *, cancelled: bool = False) -> bool:
+        """End the commands that go on; True if what they did is to be settled next (SPEC G11)."""
+        left = await self._effects.left_over(self._state, background=True, cancelled=cancelled)
+        ended = (CommandEnded(command=one, how="with_request") for one in self._state.background_commands)
+        self._session.record(*ended, *((ActionQueued(actions=left),) if left else ()))
+        return bool(left)
+
+    async def leave_off(self, *, cancelled: bool = False) -> None:
+        """The work ends here: no command goes on, and what they did is taken over or asked about."""
+        if not self._state.background_runs:
+            await self.end_background(cancelled=cancelled)
+        while self._state.queue and self._state.queue[0].operation == TAKE_OVER:
+            if not await self._run_next(self._state.queue[0]):
+                return
+
+    async def _offer_interrupted(self) -> None:
+        """A command was cancelled: what it did is not thrown away unasked, and not kept either (SPEC G9)."""
+        left = await self._effects.left_over(self._state, background=False, cancelled=True)
+        if left:
+            self._session.record(ActionQueued(actions=left))
+            await self._run_next(self._state.queue[0])
 
     async def look_again(self) -> None:
         """Look into the files that were shown to the model and have other content now."""
@@ -224,6 +253,8 @@ class Dispatcher:
         try:
             async with watched:
                 result = await tool.run(args, access)
+                if tool.effect in ("write", "delete") and not tool.by_program:
+                    await self._effects.show(access.changes)
                 if tool.effect == "write" and not tool.by_program:
                     result = await self._checked(result, access.changes)
             result = await self._effects.settle(
@@ -240,6 +271,7 @@ class Dispatcher:
         except asyncio.CancelledError:
             stopped = ToolResult(text="Stopped by the user while it ran.", path=target)
             self._log.end(action, "unknown", stopped, access.changes, task_id)
+            await see_through(self._offer_interrupted())
             raise
         return self._log.end(action, "ok", result, access.changes, task_id)
 

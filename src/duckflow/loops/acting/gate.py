@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from duckflow.config.settings import GateSettings
@@ -19,6 +19,7 @@ from duckflow.loops.acting.calls import (
     handed_over,
     hands_over,
     remembers,
+    secrets_of,
     uses_network,
 )
 from duckflow.loops.acting.impact import ChangeOutline
@@ -103,7 +104,7 @@ class Gate:
         proposal = await self._proposal(call)
         files = _files_at_once(state, call, targets.before)
         if case.copies and call.tool.effect == "execute":
-            assessed = rate(("network",) if uses_network(call) and not self._network_open else ("looks",))
+            assessed = rate(self._wishes(call))
         else:
             assessed = await asyncio.to_thread(self._assess, call, targets, proposal, files)
         case = case._replace(risk=assessed.risk)
@@ -132,6 +133,7 @@ class Gate:
             outside=targets.outside.real if targets.outside else None,
             reasons=assessed.reasons,
             network=uses_network(call),
+            secrets=secrets_of(call),
             editable=proposal.content is not None,
             sandboxed=case.sandboxed,
             on_copy=case.copies,
@@ -139,6 +141,14 @@ class Gate:
             foreign=proposal.impact,
         )
         return ask_about(state, self._workspace.root, call.action, ruling, assessed.risk, outline, kind)
+
+    def _wishes(self, call: ResolvedCall) -> Iterator[str]:
+        """What a command asks for before it runs on its copy."""
+        yield "looks"
+        if uses_network(call) and not self._network_open:
+            yield "network"
+        if secrets_of(call):
+            yield "secrets"
 
     async def _proposal(self, call: ResolvedCall) -> Proposal:
         """What would change. What only reads may look at nothing before it is allowed to."""

@@ -26,6 +26,8 @@ class ChangeOutline(Frozen):
     outside: str | None = None
     reasons: tuple[str, ...] = ()
     network: bool = False
+    secrets: tuple[str, ...] = ()
+    """Files with secrets that a command would see."""
     sandboxed: bool = False
     files_in_all: int = 0
     """How many files change before somebody looks again."""
@@ -122,6 +124,9 @@ def _of_command(outline: ChangeOutline) -> Iterator[ApprovalLine]:
     yield ApprovalLine(
         key="approval.impact.with_network" if outline.network else "approval.impact.no_network"
     )
+    if outline.secrets:
+        values = {"paths": _some([*outline.secrets])}
+        yield ApprovalLine(key="approval.impact.sees_secrets", values={**values})
     yield ApprovalLine(key="approval.impact.on_copy" if outline.on_copy else "approval.impact.no_undo")
 
 

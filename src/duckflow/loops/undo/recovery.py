@@ -13,6 +13,7 @@ from duckflow.domain.events import (
     ActionFinished,
     ActionOutcome,
     ActionStarted,
+    CommandEnded,
     Recorded,
     Recovered,
     UserMessage,
@@ -84,6 +85,8 @@ class Recovery:
                 result = self._look(running)
                 found[result.finding].append(_label(running.action))
                 ended.append(self._end(running, result))
+        went_on = self._state.background_commands
+        found["unknown"] += [cut(f"shell.start {' '.join(one.command.split())}", _LABEL) for one in went_on]
         self._session.record(
             Recovered(
                 finished=tuple(found["done"]),
@@ -91,6 +94,7 @@ class Recovery:
                 unknown=tuple(found["unknown"]),
                 not_run=not_run,
             ),
+            *(CommandEnded(command=one, how="unknown") for one in went_on),
             *self._kept.take_notices(),
         )
         return tuple(ended)
@@ -139,7 +143,7 @@ class Recovery:
 
 def _was_interrupted(state: AgentState) -> bool:
     """Whether the program ended in the middle of work: an orderly end always says how the request stands."""
-    if state.running is not None or state.task_running is not None:
+    if state.running is not None or state.task_running is not None or state.background_commands:
         return True
     if state.approval is not None or state.consultation is not None:
         return False

@@ -95,7 +95,8 @@ class Undo:
         )
 
     async def _change_back(self, sets: Sequence[ChangeSet], *, redo: bool) -> UndoReport:
-        if self._state.running or self._state.task_running or self._state.background_runs:
+        state = self._state
+        if state.running or state.task_running or state.background_runs or state.background_commands:
             raise UserError("undo.busy")
         undo_id = f"u{self._state.seq + 1}"
         access = Access(self._workspace, self._kept, Mark(self._state.session_id, undo_id, undo_id))

@@ -6,7 +6,7 @@ One shared view and loopback, output that is read in pieces.
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 
 from duckflow.domain.errors import ToolError
@@ -40,6 +40,8 @@ class _Background:
         self._unread = CommandOutput(most_bytes)
         self.news = asyncio.Event()
         self.task: asyncio.Task[Ending] | None = None
+        self.told = False
+        """Whether its end was told."""
 
     def take(self, block: bytes) -> None:
         self._unread.take(block)
@@ -51,6 +53,7 @@ class _Background:
         assert self.task is not None
         if not self.task.done():
             return BackgroundOutput(text=text, running=True)
+        self.told = True
         if self.task.cancelled():
             return BackgroundOutput(text=text, running=False, stopped="asked")
         ending = self.task.result()
@@ -62,18 +65,23 @@ class _Background:
 class LiveCopy:
     """A copy that is in use: commands run in it one after the other and beside each other, until it ends."""
 
-    def __init__(self, copy: WorkspaceCopy, control: socket.socket) -> None:
+    def __init__(self, copy: WorkspaceCopy, control: socket.socket, numbers: Iterator[int]) -> None:
         self.copy = copy
         self._control = control
         self._commands: dict[str, _Background] = {}
         self._talking = asyncio.Lock()
-        self._number = 0
+        self._numbers = numbers
 
     @property
     def commands(self) -> tuple[str, ...]:
         """The ids of the background commands that still run."""
         running = (name for name, one in self._commands.items() if one.task and not one.task.done())
         return tuple(running)
+
+    @property
+    def unheard(self) -> tuple[str, ...]:
+        """The ids of those whose end nobody was told of yet."""
+        return tuple(name for name, one in self._commands.items() if not one.told)
 
     async def run(self, order: Order, take: Callable[[bytes], None], *, network: bool) -> Ending:
         """Run a command to its end, next to those in the background."""
@@ -83,17 +91,22 @@ class LiveCopy:
         """Let a command go on; the id to ask it by."""
         if len(self.commands) >= MOST_COMMANDS:
             raise ToolError(f"{MOST_COMMANDS} commands run in the background already; stop one first.")
-        self._number += 1
         background = _Background(most_bytes)
         background.task = asyncio.ensure_future(self.run(order, background.take, network=network))
         background.task.add_done_callback(lambda _: background.news.set())
-        self._commands[str(self._number)] = background
-        return str(self._number)
+        command_id = f"c{next(self._numbers)}"
+        self._commands[command_id] = background
+        return command_id
 
-    async def read(self, command_id: str, wait_s: float = 0) -> BackgroundOutput:
-        """What it wrote since it was last asked; if there is nothing yet, wait for it as long as `wait_s`."""
+    async def read(self, command_id: str, wait_s: float = 0, *, for_end: bool = False) -> BackgroundOutput:
+        """What it wrote since it was last asked; if there is nothing yet, wait for it as long as `wait_s`.
+
+        `for_end`: wait for its end, whatever it writes.
+        """
         background = self._find(command_id)
-        if wait_s > 0:
+        if for_end and background.task is not None:
+            await asyncio.wait([background.task], timeout=wait_s)
+        elif wait_s > 0:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
                     await background.news.wait()
@@ -129,8 +142,10 @@ class LiveCopy:
         files = [one for one in effects if one.type == "file" and one.kind != "mode"]
         await self.put(dict.fromkeys(path for one in files for path in (one.path, one.moved_from) if path))
 
-    async def aclose(self) -> None:
-        """End every command and the view."""
+    async def aclose(self) -> int:
+        """End every command and the view; an exit code that nobody was told of, 0 if all went well."""
+        untold = [one.task for one in self._commands.values() if not one.told and one.task is not None]
+        codes = [one.result().code for one in untold if one.done() and not one.cancelled()]
         for background in self._commands.values():
             if background.task is not None:
                 background.task.cancel()
@@ -141,6 +156,7 @@ class LiveCopy:
             self._control.shutdown(socket.SHUT_WR)
             await asyncio.get_running_loop().sock_recv(self._control, 1)  # nothing is left when it ends
         self._control.close()
+        return next((code for code in codes if code), 0)
 
     async def _ask(self, words: bytes, descriptors: list[int]) -> None:
         async with self._talking:

@@ -1,8 +1,9 @@
 """The shell of one workspace: runs commands in the sandbox, one order each."""
 
 import asyncio
+import itertools
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -75,6 +76,9 @@ class Shell:
         self._interrupted: list[str] = []
         self._known: WorldParts | None = None
         self._live: LiveCopy | None = None
+        self._numbers = itertools.count(1)
+        self._shown: dict[str, Effects] = {}
+        """What the user is asked about, in a copy that commands still change."""
         self._secrets = SecretIndex(str(self._workspace))
 
     @property
@@ -98,10 +102,10 @@ class Shell:
         *,
         timeout_s: float | None = None,
         network: bool = False,
-        secrets: bool = False,
+        secrets: Collection[str] = (),
         emit: Emit | None = None,
     ) -> CommandResult:
-        """Run a command to its end; ToolError if it could not be run at all. `secrets`: it may see them.
+        """Run a command to its end; ToolError if it could not be run at all. `secrets`: those it may see.
 
         Cancelling kills everything it started before it comes back.
         """
@@ -135,18 +139,18 @@ class Shell:
         emit: Emit | None,
         *,
         network: bool,
-        secrets: bool,
+        secrets: Collection[str],
     ) -> CommandResult:
         temporary = await self._launcher.temporary()
         if self._live is not None:
-            world = await asyncio.to_thread(self._see, temporary, secrets=secrets)
+            world = await asyncio.to_thread(self._see, temporary, secrets)
             view = self._live.copy.mount
             order = confine(command, sandbox, world, limits, self._env, network=network, view=view, held=True)
             ending, written = await self._run(partial(self._live.run, network=network), order, emit)
             _check_started(ending, written, sandbox)
             return await self._with_effects(_result(ending, written), self._live.copy)
         copies = await self._copies()
-        world, copy = await asyncio.to_thread(self._prepare, copies, temporary, command, secrets=secrets)
+        world, copy = await asyncio.to_thread(self._prepare, copies, temporary, command, secrets)
         try:
             order = confine(command, sandbox, world, limits, self._env, network=network, view=copy.mount)
             ending, written = await self._run(self._launcher.run, order, emit)
@@ -178,7 +182,7 @@ class Shell:
         """The ids of the commands that run in the background."""
         return self._live.commands if self._live is not None else ()
 
-    async def start(self, command: str, *, network: bool = False, secrets: bool = False) -> str:
+    async def start(self, command: str, *, network: bool = False) -> str:
         """Let a command go on in the background: the id to read it and to stop it by.
 
         Until `end_background`, all commands share its view of the folder and its loopback.
@@ -189,18 +193,18 @@ class Shell:
             raise ToolError("Nothing can run in the background here: that needs a copy of the folder.")
         if self._live is None:
             copy = await asyncio.to_thread((await self._copies()).make, str(self._workspace), command)
-            self._live = LiveCopy(copy, await self._launcher.hold(copy.mount))
+            self._live = LiveCopy(copy, await self._launcher.hold(copy.mount), self._numbers)
         limits = limits_of(self._settings, _BACKGROUND_SECONDS)
         temporary = await self._launcher.temporary()
-        world = await asyncio.to_thread(self._see, temporary, secrets=secrets)
+        world = await asyncio.to_thread(self._see, temporary)
         network = network or self._settings.network
         view = self._live.copy.mount
         order = confine(command, sandbox, world, limits, self._env, network=network, view=view, held=True)
         return self._live.start(order, self._settings.max_output_bytes, network=network)
 
-    async def read(self, command_id: str, wait_s: float = 0) -> BackgroundOutput:
-        """What a background command wrote since it was last asked; waits a while if that is nothing."""
-        return await self._living().read(command_id, wait_s)
+    async def read(self, command_id: str, wait_s: float = 0, *, for_end: bool = False) -> BackgroundOutput:
+        """What a background command wrote since it was last asked; waits a while for that, or for its end."""
+        return await self._living().read(command_id, wait_s, for_end=for_end)
 
     async def stop(self, command_id: str) -> BackgroundOutput:
         """End a background command with all that it started."""
@@ -211,13 +215,20 @@ class Shell:
         if self._live is not None:
             await self._live.put(paths)
 
+    async def background_effects(self) -> CommandResult | None:
+        """What was done next to background commands and is not taken over; the view ends with the last."""
+        if self._live is None or not self._live.unheard:
+            return await self.end_background()
+        return await self._with_effects(CommandResult(exit_code=None, output=""), self._live.copy)
+
     async def end_background(self) -> CommandResult | None:
         """End all that runs in the background; what was done and not yet taken over, None if nothing ran."""
         if self._live is None:
             return None
         live, self._live = self._live, None
-        await live.aclose()
-        return await self._with_effects(CommandResult(exit_code=None, output=""), live.copy)
+        self._shown.pop(live.copy.id, None)
+        code = await live.aclose()
+        return await self._with_effects(CommandResult(exit_code=code, output=""), live.copy)
 
     def _living(self) -> LiveCopy:
         if self._live is None:
@@ -225,12 +236,22 @@ class Shell:
         return self._live
 
     def _prepare(
-        self, copies: CopyFolders, temporary: Path, command: str, *, secrets: bool
+        self, copies: CopyFolders, temporary: Path, command: str, secrets: Collection[str]
     ) -> tuple[World, WorkspaceCopy]:
-        return self._see(temporary, secrets=secrets), copies.make(str(self._workspace), command)
+        return self._see(temporary, secrets), copies.make(str(self._workspace), command)
 
-    def _see(self, temporary: Path, *, secrets: bool) -> World:
-        return world_of(self._parts(temporary), masked=() if secrets else self._secrets.find())
+    def _see(self, temporary: Path, secrets: Collection[str] = ()) -> World:
+        granted = {os.path.normpath(self._workspace / path) for path in secrets}
+        masked = tuple(path for path in self._secrets.find() if path not in granted)
+        return world_of(self._parts(temporary), masked=masked)
+
+    async def hidden(self, paths: Iterable[str]) -> tuple[str, ...]:
+        """Those of these paths of the workspace that commands see empty, unless they are granted."""
+        return await asyncio.to_thread(self._hidden, paths)
+
+    def _hidden(self, paths: Iterable[str]) -> tuple[str, ...]:
+        found = self._secrets.find()
+        return tuple(path for path in paths if os.path.normpath(self._workspace / path) in found)
 
     @property
     def held(self) -> frozenset[str]:
@@ -246,6 +267,11 @@ class Shell:
                 raise ToolError("What the command did is no longer kept; run it again.")
             self._held[copy_id] = found
         return self._held[copy_id]
+
+    async def effects(self, copy_id: str) -> Effects:
+        """What a command did. If others go on in its copy, as it was when it was shown to somebody."""
+        copy = await self.copy(copy_id)
+        return self._shown.get(copy_id) or (await asyncio.to_thread(copy.read)).effects
 
     async def take_over(
         self,
@@ -271,6 +297,7 @@ class Shell:
         except asyncio.CancelledError:
             await asyncio.wait([work])
             raise
+        self._shown.pop(copy_id, None)
         if not taken.left and not live:
             self._held.pop(copy_id, None)
         return taken
@@ -278,14 +305,17 @@ class Shell:
     async def discard(self, copy_id: str) -> None:
         """Throw away what a command did."""
         copy = await self.copy(copy_id)
+        self._shown.pop(copy_id, None)
         if self._live is not None and self._live.copy is copy:
             await self._live.revert()
             return
         del self._held[copy_id]
         await asyncio.to_thread(copy.discard)
 
-    async def keep(self, copy_id: str) -> None:
+    async def keep(self, copy_id: str, effects: Effects) -> None:
         """Let the effects wait for an answer, also past the end of this process."""
+        if self._live is not None and self._live.copy.id == copy_id:
+            self._shown[copy_id] = effects
         await asyncio.to_thread((await self.copy(copy_id)).keep)
 
     def take_interrupted(self) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def list_tool(ripgrep: Path | None) -> Tool:
     return Tool(
         operation="file_ops.list_files",
         args=ListFiles,
-        summary="the files below path that match pattern, down to depth levels of folders",
+        summary="files below path that match pattern, depth folders deep",
         effect="read",
         run=run,
         targets=lambda args: (args.path,),

@@ -78,7 +78,7 @@ def _fitting(lines: list[str]) -> list[str]:
 READ_FILE = Tool(
     operation="file_ops.read_file",
     args=ReadFile,
-    summary="the file at path, or only its lines from start to end",
+    summary="the file at path, or its lines start to end",
     effect="read",
     run=_run,
     targets=lambda args: (args.path,),

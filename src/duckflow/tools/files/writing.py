@@ -127,7 +127,7 @@ def _report(new: _NewText) -> ToolResult:
 WRITE_FILE = Tool(
     operation="file_ops.write_file",
     args=WriteFile,
-    summary="make or replace the file at path; content is its whole new text",
+    summary="make or replace the file at path; content is all of it",
     effect="write",
     run=_run,
     propose=_propose,
@@ -137,8 +137,7 @@ WRITE_FILE = Tool(
 EDIT_FILE = Tool(
     operation="file_ops.edit_file",
     args=EditFile,
-    summary="change the file at path; edits is a list of {find, replace}, each find being text that is "
-    "in the file once",
+    summary="change the file at path; edits is a list of {find, replace}, find being text that occurs once",
     effect="write",
     run=_run,
     propose=_propose,

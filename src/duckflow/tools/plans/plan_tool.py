@@ -87,7 +87,7 @@ def _propose_tool(state: State, draft: Draft) -> Tool:
         plan = derive(await _drafted(draft, args.goal))
         return _unseen(state(), plan, "proposed")
 
-    summary = "draft a plan for work too long for a few actions; goal says what it must reach"
+    summary = "draft a plan for long work; goal says what it must reach"
     return _tool("propose", ProposePlan, summary, run)
 
 
@@ -123,9 +123,7 @@ def _approve_tool(state: State) -> Tool:
         text = f"The user approved {plan.plan_id}.\n{_next(approved)}"
         return ToolResult(text=text, events=(PlanChanged(plan=approved, change="approved"),))
 
-    summary = (
-        "ask the user to approve the plan plan_id, or the one in hand; one of high risk can't start before"
-    )
+    summary = "ask the user to approve the plan plan_id, or the one in hand; high risk needs it"
     return _tool("approve", AnyPlan, summary, run, propose, "consent")
 
 
@@ -141,7 +139,7 @@ def _update_step_tool(state: State) -> Tool:
         after = derive(replace(plan, steps=steps))
         return ToolResult(text=progress(after), events=(PlanChanged(plan=after, change="step"),))
 
-    summary = f"set the status ({', '.join(STATUSES)}) of a step that has no tasks; step_id names it"
+    summary = f"set the status ({', '.join(STATUSES)}) of the step step_id, if it has no tasks"
     return _tool("update_step", UpdateStep, summary, run)
 
 
@@ -156,8 +154,8 @@ def _revise_tool(state: State, draft: Draft) -> Tool:
         return _unseen(now, derive(revised(now, find_plan(now, plan_id), args, fresh)), "revised")
 
     summary = (
-        "change the plan plan_id, or that in hand: steps is a new list of {step_id or name, description, "
-        "depends_on}, where step_id keeps a step; or a new goal, and the steps are drafted anew"
+        "change the plan plan_id, or that in hand: steps, a list of {step_id or name, description, "
+        "depends_on} (step_id keeps a step), or a new goal"
     )
     return _tool("revise", RevisePlan, summary, run)
 
@@ -171,7 +169,7 @@ def _delete_tool(state: State) -> Tool:
             text=f"deleted {plan.plan_id} ({plan.name})", events=(PlanChanged(plan=plan, change="deleted"),)
         )
 
-    return _tool("delete", DeletePlan, "remove the plan plan_id; files stay as they are", run)
+    return _tool("delete", DeletePlan, "remove the plan plan_id, no files", run)
 
 
 async def _drafted(draft: Draft, goal: str) -> Plan:

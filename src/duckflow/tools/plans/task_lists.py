@@ -94,7 +94,7 @@ def _generate_tool(state: State, draft: DraftTasks, background: Catalogue) -> To
         )
         return ToolResult(text=text, events=(PlanChanged(plan=after, change="tasks"),))
 
-    summary = "write the tasks of the step step_id and keep them; runs nothing"
+    summary = "write the tasks of the step step_id; runs nothing"
     return _tool("task_tool.generate_list", GenerateList, summary, run)
 
 
@@ -113,10 +113,7 @@ def _run_tool(state: State, start: Start, background: Catalogue) -> Tool:
             text=f"{list_id} runs in the background: {len(tasks)} tasks. A report follows when it has ended."
         )
 
-    summary = (
-        "run in the background the tasks of the step step_id, or those in task_list, "
-        "a list of {operation, args}; comes back at once"
-    )
+    summary = "run the tasks of step_id, or task_list, a list of {operation, args}, in the background"
     return _tool("task_loop.run", RunList, summary, run)
 
 
@@ -125,7 +122,7 @@ def _cancel_tool(cancel: Cancel) -> Tool:
         stopped = cancel()
         return ToolResult(text="The list in the background is being stopped." if stopped else "No list runs.")
 
-    return _tool("task_loop.cancel", NoArguments, "stop the list that runs in the background", run)
+    return _tool("task_loop.cancel", NoArguments, "stop that list", run)
 
 
 def _of_step(now: AgentState, step_id: str) -> tuple[Task, ...]:

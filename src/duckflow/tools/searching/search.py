@@ -59,7 +59,7 @@ def search_tool(ripgrep: Path | None) -> Tool:
     return Tool(
         operation="file_ops.search",
         args=Search,
-        summary="lines that match pattern, a regular expression, in the files below path that match glob",
+        summary="lines that match the regular expression pattern, below path, in files that match glob",
         effect="read",
         run=run,
         targets=lambda args: (args.path,),

@@ -14,6 +14,7 @@ from duckflow.domain.events import (
     ApprovalAnswered,
     ApprovalRequested,
     AttemptPlanned,
+    CommandEnded,
     ConsultationAnswered,
     ConsultationRequested,
     ErrorReported,
@@ -212,6 +213,14 @@ def _hook_line(event: HookRan) -> str:
     return text(f"hooks.{event.outcome}", event=event.hook, command=command, reason=reason)
 
 
+def _ended_line(event: CommandEnded) -> str:
+    """How a background command ended, if the line of an action or a report does not tell it."""
+    if event.how not in ("ended", "with_request"):
+        return ""
+    command = on_one_line(event.command.command)
+    return text(f"background.{event.how}", command=command, code=event.exit_code)
+
+
 def _mode_line(event: ModeChanged) -> str:
     return text("mode.now", mode=event.mode, means=text(f"status.means.{event.mode}"))
 
@@ -234,6 +243,7 @@ _TABLE: Mapping[type[object], _Row] = {
         lambda event: text("tasks.started", count=len(event.task_list.tasks)),
     ),
     TaskReported: ("note", "plain", _report_text),
+    CommandEnded: ("note", "quiet", _ended_line),
     MemoryKept: ("note", "quiet", _learned_line),
     HookRan: ("note", "warning", _hook_line),
     ModeChanged: ("note", "quiet", _mode_line),

@@ -3,6 +3,7 @@
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Plan, PlanStep, Task, WorkStatus
 from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width
 from duckflow.ui.views.prompt_view import Line
 from duckflow.ui.views.tool_lines import named_action
@@ -26,10 +27,10 @@ def plan_tree(state: AgentState) -> str:
 
 def tasks_tree(state: AgentState) -> str:
     """The tasks of the background, with where each stands."""
-    if state.task_list is None:
-        return text("tasks.none")
-    tasks = state.task_list.tasks
-    return "\n".join([_count(tasks), *(f"  {MARKS[task.status]} {named(task)}" for task in tasks)])
+    tasks = state.task_list.tasks if state.task_list else ()
+    lines = [_count(tasks), *(f"  {MARKS[task.status]} {named(task)}" for task in tasks)] if tasks else []
+    lines += [f"  ◐ {one.id}: $ {on_one_line(one.command)}" for one in state.background_commands]
+    return "\n".join(lines) or text("tasks.none")
 
 
 def progress_line(state: AgentState, columns: int) -> Line | None:

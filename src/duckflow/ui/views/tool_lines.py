@@ -14,6 +14,7 @@ from duckflow.i18n.catalogue import current_language, text
 from duckflow.ui.output.escaping import on_one_line
 
 COMMAND = "shell.run"
+_WRITES = (COMMAND, "shell.start", "shell.read", "shell.stop")
 OPERATIONS = frozenset(
     {
         "file_ops.read_file",
@@ -67,7 +68,7 @@ def tool_lines(event: ActionFinished, action: Action | None) -> ToolLines:
     said = [line for line in event.text.strip().split("\n") if line.strip()]
     outcome = _outcome(event)
     line = text(f"action.{outcome}", did=_did(event, action, outcome), reason=_reason(event, outcome, said))
-    if event.operation == COMMAND and event.outcome == "ok":
+    if event.operation in _WRITES and event.outcome == "ok":
         output = said[1:]
         return ToolLines(line, outcome, tuple(output[-_TAIL:]), max(len(output) - _TAIL, 0))
     hidden = 0 if outcome == "ok" else len(said) - (1 if _reason(event, outcome, said) else 0)

@@ -263,7 +263,8 @@ class _Target:
     def _put_file(self, effect: Effect, folder: int, name: str) -> None:
         source = f"{self._upper}/{effect.path}"
         if file_digest(source) != effect.after:
-            raise OSError(errno.ESTALE, "the copy is not what was approved")
+            said = "still being written" if self._live else "the copy is not what was approved"
+            raise OSError(errno.ESTALE, said)
         if not self._live:
             os.chmod(source, effect.mode_after or 0)
             above = os.open(os.path.dirname(source), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

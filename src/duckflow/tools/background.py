@@ -1,0 +1,121 @@
+"""shell.start, shell.read, shell.stop: commands that go on while others run (SPEC G11).
+
+They share one copy of the folder and one loopback with the commands of `shell.run`. What they did is taken
+over with the next command's effects, when one ends or is stopped, and with the request at the latest.
+"""
+
+from pydantic import Field
+
+from duckflow.domain.errors import ToolError
+from duckflow.domain.events import CommandEnded, CommandStarted, Event
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.state import BackgroundCommand
+from duckflow.safety.files.access import Access
+from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.sandbox.background import BackgroundOutput
+from duckflow.safety.sandbox.shell import Shell
+from duckflow.tools.catalogue import CommandEnd, HeldEffects, Proposal, Tool, ToolResult
+
+FIRST_WORDS_S = 0.5
+"""How long to see whether a command fails at its start, and what it says: which port it has, for example."""
+
+NEWS_S = 10.0
+"""How long a look waits for something new."""
+
+
+class Start(Frozen):
+    """What start takes."""
+
+    command: str = Field(description="for bash, in the workspace")
+
+
+class ById(Frozen):
+    """What read and stop take."""
+
+    id: str = Field(description="as shell.start gave it")
+
+
+def background_tools(shell: Shell) -> tuple[Tool, ...]:
+    """The operations for commands that go on in the background of one shell."""
+    known: dict[str, BackgroundCommand] = {}
+
+    async def start(args: Start, _access: Access) -> ToolResult:
+        command = BackgroundCommand(id=await shell.start(args.command), command=args.command)
+        known[command.id] = command
+        said = await shell.read(command.id, FIRST_WORDS_S, for_end=True)
+        return await report(command, said, CommandStarted(command=command))
+
+    async def read(args: ById, _access: Access) -> ToolResult:
+        return await report(find(args.id), await shell.read(args.id, NEWS_S))
+
+    async def stop(args: ById, _access: Access) -> ToolResult:
+        return await report(find(args.id), await shell.stop(args.id))
+
+    async def report(command: BackgroundCommand, said: BackgroundOutput, *events: Event) -> ToolResult:
+        """What a command wrote; if it is over, also how it ended and what was done to the folder."""
+        text = "\n".join(part for part in (_first_line(command, said), said.text.rstrip("\n")) if part)
+        if said.running:
+            return ToolResult(text=text, events=events, exact=True)
+        known.pop(command.id, None)
+        how = "stopped" if said.stopped == "asked" else "ended"
+        ended = CommandEnded(command=command, how=how, exit_code=said.exit_code)
+        found = await shell.background_effects()
+        held = None
+        if found is not None and found.effects is not None and found.copy_id:
+            end: CommandEnd = "well" if how == "stopped" or said.exit_code == 0 else "failed"
+            held = HeldEffects(
+                copy_id=found.copy_id, command=command.command, effects=found.effects, ended=end
+            )
+        return ToolResult(text=text, events=(*events, ended), exact=True, held=held)
+
+    def find(command_id: str) -> BackgroundCommand:
+        if command_id not in known:
+            raise ToolError(f"No background command {command_id} runs; known: {', '.join(known) or 'none'}.")
+        return known[command_id]
+
+    async def propose_start(args: Start, workspace: Workspace) -> Proposal:
+        if not (await shell.sandbox()).copies:
+            raise ToolError("Nothing can run in the background here; use shell.run, with a timeout.")
+        return Proposal(f"# in {workspace.root}, in the background\n{args.command}\n", args.command)
+
+    async def propose_known(args: ById, _workspace: Workspace) -> Proposal:
+        return Proposal(f"{find(args.id).command}\n")
+
+    return (
+        Tool(
+            operation="shell.start",
+            args=Start,
+            summary="run a command (a server) in the background; gives its id",
+            effect="execute",
+            run=start,
+            propose=propose_start,
+        ),
+        Tool(
+            operation="shell.read",
+            args=ById,
+            summary="what the command id wrote since",
+            effect="execute",
+            run=read,
+            propose=propose_known,
+        ),
+        Tool(
+            operation="shell.stop",
+            args=ById,
+            summary="end the command id",
+            effect="execute",
+            run=stop,
+            propose=propose_known,
+        ),
+    )
+
+
+def _first_line(command: BackgroundCommand, said: BackgroundOutput) -> str:
+    if said.running:
+        return f"{command.id} runs" if said.text else f"{command.id} runs, and wrote nothing new"
+    if said.stopped == "asked":
+        return f"{command.id} was stopped"
+    if said.error:
+        return f"{command.id} could not be run: {said.error}"
+    if said.stopped:
+        return f"{command.id} was stopped at a limit: {said.stopped}"
+    return f"{command.id} ended with exit code {said.exit_code}"

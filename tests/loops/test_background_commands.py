@@ -1,0 +1,174 @@
+"""Commands that go on in the background, through the operations: started, asked, read, stopped (SPEC G11)."""
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from duckflow.domain.errors import UserError
+from duckflow.domain.events import ActionFinished, ApprovalRequested, CommandEnded, CommandStarted, Recovered
+from duckflow.domain.questions.answers import AnswerApproval
+from fakes.engine import action, decision, engine
+from fakes.sandbox_world import processes_with
+
+LONG = str(1_000_000_000 + secrets.randbelow(1_000_000_000))
+SERVER = "python3 -u -m http.server --bind 127.0.0.1 8124"
+ASK = (
+    "for i in $(seq 600); do exec 3<>/dev/tcp/127.0.0.1/8124 && break; sleep 0.1; done 2>/dev/null;"
+    " printf 'GET /page HTTP/1.0\\r\\n\\r\\n' >&3; tail -n 1 <&3"
+)
+
+
+async def until(seen: Callable[[], Any]) -> None:
+    """Wait for what is seen."""
+    async with asyncio.timeout(60):
+        while not seen():
+            await asyncio.sleep(0.01)
+
+
+def shell(operation: str, **args: Any) -> dict[str, Any]:
+    return {"operation": f"shell.{operation}", "args": args}
+
+
+async def test_G11_a_server_is_started_asked_by_the_next_command_read_and_stopped(folder: Path):
+    """What file tools change is seen there, what was done is taken over, and undo takes it back."""
+    (folder / "page").write_text("first\n")
+    steps = [
+        decision("", shell("start", command=f"echo log > own; {SERVER}")),
+        decision("", shell("run", command=ASK)),
+        decision("", action("write_file", path="page", content="second\n"), shell("run", command=ASK)),
+        decision("", shell("read", id="c1")),
+        decision("", shell("stop", id="c1")),
+        decision("Done."),
+    ]
+    async with engine(folder, *steps, mode="auto") as duck:
+        assert await duck.app.chat.say("go") == "done"
+        texts = [event.text for event in duck.of(ActionFinished)]
+        assert "exit code 0\nfirst" in texts[1]
+        assert "exit code 0\nsecond" in texts[3]
+        assert texts[5].startswith("c1 was stopped")
+        assert "GET /page" in texts[4] + texts[5]
+        assert [event.command.id for event in duck.of(CommandStarted)] == ["c1"]
+        assert [event.how for event in duck.of(CommandEnded)] == ["stopped"]
+        assert duck.of(ApprovalRequested) == []
+        assert (folder / "own").read_text() == "log\n"
+        await duck.app.undoing.undo_request()
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {"page": "first\n"}
+
+
+async def test_G11_it_ends_with_the_request_and_what_it_did_is_settled_then(folder: Path):
+    for mode, asked in (("plan", 0), ("ask", 1), ("auto", 0)):
+        (folder / "own").unlink(missing_ok=True)
+        steps = [
+            decision("", shell("start", command=f"echo > own; sleep {LONG}")),
+            decision("Well?", next_step="pending_user"),
+            decision("Done."),
+            decision("Done."),
+        ]
+        async with engine(folder, *steps, mode=mode) as duck:
+            await duck.app.chat.say("go")
+            await until(lambda: processes_with(LONG))
+            outcome = await duck.app.chat.say("go on")
+            assert not processes_with(LONG)
+            assert [event.how for event in duck.of(CommandEnded)] == ["with_request"], mode
+            assert len(duck.of(ApprovalRequested)) == asked, mode
+            if asked:
+                assert not (folder / "own").exists()
+                outcome = await duck.app.chat.answer(AnswerApproval(yes=True))
+            assert outcome == "done", mode
+            assert (folder / "own").exists() is (mode != "plan"), mode
+            assert duck.state.background_commands == ()
+
+
+async def test_G11_a_question_about_a_copy_in_use_is_about_what_was_shown(folder: Path):
+    """The command goes on writing: a yes takes over what was shown, and asks about the rest later."""
+    steps = [
+        decision("", shell("start", command="while :; do date +%N >> busy; sleep 0.01; done")),
+        decision("", shell("run", command="until [ -s busy ]; do sleep 0.01; done; echo mine > own")),
+        decision("", shell("stop", id="c1")),
+        decision("Done."),
+    ]
+    async with engine(folder, *steps, mode="ask") as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        upper = Path(duck.app.shell._live.copy.upper)
+        size = (upper / "busy").stat().st_size
+        await until(lambda: (upper / "busy").stat().st_size > size)
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "awaiting_approval"
+        assert (folder / "own").read_text() == "mine\n"
+        assert not (folder / "busy").exists()
+        assert duck.state.background_commands == ()
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
+        assert (folder / "busy").exists()
+
+
+async def test_G11_it_is_stopped_with_ctrl_c_and_what_it_did_is_offered(folder: Path):
+    steps = [
+        decision("", shell("start", command=f"echo > own; echo up; sleep {LONG}")),
+        decision("", shell("run", command=f"echo > mine; sleep {LONG}")),
+    ]
+    async with engine(folder, *steps, mode="auto") as duck:
+        work = asyncio.ensure_future(duck.app.chat.say("go"))
+        await until(lambda: len(processes_with(LONG)) == 2)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        assert not processes_with(LONG)
+        (asked,) = duck.of(ApprovalRequested)
+        assert asked.approval.impact[0].key == "approval.impact.command_cancelled"
+        assert list(folder.iterdir()) == []
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "interrupted"
+        assert sorted(path.name for path in folder.iterdir()) == ["mine", "own"]
+
+
+async def test_G11_C5_after_a_crash_beside_it_its_end_is_unknown_and_it_is_not_run_again(folder: Path):
+    steps = [
+        decision("", action("write_file", path="a", content="a\n")),
+        decision("", shell("start", command=f"echo > own; echo up; sleep {LONG}")),
+        decision("Hm?", next_step="pending_user"),
+    ]
+    async with engine(folder, *steps, mode="auto") as duck:
+        await duck.app.chat.say("go")
+        session = duck.state.session_id
+        assert processes_with(LONG)
+        with pytest.raises(UserError):
+            await duck.app.undoing.undo()
+        await duck.app.shell.aclose()  # as a kill: nothing is written down, and no process is left
+        object.__setattr__(duck.app, "dispatcher", _Gone())
+    async with engine(folder, decision("I see."), mode="auto", session=session) as duck:
+        (found,) = duck.of(Recovered)
+        assert found.unknown[0].startswith("shell.start echo > own")
+        assert [event.how for event in duck.of(CommandEnded)] == ["unknown"]
+        await duck.app.chat.say("and?")
+        assert not processes_with(LONG)
+        assert "unknown" in "".join(entry.text for entry in duck.state.transcript)
+    assert [path.name for path in folder.iterdir()] == ["a"]
+
+
+class _Gone:
+    async def leave_off(self) -> None:
+        """Nothing is left that could."""
+
+
+async def test_G11_one_that_fails_at_once_or_is_not_known_is_told(folder: Path):
+    steps = [
+        decision(
+            "", shell("start", command="until [ -e /tmp/go ]; do sleep 0.01; done; echo half > a; no-such")
+        ),
+        decision("Well?", next_step="pending_user"),
+        decision("", shell("read", id="c1")),
+        decision("", shell("read", id="c1")),
+        decision("Done."),
+    ]
+    async with engine(folder, *steps, mode="auto") as duck:
+        await duck.app.chat.say("go")
+        (await duck.app.shell._launcher.temporary() / "own" / "go").touch()
+        await until(lambda: not duck.app.shell.background)
+        assert await duck.app.chat.say("go on") == "awaiting_approval"
+        assert "ended with exit code 127" in duck.of(ActionFinished)[-1].text
+        (asked,) = duck.of(ApprovalRequested)
+        assert asked.approval.because == "failed"
+        await duck.app.chat.answer(AnswerApproval(yes=False))
+        assert "No background command c1 runs" in duck.of(ActionFinished)[-1].text
