@@ -98,7 +98,7 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
         Tool(
             operation=RUN,
             args=Run,
-            summary="run a bash command in a sandbox; network, secrets (files): it needs them",
+            summary="run a bash command in a sandbox; it needs network, secrets (files)",
             effect="execute",
             run=run,
             propose=propose,
