@@ -76,7 +76,7 @@ from duckflow.store.kept_files import KeptFiles
 from duckflow.store.live_file import LiveWriter, live_path
 from duckflow.store.memory import Memories
 from duckflow.store.outcome_stats import Outcomes
-from duckflow.tools.background import background_tools
+from duckflow.tools.background import command_tools
 from duckflow.tools.catalogue import Catalogue, Tool
 from duckflow.tools.files.operations import file_tools
 from duckflow.tools.files.unsaved import Unsaved, beneath_editor
@@ -84,7 +84,6 @@ from duckflow.tools.memory import memory_tools
 from duckflow.tools.plans.plan_tool import plan_tools
 from duckflow.tools.plans.task_lists import task_tools
 from duckflow.tools.searching.ripgrep import find_ripgrep
-from duckflow.tools.shell import shell_tools
 from duckflow.tools.skills import find_skills, skill_tools
 
 if TYPE_CHECKING:
@@ -268,8 +267,7 @@ def build(
     mcp = _mcp_servers(settings, ground, env)
     files = file_tools(ground.ripgrep)
     files = beneath_editor(files, unsaved) if unsaved else files
-    commands = (*shell_tools(ground.shell, session.show), *background_tools(ground.shell))
-    background = Catalogue((*files, *commands, *plugins.operations), mcp)
+    background = Catalogue((*files, *command_tools(ground.shell, session.show), *plugins.operations), mcp)
     advisor = Advisor(tiers, spending)
     tasks = TaskLoop(session, _dispatcher(ground, background), advisor)
 

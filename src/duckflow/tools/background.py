@@ -13,8 +13,10 @@ from duckflow.domain.state import BackgroundCommand
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.background import BackgroundOutput
+from duckflow.safety.sandbox.output import Emit
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.tools.catalogue import CommandEnd, HeldEffects, Proposal, Tool, ToolResult
+from duckflow.tools.shell import shell_tools
 
 FIRST_WORDS_S = 0.5
 """How long to see whether a command fails at its start, and what it says: which port it has, for example."""
@@ -33,6 +35,11 @@ class ById(Frozen):
     """What read and stop take."""
 
     id: str = Field(description="as shell.start gave it")
+
+
+def command_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
+    """All operations of one shell."""
+    return (*shell_tools(shell, emit), *background_tools(shell))
 
 
 def background_tools(shell: Shell) -> tuple[Tool, ...]:
