@@ -13,11 +13,14 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
 from duckflow.app import App, build, choose, open_log, unknown_prices
 from duckflow.config.loading import Loaded, load
+from duckflow.config.places import state_dir
+from duckflow.config.settings import Settings
 from duckflow.domain.commands import CancelWork, ClientCommand, SetMode
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ModeChanged, Recorded, VerifySet
@@ -39,6 +42,7 @@ Question = Approval | Consultation
 Answer = AnswerApproval | ChooseWay | str
 """Words are read as in the conversation, in English and Japanese; what is no clear answer is asked again."""
 
+TRACES = "traces.jsonl"
 Listener = Callable[[Update], None]
 Working = Coroutine[Any, Any, RequestOutcome]
 
@@ -53,6 +57,17 @@ def find_session(wanted: str) -> SessionSummary:
     """The session with this id, or the only one whose id begins so."""
     with closing(open_log()) as log:
         return Sessions(log.database).show(wanted)
+
+
+def trace(app: App, settings: Settings) -> None:
+    """Write spans of what happens from now on, if that is wanted."""
+    if not settings.tracing.enabled:
+        return
+    if find_spec("opentelemetry.sdk") is None:
+        raise UsageError("tracing.not_installed")
+    from duckflow.ui.tracing import SpanWriter, file_tracer  # noqa: PLC0415 - heavy, and rarely wanted
+
+    app.session.subscribe(SpanWriter(file_tracer(state_dir() / TRACES)))
 
 
 class OpenSession:
@@ -118,6 +133,7 @@ class OpenSession:
         try:
             await app.tiers.client(app.model.tier)
             app.session.subscribe(self._show)
+            trace(app, loaded.settings)
             app.begin()
             app.session.record(*await unknown_prices(app.tiers, loaded.settings, os.environ))
             if self._verify is not None:

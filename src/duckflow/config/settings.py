@@ -251,6 +251,13 @@ class SkillSettings(Frozen):
     """Tokens that names and descriptions of skills may take in every prompt."""
 
 
+class TracingSettings(Frozen):
+    """Traces for OpenTelemetry."""
+
+    enabled: bool = False
+    """Whether requests, model calls, actions and checks are written as spans; see docs/tracing.md."""
+
+
 class Settings(Frozen):
     """Everything that can be set."""
 
@@ -283,6 +290,9 @@ class Settings(Frozen):
 
     ui: UiSettings = UiSettings()
     """The conversation."""
+
+    tracing: TracingSettings = TracingSettings()
+    """Traces."""
 
     hooks: HookSettings = HookSettings()
     """Hooks."""

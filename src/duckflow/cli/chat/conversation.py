@@ -5,6 +5,7 @@ import os
 from contextlib import closing
 from pathlib import Path
 
+from duckflow.api import trace
 from duckflow.app import App, build, choose, open_log, unknown_prices
 from duckflow.cli.chat.engine import ChatEngine
 from duckflow.cli.chat.folder_facts import find_out
@@ -75,6 +76,7 @@ async def _talk(app: App, session_id: str | None, loaded: Loaded, frontend: Fron
     screen, way_out = Screen(frontend.writer), Exit()
     engine = ChatEngine(app, loaded)
     app.session.subscribe(screen)
+    trace(app, loaded.settings)
     found = await find_out(app)
     app.begin()
     app.session.record(*await unknown_prices(app.tiers, loaded.settings, os.environ))

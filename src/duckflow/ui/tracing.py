@@ -1,0 +1,149 @@
+"""Traces: what happens in a session as OpenTelemetry spans, without what was said or what is in files.
+
+A request is a span; model calls, actions and checks are spans in it. Imported only if tracing is on.
+"""
+
+import atexit
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+
+from opentelemetry import trace
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor, SpanExporter
+from opentelemetry.trace import Span, Status, StatusCode, Tracer
+
+from duckflow.domain.events import (
+    ActionFinished,
+    ActionStarted,
+    ApprovalRequested,
+    ConsultationRequested,
+    Evaluated,
+    Event,
+    Recorded,
+    RequestFinished,
+    SessionStarted,
+    UsageReported,
+    UserMessage,
+)
+from duckflow.domain.glimpses import Glimpse
+
+Attributes = Mapping[str, str | int | float | bool]
+_WELL = ("done", "accepted", "deferred", "pending_user", "awaiting_approval", "consultation")
+
+
+@cache
+def file_tracer(file: Path) -> Tracer:
+    """A tracer of the program around us if that has one, else one that writes a JSON object a line."""
+    if isinstance(trace.get_tracer_provider(), TracerProvider):
+        return trace.get_tracer("duckflow")
+    written = file.open("a", encoding="utf-8")
+    file.chmod(0o600)
+    atexit.register(written.close)
+    return own_tracer(ConsoleSpanExporter(out=written, formatter=_line))
+
+
+def own_tracer(exporter: SpanExporter) -> Tracer:
+    """A tracer whose spans go to this exporter as they end."""
+    provider = TracerProvider(resource=Resource.create({"service.name": "duckflow"}))
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    return provider.get_tracer("duckflow")
+
+
+class SpanWriter:
+    """Makes spans of a session's events. A model call begins where the event before it was."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        self._tracer = tracer
+        self._session: Attributes = {}
+        self._request: Span | None = None
+        self._actions: dict[str, Span] = {}
+        self._before: datetime | None = None
+
+    def __call__(self, what: Recorded | Glimpse) -> None:
+        """Take an event; glimpses are none."""
+        if isinstance(what, Recorded):
+            self._take(what.event, what.at)
+            self._before = what.at
+
+    def _take(self, event: Event, at: datetime) -> None:
+        match event:
+            case SessionStarted():
+                self._session = {"session.id": event.session_id, "duckflow.mode": event.mode}
+            case UserMessage() if self._request is None:
+                named = {"duckflow.request_id": event.request_id, **self._session}
+                self._request = self._tracer.start_span("request", None, attributes=named, start_time=_ns(at))
+            case UsageReported():
+                self._short(f"chat {event.model}", _usage(event), at)
+            case ActionStarted():
+                named = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": event.action.operation}
+                span = self._open(f"execute_tool {event.action.operation}", named, at)
+                self._actions[event.action_id] = span
+            case ActionFinished():
+                self._end_action(event, at)
+            case Evaluated():
+                for one in event.results:
+                    told = {"duckflow.check.kind": one.kind, "duckflow.check.state": one.state}
+                    self._short(f"check {one.kind}", told, at, failed=one.state == "failed")
+            case ApprovalRequested() | ConsultationRequested():
+                if self._request is not None:
+                    self._request.add_event(event.type, timestamp=_ns(at))
+            case RequestFinished():
+                self._end_request(event, at)
+            case _:
+                pass
+
+    def _open(self, name: str, attributes: Attributes, at: datetime) -> Span:
+        within = trace.set_span_in_context(self._request) if self._request is not None else None
+        return self._tracer.start_span(name, within, attributes=attributes, start_time=_ns(at))
+
+    def _short(self, name: str, attributes: Attributes, at: datetime, *, failed: bool = False) -> None:
+        span = self._open(name, attributes, self._before or at)
+        if failed:
+            span.set_status(Status(StatusCode.ERROR))
+        span.end(_ns(at))
+
+    def _end_action(self, event: ActionFinished, at: datetime) -> None:
+        span = self._actions.pop(event.action_id, None)
+        if span is None:  # one that the user refused never began
+            return
+        span.set_attributes({"duckflow.outcome": event.outcome, "duckflow.files_changed": len(event.changed)})
+        if event.exit_code is not None:
+            span.set_attribute("process.exit.code", event.exit_code)
+        if event.outcome != "ok":
+            span.set_status(Status(StatusCode.ERROR))
+        span.end(_ns(at))
+
+    def _end_request(self, event: RequestFinished, at: datetime) -> None:
+        span, self._request = self._request, None
+        if span is None:
+            return
+        span.set_attributes({"duckflow.outcome": event.outcome, "duckflow.loops": event.loops})
+        if event.satisfaction is not None:
+            span.set_attribute("duckflow.satisfaction", event.satisfaction)
+        if event.outcome not in _WELL:
+            span.set_status(Status(StatusCode.ERROR, event.outcome))
+        span.end(_ns(at))
+
+
+def _usage(event: UsageReported) -> Attributes:
+    cost = {} if event.cost_usd is None else {"duckflow.cost_usd": event.cost_usd}
+    return {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": event.model,
+        "gen_ai.usage.input_tokens": event.tokens.input_tokens,
+        "gen_ai.usage.output_tokens": event.tokens.output_tokens,
+        "duckflow.tier": event.tier,
+        "duckflow.output": event.output,
+        **cost,
+    }
+
+
+def _ns(at: datetime) -> int:
+    return int(at.timestamp() * 1_000_000) * 1_000
+
+
+def _line(span: ReadableSpan) -> str:
+    return f"{span.to_json(indent=None)}\n"
