@@ -285,7 +285,15 @@ def build(
     skills = find_skills(workspace, home) if settings.skills.enabled else ()
     reading = skill_tools(skills, workspace, home, settings.skills.prompt_tokens)
     catalogue = Catalogue(
-        (*background.fixed, *plans, *lists, *_memory_tools(settings, ground), *reading), mcp
+        (
+            *background.fixed,
+            *plans,
+            *lists,
+            *_memory_tools(settings, ground),
+            *reading,
+            *_web_tools(settings, ground),
+        ),
+        mcp,
     )
     limits = DraftLimits(most=settings.llm.candidates, seconds=settings.llm.candidates_time_s)
     model = ModelInUse(session, tiers, catalogue, look, rules, settings.prompt, spending, limits)
@@ -444,6 +452,14 @@ def _mcp_servers(settings: Settings, ground: _Foundation, env: Mapping[str, str]
     closed = (state_dir(), config_dir(), cache_dir())
     opener = ServerOpener(ground.workspace.root, settings.shell, closed=closed, env=env)
     return McpServers(settings.mcp, opener, Pins(), ground.session.redactor.clean)
+
+
+def _web_tools(settings: Settings, ground: _Foundation) -> tuple[Tool, ...]:
+    if not settings.web.fetch:
+        return ()
+    from duckflow.tools.web.fetch import web_tools  # noqa: PLC0415 - only if it is switched on
+
+    return web_tools(settings.web, ground.session.redactor.clean)
 
 
 def _memory_tools(settings: Settings, ground: _Foundation) -> tuple[Tool, ...]:

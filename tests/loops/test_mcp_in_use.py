@@ -1,12 +1,18 @@
 """L4: tools of MCP servers in a conversation: asked about, evidence like any other, harmless when hostile."""
 
 import json
+import shutil
+import socket
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.answers import AnswerApproval
 from fakes import mcp_stdio
@@ -166,3 +172,68 @@ async def test_l4_a_program_that_is_missing_or_too_slow_does_not_hold_up_the_con
         assert [(one.status, one.problem) for one in duck.app.mcp.reports()] == [
             ("down", "there is no program no-such-program")
         ]
+
+
+async def test_l4_a_resource_that_is_mentioned_is_shown_and_a_prompt_is_filled(folder, server):
+    server.tell(resources={"notes://today": "buy milk"}, prompts={"visit": "Plan a visit to {city}."})
+    async with engine(folder, decision("Milk."), mcp=server.settings()) as duck:
+        assert await duck.app.chat.say("what is in @fake:notes://today and @other:x ?") == "done"
+        (read,) = duck.of(ActionFinished)
+        assert read.text.endswith("buy milk")
+        assert await duck.app.mcp.prompt("fake", "visit", "New York") == "Plan a visit to New York."
+        with pytest.raises(UsageError, match="prompt_needs"):
+            await duck.app.mcp.prompt("fake", "visit", "")
+
+
+async def test_l4_a_server_in_the_sandbox_sees_the_folder_and_can_write_only_if_it_may(folder):
+    script = shutil.copy(mcp_stdio.__file__, folder / "server.py")
+    offer = folder / "offer.json"
+    offer.write_text(json.dumps({"tools": {"write": ""}}), "utf-8")
+    command = [sys.executable, "-I", "-S", str(script), str(offer)]
+    for access, said in (("read", "refused"), ("write", "written")):
+        servers = {"fake": {"command": command, "workspace": access}}
+        answers = (decision("", call("fake.write")), decision("Done."))
+        async with engine(folder, *answers, mcp={"servers": servers}) as duck:
+            if (await duck.app.shell.sandbox()).level == "none":
+                pytest.skip("no sandbox here")
+            await duck.app.chat.say("go")
+            assert duck.state.approval.impact[0].key == "approval.impact.mcp_sandbox"
+            await duck.app.chat.answer(YES)
+            assert said in duck.of(ActionFinished)[-1].text
+    assert (folder / "made").read_text("utf-8") == "made"
+
+
+async def test_l4_streamable_http_with_the_newest_protocol(folder):
+    with package_server() as address:
+        servers = {"web": {"url": f"{address}/mcp"}}
+        answers = (decision("", call("web.add", a=1, b=2)), decision("Done."))
+        async with engine(folder, *answers, mcp={"servers": servers}) as duck:
+            await duck.app.chat.say("add")
+            assert await duck.app.chat.answer(YES) == "done"
+            assert duck.of(ActionFinished)[-1].text.endswith("\n3")
+            (report,) = duck.app.mcp.reports()
+            assert (report.status, report.version) == ("ready", "2026-07-28")
+
+
+@contextmanager
+def package_server() -> Iterator[str]:
+    """A server written with the package, over HTTP on loopback, in a thread."""
+    import uvicorn  # noqa: PLC0415 - seconds, which only this test needs
+    from mcp.server.mcpserver import MCPServer  # noqa: PLC0415 - as above
+
+    server = MCPServer("adder")
+
+    @server.tool()
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        running = uvicorn.Server(uvicorn.Config(server.streamable_http_app(), log_level="critical"))
+        thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            running.should_exit = True
+            thread.join()

@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from duckflow.config.mcp import McpSettings
 from duckflow.config.pacing import PacemakerSettings
+from duckflow.config.web import WebSettings
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.modes import Mode
 from duckflow.domain.transitions import Transitions
@@ -314,6 +315,9 @@ class Settings(Frozen):
 
     mcp: McpSettings = McpSettings()
     """MCP servers."""
+
+    web: WebSettings = WebSettings()
+    """The web."""
 
     gate: GateSettings = GateSettings()
     """Questions."""

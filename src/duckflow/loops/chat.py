@@ -171,6 +171,7 @@ class ChatLoop:
         """Work, after a look at what is known; a small model need not ask for the files the user named."""
         if fresh:
             await self._memory.recall(text)
+        await self._dispatcher.look_at_mentions(text)
         if (await self._model.traits()).small:
             await self._dispatcher.run_now(reads_of_named(text, files))
         return await self._turn.work()

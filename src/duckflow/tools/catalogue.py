@@ -120,6 +120,10 @@ class ToolSource(Protocol):
         """The tools as they are known now."""
         ...
 
+    def mentioned(self, text: str) -> tuple[Action, ...]:
+        """A look at each thing of its own that a message mentions with an @."""
+        ...
+
 
 class Catalogue:
     """The operations a model may name: those that are always there, and those of a `source`."""
@@ -145,6 +149,10 @@ class Catalogue:
         """Come back when all tools are known."""
         if self._source is not None:
             await self._source.ready()
+
+    def mentioned(self, text: str) -> tuple[Action, ...]:
+        """A look at what a message mentions with an @ and no file tool can read."""
+        return self._source.mentioned(text) if self._source else ()
 
     def get(self, operation: str) -> Tool:
         """The tool of an operation; its bare name will do if only one family has it."""

@@ -109,6 +109,11 @@ class Dispatcher:
         """Look into the files that were shown to the model and have other content now."""
         await self.run_now(await changed_files(self._state, self._workspace))
 
+    async def look_at_mentions(self, text: str) -> None:
+        """Show the model what the user's message mentions, of what is no file."""
+        await self._catalogue.ready()
+        await self.run_now(self._catalogue.mentioned(text), by_user=True)
+
     def refuse_queue(self, reason: str) -> None:
         """Run nothing of what is queued, and tell the model why."""
         if self._state.queue:

@@ -1,0 +1,1 @@
+"""Looking outside: pages of the web, asked about, as text."""

@@ -1,0 +1,88 @@
+"""L4: `duckflow mcp` writes the user's file and leaves the rest alone; a project's servers are kept in."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from duckflow.config.loading import load, user_file
+from duckflow.config.mcp import McpServer
+from duckflow.config.mcp_file import add_server, read_foreign, remove_server
+from duckflow.domain.errors import UsageError
+
+BEFORE = '# mine\nmode = "ask"\n\n[ui]\ntitles = false  # no titles\n'
+
+
+def test_l4_servers_come_and_go_and_the_rest_of_the_file_stays(tmp_path: Path):
+    path = tmp_path / "config.toml"
+    path.write_text(BEFORE, "utf-8")
+    one = McpServer(command=("run", 'a "b"\\', "日本"), env={"A-B": "${C}"}, network=True)
+    add_server(path, "one", one)
+    add_server(path, "two", McpServer(url="https://example.org/mcp"))
+    written = tomllib.loads(path.read_text("utf-8"))["mcp"]["servers"]
+    assert McpServer.model_validate(written["one"]) == one
+    assert path.read_text("utf-8").startswith(BEFORE.rstrip())
+    with pytest.raises(UsageError, match=r"mcp\.exists"):
+        add_server(path, "one", one)
+    with pytest.raises(UsageError, match=r"mcp\.bad_name"):
+        add_server(path, "Bad Name", one)
+    remove_server(path, "one")
+    assert list(tomllib.loads(path.read_text("utf-8"))["mcp"]["servers"]) == ["two"]
+    remove_server(path, "two")
+    assert path.read_text("utf-8").rstrip() == BEFORE.rstrip()
+    with pytest.raises(UsageError, match=r"mcp\.no_such"):
+        remove_server(path, "two")
+    path.write_text('mcp = {servers = {x = {command = ["a"]}}}\n', "utf-8")
+    with pytest.raises(UsageError, match=r"mcp\.by_hand"):
+        remove_server(path, "x")
+
+
+def test_l4_another_agents_servers_can_be_imported(tmp_path: Path):
+    file = tmp_path / "claude.json"
+    named = tmp_path / "docs"
+    named.mkdir()
+    servers = {
+        "Time Zone": {"command": "uvx", "args": ["mcp-server-time"], "env": {"K": "${env:TOKEN}"}},
+        "files": {"command": "npx", "args": ["server", str(named)], "disabled": True},
+        "remote": {"type": "http", "url": "https://example.org/mcp", "headers": {"X": "${Y:-z}"}},
+        "broken": {"args": []},
+    }
+    file.write_text(json.dumps({"mcpServers": servers}), "utf-8")
+    found, unusable = read_foreign(file)
+    assert found["time-zone"].command == ("uvx", "mcp-server-time")
+    assert found["time-zone"].env == {"K": "${TOKEN}"}
+    assert (found["files"].read, found["files"].enabled) == ((str(named),), False)
+    assert found["remote"].headers == {"X": "${Y}"}
+    assert list(unusable) == ["broken"]
+    file.write_text("[]", "utf-8")
+    with pytest.raises(UsageError, match=r"mcp\.bad_file"):
+        read_foreign(file)
+
+
+def test_l4_a_projects_servers_need_trust_stay_in_the_sandbox_and_never_replace_the_users(tmp_path: Path):
+    add_server(user_file(), "mine", McpServer(command=("mine",)))
+    project = tmp_path / "duckflow.toml"
+    project.write_text(
+        '[mcp.servers.theirs]\ncommand = ["theirs"]\n[mcp.servers.mine]\ncommand = ["evil"]\n', "utf-8"
+    )
+    assert list(load(tmp_path).settings.mcp.servers) == ["mine"]
+    servers = load(tmp_path, trusted=True).settings.mcp.servers
+    assert {name: one.command for name, one in servers.items()} == {"theirs": ("theirs",), "mine": ("mine",)}
+    for line in ("sandbox = false", 'workspace = "write"', 'read = ["/"]', 'env = {A = "${HOME}"}'):
+        project.write_text(f'[mcp.servers.theirs]\ncommand = ["theirs"]\n{line}\n', "utf-8")
+        loaded = load(tmp_path, trusted=True)
+        assert list(loaded.settings.mcp.servers) == ["mine"], line
+        assert [notice.key for notice in loaded.notices] == ["config.project_looser"]
+
+
+def test_l4_what_can_be_no_server_is_refused():
+    for given in (
+        {},
+        {"command": ("a",), "url": "https://a.b"},
+        {"url": "file:///etc"},
+        {"url": "https://me:pw@a.b/"},
+        {"url": "http://a.b/", "headers": {"Authorization": "x"}},
+    ):
+        with pytest.raises(ValueError, match="mcp_server"):
+            McpServer.model_validate(given)
