@@ -81,6 +81,7 @@ from duckflow.tools.catalogue import Catalogue, Tool
 from duckflow.tools.files.operations import file_tools
 from duckflow.tools.files.unsaved import Unsaved, beneath_editor
 from duckflow.tools.memory import memory_tools
+from duckflow.tools.outside import mcp_servers, page_tools
 from duckflow.tools.plans.plan_tool import plan_tools
 from duckflow.tools.plans.task_lists import task_tools
 from duckflow.tools.searching.ripgrep import find_ripgrep
@@ -264,7 +265,8 @@ def build(
     tiers, spending = _open_models(settings, choice, session, env, relay, carried.asked, plugins.providers)
     rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
     look = WorkspaceLook(workspace, ground.checks)
-    mcp = _mcp_servers(settings, ground, env)
+    clean, closed = session.redactor.clean, (state_dir(), config_dir(), cache_dir())
+    mcp = mcp_servers(settings, workspace.root, closed, env, clean)
     files = file_tools(ground.ripgrep)
     files = beneath_editor(files, unsaved) if unsaved else files
     background = Catalogue((*files, *command_tools(ground.shell, session.show), *plugins.operations), mcp)
@@ -291,7 +293,7 @@ def build(
             *lists,
             *_memory_tools(settings, ground),
             *reading,
-            *_web_tools(settings, ground),
+            *page_tools(settings, clean),
         ),
         mcp,
     )
@@ -439,27 +441,6 @@ def _open_models(
 
     tiers = Tiers(tier_names(settings.llm, choice.name), opened, by_task=settings.llm.by_task)
     return tiers, Spending(session, tiers, price)
-
-
-def _mcp_servers(settings: Settings, ground: _Foundation, env: Mapping[str, str]) -> "McpServers | None":
-    """The servers that are set; nothing of them is loaded if there are none."""
-    if not any(server.enabled for server in settings.mcp.servers.values()):
-        return None
-    from duckflow.tools.mcp.opening import ServerOpener  # noqa: PLC0415 - only if servers are set
-    from duckflow.tools.mcp.operations import McpServers  # noqa: PLC0415 - as above
-    from duckflow.tools.mcp.pins import Pins  # noqa: PLC0415 - as above
-
-    closed = (state_dir(), config_dir(), cache_dir())
-    opener = ServerOpener(ground.workspace.root, settings.shell, closed=closed, env=env)
-    return McpServers(settings.mcp, opener, Pins(), ground.session.redactor.clean)
-
-
-def _web_tools(settings: Settings, ground: _Foundation) -> tuple[Tool, ...]:
-    if not settings.web.fetch:
-        return ()
-    from duckflow.tools.web.fetch import web_tools  # noqa: PLC0415 - only if it is switched on
-
-    return web_tools(settings.web, ground.session.redactor.clean)
 
 
 def _memory_tools(settings: Settings, ground: _Foundation) -> tuple[Tool, ...]:
