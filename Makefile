@@ -7,7 +7,7 @@ export TASK DIR PYTHON
 
 BIN = .venv/bin
 
-.PHONY: help run test format lint types layers faults pages pictures pins clean environment-run environment-dev \
+.PHONY: help run test format lint types layers faults pages pictures test-browser pins clean environment-run environment-dev \
 	bench bench-cost bench-prompts bench-growth bench-sandbox bench-exercises bench-faults site pex
 
 help: ## Show this list
@@ -73,11 +73,14 @@ pages: environment-dev ## Write the tables in docs/ anew that are made from the 
 pictures: environment-dev ## Draw the pictures in docs/ anew, in a real conversation
 	@$(BIN)/python scripts/pictures.py
 
+test-browser: environment-dev ## Drive the web view in a real browser, both languages (not part of test; installs chromium)
+	@scripts/browser $(if $(PICTURES),--pictures)
+
 pins: environment-dev ## Choose versions anew and write requirements/*.txt
 	@requirements/compile
 
 clean: ## Remove what was made here; models, sessions and settings stay
-	rm -rf .venv .venv.lock dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-browser .venv.lock dist build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 environment-run:

@@ -6,14 +6,20 @@ from typing import Any
 from duckflow.domain.commands import hash_of
 from duckflow.domain.events import (
     ActionFinished,
+    ActionStarted,
+    ApprovalAnswered,
+    ConsultationAnswered,
     ConsultationRequested,
+    DecisionMade,
     Evaluated,
     LimitSet,
     Recorded,
     RequestFinished,
+    SessionStarted,
     UserMessage,
     VitalsChanged,
 )
+from duckflow.domain.frozen import replace
 from duckflow.domain.pacing.vitals import VitalName, face_of
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.questions.consultation import Consultation, effect_of
@@ -30,7 +36,12 @@ from duckflow.ui.views.status_bar import short_model
 
 Payload = dict[str, Any]
 
+_BEGINS = (UserMessage, ApprovalAnswered, ConsultationAnswered, DecisionMade, ActionStarted)
+_ENDS = (RequestFinished, SessionStarted)
+"""Events after which work goes on, and after which it does not."""
 _VITALS: tuple[VitalName, ...] = ("mood", "focus", "stamina")
+_EDIT = "approval.instead.edit"
+"""What the page does not offer: an answer from there is bound to what was shown."""
 _POINTS = 500
 """Of the chart; the oldest go first."""
 
@@ -43,11 +54,14 @@ class SessionView:
         self._describe = Describer()
         self._points: list[Payload] = []
         self._limit: int | None = None
+        self._working = False
 
     def take(self, recorded: Recorded) -> Payload | None:
         """The entry of the conversation that an event is; None for what a reader need not know."""
         self.state = apply(self.state, recorded)
         self._note(recorded)
+        if isinstance(recorded.event, _BEGINS + _ENDS):
+            self._working = isinstance(recorded.event, _BEGINS)
         described = self._describe(recorded.event)
         if described is None:
             return None
@@ -74,7 +88,7 @@ class SessionView:
             "model": harmless(short_model(state.model)),
             "mode": state.mode,
             "step": state.step.value,
-            "working": state.request is not None and state.request.outcome is None,
+            "working": self._working,
             "vitals": [_vital(state, name) for name in _VITALS],
             "points": self._points,
             "goal": _goal(request) if request else None,
@@ -138,7 +152,8 @@ def rows_of(difference: str) -> list[list[Any]]:
 
 def approval_payload(approval: Approval) -> Payload:
     """The five points, the whole difference, and what may be answered (SPEC G1)."""
-    view = approval_view(approval)
+    offered = tuple(one for one in approval.alternatives if one.key != _EDIT)
+    view = approval_view(replace(approval, alternatives=offered))
     return {
         "kind": "approval",
         "shown": hash_of(approval),

@@ -14,6 +14,7 @@ let lastSeq = 0;
 let asked = null;
 let sessions = [];
 let notify = false;
+let following = true;
 
 history.replaceState(null, '', location.pathname + location.hash);
 start().catch((error) => say(error.message));
@@ -30,9 +31,24 @@ async function start() {
   notify = 'Notification' in window && Notification.permission === 'granted';
   addEventListener('hashchange', () => open(location.hash.slice(1)));
   addEventListener('keydown', keys);
+  at('conversation').addEventListener('wheel', noteReading, { passive: true });
+  at('conversation').addEventListener('touchmove', noteReading, { passive: true });
+  at('conversation').addEventListener('keyup', noteReading);
+  new ResizeObserver(toEnd).observe(at('conversation'));
   drawTop();
   drawComposer();
   open(location.hash.slice(1));
+}
+
+function noteReading() {
+  const list = at('conversation');
+  requestAnimationFrame(() => { following = list.scrollHeight - list.scrollTop - list.clientHeight < 80; });
+}
+
+/** Keep the newest in sight, unless the reader has gone back. */
+function toEnd() {
+  const list = at('conversation');
+  if (following) list.scrollTop = list.scrollHeight;
 }
 
 function keys(event) {
@@ -44,7 +60,7 @@ function keys(event) {
 /** Look at a session; without one, at the form for a new one. */
 function open(id) {
   stream?.close();
-  session = id; now = null; lastSeq = 0; asked = null;
+  session = id; following = true; now = null; lastSeq = 0; asked = null;
   at('conversation').replaceChildren();
   at('details').replaceChildren();
   drawQuestion(at('question'), null, act);
@@ -73,14 +89,13 @@ function addEntry(entry) {
   if (entry.seq <= lastSeq) return;
   lastSeq = entry.seq;
   const list = at('conversation');
-  const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 80;
   const inside = entry.kind === 'reply' ? prose(entry.text) : [h('div', { class: 'text' }, entry.text)];
   if (entry.output.length) inside.push(h('pre', { class: 'code' }, [entry.hidden ? t('more_lines', { count: entry.hidden }) + '\n' : '', entry.output.join('\n')].join('')));
   if (entry.difference.length) inside.push(h('details', {}, h('summary', {}, t('diff.title')), h('div', { class: 'wide' }, difference(entry.difference))));
   if (entry.evidence) inside.push(chip(session, entry.evidence));
   list.append(h('li', { class: `entry ${entry.kind} ${entry.tone}` },
     h('span', { class: 'who' }, entry.kind === 'reply' ? NAME : t(`who.${entry.kind}`), ' ', h('time', { datetime: entry.at }, clock(entry.at))), ...inside));
-  if (atEnd) list.scrollTop = list.scrollHeight;
+  toEnd();
   if (entry.kind === 'reply') drawLive(['', '', 0]);
 }
 
@@ -167,7 +182,7 @@ function drawComposer() {
   const typed = at('message')?.value ?? '';
   const focused = document.activeElement?.id === 'message';
   form.dataset.kind = kind;
-  const message = h('textarea', { id: 'message', rows: 3, maxlength: 100000, placeholder: asked ? t('answer_first') : t('message_hint'), 'aria-label': t('message') });
+  const message = h('textarea', { id: 'message', rows: asked ? 1 : 3, maxlength: 100000, placeholder: asked ? t('answer_first') : t('message_hint'), 'aria-label': t('message') });
   message.value = typed;
   message.addEventListener('keydown', (event) => { if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit(); } });
   const mode = h('select', { id: 'mode', 'aria-label': t('mode') }, ['plan', 'ask', 'edits', 'auto'].map((name) => h('option', { value: name, selected: name === (now?.mode ?? 'ask') }, t(`mode_${name}`))));

@@ -54,6 +54,7 @@ export function difference(rows) {
     body.append(h('tr', { class: kind }, side(left, old, 'old', t('diff.removed')), side(right, fresh, 'new', t('diff.added'))));
   }
   return h('table', { class: 'difference', 'aria-label': t('diff.title') },
+    h('colgroup', {}, ['number', 'side', 'number', 'side'].map((name) => h('col', { class: name }))),
     h('thead', {}, h('tr', {}, h('th', { colspan: 2, scope: 'col' }, t('diff.before')), h('th', { colspan: 2, scope: 'col' }, t('diff.after')))), body);
 }
 

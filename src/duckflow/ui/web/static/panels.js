@@ -70,7 +70,7 @@ const PANELS = {
     if (!now.cost.length) return h('p', { class: 'faint' }, t('cost.none'));
     const usd = (value) => (value === null ? '–' : `$${value.toFixed(4)}`);
     const known = now.cost.filter((one) => one.usd !== null);
-    return h('div', { class: 'wide' }, h('table', { class: 'plain' },
+    return h('div', { class: 'wide' }, h('table', { class: 'figures' },
       h('thead', {}, h('tr', {}, ['tier', 'calls', 'input', 'output', 'usd'].map((name) => h('th', { scope: 'col' }, t(`cost.${name}`))))),
       h('tbody', {}, now.cost.map((one) => h('tr', {}, h('th', { scope: 'row' }, one.tier), [one.calls, one.input, one.output].map((value) => h('td', { class: 'figure' }, value.toLocaleString())), h('td', { class: 'figure' }, usd(one.usd))))),
       h('tfoot', {}, h('tr', {}, h('th', { scope: 'row', colspan: 4 }, t('cost.sum')), h('td', { class: 'figure' }, usd(known.length ? known.reduce((sum, one) => sum + one.usd, 0) : null))))));

@@ -5,12 +5,12 @@ import { difference, h, t } from './dom.js';
 /** Draw a question into its section; `act(command)` sends the answer. */
 export function drawQuestion(section, question, act) {
   section.hidden = question === null;
-  section.replaceChildren(...(question === null ? [] : question.kind === 'approval' ? approval(question, act) : consultation(question, act)));
+  section.replaceChildren(...(question === null ? [] : question.kind === 'approval' ? approval(section, question, act) : consultation(question, act)));
   section.className = question === null ? '' : `question ${question.risk ?? ''}`;
   section.setAttribute('aria-label', t('question.label'));
 }
 
-function approval(question, act) {
+function approval(section, question, act) {
   const reason = h('input', { id: 'reason', type: 'text', maxlength: 2000, autocomplete: 'off', placeholder: t('question.reason_hint') });
   const answer = (yes, always) => act({ kind: 'answer', shown: question.shown, answer: { yes, always, reason: yes ? '' : reason.value.trim() } });
   const yes = h('button', { type: 'button', id: 'yes', class: 'good', onclick: () => answer(true, false) }, t('question.yes'));
@@ -18,8 +18,9 @@ function approval(question, act) {
   const no = h('button', { type: 'button', id: 'no', class: 'bad', onclick: () => answer(false, false) }, t('question.no'));
   reason.addEventListener('keydown', (event) => { if (event.key === 'Enter' && !event.isComposing) { event.preventDefault(); answer(false, false); } });
   const box = question.difference.length ? h('div', { class: 'scroll', tabindex: '0', id: 'difference', role: 'region', 'aria-label': t('diff.title') }, difference(question.difference)) : null;
-  const unseen = h('p', { class: 'faint', id: 'unseen', role: 'status' });
-  if (box) guard(box, unseen, [yes, always].filter(Boolean));
+  const unseen = h('span', { class: 'faint', id: 'unseen', role: 'status' });
+  const row = h('div', { class: 'row answers' }, unseen, yes, always, h('label', { class: 'grow' }, h('span', { class: 'hidden' }, t('question.reason')), reason), no);
+  if (box) guard(section, box, row, unseen, [yes, always].filter(Boolean));
   const points = (title, list) => (list.length ? [h('dt', {}, t(title)), ...list.map((one) => h('dd', {}, one))] : []);
   return [
     h('h2', { id: 'asked', tabindex: '-1' }, question.question),
@@ -30,22 +31,22 @@ function approval(question, act) {
       points('question.impact', question.impact),
       points('question.alternatives', question.alternatives),
       points('question.covers', question.always ? [question.always] : [])),
-    box ? h('h3', {}, t('diff.title')) : null, box, unseen,
-    h('div', { class: 'row answers' }, yes, always, h('label', { class: 'grow' }, h('span', { class: 'hidden' }, t('question.reason')), reason), no),
+    box ? h('h3', {}, t('diff.title')) : null, box, row,
   ].filter(Boolean);
 }
 
 /** A yes counts only once all of the difference was on the screen. */
-function guard(box, unseen, buttons) {
+function guard(section, box, row, unseen, buttons) {
   const look = () => {
-    if (box.scrollHeight - box.scrollTop - box.clientHeight > 4) return;
+    const whole = box.scrollHeight - box.scrollTop - box.clientHeight < 4;
+    if (!whole || box.getBoundingClientRect().bottom > row.getBoundingClientRect().top + 8) return;
     buttons.forEach((one) => { one.disabled = false; });
     unseen.textContent = '';
-    box.removeEventListener('scroll', look);
+    for (const one of [box, section]) one.removeEventListener('scroll', look);
   };
   buttons.forEach((one) => { one.disabled = true; });
   unseen.textContent = t('question.unseen');
-  box.addEventListener('scroll', look);
+  for (const one of [box, section]) one.addEventListener('scroll', look);
   requestAnimationFrame(() => requestAnimationFrame(look));
 }
 

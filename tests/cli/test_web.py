@@ -1,0 +1,164 @@
+"""M7: `duckflow web` over real HTTP: a whole request, several owners, and everybody who must stay outside."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from fakes.engine import action, decision, write_script
+from fakes.rows import Failures
+from fakes.web_server import WebClient, web_server
+
+EVIL = "<img src=x onerror=alert(1)>"
+
+
+def write(name: str, content: str = "neu\n") -> str:
+    why = f"you asked for it {EVIL}"
+    return decision("I will.", {**action("write_file", path=name, content=content), "reasoning": why})
+
+
+def test_M7_a_whole_request_in_the_browser(folder: Path, tmp_path: Path):
+    script = write_script(
+        tmp_path / "s.jsonl",
+        (write("a.txt"), decision(f"Written. {EVIL}"), write("b.txt"), decision("Then not.")),
+    )
+    with web_server(folder, script) as client:
+        assert client.enter().status_code == 200
+        page = client.get("api/texts").json()
+        assert page["folders"] == [str(folder)]
+        wish = {"folder": str(folder), "text": "Write a.txt", "mode": "ask"}
+        assert client.post("api/sessions", {**wish, "folder": "/etc"}).status_code == 409
+        session = client.post("api/sessions", wish).json()["session"]
+        asked = client.question(session)
+        assert asked["kind"] == "approval"
+        assert EVIL in asked["intent"], "as it was said: the page makes text of it"
+        assert ["changed", 0, None, 1, "neu"] in asked["difference"]
+        assert not (folder / "a.txt").exists()
+        stale = client.send(session, kind="answer", shown="0" * 64, answer={"yes": True})
+        assert stale.status_code == 409
+        assert "no longer open" in stale.json()["message"]
+        edited = {"yes": True, "edited": "rm -rf"}
+        assert client.send(session, kind="answer", shown=asked["shown"], answer=edited).status_code == 409
+        answer = {"kind": "answer", "shown": asked["shown"], "answer": {"yes": True}}
+        assert client.send(session, **answer).json() == {"waiting": False}
+        shown = client.reply(session, "Written.")
+        assert (folder / "a.txt").read_text() == "neu\n"
+        assert client.send(session, **answer).status_code == 409, "used once"
+
+        now = shown[-1][1]
+        assert [one["name"] for one in now["vitals"]] == ["mood", "focus", "stamina"]
+        assert any("limit set" in why for point in now["points"] for why in point["why"])
+        assert now["cost"][0]["calls"] > 0
+        requirement = now["goal"]["requirements"][0]
+        assert requirement["score"] == 1.0
+        evidence = client.get(f"api/sessions/{session}/evidence/e1").json()
+        assert evidence["text"].startswith("created a.txt")
+        assert client.get(f"api/sessions/{session}/evidence/e99").status_code == 404
+        assert ["title", "+++ b/a.txt"] in client.get(f"api/sessions/{session}/difference").json()[
+            "difference"
+        ]
+        again = client.follow(session, lambda event, found: event == "now", after=9999)
+        assert not [event for event, _ in again if event == "entry"], (
+            "a reader who comes back gets what is new"
+        )
+
+        assert client.send(session, kind="say", text="And b.txt").json() == {"waiting": False}
+        second = client.question(session)
+        refusal = {"yes": False, "reason": "not this one"}
+        assert client.send(session, kind="answer", shown=second["shown"], answer=refusal).status_code == 200
+        client.reply(session, "Then not.")
+        assert not (folder / "b.txt").exists()
+        assert client.send(session, kind="undo").json() == {"waiting": False}
+        client.follow(session, lambda event, found: event == "entry" and found["kind"] == "undo")
+        assert not (folder / "a.txt").exists()
+
+
+def test_M7_what_another_process_stopped_at_is_answered_in_the_browser(folder: Path, tmp_path: Path):
+    """The run has ended at its question; nobody has the session open, so the web view takes it up."""
+    first = write_script(tmp_path / "first.jsonl", (write("a.txt"),))
+    run = [sys.executable, "-m", "duckflow", "run", "Write a.txt", "--json", "--workspace", str(folder)]
+    done = subprocess.run([*run, "--model", f"scripted:{first}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 3, done.stderr
+    session = json.loads(done.stdout.splitlines()[0])["session_id"]
+    after = write_script(tmp_path / "after.jsonl", (decision("書きました。"),))
+    with web_server(folder, after, language="ja") as client:
+        client.enter()
+        listed = client.follow("", lambda event, found: event == "sessions")[-1][1]
+        assert [(one["id"], one["status"]) for one in listed] == [(session, "asks")]
+        asked = client.question(session)
+        assert "a.txt" in asked["question"]
+        assert client.send(session, kind="cancel").json()["message"] == "実行中の作業はありません。"
+        assert (
+            client.send(session, kind="answer", shown=asked["shown"], answer={"yes": True}).status_code == 200
+        )
+        client.reply(session, "書きました。")
+    assert (folder / "a.txt").read_text() == "neu\n"
+
+
+def test_M7_nobody_else_is_let_in_and_nothing_is_answered(folder: Path, tmp_path: Path):
+    """Other origins, wrong and used tokens, other names for this machine, missing cookies, odd bodies."""
+    script = write_script(tmp_path / "s.jsonl", (write("a.txt"),))
+    with web_server(folder, script) as client:
+        port = client.origin.rpartition(":")[2]
+        stranger, evil = WebClient(client.address), f"evil.example:{port}"
+        refused = Failures()
+        before = [
+            ("no token", lambda: stranger.get("")),
+            ("wrong token", lambda: stranger.get("?token=guess")),
+            ("no place", lambda: stranger.http.get(client.origin + "/")),
+            ("a static file", lambda: stranger.get("app.js")),
+            ("rebound name and token", lambda: stranger.http.get(client.address, headers={"host": evil})),
+        ]  # fmt: skip
+        for name, ask in before:
+            with refused.of(name):
+                assert ask().status_code == 403
+        entered = client.enter()
+        cookie = entered.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=Strict" in cookie
+        assert "'unsafe" not in entered.headers["content-security-policy"]
+        assert entered.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self'")
+        wish = {"folder": str(folder), "text": "Write a.txt", "mode": "ask"}
+        session = client.post("api/sessions", wish).json()["session"]
+        asked = client.question(session)
+        yes = {"kind": "answer", "shown": asked["shown"], "answer": {"yes": True}}
+        path = f"api/sessions/{session}/commands"
+        bare = {"content-type": "application/json"}
+        here, where = {"origin": client.origin}, client.base + path
+        named = f"127.0.0.1.{evil}"
+        after = [
+            ("used token", lambda: stranger.enter(), 403),
+            ("no cookie", lambda: stranger.post(path, yes), 403),
+            ("wrong cookie", lambda: stranger.post(path, yes, cookie="duckflow=guess"), 403),
+            ("other origin", lambda: client.post(path, yes, origin="http://evil.example"), 403),
+            ("other port", lambda: client.post(path, yes, origin="http://127.0.0.1:1"), 403),
+            ("null origin", lambda: client.post(path, yes, origin="null"), 403),
+            ("no origin", lambda: client.http.post(where, content=json.dumps(yes), headers=bare), 403),
+            ("rebound name", lambda: client.post(path, yes, host=evil, origin=f"http://{evil}"), 403),
+            ("name that begins so", lambda: client.post(path, yes, host=named), 403),
+            ("another site reads", lambda: client.get("api/texts", **{"sec-fetch-site": "cross-site"}), 403),
+            ("another port reads", lambda: client.get("api/texts", **{"sec-fetch-site": "same-site"}), 403),
+            ("as a form", lambda: client.post(path, yes, **{"content-type": "text/plain"}), 400),
+            ("not a command", lambda: client.post(path, {"kind": "shell", "text": "x"}), 400),
+            ("not JSON at all", lambda: client.http.post(where, content=b"{", headers=bare | here), 400),
+            ("far too long", lambda: client.post(path, {"kind": "say", "text": "x" * 300_000}), 400),
+            ("no such session", lambda: client.send("nobody", kind="cancel"), 409),
+            ("another method", lambda: client.http.request("DELETE", where, headers=here), 403),
+        ]  # fmt: skip
+        for name, ask, status in after:
+            with refused.of(name):
+                assert ask().status_code == status
+        refused.report()
+        stranger.http.close()
+        assert client.question(session)["shown"] == asked["shown"], "the question is still open"
+        assert not (folder / "a.txt").exists()
+
+
+def test_without_its_packages_the_web_view_says_what_to_install(tmp_path: Path):
+    probe = (
+        "import sys; sys.modules['starlette'] = None; sys.modules['uvicorn'] = None; "
+        "sys.argv = ['duckflow', 'web']; from duckflow.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "duckflow[web]" in done.stderr
