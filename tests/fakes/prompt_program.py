@@ -5,19 +5,21 @@ import sys
 from pathlib import Path
 
 from duckflow.ui.frontend import open_frontend
+from duckflow.ui.output.colours import Theme, paint
 from duckflow.ui.views.prompt_view import View
 
 
-async def main(folder: str) -> None:
+async def main(folder: str, theme: Theme = "auto", keys: str = "emacs") -> None:
     """Echo until Ctrl-D."""
     frontend = open_frontend(lambda: Path(folder) / "history")
     assert frontend.prompt is not None
+    frontend.adapt(theme, vi=keys == "vi")
     frontend.prompt.draw = lambda _columns: View(bar=([("bar", "[ bar ]")],))
     frontend.prompt.inbox.put("ready")
     while not frontend.left.is_set():
         said = await frontend.keyboard.inbox.get()
-        frontend.writer.raw(f"said {said!a}")
+        frontend.writer.raw(paint(f"said {said!a}", "yellow"))
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1]))
+    asyncio.run(main(*sys.argv[1:]))

@@ -210,6 +210,12 @@ class PromptSettings(Frozen):
 class UiSettings(Frozen):
     """The conversation on a terminal."""
 
+    editing_mode: Literal["emacs", "vi"] = "emacs"
+    """The keys of the line you type on."""
+
+    theme: Literal["auto", "light", "dark", "none"] = "auto"
+    """Colours: `auto` takes those of your terminal, `light` and `dark` suit its background."""
+
     notify: Literal["off", "bell", "desktop"] = "off"
     """How you are called when it needs you or is done: a bell, or a notice of the desktop (OSC 9)."""
 

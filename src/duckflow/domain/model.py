@@ -2,6 +2,8 @@
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from duckflow.domain.frozen import Frozen
 
 Role = Literal["system", "user", "assistant"]
@@ -94,3 +96,12 @@ class Finished(Frozen):
 
 
 ModelPiece = TextPiece | ToolCall | Retrying | Finished
+
+
+class PromptUse(Frozen):
+    """What a prompt takes of a model's window, by part, and how much was left out of it, by kind."""
+
+    model: str
+    window: int
+    tokens: dict[str, int]
+    left_out: dict[str, int] = Field(default_factory=dict[str, int])

@@ -58,6 +58,12 @@ class PromptHistory:
         said = sum(line.tokens for line in words.values() if line.kind != "evidence")
         return said + min(found, evidence)
 
+    @property
+    def left_out(self) -> tuple[int, int]:
+        """How much is not shown any more: of what was found, and of what was said."""
+        stubs = sum(line.kind == "stub" for line in self._lines.shown)
+        return stubs, len(self._transcript) - sum(line.at >= 0 for line in self._lines.shown)
+
     def shows(self, opening: str) -> bool:
         """Whether a message of the user's that begins so is among what is shown."""
         return any(line.message.text.startswith(opening) for line in self._lines.said)

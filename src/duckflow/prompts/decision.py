@@ -9,7 +9,7 @@ from duckflow.llm.answers.native_calls import native_name
 from duckflow.prompts.budget import DROP_ORDER, LayerBudget, Layers, PromptFrame
 from duckflow.prompts.conversation import PromptHistory
 from duckflow.prompts.layers import session_text
-from duckflow.prompts.sections import RenderedPrompt, SectionName
+from duckflow.prompts.sections import LeftOut, RenderedPrompt, SectionName
 from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import TokenCounter
 
@@ -54,7 +54,25 @@ class DecisionPrompt:
         )
         said, found = self._conversation.words, self._conversation.evidence
         grown: dict[SectionName, int] = {"conversation": said, "evidence": found}
-        return RenderedPrompt(request=request, tokens={**self._fixed, **grown, **layers.tokens})
+        return RenderedPrompt(
+            request=request,
+            tokens={**self._fixed, **grown, **layers.tokens},
+            left_out=self._left_out(state, layers),
+        )
+
+    def _left_out(self, state: AgentState, layers: Layers) -> dict[LeftOut, int]:
+        """What the budgets kept out of the prompt."""
+        evidence, words = self._conversation.left_out
+        main = layers.texts["main"]
+        earlier = [line for line in state.summaries if not self._conversation.shows(_opening(line))]
+        items = state.items
+        return {
+            "evidence": evidence,
+            "words": words,
+            "summaries": sum(line not in layers.texts["summaries"] for line in earlier),
+            "open_questions": sum(bool(main) and one not in main for one in items.open_questions),
+            "plan_brief": sum(bool(main) and one not in main for one in items.plan_brief),
+        }
 
     async def _beginning(self, session: str) -> ChatMessage:
         """What all prompts begin with; it changes only when the user changes the mode."""

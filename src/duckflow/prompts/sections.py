@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from pydantic import Field
+
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ModelRequest
 
@@ -21,8 +23,13 @@ SectionName = Literal[
 """The parts of a prompt, in the order they are sent; conversation and evidence are one."""
 
 
+LeftOut = Literal["evidence", "words", "summaries", "open_questions", "plan_brief"]
+
+
 class RenderedPrompt(Frozen):
     """What a model is asked, and the tokens of each part."""
 
     request: ModelRequest
     tokens: Mapping[SectionName, int]
+    left_out: Mapping[LeftOut, int] = Field(default_factory=dict["LeftOut", int])
+    """What did not fit, and how many of it."""

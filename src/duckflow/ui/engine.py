@@ -8,6 +8,7 @@ from duckflow.domain.changes import UndoReport
 from duckflow.domain.extensions import Extensions
 from duckflow.domain.mcp import ServerReport
 from duckflow.domain.memory import Memory
+from duckflow.domain.model import PromptUse
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
 from duckflow.domain.state import AgentState, RequestOutcome
@@ -102,6 +103,10 @@ class Engine(Talk, Protocol):
 
     async def diff(self, *, session: bool) -> str:
         """What changed since the last request, or the session, began."""
+        ...
+
+    async def context(self) -> PromptUse:
+        """What would be in the prompt now, and what that takes."""
         ...
 
     def files(self) -> Sequence[str]:

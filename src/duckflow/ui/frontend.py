@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from duckflow.ui.input.keyboard import Keyboard, PlainKeyboard
+from duckflow.ui.output.colours import Theme, use_theme
 from duckflow.ui.output.writer import PlainWriter, TerminalWriter, Writer
 from duckflow.ui.views.prompt_view import DrawView
 
@@ -42,6 +43,14 @@ class Frontend:
 
         self.prompt.draw = draw
         self.prompt.completer = Suggestions(known)
+
+    def adapt(self, theme: Theme, *, vi: bool) -> None:
+        """From now on use these colours and keys."""
+        use_theme(theme)
+        if isinstance(self.writer, TerminalWriter) and theme == "none":
+            self.writer.coloured = False
+        if self.prompt is not None:
+            self.prompt.adapt(theme, vi=vi)
 
     def signal(self, sequence: str) -> None:
         """Send something to the terminal that is not text: a bell, a notice."""

@@ -49,6 +49,8 @@ async def converse(options: ConversationOptions, frontend: Frontend) -> None:
         digest=digest,
         flags=settings_flags(options.model, options.mode),
     )
+    ui = loaded.settings.ui
+    frontend.adapt(ui.theme, vi=ui.editing_mode == "vi")
     for notice in loaded.notices:
         frontend.writer.line(text(notice.key, **notice.values), "yellow")
     session: str | None = earlier.id if earlier else ""

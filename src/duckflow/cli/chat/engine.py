@@ -11,6 +11,7 @@ from duckflow.domain.errors import ProviderError, ToolError, UsageError
 from duckflow.domain.events import ModeChanged, SessionTitled
 from duckflow.domain.mcp import ServerReport
 from duckflow.domain.memory import Memory
+from duckflow.domain.model import PromptUse
 from duckflow.domain.modes import Mode
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.i18n.catalogue import text
@@ -133,6 +134,16 @@ class ChatEngine:
     async def diff(self, *, session: bool) -> str:
         """What changed since the last request, or the session, began."""
         return await self._app.undoing.diff("session" if session else "request")
+
+    async def context(self) -> PromptUse:
+        """What would be in the prompt now, and what that takes."""
+        prompt, traits = await self._app.model.preview(self.state), await self._app.model.traits()
+        return PromptUse(
+            model=traits.name,
+            window=traits.window,
+            tokens={**prompt.tokens},
+            left_out={**prompt.left_out},
+        )
 
     def files(self) -> Sequence[str]:
         """What can be mentioned: the files there are, as last looked at, and resources of MCP servers."""

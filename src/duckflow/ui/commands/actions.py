@@ -168,6 +168,14 @@ def show_cost(context: CommandContext, argument: str) -> None:
     context.writer.raw(cost_text(context.engine.state))
 
 
+async def show_context(context: CommandContext, argument: str) -> None:
+    """What is in the prompt, and what it takes of the model's window."""
+    del argument
+    from duckflow.ui.views.context import context_text  # noqa: PLC0415 - as above
+
+    context.writer.raw(context_text(await context.engine.context(), context.writer.columns))
+
+
 def rate(context: CommandContext, argument: str) -> None:
     """How the user liked the last request."""
     if not argument.isdecimal() or not 1 <= int(argument) <= MOST_RATING:
@@ -284,6 +292,7 @@ ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[None] | None]] =
     "mode": set_mode,
     "model": set_model,
     "cost": show_cost,
+    "context": show_context,
     "rate": rate,
     "memory": show_memory,
     "mcp": show_servers,

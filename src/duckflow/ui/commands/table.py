@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, Command] = {
         Command("mode", ("モード",), f"[{'|'.join(MODES)}]", "modes"),
         Command("model", ("モデル",), "[NAME]", "models", now=False),
         Command("cost", ("費用", "コスト")),
+        Command("context", ("コンテキスト",), now=False),
         Command("rate", ("評価",), "1-10", now=False),
         Command("memory", ("記憶", "メモリ", "メモリー"), "[delete ID]", now=False),
         Command("mcp", ()),

@@ -4,7 +4,7 @@ from typing import Protocol
 
 from prompt_toolkit.application.current import get_app
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.filters import Condition, is_searching
+from prompt_toolkit.filters import Condition, is_searching, vi_mode, vi_navigation_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from duckflow.ui.input.listener import Listener
@@ -29,13 +29,15 @@ def bindings(target: KeyTarget) -> KeyBindings:
     """The keys of the conversation, on top of the usual ones of a line editor."""
     keys = KeyBindings()
     typing = ~is_searching
+    # With vi keys, Esc leaves the insert mode first; the next one stops the work.
+    inserting = vi_mode & ~vi_navigation_mode
     menu_open = Condition(lambda: get_app().current_buffer.complete_state is not None)
 
     @keys.add("enter", filter=typing)
     def _(event: KeyPressEvent) -> None:
         _enter(event.current_buffer)
 
-    @keys.add("escape", "enter", filter=typing)
+    @keys.add("escape", "enter", filter=typing & ~vi_mode)
     @keys.add("c-j", filter=typing)
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
@@ -47,14 +49,14 @@ def bindings(target: KeyTarget) -> KeyBindings:
         else:
             target.listener.interrupt()
 
-    @keys.add("escape", filter=typing & ~menu_open)
+    @keys.add("escape", filter=typing & ~menu_open & ~inserting)
     def _(_event: KeyPressEvent) -> None:
         if target.asking:
             target.give_no_answer()
         else:
             target.listener.stop()
 
-    @keys.add("escape", filter=typing & menu_open)
+    @keys.add("escape", filter=typing & menu_open & ~inserting)
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.cancel_completion()
 

@@ -6,7 +6,7 @@ from typing import Any
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.current import get_app
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.filters import Condition, has_completions
+from prompt_toolkit.filters import Condition, has_completions, vi_navigation_mode
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, VerticalAlign, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
@@ -68,6 +68,8 @@ def _typed(
     """The line that is being typed: as high as it needs, up to half of the screen."""
 
     def prefix(line: int, wrapped: int) -> StyleAndTextTuples:
+        if line == 0 and wrapped == 0 and vi_navigation_mode():
+            return [(f"class:{style}", prompt().replace("> ", ": "))]
         return [(f"class:{style}", prompt())] if line == 0 and wrapped == 0 else [("", "  ")]
 
     control = BufferControl(

@@ -11,9 +11,11 @@ from pathlib import Path
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import Completer, DynamicCompleter
+from prompt_toolkit.cursor_shapes import ModalCursorShapeConfig
 from prompt_toolkit.document import Document
+from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.history import FileHistory
-from prompt_toolkit.styles import Style
+from prompt_toolkit.styles import DynamicStyle, Style
 
 from duckflow.ui.input.inbox import Inbox
 from duckflow.ui.input.keys import bindings
@@ -21,7 +23,7 @@ from duckflow.ui.input.layout import ReflowingApplication, make_layout
 from duckflow.ui.input.listener import Listener, NullListener
 from duckflow.ui.output.scrollback import Scrollback
 from duckflow.ui.output.synchronized import open_output
-from duckflow.ui.views.prompt_view import STYLES, DrawView, View
+from duckflow.ui.views.prompt_view import STYLES, DrawView, View, styles_of
 
 _GRACE_S = 0.05
 """Time for keys that are on their way."""
@@ -64,9 +66,10 @@ class Prompt:
         )
         self._answer = Buffer(multiline=True, accept_handler=self._accept_answer)
         self.output = open_output()
+        self._style = Style.from_dict(STYLES)
         self._app = ReflowingApplication(
             layout=make_layout(self._message, self._answer, lambda: self._question, self._view),
-            style=Style.from_dict(STYLES),
+            style=DynamicStyle(lambda: self._style),
             include_default_pygments_style=False,
             key_bindings=bindings(self),
             erase_when_done=True,
@@ -89,6 +92,14 @@ class Prompt:
     def asking(self) -> bool:
         """Whether a question has the keyboard."""
         return self._question is not None
+
+    def adapt(self, theme: str, *, vi: bool) -> None:
+        """Draw in the colours of this theme, and take keys as vi does or as Emacs does."""
+        self._style = Style.from_dict(styles_of(theme))
+        self._app.editing_mode = EditingMode.VI if vi else EditingMode.EMACS
+        if vi:
+            self._app.cursor = ModalCursorShapeConfig()
+        self.refresh()
 
     def start(self) -> None:
         """Put it on the screen."""
@@ -119,6 +130,7 @@ class Prompt:
         await self._quiet()
         self._answered = asyncio.get_running_loop().create_future()
         self._question = question
+        self._app.vi_state.reset()
         self._answer.document = Document(prefilled)
         self._app.layout.focus(self._answer)
         self.refresh()
@@ -152,6 +164,7 @@ class Prompt:
 
     def _accept(self, buffer: Buffer) -> bool:
         line = buffer.text.strip()
+        self._app.vi_state.reset()
         if line and not self.listener.handle_line(line):
             self.inbox.put(line)
         self.refresh()

@@ -4,8 +4,9 @@ import os
 from typing import Literal, TextIO
 
 Colour = Literal["green", "red", "cyan", "yellow", "dim", "bold"]
+Theme = Literal["auto", "light", "dark", "none"]
 
-_CODES: dict[Colour, str] = {
+_TERMINAL: dict[Colour, str] = {
     "green": "32",
     "red": "31",
     "cyan": "36",
@@ -13,8 +14,28 @@ _CODES: dict[Colour, str] = {
     "dim": "2",
     "bold": "1",
 }
+_CODES: dict[Theme, dict[Colour, str]] = {
+    "auto": _TERMINAL,
+    "light": {**_TERMINAL, "cyan": "34", "yellow": "35", "dim": "90"},
+    "dark": {**_TERMINAL, "green": "92", "red": "91", "cyan": "96", "yellow": "93", "dim": "37"},
+    "none": {},
+}
+"""The eight colours every terminal has; yellow and cyan can't be read on white, the darker ones on black."""
+
+_PLAIN = "0"
+_theme: list[Theme] = ["auto"]
 _DIFFERENCE: dict[str, Colour] = {"+++": "bold", "---": "bold", "@@": "cyan", "+": "green", "-": "red"}
 """By how a line of a difference begins; the first that fits counts."""
+
+
+def use_theme(theme: Theme) -> None:
+    """From now on colours are those of this theme."""
+    _theme[:] = [theme]
+
+
+def code_of(colour: Colour) -> str:
+    """What a terminal is told for this colour."""
+    return _CODES[_theme[0]].get(colour, _PLAIN)
 
 
 def wanted(out: TextIO) -> bool:
@@ -24,7 +45,8 @@ def wanted(out: TextIO) -> bool:
 
 def paint(shown: str, colour: Colour) -> str:
     """The text in this colour."""
-    return f"\x1b[{_CODES[colour]}m{shown}\x1b[0m"
+    code = code_of(colour)
+    return shown if code == _PLAIN else f"\x1b[{code}m{shown}\x1b[0m"
 
 
 def difference_colour(line: str) -> Colour | None:

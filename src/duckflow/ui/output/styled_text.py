@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from duckflow.ui.output.colours import code_of
 from duckflow.ui.output.text_width import wrap
 
 Style = Literal["bold", "italic", "strike", "code", "link", "dim", "heading", "quote"]
@@ -12,10 +13,10 @@ _CODES: dict[Style, str] = {
     "bold": "1",
     "italic": "3",
     "strike": "9",
-    "code": "36",
+    "code": "{colour}",
     "link": "4",
     "dim": "2",
-    "heading": "1;36",
+    "heading": "1;{colour}",
     "quote": "2",
 }
 _OPEN, _CLOSE = 0x10FF00, 0x10FF80
@@ -61,4 +62,5 @@ def _change(current: list[Style], mark: int) -> None:
 
 
 def _code(style: Style) -> str:
-    return f"\x1b[{_CODES[style]}m"
+    colour = code_of("cyan")
+    return f"\x1b[{_CODES[style].format(colour=colour)}m"

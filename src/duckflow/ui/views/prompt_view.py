@@ -39,3 +39,16 @@ STYLES = {
     "scrollbar.button": "noinherit reverse",
 }
 """The eight colours every terminal has: they follow the user's own theme."""
+
+_OTHER: dict[str, dict[str, str]] = {
+    "light": {"ansicyan": "ansiblue", "ansiyellow": "ansimagenta"},
+    "dark": {"ansicyan": "ansibrightcyan", "ansiyellow": "ansibrightyellow", "ansibrightblack": "ansiwhite"},
+}
+
+
+def styles_of(theme: str) -> dict[str, str]:
+    """The styles in the colours of a theme; without any, only what is chosen stands out."""
+    if theme == "none":
+        return {name: style if "reverse" in style else "" for name, style in STYLES.items()}
+    other = _OTHER.get(theme, {})
+    return {name: " ".join(other.get(word, word) for word in style.split()) for name, style in STYLES.items()}
