@@ -172,3 +172,49 @@ async def test_G11_one_that_fails_at_once_or_is_not_known_is_told(folder: Path):
         assert asked.approval.because == "failed"
         await duck.app.chat.answer(AnswerApproval(yes=False))
         assert "No background command c1 runs" in duck.of(ActionFinished)[-1].text
+
+
+async def test_G9_what_a_command_did_before_ctrl_c_is_offered_and_nothing_goes_on_after_the_answer(
+    folder: Path,
+):
+    """Also after a restart; a no throws it away."""
+    command = shell("run", command=f"echo half > a; sleep {LONG}")
+    for yes in (True, False):
+        async with engine(
+            folder, decision("", command, shell("run", command="echo > b")), mode="auto"
+        ) as duck:
+            work = asyncio.ensure_future(duck.app.chat.say("go"))
+            await until(lambda: processes_with(LONG))
+            work.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await work
+            session = duck.state.session_id
+            (asked,) = duck.of(ApprovalRequested)
+            assert asked.approval.because == "failed"
+            assert asked.approval.impact[0].key == "approval.impact.command_cancelled"
+            assert list(folder.iterdir()) == []
+        async with engine(folder, decision("Not asked."), mode="auto", session=session) as duck:
+            assert await duck.app.chat.answer(AnswerApproval(yes=yes)) == "interrupted"
+            assert [path.name for path in folder.iterdir()] == ["a"] * yes
+            assert duck.state.queue == ()
+            (folder / "a").unlink(missing_ok=True)
+
+
+async def test_G7_a_secret_is_granted_for_one_command_after_a_question(folder: Path):
+    (folder / ".env").write_text("word=open\n")
+    (folder / "plain").write_text("x\n")
+    steps = [
+        decision("", shell("run", command="cat .env", secrets=["plain"])),
+        decision("", shell("run", command="cat .env", secrets=[".env"]), shell("run", command="cat .env")),
+        decision("Done."),
+    ]
+    for mode in ("plan", "auto"):
+        async with engine(folder, *steps, mode=mode) as duck:
+            assert await duck.app.chat.say("go") == "awaiting_approval"
+            assert "no file with secrets" in duck.of(ActionFinished)[0].text
+            (asked,) = duck.of(ApprovalRequested)
+            assert asked.approval.reasons == ("secrets",)
+            assert "sees .env" in asked.approval.difference
+            await duck.app.chat.answer(AnswerApproval(yes=True))
+            texts = [event.text for event in duck.of(ActionFinished)]
+            assert texts[1:3] == ["exit code 0\nword=open", "exit code 0"], mode

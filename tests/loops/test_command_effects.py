@@ -254,6 +254,16 @@ async def test_G10_what_makes_git_run_a_program_asks_in_every_mode(tmp_path: Pat
     assert not wrong
 
 
+@pytest.mark.xfail(strict=True, reason="the git directory behind a .git file is outside the folder")
+async def test_G10_a_commit_in_a_git_worktree(tmp_path: Path):
+    main, folder = tmp_path / "main", tmp_path / "other"
+    main.mkdir()
+    repository(main)
+    git(main, "worktree", "add", "-q", str(folder))
+    _, _, duck = await try_out(folder, "auto", "echo x > b.txt && git add b.txt && git commit -qm b")
+    assert duck.of(ActionFinished)[0].exit_code == 0
+
+
 async def test_G9_what_the_user_runs_needs_no_yes_and_can_be_undone(folder: Path):
     (folder / "a.txt").write_text("one\n")
     async with engine(folder, mode="ask") as duck:
