@@ -14,6 +14,8 @@ HEAVY = (
     "pydantic_ai",
     "genai_prices",
     "asyncio",
+    "starlette",
+    "uvicorn",
 )
 PROBE = """
 import sys
