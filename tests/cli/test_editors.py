@@ -159,6 +159,7 @@ async def test_a_session_is_listed_and_loaded_with_all_that_happened(folder: Pat
         await agent.load_session(cwd=str(folder), session_id=session)
         assert [one.content.text for one in again.of(schema.UserMessageChunk)] == ["Write a.txt"]
         assert "I write it." in again.said
+        assert "Write a.txt?" in again.said
         assert "+two" in again.said
         await agent.prompt(session_id=session, prompt=says("yes"))
         assert (folder / "a.txt").read_text() == "two\n"

@@ -37,7 +37,7 @@ def question_text(question: Question) -> str:
     """The question in words, for an editor that can't ask it."""
     if isinstance(question, Consultation):
         return consultation_text(question)
-    return f"{_points(question)}\n\n{_fenced(question)}"
+    return f"{approval_view(question).question} {_points(question)}\n\n{_fenced(question)}"
 
 
 def _approval(
