@@ -131,8 +131,11 @@ class App:
     problems: tuple[ErrorReported, ...]
     """What the user should know before anything else."""
 
-    def begin(self) -> None:
-        """Write down that the session is open, and what a crash left behind. Subscribe before this."""
+    def begin(self, *, at_a_pause: bool = False) -> None:
+        """Write down that the session is open, and what a crash left behind. Subscribe before this.
+
+        A session that was left `at_a_pause` goes on as if nothing had been: what had not begun can begin.
+        """
         session_id = self.session.state.session_id
         self.lock.take(session_id, str(self.workspace.root))
         self.session.record(self.started, *self.problems)
@@ -140,7 +143,9 @@ class App:
             self.session.record(VerifySet(command=self.verify.strip()))
         finish_taking_over(state_dir() / COPIES, self.workspace, self.kept)
         self.hooks.start(resumed=self.started.resumed)
-        self.tasks.recover(self.recovery.recover(lambda: self.log.load(session_id)))
+        state = self.session.state
+        if not at_a_pause or state.running or state.task_running or state.background_runs:
+            self.tasks.recover(self.recovery.recover(lambda: self.log.load(session_id)))
 
     async def aclose(self) -> None:
         """Give everything back."""

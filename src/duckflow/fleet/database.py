@@ -4,6 +4,7 @@ fleet_runs      one row a run: what is wanted, how far it is, what came of it
 fleet_events    the events of each run's session, as in the log at home
 fleet_answers   what was answered to which question, once
 fleet_workers   who is alive
+fleet_schema    for which release the tables were made
 """
 
 import fcntl
@@ -13,6 +14,7 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -21,10 +23,11 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError
 
 from duckflow.config.places import state_dir
 from duckflow.domain.errors import UsageError, UserError
+from duckflow.fleet import FILE, VARIABLE
 
-VARIABLE = "DUCKFLOW_DATABASE"
-FILE = "fleet.db"
 PATIENCE_MS = 30_000
+SCHEMA = 1
+"""Raised when a table here changes."""
 _LOCK = 0x6475636B
 """The number of the advisory lock under which Postgres is migrated."""
 _SQLITE_NEEDED = (3, 42)
@@ -74,6 +77,11 @@ workers = sa.Table(
     sa.Column("beat", sa.Float, nullable=False),
     sa.Column("dead", sa.Boolean, nullable=False),
 )
+schema = sa.Table("fleet_schema", meta, sa.Column("version", sa.String, primary_key=True))
+
+
+def _schema_version() -> str:
+    return f"{SCHEMA} dbos {metadata.version('dbos')}"
 
 
 def address(given: str | None) -> str:
@@ -137,11 +145,15 @@ class FleetDatabase:
                 return
             DBOS.migrate(self.url)
             with self.begin() as connection:
-                meta.create_all(connection)  # the last step: what is there says that all is there
+                meta.create_all(connection)
+                connection.execute(sa.delete(schema))
+                connection.execute(sa.insert(schema).values(version=_schema_version()))
 
     def _is_ready(self) -> bool:
+        """Whether all tables are those of this release; written down as the last step."""
         with self.begin() as connection:
-            return sa.inspect(connection).has_table(workers.name)
+            there = sa.inspect(connection).has_table(schema.name)
+            return there and connection.scalar(sa.select(schema.c.version)) == _schema_version()
 
     @contextmanager
     def _alone(self) -> Generator[None]:

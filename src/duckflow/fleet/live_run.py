@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from duckflow.app import DATABASE, App, Carried, build, choose, unknown_prices
 from duckflow.config.loading import load
 from duckflow.config.places import state_dir
+from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Recorded, RequestFinished, UsageReported, VerifySet
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.fleet.checkout import Checkout
@@ -17,6 +18,8 @@ from duckflow.fleet.questions import WAITING, question_key, unknown_actions
 from duckflow.fleet.runs import AGAIN, FleetRun, Runs, report_of
 from duckflow.fleet.stepper import Stepper
 from duckflow.i18n.answers import read_answer, read_choice
+
+_PATIENCE_S = 60
 
 
 class LiveRun:
@@ -64,7 +67,7 @@ class LiveRun:
         )
         try:
             await app.tiers.client(app.model.tier)
-            app.begin()
+            await _begin_alone(app)
             app.session.record(*await unknown_prices(app.tiers, loaded.settings, os.environ))
             if options.verify is not None and not earlier:
                 app.session.record(VerifySet(command=options.verify.strip()))
@@ -96,7 +99,7 @@ class LiveRun:
     async def stop(self) -> None:
         """Break the work off; what ran is written down as unknown."""
         self._work.cancel()
-        await asyncio.wait({self._work})
+        await asyncio.gather(self._work, return_exceptions=True)
 
     async def close(self) -> None:
         """Give everything back."""
@@ -165,3 +168,18 @@ class LiveRun:
         kind, _, seen = self.run.question.partition(":")
         ended = [one.seq for one in earlier if isinstance(one.event, RequestFinished)]
         return kind == AGAIN and bool(ended) and ended[-1] <= int(seen)
+
+
+async def _begin_alone(app: App) -> None:
+    """Begin once the folder is free: a worker that was given up for dead may need a moment to notice."""
+    left = _PATIENCE_S
+    while True:
+        try:
+            app.begin(at_a_pause=True)
+        except UsageError as error:
+            left -= 1
+            if error.key != "lock.held" or not left:
+                raise
+            await asyncio.sleep(1)
+        else:
+            return

@@ -7,12 +7,15 @@ import signal
 import socket
 import sys
 import threading
+import time
 from concurrent.futures import Future
 
 import sqlalchemy as sa
 from dbos import DBOS
+from sqlalchemy.exc import SQLAlchemyError
 
 from duckflow.config.places import checkouts_dir
+from duckflow.domain.errors import UserError
 from duckflow.fleet.crew import Crew, Progress, leave
 from duckflow.fleet.database import FleetDatabase, runs, workers
 from duckflow.fleet.fleet import APPLICATION, QUEUE, VERSION, WORKFLOW
@@ -118,11 +121,18 @@ class FleetWorker:
             connection.execute(sa.update(workers).where(workers.c.id == self.id).values(dead=True))
 
     def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
-        while not self._stopped.wait(self._lease_s / _BEATS):
-            if not self._show_life():
-                leave()
-            self._take_over()
-            self._stop_cancelled(loop)
+        heard = time.monotonic()
+        while not self._stopped.is_set():
+            try:
+                if not self._show_life():
+                    leave()
+                heard = time.monotonic()
+                self._take_over()
+                self._stop_cancelled(loop)
+            except (UserError, SQLAlchemyError):  # a database that is back soon is no reason to give up
+                if time.monotonic() - heard > self._lease_s:
+                    leave()
+            self._stopped.wait(self._lease_s / _BEATS)
 
     def _show_life(self) -> bool:
         """Say that this worker lives; False if the others have given it up."""

@@ -1,0 +1,154 @@
+"""What workers do with runs, in this process and without a queue; one crew after another."""
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from duckflow.config.places import config_dir
+from duckflow.domain.events import ActionFinished, ConsultationRequested, Recovered, RequestFinished
+from duckflow.fleet.checkout import Checkout
+from duckflow.fleet.crew import Crew
+from duckflow.fleet.fleet import Fleet, open_fleet
+from duckflow.fleet.runs import RunOptions
+from fakes.engine import action, decision, write_script
+from fakes.repository import git, make_repository
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Iterator[Fleet]:
+    config_dir().mkdir(parents=True)
+    (config_dir() / "config.toml").write_text('[shell]\nsandbox = "none"\n')
+    with open_fleet(f"sqlite:///{tmp_path / 'fleet.db'}") as opened:
+        yield opened
+
+
+def shell(command: str) -> dict[str, Any]:
+    return {"operation": "shell.run", "args": {"command": command}}
+
+
+def submit(fleet: Fleet, folder: Path, *answers: str, **options: Any) -> str:
+    script = write_script(folder.parent / "script.jsonl", answers)
+    wanted = RunOptions.model_validate({"model": f"scripted:{script}", **options})
+    (run,) = fleet.submit(make_repository(folder), "Do it", wanted)
+    return run
+
+
+def crew(fleet: Fleet, machine: str = "here") -> Crew:
+    def lost() -> None:
+        raise AssertionError("lost")
+
+    return Crew(fleet.runs, machine, lost)
+
+
+async def work(hands: Crew, fleet: Fleet, run: str, steps: int = 100) -> str:
+    """How the run stands after so many steps."""
+    leg = fleet.runs.find(run).leg
+    for _ in range(steps):
+        if (await hands.advance(run, leg))["state"] != "working":
+            break
+    return fleet.runs.find(run).state
+
+
+async def abandon(hands: Crew) -> None:
+    """As if the process were killed: nothing of what it had in hand writes any more."""
+    for live in list(hands.live.values()):
+        live.app.lock.release()
+        live.run = live.run.model_copy(update={"epoch": -1})
+        live.app.log._run = live.run
+        with contextlib.suppress(Exception):
+            await live.close()
+
+
+async def test_a_killed_command_is_asked_about_and_never_run_again(
+    fleet: Fleet, folder: Path, tmp_path: Path
+):
+    """M8, C5: found without a result it is unknown; the run asks, and goes on when it is told to."""
+    ledger = tmp_path / "ledger"
+    first, second = f"echo one >> {ledger}; sleep 60", f"echo two >> {ledger}"
+    run = submit(fleet, folder, decision("", shell(first)), decision("", shell(second)), decision("Done."))
+    hands = crew(fleet)
+    assert await work(hands, fleet, run) == "waiting"
+    fleet.answer(run, "yes")
+    step = asyncio.ensure_future(work(hands, fleet, run))
+    while not ledger.exists():
+        await asyncio.sleep(0.05)
+    await abandon(hands)
+    step.cancel()
+    with contextlib.suppress(asyncio.CancelledError, AssertionError):
+        await step
+
+    assert await work(crew(fleet), fleet, run) == "waiting"
+    events = [one.event for one in fleet.events(fleet.runs.find(run))]
+    (ended,) = (one for one in events if isinstance(one, ActionFinished))
+    (asked,) = (one for one in events if isinstance(one, ConsultationRequested))
+    assert (ended.outcome, asked.kind) == ("unknown", "unknown")
+    assert "echo one" in str(asked.consultation.findings[0].values)
+    fleet.answer(run, "go_on")
+    assert await work(crew(fleet), fleet, run) == "waiting"
+    fleet.answer(run, "yes")
+    assert await work(crew(fleet), fleet, run) == "done"
+    assert ledger.read_text() == "one\ntwo\n"
+
+
+async def test_a_run_goes_on_at_every_step_on_another_machine(
+    fleet: Fleet, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """M8: killed between any two steps and taken up elsewhere, it comes to the same end."""
+    writes = [decision("", action("write_file", path=f"{name}.txt", content=name)) for name in "ab"]
+    run = submit(fleet, folder, *writes, *[decision("Done.")] * 20, mode="edits")
+    for machine in range(20):
+        monkeypatch.setenv("DUCKFLOW_FLEET_DIR", str(tmp_path / f"fleet{machine}"))
+        monkeypatch.setenv("DUCKFLOW_STATE_DIR", str(tmp_path / f"state{machine}"))
+        hands = crew(fleet, f"machine{machine}")
+        if await work(hands, fleet, run, steps=1 + machine) == "done":
+            break
+        await abandon(hands)
+    found = fleet.runs.find(run)
+    assert (found.state, found.outcome, found.branch) == ("done", "done", f"duckflow/{run}")
+    assert machine > 2, "it was interrupted some times"
+    assert git(folder, "ls-tree", "--name-only", found.branch).split() == ["README.md", "a.txt", "b.txt"]
+    events = [one.event for one in fleet.events(found)]
+    assert [one.outcome for one in events if isinstance(one, ActionFinished)] == ["ok", "ok"]
+    assert not any(isinstance(one, Recovered) for one in events), "nothing was cut off in the middle"
+    assert sum(isinstance(one, RequestFinished) for one in events) == 1
+
+
+async def test_time_is_limited_and_what_failed_can_go_on(fleet: Fleet, folder: Path):
+    """M8: a run that takes too long is stopped; tried again it goes on."""
+    run = submit(fleet, folder, decision("Done."), minutes=1e-9)
+    assert await work(crew(fleet), fleet, run) == "failed"
+    assert fleet.runs.find(run).outcome == "interrupted"
+    other = submit(fleet, folder.parent / "other", '{"for": "Decision", "error": 500}')
+    assert await work(crew(fleet), fleet, other) == "failed"
+    assert fleet.runs.find(other).outcome == "provider_error"
+    write_script(folder.parent / "script.jsonl", [decision("Done.")] * 9)
+    fleet.retry(other)
+    assert await work(crew(fleet), fleet, other) == "done"
+
+
+async def test_a_cancelled_run_is_stopped_and_a_broken_one_fails_alone(
+    fleet: Fleet, folder: Path, tmp_path: Path
+):
+    """M8."""
+    run = submit(fleet, folder, decision("", shell(f"touch {tmp_path / 'began'}; sleep 60")))
+    hands = crew(fleet)
+    assert await work(hands, fleet, run) == "waiting"
+    fleet.answer(run, "yes")
+    step = asyncio.ensure_future(work(hands, fleet, run))
+    while not (tmp_path / "began").exists():
+        await asyncio.sleep(0.05)
+    fleet.cancel(run)
+    await hands.cancel(run)
+    assert await step == "cancelled"
+    assert hands.live == {}
+
+    broken = submit(fleet, folder.parent / "other", decision("Done."), model="scripted:/no/such/file")
+    assert await work(hands, fleet, broken) == "failed"
+    report = fleet.runs.find(broken).report
+    assert report is not None
+    assert "/no/such/file" in report.error
+    assert Checkout(fleet.runs.find(broken)).remove()
