@@ -54,7 +54,7 @@ class Drill:
         self._base, self._url, self._commands = base, url, commands
         # Forked from a process that has imported everything: what is tried is being killed, not starting.
         self._fork = multiprocessing.get_context("forkserver")
-        self._fork.set_forkserver_preload(["fakes.fleet_drill"])
+        self._fork.set_forkserver_preload(["duckflow.fleet.worker", "duckflow.cli.main"])
         self._workers: list[Any] = []
         self.count = Count(runs)
         (base / "config").mkdir()

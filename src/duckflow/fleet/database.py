@@ -114,7 +114,8 @@ class FleetDatabase:
         if not self.sqlite:
             parsed = parsed.set(drivername="postgresql+psycopg")
         self.url = url
-        self.engine = sa.create_engine(parsed, pool_pre_ping=not self.sqlite)
+        # Few connections: with hundreds of workers they are what a server runs out of first.
+        self.engine = sa.create_engine(parsed, pool_pre_ping=not self.sqlite, pool_size=2, max_overflow=3)
         if self.sqlite:
             event.listen(self.engine, "connect", _set_up_sqlite)
 

@@ -4,13 +4,13 @@ import asyncio
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from duckflow.app import DATABASE, App, Carried, build, choose, unknown_prices
 from duckflow.config.loading import load
 from duckflow.config.places import state_dir
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import Recorded, RequestFinished, UsageReported, VerifySet
+from duckflow.domain.events import DecisionMade, Recorded, RequestFinished, UsageReported, VerifySet
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.fleet.checkout import Checkout
 from duckflow.fleet.event_log import SharedLog
@@ -53,8 +53,7 @@ class LiveRun:
         stepper = Stepper()
         log = SharedLog(state_dir() / DATABASE, runs, run)
         earlier = runs.events(run.id)
-        asked = Counter(one.event.output for one in earlier if isinstance(one.event, UsageReported))
-        carried = Carried(log=log, pause=stepper.pause, asked=asked)
+        carried = Carried(log=log, pause=stepper.pause, asked=_asked(earlier))
         app = build(
             loaded.settings,
             choice,
@@ -168,6 +167,18 @@ class LiveRun:
         kind, _, seen = self.run.question.partition(":")
         ended = [one.seq for one in earlier if isinstance(one.event, RequestFinished)]
         return kind == AGAIN and bool(ended) and ended[-1] <= int(seen)
+
+
+def _asked(earlier: Sequence[Recorded]) -> Mapping[str, int]:
+    """How often a model was asked for what; a decision that was not written down is asked for again."""
+    asked: Counter[str] = Counter()
+    decided = 0
+    for event in (one.event for one in earlier):
+        if isinstance(event, UsageReported):
+            asked[event.output] += 1
+        elif isinstance(event, DecisionMade):
+            decided = asked["Decision"]
+    return {**asked, "Decision": decided}
 
 
 async def _begin_alone(app: App) -> None:

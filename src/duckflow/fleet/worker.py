@@ -96,6 +96,7 @@ class FleetWorker:
                 "executor_id": self.id,
                 "application_version": VERSION,
                 "log_level": "ERROR",
+                "sys_db_pool_size": 4,
                 "run_migrations": False,
             }
         )
