@@ -132,7 +132,7 @@ class App:
     """What the user should know before anything else."""
 
     def begin(self, *, at_a_pause: bool = False) -> None:
-        """Write down that it is open, and what a crash left; left `at_a_pause` it goes on. Subscribe first."""
+        """Write down that it is open, and what a crash left; left `at_a_pause` it goes on."""
         session_id = self.session.state.session_id
         self.lock.take(session_id, str(self.workspace.root))
         self.session.record(self.started, *self.problems)
