@@ -9,7 +9,7 @@ from fakes.rows import every_row
 
 TABLE = {
     "low": {"read", "write", "consent", "looks"},
-    "medium": {"delete", "runs", "built", "dropped"},
+    "medium": {"delete", "runs", "fetch", "foreign", "built", "dropped"},
     "high": {
         *("outside", "protected", "executable", "lookalike"),
         *("many_files", "large", "shebang", "pipe_to_shell", "private_key", "secret"),
