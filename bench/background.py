@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from duckflow.app import build
+from duckflow.app.build import build
 from duckflow.config.settings import Settings
 from duckflow.llm.default_model import ModelChoice
 

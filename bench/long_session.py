@@ -18,7 +18,7 @@ import tracemalloc
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from duckflow.app import build
+from duckflow.app.build import build
 from duckflow.config.settings import Settings
 from duckflow.domain.model import Finished, ModelPiece, ModelRequest, ModelTraits, TextPiece
 from duckflow.llm.default_model import ModelChoice

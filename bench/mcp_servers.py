@@ -18,7 +18,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from duckflow.app import build
+from duckflow.app.build import build
 from duckflow.config.settings import Settings
 from duckflow.domain.events import ActionFinished, Recorded
 from duckflow.domain.questions.answers import AnswerApproval

@@ -17,7 +17,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
-from duckflow.app import App, build, choose, open_log, unknown_prices
+from duckflow.app.app import App
+from duckflow.app.build import build
+from duckflow.app.models import choose, unknown_prices
+from duckflow.app.places import open_log
 from duckflow.config.loading import Loaded, load
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings

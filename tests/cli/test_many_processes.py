@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.app import DATABASE, KEPT_FILES
+from duckflow.app.places import DATABASE, KEPT_FILES
 from duckflow.config.places import state_dir
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.sessions import Sessions

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.app import DATABASE, open_log
+from duckflow.app.places import DATABASE, open_log
 from duckflow.config.places import state_dir
 from duckflow.domain.events import MemoryKept
 from fakes.engine import decision, write_script

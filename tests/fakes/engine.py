@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from duckflow.app import App, build
+from duckflow.app.app import App
+from duckflow.app.build import build
 from duckflow.config.settings import LlmSettings, Settings
 from duckflow.domain.events import Event, Recorded
 from duckflow.domain.glimpses import Glimpse

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from duckflow.app import LIVE, open_log
+from duckflow.app.places import LIVE, open_log
 from duckflow.config.places import state_dir
 from duckflow.domain.commands import ClientCommand
 from duckflow.domain.events import Event

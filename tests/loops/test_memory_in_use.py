@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from duckflow.app import open_log
+from duckflow.app.places import open_log
 from duckflow.domain.events import ActionFinished, ApprovalRequested, MemoryKept, MemoryRecalled
 from duckflow.domain.memory import Memory
 from duckflow.domain.questions.answers import AnswerApproval

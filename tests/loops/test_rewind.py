@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from duckflow.app import open_log
+from duckflow.app.places import open_log
 from duckflow.cli.main import app
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Reply, Rewound, UserMessage

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from duckflow.app import build
+from duckflow.app.build import build
 from duckflow.config.settings import LlmSettings, Settings
 from duckflow.domain.events import Recorded, UsageReported
 from duckflow.llm.default_model import ModelChoice

@@ -6,7 +6,11 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from duckflow.app import DATABASE, App, Carried, build, choose, unknown_prices
+from duckflow.app.app import App
+from duckflow.app.build import build
+from duckflow.app.foundation import Carried
+from duckflow.app.models import choose, unknown_prices
+from duckflow.app.places import DATABASE
 from duckflow.config.loading import load
 from duckflow.config.places import state_dir
 from duckflow.domain.errors import UsageError

@@ -6,7 +6,10 @@ from contextlib import closing
 from pathlib import Path
 
 from duckflow.api import trace
-from duckflow.app import App, build, choose, open_log, unknown_prices
+from duckflow.app.app import App
+from duckflow.app.build import build
+from duckflow.app.models import choose, unknown_prices
+from duckflow.app.places import open_log
 from duckflow.cli.chat.engine import ChatEngine
 from duckflow.cli.chat.folder_facts import find_out
 from duckflow.cli.chat.options import ConversationOptions

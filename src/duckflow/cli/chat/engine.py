@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 
-from duckflow.app import App
+from duckflow.app.app import App
 from duckflow.config.loading import Loaded, rows
 from duckflow.domain.changes import UndoReport
 from duckflow.domain.decision import Action

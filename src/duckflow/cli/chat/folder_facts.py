@@ -2,7 +2,7 @@
 
 import asyncio
 
-from duckflow.app import App
+from duckflow.app.app import App
 from duckflow.domain.errors import ToolError
 from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.store.sessions import Sessions

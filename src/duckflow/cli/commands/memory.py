@@ -64,7 +64,7 @@ def _number(wanted: str) -> int:
 
 @contextmanager
 def _memories() -> Generator["Memories"]:
-    from duckflow.app import open_log  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.app.places import open_log  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.store.memory import Memories  # noqa: PLC0415 - as above
 
     with closing(open_log()) as log:

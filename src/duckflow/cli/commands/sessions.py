@@ -129,7 +129,7 @@ def delete(session: SessionArgument) -> None:
 
 
 def _forget_files(session_id: str) -> None:
-    from duckflow.app import forget_files  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.app.places import forget_files  # noqa: PLC0415 - heavy, and not for --help
 
     forget_files(session_id)
 
@@ -142,7 +142,7 @@ def _sessions(log: "SqliteEventLog") -> "Sessions":
 
 @contextmanager
 def _log() -> Generator["SqliteEventLog"]:
-    from duckflow.app import open_log  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.app.places import open_log  # noqa: PLC0415 - heavy, and not for --help
 
     with closing(open_log()) as log:
         yield log

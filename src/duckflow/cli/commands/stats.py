@@ -8,7 +8,7 @@ from duckflow.ui.output.escaping import echo
 
 def stats(*, json: JsonFlag = False) -> None:
     """Print the statistics, as a table or a JSON object a line."""
-    from duckflow.app import open_log  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.app.places import open_log  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.domain.work.outcomes import TARGETS  # noqa: PLC0415 - as above
     from duckflow.store.outcome_stats import Outcomes  # noqa: PLC0415 - as above
     from duckflow.ui.views.tables import stats_text  # noqa: PLC0415 - as above

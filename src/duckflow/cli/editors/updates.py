@@ -7,7 +7,7 @@ from typing import Any
 from acp import helpers, schema
 
 from duckflow.api import Update
-from duckflow.app import App
+from duckflow.app.app import App
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import (

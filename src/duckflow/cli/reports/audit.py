@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from duckflow.app import open_log
+from duckflow.app.places import open_log
 from duckflow.domain.errors import UserError
 from duckflow.i18n.catalogue import text
 from duckflow.store.audit.entries import AuditEntry

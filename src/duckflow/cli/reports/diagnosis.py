@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Literal
 
 import duckflow
-from duckflow.app import DATABASE, choose
+from duckflow.app.models import choose
+from duckflow.app.places import DATABASE
 from duckflow.config.loading import Loaded, load, user_file
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings

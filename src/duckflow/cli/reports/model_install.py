@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from duckflow.app import choose
+from duckflow.app.models import choose
 from duckflow.config.loading import load
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.frozen import replace

@@ -9,7 +9,9 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
-from duckflow.app import build, choose, open_log
+from duckflow.app.build import build
+from duckflow.app.models import choose
+from duckflow.app.places import open_log
 from duckflow.config.loading import Loaded
 from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError

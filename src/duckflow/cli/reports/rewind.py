@@ -5,7 +5,8 @@ import os
 from contextlib import closing
 from pathlib import Path
 
-from duckflow.app import build, open_log
+from duckflow.app.build import build
+from duckflow.app.places import open_log
 from duckflow.config.loading import load
 from duckflow.llm.default_model import ModelChoice
 from duckflow.loops.session import Session

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, get_args
 
-from duckflow.app import LIVE, LOCKS, open_kept_files, open_log
+from duckflow.app.places import LIVE, LOCKS, open_kept_files, open_log
 from duckflow.cli.web.worker import SessionWorker, open_worker
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings

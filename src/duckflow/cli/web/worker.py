@@ -6,7 +6,9 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-from duckflow.app import App, build, choose, unknown_prices
+from duckflow.app.app import App
+from duckflow.app.build import build
+from duckflow.app.models import choose, unknown_prices
 from duckflow.cli.chat.engine import ChatEngine
 from duckflow.config.loading import Loaded, load
 from duckflow.config.trust import trust_state

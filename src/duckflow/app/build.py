@@ -1,0 +1,198 @@
+"""build(...): the only place that wires the parts of a session together."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import duckflow
+from duckflow.app.app import App
+from duckflow.app.brought import bring
+from duckflow.app.foundation import Carried, Foundation, open_foundation
+from duckflow.app.models import open_models
+from duckflow.app.places import LIVE, LOCKS
+from duckflow.config.markdown_files import COMMANDS_FOLDER, read_commands
+from duckflow.config.places import cache_dir, config_dir, state_dir
+from duckflow.config.settings import Settings
+from duckflow.domain.events import SessionStarted
+from duckflow.domain.extensions import Extensions
+from duckflow.domain.work.plan import Plan, PlanStep, Task
+from duckflow.evaluation.project_tests import ProjectTests
+from duckflow.llm.default_model import ModelChoice
+from duckflow.llm.local.relay import Relay
+from duckflow.loops.acting.dispatcher import Dispatcher
+from duckflow.loops.chat import ChatLoop
+from duckflow.loops.clients import Clients
+from duckflow.loops.judging.answers import UserAnswers
+from duckflow.loops.judging.judging import Judging
+from duckflow.loops.judging.verification import Verification
+from duckflow.loops.pacing import Pacing
+from duckflow.loops.task_loop import TaskLoop
+from duckflow.loops.thinking.advisor import Advisor
+from duckflow.loops.thinking.memory import SessionMemory
+from duckflow.loops.thinking.model import ModelInUse, operations_of
+from duckflow.loops.thinking.rules import read_rules
+from duckflow.loops.thinking.small_models import WorkspaceLook
+from duckflow.loops.turn import Turn
+from duckflow.loops.undo.earlier import EarlierChanges
+from duckflow.loops.undo.recovery import Recovery
+from duckflow.loops.undo.undo import Undo
+from duckflow.prompts.plans import evidence_of, summary_of
+from duckflow.safety.files.lock import WorkspaceLock
+from duckflow.services.drafts import DraftLimits
+from duckflow.services.plans import draft_plan
+from duckflow.services.task_lists import draft_tasks
+from duckflow.store.live_file import LiveWriter, live_path
+from duckflow.store.memory import Memories
+from duckflow.store.outcome_stats import Outcomes
+from duckflow.tools.background import command_tools
+from duckflow.tools.catalogue import Catalogue, Tool
+from duckflow.tools.files.operations import file_tools
+from duckflow.tools.files.unsaved import Unsaved, beneath_editor
+from duckflow.tools.memory import memory_tools
+from duckflow.tools.outside import mcp_servers, page_tools
+from duckflow.tools.plans.plan_tool import plan_tools
+from duckflow.tools.plans.task_lists import task_tools
+from duckflow.tools.skills import find_skills, skill_tools
+
+
+def build(
+    settings: Settings,
+    choice: ModelChoice,
+    folder: Path,
+    session_id: str | None,
+    env: Mapping[str, str],
+    relay: Relay | None = None,
+    *,
+    keeps_mode: bool = False,
+    unsaved: Unsaved | None = None,
+    project: Mapping[str, str] | None = None,
+    carried: Carried | None = None,
+) -> App:
+    """A session in a folder, new or taken up again, with all that it needs.
+
+    `project` is what the folder has that may act, by path, if the user trusts it (`Loaded.project`).
+
+    Where there is a `relay`, somebody is there, who can be asked about the project's own tests, too.
+    """
+    carried = carried or Carried()
+    brought = bring(settings, folder, project or {})
+    ground = open_foundation(settings, folder, session_id, env, brought, carried)
+    session, workspace = ground.session, ground.workspace
+    plugins = brought.plugins.together
+    tiers, spending = open_models(settings, choice, session, env, relay, carried.asked, plugins.providers)
+    rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
+    look = WorkspaceLook(workspace, ground.checks)
+    clean, closed = session.redactor.clean, (state_dir(), config_dir(), cache_dir())
+    mcp = mcp_servers(settings, workspace.root, closed, env, clean)
+    files = file_tools(ground.ripgrep)
+    files = beneath_editor(files, unsaved) if unsaved else files
+    background = Catalogue((*files, *command_tools(ground.shell, session.show), *plugins.operations), mcp)
+    advisor = Advisor(tiers, spending)
+    tasks = TaskLoop(session, _dispatcher(ground, background), advisor)
+
+    async def plan(goal: str) -> Plan:
+        known = summary_of(session.state), evidence_of(session.state)
+        return await advisor.ask(draft_plan(goal, *known), session.show)
+
+    async def tasks_of(plan: Plan, step: PlanStep) -> tuple[Task, ...]:
+        known = summary_of(session.state), evidence_of(session.state)
+        return await advisor.ask(draft_tasks(plan, step, *known, operations_of(background)))
+
+    plans = plan_tools(session.current, plan)
+    lists = task_tools(session.current, tasks_of, tasks.start, tasks.cancel, background)
+    home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path's own can raise
+    skills = find_skills(workspace, home) if settings.skills.enabled else ()
+    reading = skill_tools(skills, workspace, home, settings.skills.prompt_tokens)
+    catalogue = Catalogue(
+        (
+            *background.fixed,
+            *plans,
+            *lists,
+            *_memory_tools(settings, ground),
+            *reading,
+            *page_tools(settings, clean),
+        ),
+        mcp,
+    )
+    limits = DraftLimits(most=settings.llm.candidates, seconds=settings.llm.candidates_time_s)
+    model = ModelInUse(session, tiers, catalogue, look, rules, settings.prompt, spending, limits)
+    dispatcher = _dispatcher(ground, catalogue)
+    pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(ground.log.database).loops_used)
+    verifying = Verification(session, dispatcher, ProjectTests(workspace) if relay else None)
+    judging = Judging(session, advisor, workspace, verifying, ground.checks, settings.evaluation)
+    turn = Turn(session, model, dispatcher, pacing, judging, verifying, ground.steps, ground.hooks)
+    memory = SessionMemory(session, Memories(ground.log.database), settings.memory, model.traits)
+    answers = UserAnswers(session, dispatcher, advisor, ground.steps, pacing)
+    chat = ChatLoop(
+        session, turn, answers, ground.steps, pacing, dispatcher, model, look, memory, tasks, ground.hooks
+    )
+    live = LiveWriter(live_path(state_dir() / LIVE, session.state.session_id))
+    session.subscribe(live)
+    return App(
+        session=session,
+        judging=judging,
+        chat=chat,
+        tasks=tasks,
+        dispatcher=dispatcher,
+        advisor=advisor,
+        model=model,
+        tiers=tiers,
+        log=ground.log,
+        workspace=workspace,
+        undoing=Undo(session, workspace, ground.kept, EarlierChanges(ground.log, str(workspace.root))),
+        recovery=Recovery(session, workspace, ground.kept),
+        snapshots=ground.snapshots,
+        kept=ground.kept,
+        lock=WorkspaceLock(state_dir() / LOCKS, workspace.identity),
+        shell=ground.shell,
+        checks=ground.checks,
+        hooks=ground.hooks,
+        extensions=Extensions(
+            hooks=brought.hooks,
+            plugins=brought.plugins.facts,
+            skills=skills,
+            commands=read_commands(config_dir() / COMMANDS_FOLDER, project or {}),
+        ),
+        mcp=mcp,
+        clients=Clients(session, ground.log.database),
+        live=live,
+        verify=settings.evaluation.verify,
+        problems=(*ground.log.database.notices, *rules.problems, *brought.plugins.problems),
+        started=_started(settings, choice, ground, resumed=session.state.seq > 0, keeps_mode=keeps_mode),
+    )
+
+
+def _memory_tools(settings: Settings, ground: Foundation) -> tuple[Tool, ...]:
+    if not settings.memory.enabled:
+        return ()
+    return memory_tools(str(ground.workspace.root), ground.session.redactor.clean)
+
+
+def _dispatcher(ground: Foundation, catalogue: Catalogue) -> Dispatcher:
+    return Dispatcher(
+        ground.session,
+        catalogue,
+        ground.workspace,
+        ground.kept,
+        ground.snapshots,
+        ground.gate,
+        ground.effects,
+        ground.steps,
+        ground.checks,
+        ground.hooks,
+    )
+
+
+def _started(
+    settings: Settings, choice: ModelChoice, ground: Foundation, *, resumed: bool, keeps_mode: bool
+) -> SessionStarted:
+    return SessionStarted(
+        session_id=ground.session.state.session_id,
+        workspace=str(ground.workspace.root),
+        model=choice.name,
+        model_reason=choice.reason_key,
+        model_values=dict(choice.values),
+        mode=ground.session.state.mode if resumed and keeps_mode else settings.mode,
+        version=duckflow.__version__,
+        resumed=resumed,
+    )

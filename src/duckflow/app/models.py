@@ -1,0 +1,58 @@
+"""Which models a session thinks with, and what they cost."""
+
+from collections.abc import Mapping
+from typing import get_args
+
+from duckflow.config.settings import Settings
+from duckflow.domain.events import ErrorReported
+from duckflow.domain.model import TierName, Usage
+from duckflow.domain.ports import ModelClient
+from duckflow.llm.default_model import ModelChoice, choose_model
+from duckflow.llm.local.relay import Relay
+from duckflow.llm.pricing import cost_usd
+from duckflow.llm.providers import OpenModel, open_client
+from duckflow.llm.tiers import Tiers, tier_names
+from duckflow.loops.session import Session
+from duckflow.loops.thinking.advisor import Spending
+from duckflow.safety.redaction.model import redacted
+
+
+async def choose(settings: Settings, env: Mapping[str, str]) -> ModelChoice:
+    """The model to think with, and why that one."""
+    named = settings.llm.creative or settings.llm.model
+    if named:
+        return ModelChoice(name=named, reason_key="llm.chosen_by_setting")
+    return await choose_model(env)
+
+
+async def unknown_prices(
+    tiers: Tiers, settings: Settings, env: Mapping[str, str]
+) -> tuple[ErrorReported, ...]:
+    """That a limit on cost can't hold, for each model whose price nobody knows (SPEC I9)."""
+    if settings.duck_pacemaker.budget.max_cost_usd is None:
+        return ()
+    models = dict.fromkeys(tiers.name(tier) for tier in get_args(TierName))
+    unknown = [name for name in models if await cost_usd(name, Usage(input_tokens=1), env) is None]
+    return tuple(ErrorReported(key="limit.no_price", values={"model": name}, notice=True) for name in unknown)
+
+
+def open_models(
+    settings: Settings,
+    choice: ModelChoice,
+    session: Session,
+    env: Mapping[str, str],
+    relay: Relay | None,
+    asked: Mapping[str, int],
+    others: Mapping[str, OpenModel],
+) -> tuple[Tiers, Spending]:
+    """The models of a session, which get to see no secrets, and what they cost."""
+
+    async def opened(name: str) -> ModelClient:
+        client = await open_client(name, settings.llm, env, relay, asked, others)
+        return redacted(client, session.redactor)
+
+    async def price(name: str, usage: Usage) -> float | None:
+        return await cost_usd(name, usage, env)
+
+    tiers = Tiers(tier_names(settings.llm, choice.name), opened, by_task=settings.llm.by_task)
+    return tiers, Spending(session, tiers, price)
