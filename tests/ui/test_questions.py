@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from duckflow.domain.decision import Action
+from duckflow.domain.extensions import Extensions
 from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
 from duckflow.domain.questions.approval import Approval, ApprovalLine, Kind
 from duckflow.domain.questions.consultation import Consultation
@@ -37,7 +38,7 @@ async def no_change(content: str, name: str) -> str | None:
 
 
 def questions(keyboard: Keyboard, writer: FakeWriter, edit=no_change) -> Questions:
-    engine = SimpleNamespace(state=AgentState())
+    engine = SimpleNamespace(state=AgentState(), extensions=Extensions())
     context = CommandContext(engine, writer, Screen(writer), lambda session: None)  # type: ignore[arg-type]
     return Questions(context, keyboard, edit)
 

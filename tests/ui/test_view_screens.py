@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pyte
@@ -11,6 +12,7 @@ from duckflow.config.pacing import PacemakerSettings
 from duckflow.domain.changes import FileChange, LeftFile, UndoReport
 from duckflow.domain.decision import Action
 from duckflow.domain.events import Recovered
+from duckflow.domain.extensions import Extensions
 from duckflow.domain.pacing.limits import ReasonLine
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.questions.approval import Approval, ApprovalLine, Kind
@@ -96,7 +98,8 @@ def approve(writer: FakeWriter) -> None:
 
 
 def help_(writer: FakeWriter) -> None:
-    show_help(CommandContext(None, writer, None, lambda session: None), "")  # type: ignore[arg-type]
+    engine = SimpleNamespace(extensions=Extensions())
+    show_help(CommandContext(engine, writer, None, lambda session: None), "")  # type: ignore[arg-type]
 
 
 VIEWS = {
