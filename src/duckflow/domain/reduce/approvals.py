@@ -46,8 +46,11 @@ def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
 
 
 def count_unseen(state: AgentState, event: ActionFinished) -> tuple[str, ...]:
-    """Files changed since somebody last looked, those of this action included."""
-    if state.list_granted or event.outcome != "ok":
+    """Files changed since somebody last looked, those of this action included.
+
+    What a command did to its copy does not count: that was judged as a whole, by what it did.
+    """
+    if state.list_granted or event.outcome != "ok" or event.exact:
         return state.unseen
     return tuple(dict.fromkeys((*state.unseen, *event.changed)))[-MOST_UNSEEN:]
 

@@ -24,7 +24,8 @@ def undo_text(report: UndoReport) -> str:
         [text(f"undo.left_{left.reason}", path=left.path, detail=left.detail) for left in report.left]
     )
     if report.covered:
-        lines.append(text("undo.covered", files=", ".join(report.covered)))
+        lines.append(text("undo.covered", files=", ".join(report.covered[:_SHOWN])))
+        lines += _some(list(report.covered))[_SHOWN:]
     if report.commands:
         lines.append(text("undo.commands"))
         lines += _some([f"  $ {' '.join(command.split())}" for command in report.commands])
