@@ -14,7 +14,16 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from duckflow.domain.events import ActionFinished, ActionStarted, ConsultationRequested, Recorded
+from duckflow.domain.decision import Action
+from duckflow.domain.events import (
+    ActionFinished,
+    ActionStarted,
+    ApprovalAnswered,
+    ApprovalRequested,
+    ConsultationRequested,
+    Recorded,
+    UserMessage,
+)
 from duckflow.fleet.crew import LOST
 from duckflow.fleet.database import events
 from duckflow.fleet.fleet import Fleet, open_fleet
@@ -25,6 +34,8 @@ from fakes.repository import make_repository
 
 LEASE_S = 4.0
 _ROUND_S = 0.2
+WORDS = ("yes", "go_on", "accept", "stop")
+"""What is answered, the first that is a choice."""
 
 
 @dataclass
@@ -36,6 +47,8 @@ class Count:
     lost: int = 0
     """Workers that ended by themselves, having been given up for dead."""
     answers: int = 0
+    approved: int = 0
+    """Commands somebody said yes to; each of them must be one of those below."""
     commands: int = 0
     """That ended, and are known to have run."""
     unknown: int = 0
@@ -44,7 +57,8 @@ class Count:
     seconds: float = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     wrong: list[str] = field(default_factory=list)
-    """What must not be: a run without an end, a command that ran twice, or not at all though it is said."""
+    """What must not be: a run without an end, a question that nobody had, a command that ran twice or not at
+    all though it was approved."""
 
 
 class Drill:
@@ -73,7 +87,7 @@ class Drill:
         for command in range(self._commands):
             args = {"command": f"echo {number}-{command} >> {self.ledger}; sleep 0.3"}
             yield decision("", {"operation": "shell.run", "args": args})
-        for _ in range(5):
+        for _ in range(20):  # a worker that is killed after the last action asks once more
             yield decision("Done.")
 
     def work(self, fleet: Fleet, *, size: int, kills: int, seed: int, limit_s: float) -> Count:
@@ -128,15 +142,9 @@ class Drill:
     def _answer_all(self, fleet: Fleet) -> int:
         waiting = [run for run in fleet.runs.listed() if run.state == "waiting"]
         for run in waiting:
-            fleet.answer(run.id, self._word(fleet, run), run.question)
+            fleet.answer(run.id, answer_to(fleet, run), run.question)
             self.count.answers += 1
         return len(waiting)
-
-    def _word(self, fleet: Fleet, run: FleetRun) -> str:
-        asked = fleet.state(run).consultation
-        if asked is None:
-            return "yes"
-        return next(way for way in ("go_on", "accept", "stop", asked.choices[0]) if way in asked.choices)
 
     def _all_over(self, fleet: Fleet) -> bool:
         return all(run.state in OVER for run in fleet.runs.listed())
@@ -149,26 +157,55 @@ class Drill:
                 self.count.wrong.append(f"{run.id}: {run.report.error}")
             if run.state not in OVER:
                 self.count.wrong.append(f"{run.id} did not end: {run.state}")
-            self._check_commands(fleet.events(run), ran)
+            check_commands(self.count, fleet.events(run), ran)
         self.count.wrong += [f"{name} ran {times} times" for name, times in ran.items() if times > 1]
 
-    def _check_commands(self, happened: list[Recorded], ran: Counter[str]) -> None:
-        started: dict[str, str] = {}
-        for event in (one.event for one in happened):
-            match event:
-                case ActionStarted(action=action) if "command" in action.args:
-                    started[event.action_id] = str(action.args["command"]).split()[1]
-                case ActionFinished(outcome="ok") if event.action_id in started:
-                    self.count.commands += 1
-                    if ran[started[event.action_id]] != 1:
-                        self.count.wrong.append(f"{started[event.action_id]} ended well and did not run")
-                case ActionFinished(outcome="unknown"):
-                    self.count.unknown += 1
-                case ConsultationRequested(kind="unknown", consultation=asked):
-                    what = str(asked.findings[0].values["what"])
-                    self.count.asked += what.count("shell.run ")
-                case _:
-                    pass
+
+def answer_to(fleet: Fleet, run: FleetRun) -> str:
+    """Yes to what is to be approved; else whatever lets the run go on."""
+    asked = fleet.state(run).consultation
+    return next(way for way in WORDS if asked is None or way in asked.choices)
+
+
+def check_commands(count: Count, happened: list[Recorded], ran: Counter[str]) -> None:
+    """Count a run's commands: what was approved ran once, or is unknown and was asked about."""
+    commands: dict[str, str] = {}
+    ends: dict[str, list[str]] = {}
+    open_still: dict[str, str] = {}
+    asked: dict[str, int] = {}
+    for event in (one.event for one in happened):
+        match event:
+            case ApprovalRequested(approval=approval):
+                open_still[approval.approval_id] = _name(approval.action)
+            case ApprovalAnswered(yes=True):
+                ends.setdefault(open_still[event.approval_id], [])
+            case ActionStarted(action=action) if "command" in action.args:
+                commands[event.action_id] = _name(action)
+            case ActionFinished() if event.action_id in commands:
+                ends.setdefault(commands[event.action_id], []).append(event.outcome)
+            case ConsultationRequested(kind="unknown", consultation=one):
+                what = str(one.findings[0].values["what"])
+                asked[one.consultation_id] = what.count("shell.run ")
+            case UserMessage(text=said) if said in WORDS:
+                count.wrong.append(f"{said} answered no question of the program")
+            case _:
+                pass
+    unknown = sum(one == ["unknown"] for one in ends.values())
+    count.approved += len(ends)
+    count.unknown += unknown
+    count.asked += sum(asked.values())
+    for name, outcomes in ends.items():
+        count.commands += outcomes == ["ok"]
+        if outcomes not in (["ok"], ["unknown"]) or (outcomes == ["ok"] and ran[name] != 1):
+            count.wrong.append(f"{name} was approved, ended as {outcomes} and ran {ran[name]} times")
+    if len(set(open_still.values())) != len(open_still):
+        count.wrong.append(f"asked twice for one of {sorted(open_still.values())}")
+    if unknown != sum(asked.values()):
+        count.wrong.append(f"{unknown} unknown, {asked} asked about")
+
+
+def _name(action: Action) -> str:
+    return str(action.args["command"]).split()[1]
 
 
 def _work(env: dict[str, str], url: str) -> None:

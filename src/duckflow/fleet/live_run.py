@@ -14,7 +14,14 @@ from duckflow.app.places import DATABASE
 from duckflow.config.loading import load
 from duckflow.config.places import state_dir
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import DecisionMade, Recorded, RequestFinished, UsageReported, VerifySet
+from duckflow.domain.events import (
+    DecisionMade,
+    Recorded,
+    RequestFinished,
+    SessionStarted,
+    UsageReported,
+    VerifySet,
+)
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.fleet.checkout import Checkout
 from duckflow.fleet.event_log import SharedLog
@@ -157,7 +164,8 @@ class LiveRun:
         if not key:
             return await chat.go_on()
         if said is None:
-            return state.request.outcome or chat.remind()
+            waits = state.request.outcome
+            return waits if waits in WAITING else chat.remind()
         if state.consultation is not None:
             way = read_choice(said, state.consultation)
             return await chat.choose(way) if way is not None else chat.remind()
@@ -180,8 +188,10 @@ def _asked(earlier: Sequence[Recorded]) -> Mapping[str, int]:
     for event in (one.event for one in earlier):
         if isinstance(event, UsageReported):
             asked[event.output] += 1
-        elif isinstance(event, DecisionMade):
+        elif isinstance(event, (DecisionMade, RequestFinished)):
             decided = asked["Decision"]
+        elif isinstance(event, SessionStarted):
+            asked["Decision"] = decided
     return {**asked, "Decision": decided}
 
 

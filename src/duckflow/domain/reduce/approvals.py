@@ -6,7 +6,7 @@ from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalReq
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.reduce.transcript import tell
-from duckflow.domain.state import AgentState, TaskAnswer
+from duckflow.domain.state import AgentState, Request, TaskAnswer
 from duckflow.domain.text import head_and_tail
 from duckflow.domain.transitions import Status
 
@@ -32,7 +32,9 @@ def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
         said = TaskAnswer(digest=digest, yes=event.yes, reason=event.reason, edited=event.edited)
         answered = replace(answered, task_answer=said)
     else:
-        answered = replace(answered, approved=digest if event.yes else None)
+        answered = replace(
+            answered, approved=digest if event.yes else None, request=_works_again(state.request)
+        )
         if event.edited is not None:
             refused = tuple(one for one in state.refused if one != digest_of((event.edited,)))
             answered = replace(answered, queue=(event.edited, *state.queue[1:]), refused=refused)
@@ -43,6 +45,13 @@ def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
         refused = (*state.refused, digest_of((approval.action,)))[-MOST_REFUSED:]
         answered = replace(answered, refused=refused)
     return _tell_edit(answered, event)
+
+
+def _works_again(request: Request | None) -> Request | None:
+    """The request, no longer waiting: a crash right after the answer is one in the middle of the work."""
+    if request is None or request.outcome != "awaiting_approval":
+        return request
+    return replace(request, outcome=None)
 
 
 def count_unseen(state: AgentState, event: ActionFinished) -> tuple[str, ...]:
