@@ -80,10 +80,12 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
     With `server`, the answers come over HTTP from there.
     """
     server = options.pop("server", None)
-    env = {"OPENAI_BASE_URL": f"{server.url}/v1"} if server else {}
+    env = {"OPENAI_BASE_URL": f"{server.url}/v1", "ANTHROPIC_BASE_URL": server.url} if server else {}
+    env |= {"ANTHROPIC_API_KEY": "test"} if server else {}
     script = write_script(folder.parent / f"{folder.name}.jsonl", answers)
-    name = "openai:any" if server else f"scripted:{script}"
-    llm = LlmSettings(model=name, max_retries=0, small=options.pop("small", "auto"))
+    name = options.pop("model", "openai:any") if server else f"scripted:{script}"
+    traits = {trait: options.pop(trait, "auto") for trait in ("small", "sees")}
+    llm = LlmSettings(model=name, max_retries=0, **traits)
     limits = {
         "dynamic_limits": {"max_loops": options.pop("max_loops", 20)},
         "budget": options.pop("budget", {}),

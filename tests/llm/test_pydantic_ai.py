@@ -20,6 +20,7 @@ from duckflow.domain.model import (
     TextPiece,
     ToolCall,
 )
+from duckflow.domain.pictures import Picture
 from duckflow.i18n.catalogue import text
 from duckflow.llm.wire import pydantic_ai
 from duckflow.llm.wire.endpoints import PROVIDERS, THINKING_ALLOWANCE, Endpoint
@@ -181,3 +182,12 @@ def test_a_model_whose_library_is_missing_is_an_import_error_the_opener_explains
     monkeypatch.setitem(__import__("sys").modules, "google.genai", None)
     with pytest.raises(ImportError):
         pydantic_ai.open_pydantic_ai(ENDPOINT, ModelTraits(name="google:gemini"))
+
+
+def test_a_picture_goes_before_the_words_about_it():
+    picture = Picture(path="a.png", media="image/png", digest="x", data="AAAA")
+    ((asked,),) = (
+        turn.parts for turn in to_foreign([ChatMessage(role="user", text="see", pictures=(picture,))])
+    )
+    shown, words = asked.content
+    assert (shown.data, shown.media_type, words) == (b"\0\0\0", "image/png", "see")

@@ -4,7 +4,14 @@ import pytest
 
 from duckflow.config.settings import LlmSettings
 from duckflow.llm import traits
-from duckflow.llm.traits import DEFAULT_WINDOW, OLLAMA_WINDOW, find_traits, parameters_in, window_of
+from duckflow.llm.traits import (
+    DEFAULT_WINDOW,
+    OLLAMA_WINDOW,
+    find_traits,
+    parameters_in,
+    sees_by_name,
+    window_of,
+)
 from duckflow.llm.wire.endpoints import find_endpoint
 from fakes.model_server import ModelServer
 from fakes.rows import every_row
@@ -49,6 +56,24 @@ def test_a_size_in_the_name_is_read(name, billions):
 )
 def test_a_window_is_known_by_name(name, window):
     assert window_of(name) == window
+
+
+@every_row(
+    ("name", "sees"),
+    [
+        ("claude-sonnet-5-5", True),
+        ("anthropic/claude-sonnet-5.5", True),
+        ("claude-2.1", False),
+        ("gpt-6.1-terra", True),
+        ("gpt-4o-mini", True),
+        ("gpt-4-0613", False),
+        ("openai/gpt-oss-120b", False),
+        ("o3-mini", False),
+        ("something-new", False),
+    ],
+)
+def test_whether_a_model_sees_is_known_by_name(name, sees):
+    assert sees_by_name(name) == sees
 
 
 async def traits_at(server: ModelServer, model: str, settings: LlmSettings = AUTO):

@@ -79,7 +79,9 @@ def build(
     ground = open_foundation(settings, folder, session_id, env, brought, carried)
     session, workspace = ground.session, ground.workspace
     plugins = brought.plugins.together
-    tiers, spending = open_models(settings, choice, session, env, relay, carried.asked, plugins.providers)
+    tiers, spending = open_models(
+        settings, choice, session, workspace, env, relay, carried.asked, plugins.providers
+    )
     rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
     look = WorkspaceLook(workspace, ground.checks)
     clean, closed = session.redactor.clean, (state_dir(), config_dir(), cache_dir())

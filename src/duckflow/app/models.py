@@ -14,6 +14,8 @@ from duckflow.llm.providers import OpenModel, open_client
 from duckflow.llm.tiers import Tiers, tier_names
 from duckflow.loops.session import Session
 from duckflow.loops.thinking.advisor import Spending
+from duckflow.loops.thinking.pictures import PictureClient
+from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.redaction.model import redacted
 
 
@@ -40,6 +42,7 @@ def open_models(
     settings: Settings,
     choice: ModelChoice,
     session: Session,
+    workspace: Workspace,
     env: Mapping[str, str],
     relay: Relay | None,
     asked: Mapping[str, int],
@@ -49,7 +52,9 @@ def open_models(
 
     async def opened(name: str) -> ModelClient:
         client = await open_client(name, settings.llm, env, relay, asked, others)
-        return redacted(client, session.redactor)
+        # What is small is asked in a form that has no pictures.
+        seeing = client if client.traits.small else PictureClient(client, workspace)
+        return redacted(seeing, session.redactor)
 
     async def price(name: str, usage: Usage) -> float | None:
         return await cost_usd(name, usage, env)

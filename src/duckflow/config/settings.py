@@ -151,6 +151,9 @@ class LlmSettings(Frozen):
     small: bool | Literal["auto"] = "auto"
     """Whether to lead the model in small, narrow steps; `auto` does so for small models."""
 
+    sees: bool | Literal["auto"] = "auto"
+    """Whether the model is shown pictures that you mention; `auto` goes by its name. Small ones never are."""
+
     candidates: Annotated[int, Field(ge=1, le=50)] = 4
     """Drafts of a file a small model may make; of those the one that passes most checks is taken."""
 

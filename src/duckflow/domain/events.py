@@ -17,6 +17,7 @@ from duckflow.domain.model import ChatMessage, TierName, Usage
 from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
+from duckflow.domain.pictures import Picture
 from duckflow.domain.questions.answers import ChooseWay
 from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.questions.consultation import Consultation, ConsultationKind
@@ -50,7 +51,7 @@ class UserMessage(Frozen):
     """The user said something. `request_id` is new, or that of the request it goes on with.
 
     `note` is what the program adds for the model: the files there are, where that changed; `added` is what
-    hooks add.
+    hooks add; `pictures` are mentioned in it.
     """
 
     type: Literal["user_message"] = "user_message"
@@ -58,6 +59,7 @@ class UserMessage(Frozen):
     text: str
     note: str = ""
     added: str = ""
+    pictures: tuple[Picture, ...] = ()
 
 
 class DecisionMade(Frozen):

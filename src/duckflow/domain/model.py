@@ -5,6 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.pictures import Picture
 
 Role = Literal["system", "user", "assistant"]
 TierName = Literal["creative", "fast", "evaluator"]
@@ -18,6 +19,7 @@ class ChatMessage(Frozen):
     role: Role
     text: str
     stable: bool = False
+    pictures: tuple[Picture, ...] = ()
 
 
 class NativeTool(Frozen):
@@ -51,6 +53,8 @@ class ModelTraits(Frozen):
     window: int = 32_768
     small: bool = False
     native_tools: bool = False
+    sees: bool = False
+    """Whether it can be shown pictures."""
 
 
 class Usage(Frozen):

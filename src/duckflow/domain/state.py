@@ -10,6 +10,7 @@ from duckflow.domain.model import TierName, Usage
 from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
 from duckflow.domain.pacing.vitals import Vitals
+from duckflow.domain.pictures import Picture
 from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.questions.consultation import Consultation, ConsultationKind, RulesUse
 from duckflow.domain.transitions import Status, Step
@@ -65,6 +66,7 @@ class TranscriptEntry(Frozen):
     """Whether a later entry shows the file again, or the file has changed since."""
     said: bool = False
     """Whether it is the user's own message, not what the program tells."""
+    pictures: tuple[Picture, ...] = ()
 
 
 class CommandRun(Frozen):

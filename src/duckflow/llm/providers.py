@@ -96,6 +96,11 @@ def _path(text: str) -> Path:
 
 def _set_traits(name: str, settings: LlmSettings) -> ModelTraits:
     """A script and a person are what the settings say they are."""
+    small = settings.small is True
     return ModelTraits(
-        name=name, window=SCRIPT_WINDOW, small=settings.small is True, native_tools=settings.native_tools
+        name=name,
+        window=SCRIPT_WINDOW,
+        small=small,
+        native_tools=settings.native_tools,
+        sees=settings.sees is True and not small,
     )

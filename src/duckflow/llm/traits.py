@@ -52,6 +52,39 @@ WINDOWS = (
 )
 """Tokens by the beginning of a name; the first that fits counts. On the safe side where a family differs."""
 
+SEES = (
+    ("claude-2", False),
+    ("claude-instant", False),
+    ("claude-", True),
+    ("gpt-3", False),
+    ("gpt-oss", False),
+    ("gpt-4-turbo", True),
+    ("gpt-4o", True),
+    ("gpt-4.", True),
+    ("gpt-4", False),
+    ("gpt-", True),
+    ("o1-mini", False),
+    ("o1-preview", False),
+    ("o3-mini", False),
+    ("o1", True),
+    ("o3", True),
+    ("o4", True),
+    ("gemini-", True),
+    ("gemma-3", True),
+    ("gemma3", True),
+    ("pixtral", True),
+    ("mistral-medium", True),
+    ("mistral-small", True),
+    ("llama-4", True),
+    ("llama4", True),
+    ("llama3.2-vision", True),
+    ("llava", True),
+    ("qwen2.5vl", True),
+    ("qwen2.5-vl", True),
+    ("qwen3-vl", True),
+)
+"""Whether it can be shown pictures, by the beginning of a name; the first that fits counts, others can't."""
+
 _SIZE = re.compile(r"(?<![a-z0-9.])e?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
 _UNITS = {"b": 1e9, "m": 1e6}
 
@@ -68,6 +101,12 @@ def window_of(name: str) -> int:
     return next((window for start, window in WINDOWS if base.startswith(start)), DEFAULT_WINDOW)
 
 
+def sees_by_name(name: str) -> bool:
+    """Whether a model is known to see."""
+    base = name.rpartition("/")[2].lower()
+    return next((sees for start, sees in SEES if base.startswith(start)), False)
+
+
 async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[str, str]) -> ModelTraits:
     """Traits by setting, then by name, then by what the user's own server says of itself."""
     window, parameters = window_of(endpoint.model), parameters_in(endpoint.model)
@@ -81,11 +120,14 @@ async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[st
         window = meta.n_ctx or served.max_model_len or DEFAULT_WINDOW
         parameters = parameters or meta.n_params
     small = parameters is not None and parameters <= SMALL_PARAMETERS
+    small = small if settings.small == "auto" else settings.small
+    sees = sees_by_name(endpoint.model) if settings.sees == "auto" else settings.sees
     return ModelTraits(
         name=endpoint.name,
         window=window,
-        small=small if settings.small == "auto" else settings.small,
+        small=small,
         native_tools=settings.native_tools,
+        sees=sees and not small,
     )
 
 

@@ -100,10 +100,14 @@ class ChatLoop:
         files = await self._look.files()
         note = files_note(files)
         told = "" if note == state.files_note else note
-        self._session.record(UserMessage(request_id=request_id, text=text, note=told, added=heard.added))
+        seen = await self._look.pictures(text)
+        said = UserMessage(
+            request_id=request_id, text=text, note=told, added=heard.added, pictures=seen.pictures
+        )
+        self._session.record(said, *seen.problems)
         if fresh:
             self._pacing.begin()
-        return await self._settle(self._begin(text, files, fresh=fresh))
+        return await self._settle(self._begin(said, files, fresh=fresh))
 
     async def answer(self, answer: AnswerApproval) -> RequestOutcome:
         """The user's answer to the open approval; the work goes on from there."""
@@ -167,13 +171,17 @@ class ChatLoop:
         """Work on the open request."""
         return await self._settle(self._turn.work())
 
-    async def _begin(self, text: str, files: Sequence[str], *, fresh: bool) -> RequestOutcome:
+    async def _begin(self, said: UserMessage, files: Sequence[str], *, fresh: bool) -> RequestOutcome:
         """Work, after a look at what is known; a small model need not ask for the files the user named."""
         if fresh:
-            await self._memory.recall(text)
-        await self._dispatcher.look_at_mentions(text)
-        if (await self._model.traits()).small:
-            await self._dispatcher.run_now(reads_of_named(text, files))
+            await self._memory.recall(said.text)
+        await self._dispatcher.look_at_mentions(said.text)
+        traits = await self._model.traits()
+        if said.pictures and not traits.sees:
+            values: dict[str, JsonValue] = {"model": traits.name, "paths": _paths(said)}
+            self._session.record(ErrorReported(key="pictures.not_seen", values=values, notice=True))
+        if traits.small:
+            await self._dispatcher.run_now(reads_of_named(said.text, files))
         return await self._turn.work()
 
     async def _settle(self, work: Coroutine[None, None, RequestOutcome]) -> RequestOutcome:
@@ -225,6 +233,10 @@ def _finished(request: Request, outcome: RequestOutcome) -> RequestFinished:
         attempts=len(objective.attempts) if objective else 0,
         satisfaction=objective.satisfaction if objective and judged else None,
     )
+
+
+def _paths(said: UserMessage) -> str:
+    return ", ".join(picture.path for picture in said.pictures)
 
 
 def _request_id(request: Request | None) -> str:

@@ -30,7 +30,7 @@ class PromptHistory:
             self._lines = PromptLines(self._counter)
         for at in range(start, len(state.transcript)):
             entry = state.transcript[at]
-            await self._lines.add(at, _kind(entry), entry.role, entry.text)
+            await self._lines.add(at, _kind(entry), entry.role, entry.text, entry.pictures)
         self._transcript = state.transcript
         if start == 0 and self._lines.shown and self._request and not self._lines.said:
             # The state itself has let go of what was asked so long ago.

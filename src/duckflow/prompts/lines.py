@@ -6,6 +6,7 @@ from typing import Literal
 
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage, Role
+from duckflow.domain.pictures import PICTURE_TOKENS, Picture
 from duckflow.prompts.tokens import TokenCounter
 
 LineKind = Literal["said", "words", "evidence", "stub"]
@@ -40,9 +41,12 @@ class PromptLines:
         """Tokens of all lines."""
         return self.words + self.evidence
 
-    async def add(self, at: int, kind: LineKind, role: Role, text: str) -> None:
+    async def add(
+        self, at: int, kind: LineKind, role: Role, text: str, pictures: tuple[Picture, ...] = ()
+    ) -> None:
         """One more line, at the end."""
-        line = PromptLine(at, kind, ChatMessage(role=role, text=text), await self._counter.count(text))
+        tokens = await self._counter.count(text) + PICTURE_TOKENS * len(pictures)
+        line = PromptLine(at, kind, ChatMessage(role=role, text=text, pictures=pictures), tokens)
         self.shown.append(line)
         self._account(line, line.tokens)
         if kind == "said":

@@ -221,7 +221,7 @@ def _user_message(state: AgentState, event: UserMessage) -> AgentState:
         files_note=event.note or state.files_note,
     )
     text = "\n\n".join(part for part in (event.text, event.note, event.added) if part)
-    return remember(fresh, TranscriptEntry(role="user", text=text, said=True))
+    return remember(fresh, TranscriptEntry(role="user", text=text, said=True, pictures=event.pictures))
 
 
 def _decision(state: AgentState, event: DecisionMade) -> AgentState:

@@ -1,6 +1,6 @@
 """Anthropic messages, with marks that let the provider remember the beginning of a prompt."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -116,7 +116,12 @@ def split_system(messages: Sequence[ChatMessage]) -> tuple[list[dict[str, Any]],
     turns: list[dict[str, Any]] = []
     # What the program says later in the conversation is not the system's any more, but no answer either.
     for role, places in groupby(range(count, len(said)), key=lambda place: _role(said[place])):
-        turns.append({"role": role, "content": [blocks[place] for place in places]})
+        turns.append(
+            {
+                "role": role,
+                "content": [block for place in places for block in (*_pictures(said[place]), blocks[place])],
+            }
+        )
     if not turns or turns[0]["role"] != "user":
         turns.insert(0, {"role": "user", "content": [{"type": "text", "text": "Begin."}]})
     return blocks[:count], turns
@@ -139,6 +144,13 @@ def _marked(messages: Sequence[ChatMessage]) -> set[int]:
     first = in_system[-1:] or ([count - 1] if count else [])
     later = [place for place in stable if place >= count]
     return {*first, *later[-(MAX_MARKS - len(first)) :]}
+
+
+def _pictures(message: ChatMessage) -> Iterator[dict[str, Any]]:
+    for picture in message.pictures:
+        if picture.data:
+            source = {"type": "base64", "media_type": picture.media, "data": picture.data}
+            yield {"type": "image", "source": source}
 
 
 def _block(message: ChatMessage, *, mark: bool) -> dict[str, Any]:

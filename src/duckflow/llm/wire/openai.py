@@ -1,6 +1,6 @@
 """OpenAI-compatible chat completions: the wire most servers speak."""
 
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -100,11 +100,24 @@ class OpenAIModel:
         return body
 
 
-def _turns(messages: Iterable[ChatMessage]) -> list[dict[str, str]]:
+def _turns(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
     """One entry a turn: many chat templates refuse two of the same role in a row."""
     return [
-        {"role": role, "content": "\n\n".join(message.text for message in turn)}
+        {"role": role, "content": _content(list(turn))}
         for role, turn in groupby(messages, key=lambda message: message.role)
+    ]
+
+
+def _content(turn: Sequence[ChatMessage]) -> str | list[dict[str, Any]]:
+    """Parts only where there is a picture: many servers know nothing but text."""
+    text = "\n\n".join(message.text for message in turn)
+    pictures = [picture for message in turn for picture in message.pictures if picture.data]
+    if not pictures:
+        return text
+    urls = [f"data:{picture.media};base64,{picture.data}" for picture in pictures]
+    return [
+        *({"type": "image_url", "image_url": {"url": url}} for url in urls),
+        {"type": "text", "text": text},
     ]
 
 

@@ -1,5 +1,6 @@
 """Every other provider, through pydantic-ai: an extra, slow to import, so imported only when one is named."""
 
+import base64
 import json
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import AbstractAsyncContextManager
@@ -169,7 +170,12 @@ def to_foreign(messages: Iterable[ChatMessage]) -> list[parts.ModelMessage]:
 def _asked(message: ChatMessage) -> parts.SystemPromptPart | parts.UserPromptPart:
     if message.role == "system":
         return parts.SystemPromptPart(message.text)
-    return parts.UserPromptPart(message.text)
+    pictures = [
+        parts.BinaryContent(base64.b64decode(picture.data), media_type=picture.media)
+        for picture in message.pictures
+        if picture.data
+    ]
+    return parts.UserPromptPart([*pictures, message.text] if pictures else message.text)
 
 
 def _parameters(request: ModelRequest) -> ModelRequestParameters:

@@ -14,6 +14,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.facts import look_at
+from duckflow.loops.thinking.pictures import FoundPictures, find_pictures
 from duckflow.prompts.compact import STORY, Choices, Wish
 from duckflow.safety.files.workspace import Workspace
 from duckflow.services.decide_compact import LOOKING, PROFILES
@@ -47,6 +48,12 @@ class WorkspaceLook:
             self._workspace.list, ".", depth=_DEPTH, limit=_MOST_FILES, skip=SKIPPED
         )
         return tuple(entry.path for entry in listing.entries if entry.kind == "file")
+
+    async def pictures(self, text: str) -> FoundPictures:
+        """The pictures a message mentions."""
+        return (
+            await asyncio.to_thread(find_pictures, text, self._workspace) if "@" in text else FoundPictures()
+        )
 
     async def choices(self, state: AgentState) -> Choices:
         """What makes sense now."""

@@ -1,0 +1,168 @@
+"""Pictures in a conversation: found where a message mentions one, read again whenever the model is asked.
+
+The log keeps path and digest. A picture that is another one by now is not sent in the place of the first.
+"""
+
+import asyncio
+import base64
+import hashlib
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+
+from duckflow.domain.errors import ToolError
+from duckflow.domain.events import ErrorReported
+from duckflow.domain.frozen import Frozen, replace
+from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits
+from duckflow.domain.pictures import Picture
+from duckflow.domain.ports import ModelClient
+from duckflow.llm.streams import closing
+from duckflow.safety.files.workspace import Workspace
+
+LARGEST = 5_000_000
+"""Bytes of one picture; more is refused by providers."""
+ALL_TOGETHER = 20_000_000
+"""Bytes of all pictures of a prompt; the newest count first."""
+MOST = 8
+"""Pictures of one message."""
+
+_MENTION = re.compile(r'(?<![\w@])@(?:"([^"\n]{1,1000})"|(\S{1,1000}))')
+_NAMED = re.compile(r".+?\.(?:png|jpe?g|gif|webp)(?![a-z0-9_.-])", re.IGNORECASE)
+_AFTER = ",.;:!?)]}'\"、。，．！？）」』"
+
+
+class FoundPictures(Frozen):
+    """The pictures a message mentions, and what is wrong with those that can't be shown."""
+
+    pictures: tuple[Picture, ...] = ()
+    problems: tuple[ErrorReported, ...] = ()
+
+
+def media_of(data: bytes) -> str | None:
+    """The kind of a picture by its first bytes, whatever its name is."""
+    if data.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if data.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    return "image/webp" if data[:4] == b"RIFF" and data[8:12] == b"WEBP" else None
+
+
+def find_pictures(text: str, workspace: Workspace) -> FoundPictures:
+    """The pictures among the files that a message mentions with an @. Blocking."""
+    found: dict[str, Picture] = {}
+    problems: list[ErrorReported] = []
+    for quoted, word in _MENTION.findall(text):
+        try:
+            picture = _look(workspace, _path(workspace, quoted or word))
+        except _NoPicture as problem:
+            problems.append(problem.report)
+            continue
+        if picture is None or picture.path in found:
+            continue
+        if len(found) == MOST:
+            problems.append(_report("too_many", picture.path, most=MOST))
+            break
+        found[picture.path] = picture
+    return FoundPictures(pictures=tuple(found.values()), problems=tuple(problems))
+
+
+class _NoPicture(Exception):
+    """Something is mentioned as a picture and can't be shown as one."""
+
+    def __init__(self, report: ErrorReported) -> None:
+        super().__init__(report.key)
+        self.report = report
+
+
+def _report(what: str, path: str, **values: str | int) -> ErrorReported:
+    return ErrorReported(key=f"pictures.{what}", values={"path": path, **values}, notice=True)
+
+
+def _path(workspace: Workspace, word: str) -> str:
+    """The file a mention means: more words may follow without a space, in Japanese most of all."""
+    named = _NAMED.match(word)
+    for path in dict.fromkeys((word, word.rstrip(_AFTER), named.group() if named else word)):
+        try:
+            if workspace.status(path) is not None:
+                return path
+        except ToolError:
+            continue
+    return named.group() if named else word
+
+
+def _look(workspace: Workspace, path: str) -> Picture | None:
+    """The picture, None if this is no picture by content and does not call itself one either."""
+    named = _NAMED.fullmatch(path) is not None
+    try:
+        status = workspace.status(path)
+        if named and status is not None and status.size > LARGEST:
+            raise _NoPicture(_report("too_large", path, most=LARGEST // 1_000_000))
+        data = workspace.read_bytes(path, cap=LARGEST)
+    except ToolError as error:
+        if named:
+            raise _NoPicture(_report("unreadable", path, reason=str(error))) from error
+        return None
+    media = media_of(data)
+    if media is None:
+        if named:
+            raise _NoPicture(_report("none", path))
+        return None
+    return Picture(path=workspace.relative(path), media=media, digest=hashlib.sha256(data).hexdigest())
+
+
+class PictureClient:
+    """Another client, which gets the pictures that messages speak of, or is told why not."""
+
+    def __init__(self, client: ModelClient, workspace: Workspace) -> None:
+        self._client = client
+        self._workspace = workspace
+
+    @property
+    def traits(self) -> ModelTraits:
+        """Those of the client inside."""
+        return self._client.traits
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        """The answer to the request with its pictures."""
+        if not any(message.pictures for message in request.messages):
+            return self._client.stream(request)
+        return self._seen(request)
+
+    async def aclose(self) -> None:
+        """Close the client inside."""
+        await self._client.aclose()
+
+    async def _seen(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
+        messages = await asyncio.to_thread(lambda: tuple(self._read(request.messages))[::-1])
+        async with closing(self._client.stream(replace(request, messages=messages))) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    def _read(self, messages: tuple[ChatMessage, ...]) -> Iterator[ChatMessage]:
+        """The messages with what can be shown, the newest first."""
+        room = ALL_TOGETHER
+        for message in reversed(messages):
+            shown: list[Picture] = []
+            notes: list[str] = []
+            for picture in message.pictures:
+                data = self._bytes(picture, room)
+                if isinstance(data, str):
+                    notes.append(f"[The picture {picture.path} is not shown: {data}]")
+                else:
+                    room -= len(data)
+                    shown.append(replace(picture, data=base64.b64encode(data).decode("ascii")))
+            text = "\n\n".join((message.text, *notes))
+            yield replace(message, text=text, pictures=tuple(shown)) if message.pictures else message
+
+    def _bytes(self, picture: Picture, room: int) -> bytes | str:
+        """What is to be shown, or why it is not."""
+        if not self.traits.sees:
+            return "you can't see pictures. Say so if it matters."
+        try:
+            data = self._workspace.read_bytes(picture.path, cap=LARGEST)
+        except ToolError as error:
+            return str(error)
+        if hashlib.sha256(data).hexdigest() != picture.digest:
+            return "the file has changed since. The user can mention it again."
+        return data if len(data) <= room else "newer ones take the room. The user can mention it again."

@@ -1,0 +1,158 @@
+"""Pictures as @mentions: shown to models that see, over both wires, and never kept as bytes."""
+
+import base64
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from duckflow.domain.events import ErrorReported, UserMessage
+from duckflow.domain.pictures import PICTURE_TOKENS
+from duckflow.i18n.catalogue import text
+from duckflow.loops.thinking import pictures
+from duckflow.loops.thinking.pictures import find_pictures, media_of
+from duckflow.safety.files.workspace import Workspace
+from fakes.engine import decision, engine
+from fakes.model_server import ModelServer
+from fakes.plays import asked_for, play
+from fakes.rows import every_row
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+OTHER = PNG + b"another"
+WIRES = ("openai:gpt-4o", "anthropic:claude-sonnet-5-5")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "shot.png").write_bytes(PNG)
+    return folder
+
+
+def decisions(server: ModelServer) -> list[dict[str, Any]]:
+    """The requests for a decision; what is asked beside them has no pictures."""
+    return [one.body for one in server.requests if asked_for(one.body) == "Decision"]
+
+
+def pictures_in(body: dict[str, Any]) -> list[tuple[str, bytes]]:
+    """The pictures of a request of either wire: kind and content."""
+    found: list[tuple[str, bytes]] = []
+    for turn in body["messages"]:
+        for part in turn["content"] if isinstance(turn["content"], list) else ():
+            if part["type"] == "image_url":
+                media, _, data = part["image_url"]["url"].removeprefix("data:").partition(";base64,")
+                found.append((media, base64.b64decode(data)))
+            elif part["type"] == "image":
+                assert part["source"]["type"] == "base64"
+                found.append((part["source"]["media_type"], base64.b64decode(part["source"]["data"])))
+    return found
+
+
+@every_row("model", WIRES)
+async def test_a_mentioned_picture_is_shown_again_in_each_prompt_until_it_changes(folder: Path, model):
+    (folder / "shot.png").write_bytes(PNG)
+    with ModelServer(play(decision("A duck."), decision("Still."), decision("Gone."))) as server:
+        async with engine(folder, server=server, model=model) as duck:
+            assert await duck.app.chat.say("what is on @shot.png?") == "done"
+            await duck.app.chat.say("are you sure?")
+            assert [pictures_in(body) for body in decisions(server)] == [[("image/png", PNG)]] * 2
+            (folder / "shot.png").write_bytes(OTHER)
+            await duck.app.chat.say("and now?")
+            assert pictures_in(decisions(server)[-1]) == []
+            assert "shot.png is not shown: the file has changed since" in str(decisions(server)[-1])
+            (said, *_) = duck.of(UserMessage)
+            (picture,) = said.pictures
+            assert (picture.path, picture.digest) == ("shot.png", hashlib.sha256(PNG).hexdigest())
+            assert duck.of(ErrorReported) == []
+            kept = "".join(one.model_dump_json() for one in duck.events)
+            assert base64.b64encode(PNG).decode()[:40] not in kept
+
+
+async def test_a_model_that_does_not_see_is_told_so_and_the_user_too(folder: Path):
+    with ModelServer(play(decision("I can't."))) as server:
+        async with engine(folder, server=server, model="openai:gpt-4") as duck:
+            await duck.app.chat.say("look at @shot.png")
+            (told,) = duck.of(ErrorReported)
+            assert "llm.sees" in text(told.key, **told.values)
+    assert pictures_in(decisions(server)[0]) == []
+    assert "you can't see pictures" in str(decisions(server)[0])
+
+
+@every_row(("model", "sees", "shown"), [("openai:any", True, 1), ("openai:gpt-4o", False, 0)])
+async def test_the_setting_counts_more_than_the_name(folder: Path, model, sees, shown):
+    (folder / "shot.png").write_bytes(PNG)  # each row has an empty folder
+    with ModelServer(play(decision("Yes."))) as server:
+        async with engine(folder, server=server, model=model, sees=sees) as duck:
+            await duck.app.chat.say("look at @shot.png")
+    assert len(pictures_in(decisions(server)[0])) == shown
+
+
+async def test_a_picture_is_counted_and_the_oldest_give_way(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(pictures, "ALL_TOGETHER", len(OTHER))
+    (folder / "new.png").write_bytes(OTHER)
+    with ModelServer(play(decision("One."), decision("Two."))) as server:
+        async with engine(folder, server=server, model=WIRES[0]) as duck:
+            before = (await duck.app.model.preview(duck.state)).tokens["conversation"]
+            await duck.app.chat.say("@shot.png")
+            await duck.app.chat.say("@new.png")
+            after = (await duck.app.model.preview(duck.state)).tokens["conversation"]
+    assert pictures_in(decisions(server)[-1]) == [("image/png", OTHER)]
+    assert "newer ones take the room" in str(decisions(server)[-1])
+    assert after - before > 2 * PICTURE_TOKENS
+
+
+@every_row(
+    ("said", "paths", "problems"),
+    [
+        ("@shot.png", ["shot.png"], []),
+        ("(see @shot.png), and @shot.png!", ["shot.png"], []),
+        ("@shot.pngを見てください。", ["shot.png"], []),
+        ('@"my shot.png" please', ["my shot.png"], []),
+        ("@photo", ["photo"], []),
+        ("@notes.txt @nothing mail@shot.png", [], []),
+        ("@fake.png", [], ["pictures.none"]),
+        ("@missing.png", [], ["pictures.unreadable"]),
+        ("@../outside.png", [], ["pictures.unreadable"]),
+        ("@link.png", [], ["pictures.unreadable"]),
+        ("@large.png", [], ["pictures.too_large"]),
+        (" ".join(f"@{n}.png" for n in range(9)), [f"{n}.png" for n in range(8)], ["pictures.too_many"]),
+    ],
+)
+def test_what_is_mentioned_is_known_by_content_and_read_beneath_the_folder(
+    tmp_path: Path, said, paths, problems
+):
+    folder = tmp_path / "project"
+    folder.mkdir(exist_ok=True)
+    for name in ("shot.png", "my shot.png", "photo", "../outside.png", *(f"{n}.png" for n in range(9))):
+        (folder / name).write_bytes(PNG)
+    for name in ("notes.txt", "fake.png"):
+        (folder / name).write_text("hello")
+    (folder / "large.png").write_bytes(PNG + bytes(pictures.LARGEST))
+    if not (folder / "link.png").is_symlink():
+        (folder / "link.png").symlink_to(tmp_path / "outside.png")
+    workspace = Workspace(folder)
+    try:
+        found = find_pictures(said, workspace)
+    finally:
+        workspace.close()
+    assert [one.path for one in found.pictures] == paths
+    assert [one.key for one in found.problems] == problems
+    assert all(text(one.key, **one.values) for one in found.problems)
+
+
+@every_row(
+    ("data", "media"),
+    [
+        (PNG, "image/png"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"GIF89a", "image/gif"),
+        (b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"),
+        (b"RIFF\0\0\0\0WAVE", None),
+        (b"<svg>", None),
+        (b"", None),
+    ],
+)
+def test_a_picture_is_known_by_its_first_bytes(data, media):
+    assert media_of(data) == media
