@@ -140,6 +140,7 @@ async def test_G11_C5_after_a_crash_beside_it_its_end_is_unknown_and_it_is_not_r
     async with engine(folder, decision("I see."), mode="auto", session=session) as duck:
         (found,) = duck.of(Recovered)
         assert found.unknown[0].startswith("shell.start echo > own")
+        assert found.finished == ("file_ops.write_file a",)
         assert [event.how for event in duck.of(CommandEnded)] == ["unknown"]
         await duck.app.chat.say("and?")
         assert not processes_with(LONG)

@@ -95,6 +95,25 @@ def test_C4_cancel_stops_the_background(folder: Path, gate: Gate):
         terminal.wait_for("I see that it was stopped.")
 
 
+def test_G11_cancel_stops_a_command_that_goes_on_and_offers_what_it_did(folder: Path):
+    """The request goes on with the next message, not with the answer."""
+    start = {"operation": "shell.start", "args": {"command": "echo mine > own; echo up; sleep 1000000"}}
+    answers = [decision("", start), decision("It runs.", next_step="pending_user"), decision("I see.")]
+    with conversation(folder, *answers, args=("--mode", "auto", "--workspace", str(folder))) as terminal:
+        ready(terminal)
+        terminal.type("serve\r")
+        terminal.wait_for("It runs.")
+        terminal.type("/cancel\r")
+        terminal.wait_for("Stopped, as you wished")
+        terminal.wait_for("Allow it?")
+        assert not (folder / "own").exists()
+        terminal.type("y\r")
+        terminal.wait_for("kept what the command changed")
+        terminal.type("and?\r")
+        terminal.wait_for("I see.")
+        assert (folder / "own").read_text() == "mine\n"
+
+
 def test_quitting_stops_the_background_in_order(folder: Path, gate: Gate):
     with conversation(
         folder,

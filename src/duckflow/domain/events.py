@@ -287,7 +287,7 @@ class CommandEnded(Frozen):
 
     type: Literal["command_ended"] = "command_ended"
     command: BackgroundCommand
-    how: Literal["ended", "stopped", "with_request", "unknown"]
+    how: Literal["ended", "stopped", "with_request", "cancelled", "unknown"]
     exit_code: int | None = None
 
 

@@ -167,6 +167,10 @@ class ChatLoop:
         """The request stops at the approval that the background has asked for."""
         return self._finish("awaiting_approval")
 
+    async def stop_commands(self) -> None:
+        """Between requests: stop the commands that go on, and offer what they did (SPEC G11)."""
+        await see_through(self._dispatcher.leave_off(cancelled=True))
+
     async def go_on(self) -> RequestOutcome:
         """Work on the open request."""
         return await self._settle(self._turn.work())
@@ -208,7 +212,7 @@ class ChatLoop:
         request, finished = self._session.state.request, self._session.state.finished
         if request is None:
             return finished.outcome if finished else "done"
-        return request.outcome if request.outcome == "interrupted" else None
+        return request.outcome if request.outcome in ("interrupted", "pending_user") else None
 
     def _finish(self, outcome: RequestOutcome) -> RequestOutcome:
         request = self._session.state.request

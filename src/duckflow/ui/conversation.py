@@ -61,7 +61,9 @@ class Conversation:
         if not isinstance(what, Recorded):
             return
         event = what.event
-        asks = isinstance(event, ApprovalRequested) and event.approval.task_id is not None
+        asks = isinstance(event, ApprovalRequested) and not (
+            self._job.busy and event.approval.task_id is None
+        )
         if asks or isinstance(event, TaskReported):
             self._called.set()
 

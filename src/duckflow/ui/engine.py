@@ -73,6 +73,10 @@ class Engine(Talk, Protocol):
         """Stop the background; False if nothing runs there."""
         ...
 
+    async def stop_commands(self) -> None:
+        """Stop the commands that go on, and ask about what they did."""
+        ...
+
     def rate(self, rating: int) -> bool:
         """Keep how the user liked the last request, from 1 to 10; False if there was none."""
         ...

@@ -45,6 +45,7 @@ class ChatEngine:
         self.go_on = app.chat.go_on
         self.rate = app.chat.rate
         self.cancel_tasks = app.tasks.cancel
+        self.stop_commands = app.chat.stop_commands
         self.extensions = app.extensions
 
     @property

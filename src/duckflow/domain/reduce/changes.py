@@ -11,6 +11,7 @@ from duckflow.domain.transitions import Status
 _COMMAND = 500
 _ENDS = {
     "with_request": "Stopped, for background commands end with the request",
+    "cancelled": "Stopped by the user",
     "unknown": "The program was stopped while this ran in the background; how it ended is unknown, and it "
     "was not started again",
 }

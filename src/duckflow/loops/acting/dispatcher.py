@@ -86,7 +86,8 @@ class Dispatcher:
     async def end_background(self, *, cancelled: bool = False) -> bool:
         """End the commands that go on; True if what they did is to be settled next (SPEC G11)."""
         left = await self._effects.left_over(self._state, background=True, cancelled=cancelled)
-        ended = (CommandEnded(command=one, how="with_request") for one in self._state.background_commands)
+        how = "cancelled" if cancelled else "with_request"
+        ended = (CommandEnded(command=one, how=how) for one in self._state.background_commands)
         self._session.record(*ended, *((ActionQueued(actions=left),) if left else ()))
         return bool(left)
 

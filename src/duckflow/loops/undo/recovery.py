@@ -86,7 +86,11 @@ class Recovery:
                 found[result.finding].append(_label(running.action))
                 ended.append(self._end(running, result))
         went_on = self._state.background_commands
-        found["unknown"] += [cut(f"shell.start {' '.join(one.command.split())}", _LABEL) for one in went_on]
+        for one in went_on:
+            label = cut(f"shell.start {' '.join(one.command.split())}", _LABEL)
+            found["unknown"].append(label)
+            with suppress(ValueError):  # it began well, but how it ended is what counts
+                found["done"].remove(label)
         self._session.record(
             Recovered(
                 finished=tuple(found["done"]),

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from duckflow.domain.modes import MODES, Mode
+from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.table import COMMANDS
@@ -88,11 +89,19 @@ def show_tasks(context: CommandContext, argument: str) -> None:
     context.writer.line(tasks_tree(context.engine.state))
 
 
-def cancel_tasks(context: CommandContext, argument: str) -> None:
-    """Stop the background."""
+def cancel_tasks(context: CommandContext, argument: str) -> Awaitable[None] | None:
+    """Stop the background: its tasks at once, commands that go on when it is their turn."""
     del argument
+    if commands_alone(context.engine.state):
+        return context.engine.stop_commands()
     if not context.engine.cancel_tasks():
         context.writer.line(text("tasks.none"))
+    return None
+
+
+def commands_alone(state: AgentState) -> bool:
+    """Whether commands go on in the background, and no tasks: what they did is asked about, in its turn."""
+    return bool(state.background_commands) and not state.background_runs
 
 
 async def show_difference(context: CommandContext, argument: str) -> None:

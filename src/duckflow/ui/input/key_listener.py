@@ -4,7 +4,7 @@ import time
 
 from duckflow.domain.modes import MODES
 from duckflow.i18n.catalogue import text
-from duckflow.ui.commands.actions import CommandContext
+from duckflow.ui.commands.actions import CommandContext, commands_alone
 from duckflow.ui.commands.dispatch import dispatch_command
 from duckflow.ui.commands.table import find_command, find_custom, read_command
 from duckflow.ui.input.keyboard import Keyboard
@@ -31,6 +31,8 @@ class KeyListener:
             return False
         command = find_command(typed.name)
         if command is not None and not command.now:
+            return False
+        if command is not None and command.name == "cancel" and commands_alone(self._context.engine.state):
             return False
         self._context.screen.said(line)
         dispatch_command(self._context, typed)

@@ -215,7 +215,7 @@ def _hook_line(event: HookRan) -> str:
 
 def _ended_line(event: CommandEnded) -> str:
     """How a background command ended, if the line of an action or a report does not tell it."""
-    if event.how not in ("ended", "with_request"):
+    if event.how not in ("ended", "with_request", "cancelled"):
         return ""
     command = on_one_line(event.command.command)
     return text(f"background.{event.how}", command=command, code=event.exit_code)

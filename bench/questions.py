@@ -1,0 +1,73 @@
+"""How often a mode asks about ordinary commands, as coding agents run them.
+
+    .venv/bin/python bench/questions.py
+
+Each command of `tests/safety/sandbox/ordinary_commands.txt` runs in a session and a git repository of its
+own; every question is answered with yes. Fails if `auto` asks about more than 3 in 100, or `ask` about one
+that changed nothing, or not about one that did. Compared are path, kind, bits and content, `.git` included.
+"""
+
+import asyncio
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from duckflow.domain.events import ApprovalRequested
+from duckflow.domain.questions.answers import AnswerApproval
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "safety" / "sandbox"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from test_ordinary_commands import COMMANDS, make_template
+
+from fakes.engine import decision, engine
+from fakes.long_work import run, tree
+
+BOUND = 3
+
+
+async def ask_about(command: str, mode: str, template: Path, folder: Path) -> tuple[list[str], list[str]]:
+    """Why it was asked about, and the paths that are not as before."""
+    shutil.copytree(template, folder, symlinks=True)
+    before = tree(folder)
+    async with engine(folder, decision("", run(command)), *[decision("Done.")] * 3, mode=mode) as duck:
+        outcome = await duck.app.chat.say("go")
+        while outcome == "awaiting_approval":
+            outcome = await duck.app.chat.answer(AnswerApproval(yes=True))
+        asked = [f"{one.approval.because}: {one.approval.reasons}" for one in duck.of(ApprovalRequested)]
+    after = tree(folder)
+    shutil.rmtree(folder)
+    return asked, sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+
+
+async def count(mode: str, base: Path) -> bool:
+    """Try all in one mode; whether it asked as it should."""
+    asked_about, wrong = [], []
+    for number, command in enumerate(COMMANDS):
+        asked, changed = await ask_about(command, mode, base / "template", base / f"{mode}{number}")
+        if asked:
+            asked_about.append(f"  {command!r} {asked}")
+        if mode == "ask" and bool(asked) != bool(changed):
+            wrong.append(f"  {'asked, changed nothing' if asked else 'not asked'}: {command!r} {changed[:3]}")
+    share = 100 * len(asked_about) / len(COMMANDS)
+    print(f"{mode}: asked about {len(asked_about)} of {len(COMMANDS)} commands ({share:.1f} in 100)")
+    print("\n".join(wrong if mode == "ask" else asked_about), flush=True)
+    return not wrong and (mode != "auto" or share <= BOUND)
+
+
+def main() -> None:
+    """Both modes."""
+    with tempfile.TemporaryDirectory() as folder:
+        base = Path(folder)
+        places = {f"DUCKFLOW_{name}_DIR": str(base / name) for name in ("STATE", "CONFIG", "CACHE")}
+        os.environ.update({"HOME": str(base), **places})
+        (base / "template").mkdir()
+        make_template(base / "template")
+        good = [asyncio.run(count(mode, base)) for mode in ("auto", "ask")]
+    sys.exit(0 if all(good) else 1)
+
+
+if __name__ == "__main__":
+    main()
