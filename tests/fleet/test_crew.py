@@ -2,19 +2,21 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from duckflow.config.places import config_dir
-from duckflow.domain.events import ActionFinished, ConsultationRequested, Recovered, RequestFinished
+from duckflow.domain.events import ActionFinished, ConsultationRequested, Event, Recovered, RequestFinished
 from duckflow.fleet.checkout import Checkout
 from duckflow.fleet.crew import Crew
 from duckflow.fleet.fleet import Fleet, open_fleet
-from duckflow.fleet.runs import RunOptions
+from duckflow.fleet.runs import OVER, FleetRun, LostRun, RunOptions, Runs
 from fakes.engine import action, decision, write_script
+from fakes.fleet_drill import Count, answer_to, check_commands
 from fakes.repository import git, make_repository
 
 
@@ -92,6 +94,36 @@ async def test_a_killed_command_is_asked_about_and_never_run_again(
     fleet.answer(run, "yes")
     assert await work(crew(fleet), fleet, run) == "done"
     assert ledger.read_text() == "one\ntwo\n"
+
+
+async def test_what_was_approved_runs_or_is_asked_about_wherever_it_is_cut_off(
+    fleet: Fleet, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """M8, C5: killed before each write around an approval: nobody is asked again, and no yes is lost."""
+    ledger, append = tmp_path / "ledger", Runs.append
+    run = submit(fleet, folder, decision("", shell(f"echo one >> {ledger}")), *[decision("Done.")] * 9)
+    written = cut = 0
+
+    def cut_off(self: Runs, owned: FleetRun, first: int, added: Sequence[Event]) -> None:
+        nonlocal written, cut
+        written += owned.epoch != cut
+        cut = owned.epoch if written in cuts else cut
+        if owned.epoch == cut:  # as if it were dead: nothing more comes from it
+            raise LostRun
+        append(self, owned, first, added)
+
+    monkeypatch.setattr(Runs, "append", cut_off)
+    for cuts in (*((write,) for write in range(7, 16)), (14, 18), (14, 19)):
+        ledger.unlink(missing_ok=True)
+        (run,) = fleet.submit(folder, "Do it", fleet.runs.find(run).options)
+        written, cut, count = 0, 0, Count(runs=1)
+        while (state := fleet.runs.find(run).state) not in OVER:
+            if state == "waiting":
+                fleet.answer(run, answer_to(fleet, fleet.runs.find(run)))
+            await work(Crew(fleet.runs, "here", lambda: None), fleet, run)
+        check_commands(count, fleet.events(fleet.runs.find(run)), Counter(ledger.read_text().split()))
+        assert (count.wrong, count.approved, state) == ([], 1, "done"), f"cut off before {cuts}"
+        assert cut, "it was cut off"
 
 
 async def test_a_run_goes_on_at_every_step_on_another_machine(
