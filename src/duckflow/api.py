@@ -24,7 +24,14 @@ from duckflow.app.places import open_log
 from duckflow.config.loading import Loaded, load
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
-from duckflow.domain.commands import CancelWork, ClientCommand, SetMode
+from duckflow.domain.commands import (
+    AnswerShown,
+    CancelWork,
+    ChooseShown,
+    ClientCommand,
+    SetMode,
+    objection_to,
+)
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ModeChanged, Recorded, VerifySet
 from duckflow.domain.glimpses import Glimpse
@@ -104,6 +111,8 @@ class OpenSession:
         self._unseen: list[Update] = []
         self._app: App | None = None
         self._given: tuple[Question, Answer] | None = None
+        self.answered_elsewhere = asyncio.Event()
+        """Set while the answer another window gave is not taken yet; one's own comes too late then."""
         self._work: Work | None = None
         self._serving: asyncio.Future[None] | None = None
 
@@ -206,6 +215,7 @@ class OpenSession:
     def cancel(self) -> None:
         """Stop the request that runs, in the background too; the session stays open."""
         self._given = None
+        self.answered_elsewhere.clear()
         if self._app is not None:
             self._app.tasks.cancel()
         if self._work is not None:
@@ -216,15 +226,27 @@ class OpenSession:
         self.app.session.record(ModeChanged(mode=mode))
 
     def _receive(self, command: ClientCommand) -> Callable[[], None] | str | None:
-        """Other windows may stop the work or change the mode; the rest waits for its next owner."""
+        """Other windows may stop the work, change the mode, and answer while somebody is asked here; the
+        rest waits for its next owner."""
         match command:
             case CancelWork():
                 busy = self._work is not None and self._work.busy
                 return self.cancel if busy else "clients.nothing_runs"
             case SetMode(mode=mode):
                 return lambda: self.set_mode(mode)
+            case AnswerShown() | ChooseShown():
+                objection = "clients.stale" if self._given else objection_to(command, self.state)
+                if objection is not None or self._work is None or self._work.over:
+                    return objection
+                answer = command.answer if isinstance(command, AnswerShown) else command.way
+                return lambda: self._take_answer(answer)
             case _:
                 return None
+
+    def _take_answer(self, answer: Answer) -> None:
+        if self.question is not None:
+            self.answer(self.question, answer)
+            self.answered_elsewhere.set()
 
     def _loaded(self, folder: Path) -> Loaded:
         if isinstance(self._settings, Loaded):
@@ -265,6 +287,7 @@ class OpenSession:
 
     async def _continue(self) -> RequestOutcome:
         (question, answer), self._given = self._given or (None, ""), None
+        self.answered_elsewhere.clear()
         chat, unanswered = self.app.chat, self.question
         if unanswered is None:
             return await chat.go_on()

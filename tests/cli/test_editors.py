@@ -13,8 +13,11 @@ import pytest
 from acp import schema
 from acp.stdio import spawn_agent_process
 
+from duckflow.domain.commands import AnswerShown, hash_of
+from duckflow.domain.questions.answers import AnswerApproval
 from fakes.engine import action, decision, write_script
 from fakes.gate import Gate
+from fakes.second_window import SecondWindow, wait_until
 
 WRITE = decision(
     "I write it.", {**action("write_file", path="a.txt", content="two\n"), "reasoning": "as you asked"}
@@ -144,6 +147,33 @@ async def test_an_editor_drives_a_whole_conversation(folder: Path, tmp_path: Pat
         await agent.prompt(session_id=session.session_id, prompt=says("/undo"))
         assert (folder / "a.txt").read_text() == "one\n"
         assert "a.txt" in editor.said
+
+
+def answer_in_another_window() -> tuple[str, str]:
+    """Say yes to the open question twice; what became of either."""
+    window = SecondWindow()
+    try:
+        asked = wait_until(lambda: window.state.approval)
+        yes = AnswerShown(shown=hash_of(asked), answer=AnswerApproval(yes=True))
+        return window.send(yes), window.send(yes)
+    finally:
+        window.close()
+
+
+async def test_an_answer_in_another_window_counts_while_the_editor_asks(folder: Path):
+    """M6, M7: the first answer counts; the editor's dialog is not waited for."""
+    editor = Editor()
+    editor.when_asked = asyncio.Event().wait
+    async with served(editor, folder, WRITE, decision("It is there.")) as (agent, _):
+        session = await agent.new_session(cwd=str(folder))
+        work = asyncio.ensure_future(
+            agent.prompt(session_id=session.session_id, prompt=says("Write two into a.txt"))
+        )
+        await until(lambda: editor.asked)
+        first, second = await asyncio.to_thread(answer_in_another_window)
+        assert (first, second) == ("", "clients.stale")
+        assert (await work).stop_reason == "end_turn"
+        assert (folder / "a.txt").read_text() == "two\n"
 
 
 async def test_a_session_is_listed_and_loaded_with_all_that_happened(folder: Path):

@@ -227,7 +227,7 @@ class EditorAgent:
         return work.outcome
 
     async def _ask(self, opened: EditorSession, question: Question) -> Answer | None:
-        """The user's answer; None if the request was cancelled, or the editor can't ask."""
+        """The user's answer; None if it was given elsewhere or cancelled, or the editor can't ask."""
         session_id = opened.session.id
         asked = await permission_of(opened.session, question)
         asking = asyncio.ensure_future(
@@ -235,18 +235,19 @@ class EditorAgent:
                 session_id=session_id, tool_call=asked.call, options=asked.options
             )
         )
-        cancelled = asyncio.ensure_future(opened.cancelled.wait())
+        elsewhere = opened.session.answered_elsewhere
+        others = [asyncio.ensure_future(one.wait()) for one in (opened.cancelled, elsewhere)]
         try:
-            await asyncio.wait({asking, cancelled}, return_when=asyncio.FIRST_COMPLETED)
-            if not asking.done():
+            await asyncio.wait({asking, *others}, return_when=asyncio.FIRST_COMPLETED)
+            if elsewhere.is_set() or not asking.done():
                 return None
             outcome = asking.result().outcome
         except acp.RequestError:
             await self._say(session_id, question_text(question))
             return None
         finally:
-            asking.cancel()
-            cancelled.cancel()
+            for waiting in (asking, *others):
+                waiting.cancel()
         if isinstance(outcome, schema.AllowedOutcome):
             return asked.answers.get(outcome.option_id)
         opened.cancelled.set()
