@@ -83,7 +83,8 @@ class ServerConnection:
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> RemoteResult:
         """Call one of its tools."""
-        return await self._ask(lambda session: session.call(tool, arguments, self.server.timeout_s))
+        # The package's own limit comes later than ours, which is the one with a sentence.
+        return await self._ask(lambda session: session.call(tool, arguments, 2 * self.server.timeout_s))
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> str:
         """The text of a prompt."""
