@@ -9,10 +9,10 @@ PICTURE_TOKENS = 1600
 
 
 class Picture(Frozen):
-    """A picture as it was when it was mentioned. `data` is there only on the way to a model."""
+    """A picture as it was when it was mentioned. `data` is only there on the way to a model, in no event."""
 
     path: str
     media: str
     digest: str
-    data: str = Field(default="", repr=False, exclude=True)
+    data: str = Field(default="", repr=False)
     """Base64."""
