@@ -85,7 +85,8 @@ class Stage:
         shell = Shell(self.folder, ShellSettings(), copies=self.copies)
         result = await shell.run(COMMAND)
         assert result.exit_code == 0, result.output
-        await shell.keep(result.copy_id)
+        assert result.effects is not None
+        await shell.keep(result.copy_id, result.effects)
         await shell.aclose()
         return result.copy_id
 

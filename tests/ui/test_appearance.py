@@ -31,6 +31,7 @@ def colour_of(terminal: Terminal, beginning: str) -> str:
 def test_M1_vi_keys_edit_the_line_and_the_mode_is_seen(folder: Path):
     with prompt(folder, keys="vi") as terminal:
         terminal.wait_for("said 'ready'")
+        terminal.wait_for("[ bar ]")  # before the prompt is drawn, the terminal shows keys by itself
         terminal.type("hello world")
         terminal.wait_for("> hello world")
         terminal.type("\x1b")
