@@ -127,7 +127,7 @@ def _rules(mode: Mode, case: Case) -> Iterator[Ruling]:
 
 
 def _by_mode(mode: Mode, case: Case) -> Ruling:
-    if case.effect == "execute" and case.copies:
+    if case.effect == "execute" and case.copies and case.sandboxed:
         return Ruling(verdict="allow", reason="it works on a copy; what it did is judged afterwards")
     verdict = MODES[mode][case.effect]
     if verdict == "ask" and case.remembered and may_remember(case):
