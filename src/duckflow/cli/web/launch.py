@@ -91,6 +91,7 @@ def _listen(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((_HOST, port))
+        listening.listen()  # whoever comes once the address is told waits, and is not refused
     except (OSError, OverflowError) as exc:
         listening.close()
         raise UsageError("web.port", port=port, reason=getattr(exc, "strerror", None) or exc) from exc
