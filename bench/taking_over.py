@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from duckflow.config.settings import ShellSettings
-from duckflow.domain.changes import ChangeSet, net_changes
+from duckflow.domain.files.changes import ChangeSet, net_changes
 from duckflow.loops.undo.recovery import finish_taking_over
 from duckflow.loops.undo.undo import Undo
 from duckflow.safety.files.access import Access

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from duckflow.config.settings import CheckSettings, ShellSettings
-from duckflow.domain.programs import find_program
+from duckflow.domain.files.programs import find_program
 from duckflow.domain.work.checks import CheckResult, settled, tally
 from duckflow.evaluation.check_room import CheckRoom, check_environment
 from duckflow.evaluation.checks import Checks

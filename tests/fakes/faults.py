@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from duckflow.domain.changes import FileChange
 from duckflow.domain.events import ActionFinished, ActionStarted, Recovered
+from duckflow.domain.files.changes import FileChange
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.sessions import Sessions
 from fakes.engine import action, decision, engine, write_script

@@ -17,10 +17,10 @@ from duckflow.domain.model import (
     ModelRequest,
     ModelTraits,
     NativeTool,
+    Picture,
     TextPiece,
     ToolCall,
 )
-from duckflow.domain.pictures import Picture
 from duckflow.i18n.catalogue import text
 from duckflow.llm.wire import pydantic_ai
 from duckflow.llm.wire.endpoints import PROVIDERS, THINKING_ALLOWANCE, Endpoint

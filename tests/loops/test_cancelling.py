@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from duckflow.domain.changes import FileChange
 from duckflow.domain.events import ActionFinished, ActionStarted, RequestFinished, Undone
+from duckflow.domain.files.changes import FileChange
 from duckflow.loops.session import Session
 from fakes.engine import action, decision, engine
 from fakes.rows import every_row

@@ -12,7 +12,7 @@ from duckflow.config.places import config_dir
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, HookRan, UserMessage
-from duckflow.domain.hooks import Hook
+from duckflow.domain.extensions import Hook
 from duckflow.domain.questions.answers import AnswerApproval
 from duckflow.loops.hooks.known_tools import fits, known_as, matches
 from duckflow.loops.hooks.process import HookEnd

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from duckflow.domain.events import ErrorReported, UserMessage
-from duckflow.domain.pictures import PICTURE_TOKENS
+from duckflow.domain.model import PICTURE_TOKENS
 from duckflow.i18n.catalogue import text
 from duckflow.loops.thinking import pictures
 from duckflow.loops.thinking.pictures import find_pictures, media_of

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.domain.changes import FileChange
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted
+from duckflow.domain.files.changes import FileChange
 from duckflow.domain.questions.answers import AnswerApproval
 from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
 from duckflow.safety.files.access import Access

@@ -5,7 +5,7 @@ import stat
 import subprocess
 from pathlib import Path
 
-from duckflow.domain.effects import BulkEffect, Dropped, Effect, Effects
+from duckflow.domain.files.effects import BulkEffect, Dropped, Effect, Effects
 from duckflow.safety.policy.effects import Contents, EffectLimits, assess_effects, told_apart
 from fakes.rows import every_row
 

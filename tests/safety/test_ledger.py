@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.domain.changes import FileChange, net_changes, removed_paths
 from duckflow.domain.errors import ToolError
+from duckflow.domain.files.changes import FileChange, net_changes, removed_paths
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.confined_open import open_resolved, open_walking
 from duckflow.safety.files.ledger import find, made_of

@@ -9,7 +9,7 @@ import pytest
 
 from duckflow.config.places import cache_dir, state_dir
 from duckflow.domain.errors import UsageError, UserError
-from duckflow.domain.programs import find_program, program_environment
+from duckflow.domain.files.programs import find_program, program_environment
 from duckflow.safety.files.boundary import refuse_wide_folder
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.searching.ripgrep import find_ripgrep

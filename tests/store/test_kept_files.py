@@ -6,7 +6,7 @@ import stat
 
 import pytest
 
-from duckflow.domain.changes import FileChange
+from duckflow.domain.files.changes import FileChange
 from duckflow.store.kept_files import KeptFiles, Mark
 
 

@@ -9,10 +9,10 @@ import pyte
 import pytest
 
 from duckflow.config.pacing import PacemakerSettings
-from duckflow.domain.changes import FileChange, LeftFile, UndoReport
 from duckflow.domain.decision import Action
 from duckflow.domain.events import Recovered
 from duckflow.domain.extensions import Extensions
+from duckflow.domain.files.changes import FileChange, LeftFile, UndoReport
 from duckflow.domain.pacing.limits import ReasonLine
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.questions.approval import Approval, ApprovalLine, Kind

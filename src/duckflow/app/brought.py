@@ -11,7 +11,7 @@ from duckflow.config.settings import Settings
 from duckflow.config.toml_files import parse, read_text
 from duckflow.config.trust import PROJECT_HOOKS
 from duckflow.domain.errors import UsageError
-from duckflow.domain.hooks import HookList
+from duckflow.domain.extensions import HookList
 from duckflow.evaluation.diagnostics import Checker, with_rows
 from duckflow.plugins import Plugins, load_plugins
 from duckflow.prompts.templates import check_own_templates

@@ -11,7 +11,7 @@ from duckflow.app.places import COPIES, open_kept_files, open_log
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError
-from duckflow.domain.programs import find_program, program_environment
+from duckflow.domain.files.programs import find_program, program_environment
 from duckflow.domain.state import AgentState
 from duckflow.evaluation.check_room import CheckRoom, check_environment
 from duckflow.evaluation.checks import Checks

@@ -6,7 +6,7 @@ from typing import Any, cast, get_args
 
 from duckflow.config.toml_files import read_text
 from duckflow.domain.errors import UsageError
-from duckflow.domain.hooks import HOOK_SECONDS, Hook, HookEvent, HookList
+from duckflow.domain.extensions import HOOK_SECONDS, Hook, HookEvent, HookList
 
 HOOKS_FILE = "hooks.json"
 _LONGEST_S = 3_600.0

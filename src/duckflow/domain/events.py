@@ -8,16 +8,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from duckflow.domain.changes import FileChange, LeftFile, ToolEffect
 from duckflow.domain.decision import Action, Decision, TaskProfile
+from duckflow.domain.extensions import HookEvent, HookOutcome
+from duckflow.domain.files.changes import FileChange, LeftFile, ToolEffect
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.hooks import HookEvent, HookOutcome
 from duckflow.domain.memory import MemoryKind
-from duckflow.domain.model import ChatMessage, TierName, Usage
+from duckflow.domain.model import ChatMessage, Picture, TierName, Usage
 from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
-from duckflow.domain.pictures import Picture
 from duckflow.domain.questions.answers import ChooseWay
 from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.questions.consultation import Consultation, ConsultationKind

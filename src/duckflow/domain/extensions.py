@@ -1,11 +1,49 @@
-"""What the user, or a project they trust, brought along: hooks, skills, commands, plugins (SPEC L5-L7)."""
+"""What users and trusted projects bring along: hooks, skills, commands, plugins, servers (SPEC L5-L7)."""
 
 import re
+from typing import Literal
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.hooks import HookList
 
 _PLACE = re.compile(r"\$(?:ARGUMENTS\b|\{ARGUMENTS\}|([1-9])\b)")
+
+HookEvent = Literal[
+    "PreToolUse",
+    "PostToolUse",
+    "UserPromptSubmit",
+    "Stop",
+    "Notification",
+    "SessionStart",
+    "SessionEnd",
+]
+"""When hooks run, by the names that users of other agents know."""
+
+HookOutcome = Literal["ok", "asks", "blocked", "failed"]
+
+HOOK_SECONDS = 60.0
+"""How long a hook may take if its file says nothing."""
+
+
+class Hook(Frozen):
+    """One command, when it runs, and the file it is from."""
+
+    event: HookEvent
+    matcher: str = ""
+    """The tools (or kinds of notification, or of start) it is for; empty for all."""
+    condition: str = ""
+    """A narrower rule, as `Bash(git push *)`."""
+    command: str
+    seconds: float = HOOK_SECONDS
+    blocks_on_failure: bool = False
+    """Whether what it was to watch is refused if it can't say anything."""
+    origin: str
+
+
+class HookList(Frozen):
+    """The hooks of one file, and what stands in it that is not used here."""
+
+    hooks: tuple[Hook, ...] = ()
+    unused: tuple[str, ...] = ()
 
 
 class Skill(Frozen):
@@ -49,6 +87,26 @@ class PluginFacts(Frozen):
     version: str = ""
     brings: tuple[str, ...] = ()
     error: str = ""
+
+
+ServerStatus = Literal["waiting", "ready", "down", "off"]
+
+
+class ServerReport(Frozen):
+    """One server."""
+
+    name: str
+    status: ServerStatus
+    what: str
+    """The command, or the address."""
+    problem: str = ""
+    version: str = ""
+    """Of the protocol."""
+    tools: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    """Tools whose description is not the one that was accepted."""
+    prompts: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
 
 
 class Extensions(Frozen):

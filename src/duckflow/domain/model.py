@@ -5,7 +5,20 @@ from typing import Any, Literal
 from pydantic import Field
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.pictures import Picture
+
+PICTURE_TOKENS = 1600
+"""What a picture is counted as: both large wires scale one down to about this."""
+
+
+class Picture(Frozen):
+    """A picture as it was when it was mentioned. `data` is only there on the way to a model, in no event."""
+
+    path: str
+    media: str
+    digest: str
+    data: str = Field(default="", repr=False)
+    """Base64."""
+
 
 Role = Literal["system", "user", "assistant"]
 TierName = Literal["creative", "fast", "evaluator"]

@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from duckflow.domain.changes import ChangeSet, ToolEffect
 from duckflow.domain.decision import Action, NextStep, PromptPattern, TaskProfile
+from duckflow.domain.files.changes import ChangeSet, ToolEffect
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.model import TierName, Usage
+from duckflow.domain.model import Picture, TierName, Usage
 from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
 from duckflow.domain.pacing.vitals import Vitals
-from duckflow.domain.pictures import Picture
 from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.questions.consultation import Consultation, ConsultationKind, RulesUse
 from duckflow.domain.transitions import Status, Step

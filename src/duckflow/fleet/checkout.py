@@ -12,7 +12,7 @@ from pathlib import Path
 
 from duckflow.config.places import checkouts_dir
 from duckflow.domain.errors import UsageError, UserError
-from duckflow.domain.programs import program_environment
+from duckflow.domain.files.programs import program_environment
 from duckflow.fleet.runs import FleetRun
 from duckflow.safety.sandbox.view.git_settings import HARMLESS, find_git
 

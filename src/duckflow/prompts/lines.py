@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from duckflow.domain.frozen import replace
-from duckflow.domain.model import ChatMessage, Role
-from duckflow.domain.pictures import PICTURE_TOKENS, Picture
+from duckflow.domain.model import PICTURE_TOKENS, ChatMessage, Picture, Role
 from duckflow.prompts.tokens import TokenCounter
 
 LineKind = Literal["said", "words", "evidence", "stub"]

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from duckflow.domain.changes import FileChange
 from duckflow.domain.events import ErrorReported
+from duckflow.domain.files.changes import FileChange
 from duckflow.store.database.database import Database
 from duckflow.store.database.recovery import set_aside
 

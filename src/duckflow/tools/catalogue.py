@@ -6,9 +6,9 @@ from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple, Protocol
 
 from duckflow.domain.decision import Action
-from duckflow.domain.effects import Effects
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import Event
+from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import JsonSchema
 from duckflow.domain.questions.approval import ApprovalLine, Kind

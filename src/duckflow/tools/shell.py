@@ -7,9 +7,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from duckflow.domain.changes import FOLDER, LINK, FileChange
-from duckflow.domain.effects import Effect, Effects, FileType
 from duckflow.domain.errors import ToolError
+from duckflow.domain.files.changes import FOLDER, LINK, FileChange
+from duckflow.domain.files.effects import Effect, Effects, FileType
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
-from duckflow.domain.changes import UndoReport
-from duckflow.domain.extensions import Extensions
-from duckflow.domain.mcp import ServerReport
+from duckflow.domain.extensions import Extensions, ServerReport
+from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.memory import Memory
 from duckflow.domain.model import PromptUse
 from duckflow.domain.modes import Mode

@@ -5,8 +5,8 @@ import secrets
 
 import pytest
 
-from duckflow.domain.effects import Effects
 from duckflow.domain.errors import ToolError
+from duckflow.domain.files.effects import Effects
 from fakes.sandbox_world import PYTHON, processes_with
 
 LONG = str(1_000_000_000 + secrets.randbelow(1_000_000_000))

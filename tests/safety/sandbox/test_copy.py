@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.domain.effects import Effects
 from duckflow.domain.errors import ToolError
+from duckflow.domain.files.effects import Effects
 
 
 def files(folder, *paths):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.domain.effects import Effects
+from duckflow.domain.files.effects import Effects
 from duckflow.safety.sandbox.view.environment import command_environment
 
 COMMANDS = [

@@ -18,7 +18,7 @@ from duckflow.cli.flags import settings_flags
 from duckflow.cli.log_file import open_log_file
 from duckflow.config.loading import Loaded, load
 from duckflow.domain.errors import UsageError
-from duckflow.domain.programs import program_environment
+from duckflow.domain.files.programs import program_environment
 from duckflow.domain.reduce.rewind import present
 from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import Relay

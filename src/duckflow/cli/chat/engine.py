@@ -5,11 +5,11 @@ from collections.abc import Callable, Coroutine, Sequence
 
 from duckflow.app.app import App
 from duckflow.config.loading import Loaded, rows
-from duckflow.domain.changes import UndoReport
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ProviderError, ToolError, UsageError
 from duckflow.domain.events import ModeChanged, SessionTitled
-from duckflow.domain.mcp import ServerReport
+from duckflow.domain.extensions import ServerReport
+from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.memory import Memory
 from duckflow.domain.model import PromptUse
 from duckflow.domain.modes import Mode

@@ -11,7 +11,7 @@ from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo
 
 if TYPE_CHECKING:
-    from duckflow.domain.mcp import ServerReport
+    from duckflow.domain.extensions import ServerReport
 
 commands = typer.Typer(help=text("help.mcp"), no_args_is_help=True)
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help=text("help.argument.mcp_name"))]

@@ -11,8 +11,8 @@ from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.config.settings import Settings
 from duckflow.config.trust import trust_state
 from duckflow.domain.errors import UsageError
+from duckflow.domain.extensions import ServerReport
 from duckflow.domain.frozen import replace
-from duckflow.domain.mcp import ServerReport
 from duckflow.tools.mcp.opening import ServerOpener
 from duckflow.tools.mcp.operations import McpServers, report_of
 from duckflow.tools.mcp.pins import Pins

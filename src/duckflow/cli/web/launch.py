@@ -15,7 +15,7 @@ from duckflow.cli.log_file import open_log_file
 from duckflow.cli.web.house import LocalHouse
 from duckflow.config.places import state_dir
 from duckflow.domain.errors import UsageError
-from duckflow.domain.programs import find_program, program_environment
+from duckflow.domain.files.programs import find_program, program_environment
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo
 from duckflow.ui.web.guard import Guard

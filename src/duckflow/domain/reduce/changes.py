@@ -1,7 +1,7 @@
 """What undo and recovery do to the state: the changes there were, those taken back, what a crash left."""
 
-from duckflow.domain.changes import MOST_CHANGE_SETS, ChangeSet
 from duckflow.domain.events import ActionFinished, CommandEnded, Recovered, Undone
+from duckflow.domain.files.changes import MOST_CHANGE_SETS, ChangeSet
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.transcript import outdate, tell
 from duckflow.domain.state import AgentState, Request, Running

@@ -1,9 +1,9 @@
 """The log of actions: how each begins and ends is written down here, the same way for both loops."""
 
-from duckflow.domain.changes import FileChange, ToolEffect
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.events import ActionFinished, ActionOutcome, ActionStarted
+from duckflow.domain.files.changes import FileChange, ToolEffect
 from duckflow.domain.text import head_and_tail
 from duckflow.loops.acting.evidence import already_shown
 from duckflow.loops.session import Session

@@ -6,10 +6,10 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from duckflow.config.settings import GateSettings
-from duckflow.domain.changes import FileChange
 from duckflow.domain.decision import Action
-from duckflow.domain.effects import Effect, Effects
 from duckflow.domain.errors import Refused, ToolError
+from duckflow.domain.files.changes import FileChange
+from duckflow.domain.files.effects import Effect, Effects
 from duckflow.domain.frozen import replace
 from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.state import AgentState

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import nullcontext
 
-from duckflow.domain.changes import FileChange
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import Refused, ToolError, UsageError
 from duckflow.domain.events import (
@@ -14,6 +13,7 @@ from duckflow.domain.events import (
     ApprovalRequested,
     CommandEnded,
 )
+from duckflow.domain.files.changes import FileChange
 from duckflow.domain.frozen import replace
 from duckflow.domain.questions.approval import Approval, asked_by_task
 from duckflow.domain.reduce.attempts import digest_of

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from duckflow.domain.changes import ToolEffect
-from duckflow.domain.effects import Effects
+from duckflow.domain.files.changes import ToolEffect
+from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.questions.approval import ApprovalLine
 from duckflow.safety.policy.risk import changed_lines

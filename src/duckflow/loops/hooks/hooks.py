@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 from duckflow.domain.errors import Refused
 from duckflow.domain.events import HookRan
+from duckflow.domain.extensions import Hook, HookEvent
 from duckflow.domain.frozen import replace
-from duckflow.domain.hooks import Hook, HookEvent
 from duckflow.domain.modes import Mode
 from duckflow.loops.acting.calls import ResolvedCall
 from duckflow.loops.hooks.known_tools import KnownTool, fits, known_as, matches

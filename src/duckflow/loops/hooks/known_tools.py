@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple, cast
 
 from duckflow.domain.decision import Action
-from duckflow.domain.hooks import Hook
+from duckflow.domain.extensions import Hook
 
 _EXACT = re.compile(r"[\w\-, |]+")
 _CONDITION = re.compile(r"(\w+)\((.*)\)", re.DOTALL)

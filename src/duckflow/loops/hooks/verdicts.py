@@ -3,7 +3,7 @@
 import json
 from typing import Any, NamedTuple, cast
 
-from duckflow.domain.hooks import Hook, HookOutcome
+from duckflow.domain.extensions import Hook, HookOutcome
 from duckflow.domain.text import cut, head_and_tail
 from duckflow.loops.hooks.process import HookEnd
 

@@ -12,8 +12,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits
-from duckflow.domain.pictures import Picture
+from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits, Picture
 from duckflow.domain.ports import ModelClient
 from duckflow.llm.streams import closing
 from duckflow.safety.files.workspace import Workspace

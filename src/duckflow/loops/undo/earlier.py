@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from duckflow.domain.changes import ChangeSet
 from duckflow.domain.errors import UserError
+from duckflow.domain.files.changes import ChangeSet
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState

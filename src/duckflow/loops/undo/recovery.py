@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from duckflow.domain.changes import FileChange, net_changes, removed_paths
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.events import (
@@ -18,6 +17,7 @@ from duckflow.domain.events import (
     Recovered,
     UserMessage,
 )
+from duckflow.domain.files.changes import FileChange, net_changes, removed_paths
 from duckflow.domain.state import AgentState, Running
 from duckflow.domain.text import cut
 from duckflow.loops.session import Session

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from duckflow.domain.changes import UndoReport
 from duckflow.domain.errors import UsageError, UserError
 from duckflow.domain.events import ActionFinished, Recorded, Rewound, SessionStarted, UserMessage
+from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.rewind import present
 from duckflow.loops.session import Session

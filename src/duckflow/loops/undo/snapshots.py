@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from duckflow.domain.changes import FileChange
 from duckflow.domain.errors import ToolError, UserError
+from duckflow.domain.files.changes import FileChange
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from duckflow.domain.changes import FOLDER, ChangeSet, FileChange, LeftFile, UndoReport
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.events import Undone
+from duckflow.domain.files.changes import FOLDER, ChangeSet, FileChange, LeftFile, UndoReport
 from duckflow.domain.state import AgentState
 from duckflow.loops.session import Session
 from duckflow.loops.undo.earlier import EarlierChanges, undoable

@@ -7,8 +7,8 @@ content it does away with (SAFETY 11, 12), and listed in `changes`.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from duckflow.domain.changes import FileChange
 from duckflow.domain.errors import ToolError, UserError
+from duckflow.domain.files.changes import FileChange
 from duckflow.safety.files.atomic import ANY, ChangedMeanwhile, Content, FilePlace
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import KeptFiles, Mark

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from duckflow.domain.changes import FileChange
 from duckflow.domain.errors import ToolError
+from duckflow.domain.files.changes import FileChange
 from duckflow.safety.files.workspace import Workspace
 
 Finding = Literal["done", "not_done", "unknown"]

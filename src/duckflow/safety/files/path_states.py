@@ -13,8 +13,8 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
-from duckflow.domain.changes import FOLDER, LINK
 from duckflow.domain.errors import ToolError
+from duckflow.domain.files.changes import FOLDER, LINK
 from duckflow.safety.files import atomic
 from duckflow.safety.files.atomic import LARGEST, ChangedMeanwhile, FilePlace
 from duckflow.safety.files.confined_open import ConfinedFolder, rename_to_new

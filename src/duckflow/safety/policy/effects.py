@@ -7,7 +7,7 @@ import posixpath
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from duckflow.domain.effects import Effect, Effects
+from duckflow.domain.files.effects import Effect, Effects
 from duckflow.domain.frozen import replace
 from duckflow.safety.files.paths import fold
 from duckflow.safety.policy.git_internals import ReadFile, git_reason, led_to_by_git

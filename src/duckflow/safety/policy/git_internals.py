@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-from duckflow.domain.effects import Effect
+from duckflow.domain.files.effects import Effect
 from duckflow.safety.files.paths import fold
 
 ReadFile = Callable[[str], bytes | None]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal, NamedTuple, cast
 
-from duckflow.domain.changes import ToolEffect
+from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import Because, Risk

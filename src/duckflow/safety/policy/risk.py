@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import Field
 
-from duckflow.domain.changes import ToolEffect
+from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.questions.approval import Risk
 from duckflow.safety.files.paths import fold

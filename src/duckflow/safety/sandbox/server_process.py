@@ -13,8 +13,8 @@ from pydantic import Field
 
 from duckflow.config.settings import ShellSettings
 from duckflow.domain.errors import ToolError
+from duckflow.domain.files.programs import find_program
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.programs import find_program
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.view.confinement import Order, confine, limits_of

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from duckflow.config.settings import ShellSettings
-from duckflow.domain.effects import Effects
 from duckflow.domain.errors import ToolError
+from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.sandbox.background import BackgroundOutput, LiveCopy
 from duckflow.safety.sandbox.copy.copies import CopyFolders, WorkspaceCopy

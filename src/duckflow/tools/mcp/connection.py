@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from duckflow.config.mcp import McpServer
 from duckflow.domain.errors import ToolError
+from duckflow.domain.extensions import ServerStatus
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.mcp import ServerStatus
 from duckflow.tools.mcp.remote import (
     OpenRemote,
     RemoteFault,

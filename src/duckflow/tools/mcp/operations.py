@@ -14,8 +14,8 @@ from pydantic import ConfigDict, Field
 from duckflow.config.mcp import McpServer, McpSettings
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError, UsageError
+from duckflow.domain.extensions import ServerReport
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.mcp import ServerReport
 from duckflow.domain.questions.approval import ApprovalLine, Kind
 from duckflow.domain.text import head_and_tail
 from duckflow.prompts.tokens import estimate_tokens

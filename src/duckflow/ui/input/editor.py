@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from duckflow.domain.programs import find_program
+from duckflow.domain.files.programs import find_program
 from duckflow.ui.input.keyboard import Keyboard
 
 _EDITORS = ("VISUAL", "EDITOR")

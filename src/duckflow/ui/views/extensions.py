@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from duckflow.domain.extensions import Extensions
-from duckflow.domain.hooks import Hook
+from duckflow.domain.extensions import Extensions, Hook
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
 

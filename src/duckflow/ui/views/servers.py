@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from duckflow.domain.mcp import ServerReport
+from duckflow.domain.extensions import ServerReport
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
 

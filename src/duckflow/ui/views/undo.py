@@ -1,7 +1,7 @@
 """What an undo did, and what was found after a crash, as text in the user's language."""
 
-from duckflow.domain.changes import FileChange, UndoReport
 from duckflow.domain.events import Recovered, Rewound, Undone
+from duckflow.domain.files.changes import FileChange, UndoReport
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from duckflow.domain.effects import Effects
+from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.sandbox.copy.effect_reader import EffectReader, Reading
 from duckflow.safety.sandbox.view.confinement import CopyMount

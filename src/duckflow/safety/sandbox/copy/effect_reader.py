@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from duckflow.domain.effects import BulkEffect, Dropped, DropReason, Effect, Effects, FileType
+from duckflow.domain.files.effects import BulkEffect, Dropped, DropReason, Effect, Effects, FileType
 from duckflow.safety.policy.effects import told_apart
 from duckflow.safety.policy.protected import protection_of
 

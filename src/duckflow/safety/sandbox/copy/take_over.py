@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from duckflow.domain.effects import Effect, Effects
+from duckflow.domain.files.effects import Effect, Effects
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.atomic import LARGEST
 from duckflow.safety.files.confined_open import ConfinedFolder, rename_to_new
