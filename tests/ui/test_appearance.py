@@ -9,7 +9,7 @@ from duckflow.prompts.budget import PromptFrame
 from duckflow.prompts.decision import DecisionPrompt
 from duckflow.prompts.tokens import TokenCounter
 from duckflow.ui.output.text_width import width_of
-from duckflow.ui.views.context import context_text
+from duckflow.ui.views.tables import context_text
 from fakes import prompt_program
 from fakes.conversation import conversation, ready
 from fakes.engine import action, decision, engine

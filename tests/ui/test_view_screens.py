@@ -28,7 +28,7 @@ from duckflow.ui.views.approval import approval_view, brief_lines
 from duckflow.ui.views.events import consultation_text
 from duckflow.ui.views.goal import goal_text
 from duckflow.ui.views.health import status_text
-from duckflow.ui.views.progress import plan_tree, tasks_tree
+from duckflow.ui.views.live.progress import plan_tree, tasks_tree
 from duckflow.ui.views.tables import cost_text
 from duckflow.ui.views.undo import recovered_text, undo_text
 from duckflow.ui.views.welcome import FolderFacts, start_text

@@ -21,10 +21,10 @@ from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.markdown import render_text
 from duckflow.ui.output.text_width import width_of
 from duckflow.ui.screen import Screen
-from duckflow.ui.views.activity import Activity
 from duckflow.ui.views.events import error_text
-from duckflow.ui.views.progress import plan_tree, tasks_tree
-from duckflow.ui.views.status_bar import Surroundings, bar_lines
+from duckflow.ui.views.live.activity import Activity
+from duckflow.ui.views.live.progress import plan_tree, tasks_tree
+from duckflow.ui.views.live.status_bar import Surroundings, bar_lines
 from duckflow.ui.views.tables import cost_text
 from duckflow.ui.views.tool_lines import OPERATIONS
 from duckflow.ui.views.welcome import FolderFacts, start_text

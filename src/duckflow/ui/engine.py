@@ -11,7 +11,7 @@ from duckflow.domain.model import PromptUse
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
 from duckflow.domain.state import AgentState, RequestOutcome
-from duckflow.ui.views.status_bar import Surroundings
+from duckflow.ui.views.live.status_bar import Surroundings
 
 
 class Earlier(NamedTuple):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from duckflow.ui.input.keyboard import Keyboard, PlainKeyboard
 from duckflow.ui.output.colours import Theme, use_theme
 from duckflow.ui.output.writer import PlainWriter, TerminalWriter, Writer
-from duckflow.ui.views.prompt_view import DrawView
+from duckflow.ui.views.live.prompt_view import DrawView
 
 if TYPE_CHECKING:
     from duckflow.ui.input.completion import Known

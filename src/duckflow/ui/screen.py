@@ -8,8 +8,8 @@ from duckflow.ui.output.escaping import harmless, visible
 from duckflow.ui.output.reply_stream import ReplyStream
 from duckflow.ui.output.text_width import cut_to_width
 from duckflow.ui.output.writer import Writer
-from duckflow.ui.views.activity import Activity
 from duckflow.ui.views.events import Describer, EventDescription, Tone, waiting_line
+from duckflow.ui.views.live.activity import Activity
 
 COLOURS: dict[Tone, Colour | None] = {
     "plain": None,

@@ -32,7 +32,7 @@ from duckflow.ui.input.editor import Edit, edit_on_line, edit_with, find_editor
 from duckflow.ui.input.relay import RelayPrompt
 from duckflow.ui.output.notifications import notifier
 from duckflow.ui.screen import Screen
-from duckflow.ui.views.activity import prompt_view
+from duckflow.ui.views.live.activity import prompt_view
 from duckflow.ui.views.questions import Questions
 from duckflow.ui.views.transcript import last_exchange
 from duckflow.ui.views.welcome import start_text

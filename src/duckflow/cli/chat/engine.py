@@ -21,7 +21,7 @@ from duckflow.store.memory import Memories
 from duckflow.store.sessions import Sessions
 from duckflow.tools.searching.skip_list import SKIPPED
 from duckflow.ui.engine import Earlier
-from duckflow.ui.views.status_bar import Surroundings
+from duckflow.ui.views.live.status_bar import Surroundings
 
 _MOST_FILES = 5_000
 _DEPTH = 8

@@ -123,7 +123,7 @@ def import_file(file: FileArgument) -> None:
 
 
 def _show(reports: "list[ServerReport]", *, json: bool) -> None:
-    from duckflow.ui.views.servers import server_lines  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.ui.views.extensions import server_lines  # noqa: PLC0415 - heavy, and not for --help
 
     for line in [one.model_dump_json() for one in reports] if json else server_lines(reports):
         echo(line)

@@ -14,8 +14,8 @@ from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import width_of, wrap_beside
 from duckflow.ui.output.writer import Writer
 from duckflow.ui.screen import Screen
-from duckflow.ui.views.progress import plan_tree, tasks_tree
-from duckflow.ui.views.tables import cost_text, memory_lines
+from duckflow.ui.views.live.progress import plan_tree, tasks_tree
+from duckflow.ui.views.tables import context_text, cost_text, memory_lines
 
 MOST_RATING = 10
 _TITLE = 60
@@ -180,7 +180,6 @@ def show_cost(context: CommandContext, argument: str) -> None:
 async def show_context(context: CommandContext, argument: str) -> None:
     """What is in the prompt, and what it takes of the model's window."""
     del argument
-    from duckflow.ui.views.context import context_text  # noqa: PLC0415 - as above
 
     context.writer.raw(context_text(await context.engine.context(), context.writer.columns))
 
@@ -256,7 +255,7 @@ def show_extensions(lines_of: str) -> Callable[[CommandContext, str], None]:
 def show_servers(context: CommandContext, argument: str) -> None:
     """The MCP servers, and what they offer."""
     del argument
-    from duckflow.ui.views.servers import server_lines  # noqa: PLC0415 - only when asked for
+    from duckflow.ui.views.extensions import server_lines  # noqa: PLC0415 - only when asked for
 
     for line in server_lines(context.engine.servers()):
         context.writer.line(line)

@@ -17,7 +17,7 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.graphemes import AgreedWidths
-from duckflow.ui.views.prompt_view import Line, View
+from duckflow.ui.views.live.prompt_view import Line, View
 
 _MENU_ROWS = 8
 

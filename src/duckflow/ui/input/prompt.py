@@ -23,7 +23,7 @@ from duckflow.ui.input.layout import ReflowingApplication, make_layout
 from duckflow.ui.input.listener import Listener, NullListener
 from duckflow.ui.output.scrollback import Scrollback
 from duckflow.ui.output.synchronized import open_output
-from duckflow.ui.views.prompt_view import STYLES, DrawView, View, styles_of
+from duckflow.ui.views.live.prompt_view import STYLES, DrawView, View, styles_of
 
 _GRACE_S = 0.05
 """Time for keys that are on their way."""

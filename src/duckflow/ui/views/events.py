@@ -44,8 +44,8 @@ from duckflow.i18n.catalogue import current_language, text
 from duckflow.ui.output.escaping import on_one_line, visible
 from duckflow.ui.views.approval import points_text
 from duckflow.ui.views.goal import attempt_text, evaluation_text, requirements_line
-from duckflow.ui.views.progress import MARKS
-from duckflow.ui.views.status_bar import short_model
+from duckflow.ui.views.live.progress import MARKS
+from duckflow.ui.views.live.status_bar import short_model
 from duckflow.ui.views.tool_lines import tool_lines
 from duckflow.ui.views.undo import recovered_text, rewound_text, undone_text
 

@@ -31,8 +31,8 @@ from duckflow.ui.output.diff import difference_rows
 from duckflow.ui.output.escaping import harmless, visible
 from duckflow.ui.views.approval import approval_view
 from duckflow.ui.views.events import Describer, consultation_text
-from duckflow.ui.views.progress import MARKS, named
-from duckflow.ui.views.status_bar import short_model
+from duckflow.ui.views.live.progress import MARKS, named
+from duckflow.ui.views.live.status_bar import short_model
 
 Payload = dict[str, Any]
 

@@ -9,9 +9,9 @@ from duckflow.ui.engine import Engine
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.output.escaping import harmless, on_one_line
 from duckflow.ui.output.text_width import cut_to_width, width_of
-from duckflow.ui.views.progress import progress_line
-from duckflow.ui.views.prompt_view import DrawView, Line, View
-from duckflow.ui.views.status_bar import bar_lines
+from duckflow.ui.views.live.progress import progress_line
+from duckflow.ui.views.live.prompt_view import DrawView, Line, View
+from duckflow.ui.views.live.status_bar import bar_lines
 
 _PREVIEW_ROWS = 6
 _OUTPUT_ROWS = 4
