@@ -94,7 +94,7 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
     # Checks start programs; a test that wants them says so.
     checks = options.pop("checks", {"after_edit": False, "before_verdict": False})
     given = {"llm": llm, "duck_pacemaker": limits, "memory": memory, "checks": checks}
-    parts = {part: options.pop(part, {}) for part in ("shell", "mcp", "web")}
+    parts = {part: options.pop(part, {}) for part in ("shell", "mcp", "web", "hooks")}
     settings = Settings.model_validate({"mode": mode, **parts, **given})
     choice = ModelChoice(name=name, reason_key="llm.chosen_by_setting")
     project = options.pop("project", None)

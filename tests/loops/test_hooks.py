@@ -13,7 +13,7 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, HookRan, UserMessage
 from duckflow.domain.extensions import Hook
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
 from duckflow.loops.hooks.known_tools import fits, known_as, matches
 from duckflow.loops.hooks.process import HookEnd
 from duckflow.loops.hooks.verdicts import read_verdict
@@ -92,6 +92,77 @@ async def test_L5_the_same_file_refuses_the_same_command_and_the_model_reads_why
     assert not (folder / "locked.txt").exists()
 
 
+SAYS_NO = '{"hookSpecificOutput": {"permissionDecision": "deny", "permissionDecisionReason": "%s"}}'
+SETTINGS = {
+    "permissions": {"allow": ["Bash(ls:*)"]},
+    "hooks": {
+        "PreToolUse": [
+            {
+                "matcher": "Bash",
+                "hooks": [
+                    {"type": "command", "command": '"$CLAUDE_PROJECT_DIR"/.claude/hooks/no-push.sh'},
+                    {"type": "command", "command": "cat > /dev/null", "timeout": 5},
+                ],
+            },
+            {"matcher": "WebFetch", "hooks": [{"type": "command", "command": f"echo '{SAYS_NO % 'stay'}'"}]},
+            {
+                "matcher": "MultiEdit",
+                "hooks": [
+                    {
+                        "type": "command",
+                        "command": """grep -q '"old_string": "b"' && echo no b >&2 && exit 2""",
+                    }
+                ],
+            },
+            {
+                "matcher": "Write|NotebookEdit",
+                "hooks": [
+                    {"type": "command", "command": """echo '{"decision": "block", "reason": "read only"}'"""}
+                ],
+            },
+        ]
+    },
+}
+NO_PUSH = """#!/usr/bin/env bash
+if [[ $(cat) =~ '"command": "git push' ]]; then echo "people push" >&2; exit 2; fi
+"""
+
+
+async def test_L5_a_settings_file_of_another_agent_works_unchanged(folder: Path, own_home: Path):
+    """With all three ways to say no, and scripts that it names by the project's folder."""
+    for place, content in (
+        (own_home / ".claude/settings.json", json.dumps(SETTINGS)),
+        (folder / ".claude/hooks/no-push.sh", NO_PUSH),
+    ):
+        place.parent.mkdir(parents=True)
+        place.write_text(content)
+        place.chmod(0o755)
+    (folder / "a.txt").write_text("a b\n")
+    refused = [
+        (run("git push -f"), "people push"),
+        ({"operation": "web.fetch", "args": {"url": "http://127.0.0.1:9/"}}, "stay"),
+        (action("edit_file", path="a.txt", edits=[{"find": "b", "replace": "c"}]), "no b"),
+        (action("write_file", path="a.txt", content="x"), "read only"),
+    ]
+    allowed = [run("echo git pull"), action("edit_file", path="a.txt", edits=[{"find": "a", "replace": "x"}])]
+    steps = [decision("", step) for step in (*(step for step, _ in refused), *allowed)]
+    more = {"hooks": {"files": ["~/.claude/settings.json"]}, "web": {"fetch": True}, "max_loops": 20}
+    async with engine(folder, *steps, decision("Done."), mode="auto", **more) as duck:
+        await duck.app.chat.say("go")
+        while duck.state.consultation is not None:
+            await duck.app.chat.choose(ChooseWay(choice=duck.state.consultation.choices[-1]))
+        ended = [one for one in duck.of(ActionFinished) if one.operation != "shell.take_over"]
+        assert [one.outcome for one in ended] == ["refused"] * len(refused) + ["ok"] * len(allowed)
+        failures = Failures()
+        for one, (_, reason) in zip(ended, refused, strict=False):
+            with failures.of(reason):
+                assert reason in one.text
+        failures.report()
+    with pytest.raises(UsageError):  # a guard that is named and gone
+        async with engine(folder, hooks={"files": ["~/.claude/other.json"]}):
+            pass
+
+
 async def test_L5_what_a_hook_is_told_has_the_known_names(folder: Path, tmp_path: Path):
     place = tmp_path / "told.jsonl"
     events = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Notification", "Stop")
@@ -102,7 +173,7 @@ async def test_L5_what_a_hook_is_told_has_the_known_names(folder: Path, tmp_path
         await duck.app.chat.answer(AnswerApproval(yes=True))
         session = duck.state.session_id
     told = {one["hook_event_name"]: one for one in kept(place)}
-    assert set(told) >= {*events, "SessionEnd"} - {"Notification"}  # that one runs beside the work
+    assert set(told) == {*events, "SessionEnd"}
     assert len([one for one in kept(place) if one["hook_event_name"] == "PreToolUse"]) == 1
     before, after = told["PreToolUse"], told["PostToolUse"]
     assert (before["session_id"], before["cwd"]) == (session, str(folder))
@@ -119,8 +190,7 @@ async def test_L5_a_question_tells_its_hooks(folder: Path, tmp_path: Path):
     write_hooks(tmp_path, ("Notification", "permission_prompt", KEEPS.format(place=str(place))))
     step = decision("", action("write_file", path="a.txt", content="hello\n"))
     async with engine(folder, step, mode="ask") as duck:
-        await duck.app.chat.say("write it")
-        await duck.app.session.wait_until(lambda _: bool(duck.of(HookRan)))
+        await duck.app.chat.say("write it")  # and the session ends at once, as without a terminal
     assert [one["notification_type"] for one in kept(place)] == ["permission_prompt"]
 
 
@@ -230,9 +300,10 @@ def test_L5_operations_have_the_names_that_hooks_know():
         ("memory.remember", {"text": "x"}, [("memory.remember", "text", "x")]),
         (
             "file_ops.edit_file",
-            {"path": "a", "edits": [{"find": "1", "replace": "2"}]},
-            [("Edit", "new_string", "2")],
+            {"path": "b/../a", "edits": [{"find": "1", "replace": "2"}]},
+            [("Edit", "file_path", "/w/a"), ("MultiEdit", "edits", [{"old_string": "1", "new_string": "2"}])],
         ),
+        ("web.fetch", {"url": "http://a.b"}, [("WebFetch", "url", "http://a.b")]),
     ]
     for operation, args, wanted in rows:
         with failures.of(operation):

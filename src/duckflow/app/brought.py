@@ -46,7 +46,9 @@ def _read_hooks(settings: Settings, project: Mapping[str, str]) -> tuple[HookLis
     """The user's hooks, then the project's own."""
     if not settings.hooks.enabled:
         return ()
-    lists = [read_hooks(path) for path in (config_dir() / HOOKS_FILE, *settings.hooks.files)]
+    lists = [read_hooks(config_dir() / HOOKS_FILE)]
+    # Never from the folder one happens to be in: that is the project's, and needs trust.
+    lists += [read_hooks(config_dir() / path, named=True) for path in settings.hooks.files]
     if PROJECT_HOOKS in project:
         lists.append(parse_hooks(project[PROJECT_HOOKS], PROJECT_HOOKS))
     return tuple(lists)

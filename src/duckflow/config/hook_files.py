@@ -12,9 +12,11 @@ HOOKS_FILE = "hooks.json"
 _LONGEST_S = 3_600.0
 
 
-def read_hooks(path: Path) -> HookList:
-    """The hooks of a file; none if there is no such file."""
+def read_hooks(path: Path, *, named: bool = False) -> HookList:
+    """The hooks of a file; none if there is no such file, unless the user named it: that is an error."""
     content = read_text(path)
+    if content is None and named:
+        raise UsageError("hooks.broken", path=path, reason="there is no such file")
     return parse_hooks(content, str(path)) if content is not None else HookList()
 
 

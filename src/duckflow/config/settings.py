@@ -233,7 +233,7 @@ class HookSettings(Frozen):
     """Whether hooks run."""
 
     files: tuple[Path, ...] = ()
-    """More files with hooks, besides `hooks.json` next to this one: `~/.claude/settings.json`, say."""
+    """More files with hooks, besides the `hooks.json` next to this one: `~/.claude/settings.json`, say."""
 
     @field_validator("files")
     @classmethod

@@ -24,6 +24,9 @@ PERMISSION_MODES: dict[Mode, str] = {
     "auto": "auto",
 }
 Question = Literal["permission_prompt", "elicitation_dialog"]
+_LAST_WORD_S = 10.0
+"""How long the end of a session waits for hooks that tell of its last question: without a terminal, it ends
+at that question."""
 
 
 class Heard(NamedTuple):
@@ -101,6 +104,8 @@ class Hooks:
 
     async def aclose(self) -> None:
         """The session ends."""
+        if self._behind:
+            await asyncio.wait(self._behind, timeout=_LAST_WORD_S)
         running: list[asyncio.Task[Any]] = [*self._behind, *([self._starting] if self._starting else [])]
         for task in running:
             task.cancel()

@@ -1,10 +1,10 @@
 """Our operations by the names and arguments that hooks written for Claude Code look for (SPEC L5)."""
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
 from typing import Any, NamedTuple, cast
 
 from duckflow.domain.decision import Action
@@ -34,8 +34,8 @@ class _Call(NamedTuple):
         return str(self.args.get(name) or "")
 
     def path(self, name: str = "path") -> str:
-        """An argument as a whole path: that is what hooks get elsewhere."""
-        return str(PurePosixPath(self.root) / self.text(name))
+        """An argument as a whole path without detours: that is what hooks get elsewhere."""
+        return os.path.normpath(os.path.join(self.root, self.text(name)))  # noqa: PTH118 - Path keeps ".."
 
 
 def known_as(action: Action, root: str) -> tuple[KnownTool, ...]:
@@ -97,8 +97,10 @@ def _writes(call: _Call) -> tuple[KnownTool, ...]:
 
 def _edits(call: _Call) -> tuple[KnownTool, ...]:
     given = cast("list[dict[str, Any]]", call.args.get("edits") or [])
-    old, new = ("\n".join(str(one.get(key, "")) for one in given) for key in ("find", "replace"))
-    return (KnownTool("Edit", {"file_path": call.path(), "old_string": old, "new_string": new}),)
+    edits = [{"old_string": one.get("find", ""), "new_string": one.get("replace", "")} for one in given]
+    whole = {key: "\n".join(str(one[key]) for one in edits) for key in ("old_string", "new_string")}
+    where = {"file_path": call.path()}
+    return KnownTool("Edit", {**where, **whole}), KnownTool("MultiEdit", {**where, "edits": edits})
 
 
 def _deletes(call: _Call) -> tuple[KnownTool, ...]:
@@ -136,8 +138,11 @@ _KNOWN: Mapping[str, Callable[[_Call], tuple[KnownTool, ...]]] = {
     "file_ops.move_file": _moves,
     "file_ops.list_files": lambda call: (
         KnownTool("Glob", {"pattern": call.text("pattern") or "*", "path": call.path()}),
+        KnownTool("LS", {"path": call.path()}),
     ),
     "file_ops.search": lambda call: (KnownTool("Grep", {**call.args, "path": call.path()}),),
+    "web.fetch": lambda call: (KnownTool("WebFetch", {"url": call.text("url"), "prompt": call.why}),),
+    "skill.read": lambda call: (KnownTool("Skill", {"skill": call.text("name")}),),
     "shell.run": _runs,
     "shell.start": _starts,
     "shell.read": lambda call: (KnownTool("BashOutput", {"bash_id": call.text("id")}),),
