@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from duckflow.config.files.mcp_servers import add_server, read_foreign, remove_server
 from duckflow.config.loading import load, user_file
 from duckflow.config.mcp import McpServer
-from duckflow.config.mcp_file import add_server, read_foreign, remove_server
 from duckflow.domain.errors import UsageError
 
 BEFORE = '# mine\nmode = "ask"\n\n[ui]\ntitles = false  # no titles\n'

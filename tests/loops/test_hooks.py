@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.config.hook_files import parse_hooks
+from duckflow.config.files.hooks import parse_hooks
 from duckflow.config.loading import load
 from duckflow.config.places import config_dir
 from duckflow.domain.decision import Action

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from duckflow.cli.reports.task import RunTask, run_task
+from duckflow.config.files.markdown import read_commands, split_front
 from duckflow.config.loading import load
-from duckflow.config.markdown_files import read_commands, split_front
 from duckflow.config.places import config_dir
 from duckflow.domain.events import ActionFinished
 from duckflow.domain.extensions import CustomCommand, Skill

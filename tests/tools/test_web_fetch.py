@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.config.web import WebSettings
+from duckflow.config.settings import WebSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.answers import AnswerApproval

@@ -10,7 +10,7 @@ from duckflow.app.brought import bring
 from duckflow.app.foundation import Carried, Foundation, open_foundation
 from duckflow.app.models import open_models
 from duckflow.app.places import LIVE, LOCKS
-from duckflow.config.markdown_files import COMMANDS_FOLDER, read_commands
+from duckflow.config.files.markdown import COMMANDS_FOLDER, read_commands
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.config.settings import Settings
 from duckflow.domain.events import SessionStarted

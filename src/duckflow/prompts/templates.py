@@ -5,8 +5,8 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
+from duckflow.config.files.toml import read_text
 from duckflow.config.places import config_dir
-from duckflow.config.toml_files import read_text
 from duckflow.domain.errors import UsageError
 
 OWN_FOLDER = "prompts"

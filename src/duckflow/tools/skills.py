@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import Field
 
-from duckflow.config.markdown_files import SKILL_FILE, SKILLS_FOLDER, describe_skill, skill_folders
+from duckflow.config.files.markdown import SKILL_FILE, SKILLS_FOLDER, describe_skill, skill_folders
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.extensions import Skill
 from duckflow.domain.frozen import Frozen

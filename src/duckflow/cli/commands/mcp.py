@@ -56,9 +56,9 @@ def add(
     write: WriteFlag = False,
 ) -> None:
     """Write a server into the user's configuration."""
+    from duckflow.config.files.mcp_servers import add_server, named_paths  # noqa: PLC0415 - as above
     from duckflow.config.loading import user_file  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.config.mcp import McpServer  # noqa: PLC0415 - as above
-    from duckflow.config.mcp_file import add_server, named_paths  # noqa: PLC0415 - as above
 
     if bool(command) == bool(url):
         raise UsageError("mcp.command_or_url")
@@ -106,8 +106,8 @@ def try_out(
 @commands.command("import", help=text("help.mcp_import"))
 def import_file(file: FileArgument) -> None:
     """Add the servers another agent is configured with."""
+    from duckflow.config.files.mcp_servers import add_server, read_foreign  # noqa: PLC0415 - as above
     from duckflow.config.loading import user_file  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.config.mcp_file import add_server, read_foreign  # noqa: PLC0415 - as above
 
     servers, unusable = read_foreign(file)
     added: list[str] = []

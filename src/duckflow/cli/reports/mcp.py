@@ -4,9 +4,9 @@ import asyncio
 import os
 from pathlib import Path
 
+from duckflow.config.files.mcp_servers import remove_server
 from duckflow.config.loading import load, user_file
 from duckflow.config.mcp import McpServer, McpSettings
-from duckflow.config.mcp_file import remove_server
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.config.settings import Settings
 from duckflow.config.trust import trust_state

@@ -9,7 +9,7 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import Field
 
-from duckflow.config.web import WebSettings
+from duckflow.config.settings import WebSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.questions.approval import ApprovalLine, Kind

@@ -180,7 +180,6 @@ def show_cost(context: CommandContext, argument: str) -> None:
 async def show_context(context: CommandContext, argument: str) -> None:
     """What is in the prompt, and what it takes of the model's window."""
     del argument
-
     context.writer.raw(context_text(await context.engine.context(), context.writer.columns))
 
 

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from duckflow.config.files.toml import parse, read_text
 from duckflow.config.layers import validate
 from duckflow.config.mcp import McpServer
-from duckflow.config.toml_files import parse, read_text
 from duckflow.domain.errors import UsageError
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")

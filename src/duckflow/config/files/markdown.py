@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from duckflow.config.toml_files import read_text
+from duckflow.config.files.toml import read_text
 from duckflow.config.trust import PROJECT_COMMANDS, files_below
 from duckflow.domain.extensions import CustomCommand, Skill
 
