@@ -254,14 +254,69 @@ async def test_G10_what_makes_git_run_a_program_asks_in_every_mode(tmp_path: Pat
     assert not wrong
 
 
-@pytest.mark.xfail(strict=True, reason="the git directory behind a .git file is outside the folder")
-async def test_G10_a_commit_in_a_git_worktree(tmp_path: Path):
-    main, folder = tmp_path / "main", tmp_path / "other"
+def worktree(base: Path) -> tuple[Path, Path]:
+    """A repository, and a worktree of it beside it."""
+    main, folder = base / "main", base / "other"
     main.mkdir()
     repository(main)
     git(main, "worktree", "add", "-q", str(folder))
-    _, _, duck = await try_out(folder, "auto", "echo x > b.txt && git add b.txt && git commit -qm b")
-    assert duck.of(ActionFinished)[0].exit_code == 0
+    git(main, "worktree", "add", "-q", str(base / "third"))
+    return main, folder
+
+
+async def test_G10_git_works_in_a_worktree_and_all_of_it_can_be_undone(tmp_path: Path):
+    main, folder = worktree(tmp_path)
+    before = tree(main), tree(folder)
+    work = "echo x > b.txt && git add b.txt && git commit -qm b && git branch side && git pack-refs --all"
+    steps = decision("", run(work)), decision("", run("git mv a.txt c.txt && git commit -qm c"))
+    async with engine(folder, *steps, decision("Done."), mode="auto") as duck:
+        assert await duck.app.chat.say("go") == "done", duck.of(ActionFinished)[-1].text
+        assert duck.of(ApprovalRequested) == []
+        assert [one.exit_code for one in duck.of(ActionFinished)] == [0, 0]
+        assert git(main, "log", "--format=%s", "-2", "other") == "c\nb\n"
+        assert git(folder, "status", "--porcelain") == ""
+        assert (await duck.app.undoing.undo(2)).left == ()
+    assert (tree(main), tree(folder)) == before
+
+
+SHARED = "$(git rev-parse --git-common-dir)"
+BEHIND_A_GIT_FILE = (
+    "git config core.fsmonitor ./x",
+    f"echo x > {SHARED}/hooks/post-commit; echo '* filter=x' > {SHARED}/info/attributes",
+    f"echo 'ref: refs/heads/x' > {SHARED}/worktrees/third/HEAD",
+    "echo /tmp > $(git rev-parse --git-dir)/commondir",
+    "echo 'gitdir: /tmp' > .git",
+    f"ln -s /etc/passwd {SHARED}/objects/link",
+)
+
+
+async def test_G10_what_lies_behind_a_git_file_is_as_protected_as_git(tmp_path: Path):
+    wrong: list[str] = []
+    main, folder = worktree(tmp_path)
+    before = tree(main), tree(folder)
+    for command in BEHIND_A_GIT_FILE:
+        outcome, asked, duck = await try_out(folder, "auto", command)
+        changed = (tree(main), tree(folder)) != before
+        if outcome != "awaiting_approval" or not asked or changed:
+            wrong.append(f"{command}: {outcome} {duck.of(ActionFinished)[-1].text}")
+    assert not wrong, "\n".join(wrong)
+    # A repository in place of the file is never taken over.
+    outcome, _, _ = await try_out(folder, "auto", "rm .git && git init -q && git config core.fsmonitor ./x")
+    assert (outcome, (tree(main), tree(folder))) == ("done", before)
+
+
+async def test_G10_a_git_file_that_nothing_leads_back_to_opens_nothing(tmp_path: Path):
+    """It may have come with the project, and name any repository of the user's."""
+    main, _ = worktree(tmp_path)
+    (main / ".git" / "SECRET").write_text("SECRET")
+    for number, target in enumerate((main / ".git", main / ".git" / "worktrees" / "other")):
+        folder = tmp_path / f"hostile{number}"
+        folder.mkdir()
+        (folder / ".git").write_text(f"gitdir: {target}\n")
+        _, _, duck = await try_out(folder, "auto", f"git log; cat {main}/.git/SECRET; ls {main}")
+        said = duck.of(ActionFinished)[0].text
+        assert "not a git repository" in said
+        assert "SECRET" not in said.replace("/SECRET", "")
 
 
 async def test_G9_what_the_user_runs_needs_no_yes_and_can_be_undone(folder: Path):

@@ -11,6 +11,7 @@ import secrets
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
@@ -19,6 +20,7 @@ from duckflow.safety.files import atomic
 from duckflow.safety.files.atomic import LARGEST, ChangedMeanwhile, FilePlace
 from duckflow.safety.files.confined_open import ConfinedFolder, rename_to_new
 from duckflow.safety.files.errors import as_tool_errors
+from duckflow.safety.files.git_directory import split_root
 
 _BITS = 0o7777
 
@@ -33,10 +35,17 @@ class PathState(NamedTuple):
 
 
 class PathStates:
-    """The paths of one folder that is held open. Blocking."""
+    """The paths of one folder that is held open, and of its git directory if that lies outside. Blocking."""
 
-    def __init__(self, root: ConfinedFolder) -> None:
+    def __init__(self, root: ConfinedFolder, git_directory: str | None = None) -> None:
         self._root = root
+        self._git_directory = git_directory
+        self._git = ConfinedFolder(Path(git_directory)) if git_directory else None
+
+    def close(self) -> None:
+        """Give the git directory back."""
+        if self._git is not None:
+            self._git.close()
 
     def now(self, path: str) -> PathState | None:
         """What is there, None for nothing; ToolError if it can't be said or is too large."""
@@ -66,8 +75,10 @@ class PathStates:
 
     @contextmanager
     def _place(self, path: str) -> Generator[FilePlace]:
-        above, _, name = path.rpartition("/")
-        opened = self._root.open_folder(above or ".")
+        outside, below = split_root(path, self._git_directory)
+        above, _, name = below.rpartition("/")
+        root = self._git if outside and self._git is not None else self._root
+        opened = root.open_folder(above or ".")
         try:
             yield FilePlace(opened, name or ".", path, path)
         finally:

@@ -16,6 +16,7 @@ from duckflow.safety.files.boundary import Boundary
 from duckflow.safety.files.confined_open import LOOK, ConfinedFolder, OpenBeneath
 from duckflow.safety.files.encoding import EncodedText, decode, encode
 from duckflow.safety.files.errors import as_tool_errors
+from duckflow.safety.files.git_directory import outer_git_directory
 from duckflow.safety.files.listing import Kind, Listing, list_tree
 from duckflow.safety.files.path_states import PathStates
 from duckflow.safety.policy.protected import Protection, strongest
@@ -49,7 +50,7 @@ class Workspace:
             raise UsageError("workspace.not_a_folder", path=str(root)) from exc
         except OSError as exc:
             raise UsageError("workspace.no_access", path=str(root)) from exc
-        self.paths = PathStates(self._beneath)
+        self.paths = PathStates(self._beneath, outer_git_directory(str(self._boundary.root)))
         """What lies at real paths, for undo and recovery."""
 
     @property
@@ -80,6 +81,7 @@ class Workspace:
 
     def close(self) -> None:
         """Give the root back."""
+        self.paths.close()
         self._beneath.close()
 
     def status(self, path: str) -> FileStatus | None:

@@ -54,6 +54,11 @@ def git_reason(effect: Effect, before: ReadFile, after: ReadFile) -> GitReason |
     if names[place] != ".git":
         return "git_program"  # another file system would take it for .git
     inside = "/".join(fold(name) for name in names[place + 1 :])
+    if place == 0 and inside and (pointer := before(".git")):
+        # It lies outside, and other worktrees use it as well: what is theirs is not this one's to change.
+        own = fold(pointer.decode("utf-8", "replace").strip().rpartition("/")[2])
+        if inside.startswith("worktrees/") and inside.split("/")[1] != own:
+            return "git_program"
     if not inside:
         return "repository"
     if effect.type == "link":

@@ -123,7 +123,7 @@ class LiveCopy:
     async def put(self, paths: Iterable[str]) -> None:
         """Show commands what became of these files of the folder after a file tool changed them."""
         for path in paths:
-            place = os.path.join(self.copy.about.workspace, path)
+            place = self.copy.real(path)
             try:
                 opened = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             except FileNotFoundError:

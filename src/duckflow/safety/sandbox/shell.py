@@ -143,7 +143,7 @@ class Shell:
     ) -> CommandResult:
         temporary = await self._launcher.temporary()
         if self._live is not None:
-            world = await asyncio.to_thread(self._see, temporary, secrets)
+            world = await asyncio.to_thread(self._see, temporary, self._live.copy, secrets)
             view = self._live.copy.mount
             order = confine(command, sandbox, world, limits, self._env, network=network, view=view, held=True)
             ending, written = await self._run(partial(self._live.run, network=network), order, emit)
@@ -196,7 +196,7 @@ class Shell:
             self._live = LiveCopy(copy, await self._launcher.hold(copy.mount), self._numbers)
         limits = limits_of(self._settings, _BACKGROUND_SECONDS)
         temporary = await self._launcher.temporary()
-        world = await asyncio.to_thread(self._see, temporary)
+        world = await asyncio.to_thread(self._see, temporary, self._live.copy)
         network = network or self._settings.network
         view = self._live.copy.mount
         order = confine(command, sandbox, world, limits, self._env, network=network, view=view, held=True)
@@ -238,12 +238,14 @@ class Shell:
     def _prepare(
         self, copies: CopyFolders, temporary: Path, command: str, secrets: Collection[str]
     ) -> tuple[World, WorkspaceCopy]:
-        return self._see(temporary, secrets), copies.make(str(self._workspace), command)
+        copy = copies.make(str(self._workspace), command)
+        return self._see(temporary, copy, secrets), copy
 
-    def _see(self, temporary: Path, secrets: Collection[str] = ()) -> World:
+    def _see(self, temporary: Path, copy: WorkspaceCopy, secrets: Collection[str] = ()) -> World:
         granted = {os.path.normpath(self._workspace / path) for path in secrets}
         masked = tuple(path for path in self._secrets.find() if path not in granted)
-        return world_of(self._parts(temporary), masked=masked)
+        git = copy.about.git_directory
+        return world_of(self._parts(temporary), masked=masked, git_directory=git)
 
     async def hidden(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Those of these paths of the workspace that commands see empty, unless they are granted."""

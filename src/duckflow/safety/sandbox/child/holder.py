@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from duckflow.safety.files.confined_open import ConfinedFolder
+from duckflow.safety.files.git_directory import INSIDE
 from duckflow.safety.sandbox.child.overlay import NEW_NETWORK, bring_up_loopback, enter_copy, unshare
 from duckflow.safety.sandbox.child.process_tree import end_process_tree, reap
 from duckflow.safety.sandbox.child.syscalls import adopt_orphans, die_with_parent
@@ -46,7 +47,8 @@ def hold(control: socket.socket, order: dict[str, Any], supervise: Supervise) ->
             control.close()
             _serve_apart(theirs, supervise)
         theirs.close()
-        root = ConfinedFolder(Path(order["view"]["lower"]))
+        view = order["view"]
+        roots = [ConfinedFolder(Path(one["lower"])) for one in (view, *view["more"])]
     except OSError as exc:
         control.sendall(FAILED + str(exc).encode())
         return
@@ -60,7 +62,7 @@ def hold(control: socket.socket, order: dict[str, Any], supervise: Supervise) ->
         elif said[:1] == RUN_ON_NETWORK:
             _fork_supervisor(opened, supervise, (control, apart))
         else:
-            control.sendall(_change(root, said, opened))
+            control.sendall(_change(roots, said, opened))
         for one in opened:
             os.close(one)
     end_process_tree({})
@@ -104,9 +106,12 @@ def _fork_supervisor(opened: list[int], supervise: Supervise, ours: tuple[socket
         os._exit(0)
 
 
-def _change(root: ConfinedFolder, said: bytes, opened: list[int]) -> bytes:
+def _change(roots: list[ConfinedFolder], said: bytes, opened: list[int]) -> bytes:
     """Put a file of the folder into the view, or take it out; no link that a command made is followed."""
-    above, _, name = os.fsdecode(said[1:]).rpartition("/")
+    path = os.fsdecode(said[1:])
+    outside = len(roots) > 1 and path.startswith(INSIDE)
+    above, _, name = path.removeprefix(INSIDE if outside else "").rpartition("/")
+    root = roots[-1 if outside else 0]
     try:
         folder = root.open_folder(above or ".", create=said[:1] == PUT)
         try:

@@ -96,6 +96,8 @@ def mount_copy(copy: dict[str, Any]) -> None:
     finally:
         for one in (*held, *below.values()):
             os.close(one)
+    for one in copy["more"]:
+        mount_copy(one)
 
 
 def _mounts_below(folder: str) -> list[str]:

@@ -1,7 +1,8 @@
 """The copies of one machine's workspaces: made for commands, kept while their effects wait for an answer.
 
-Each is a folder of ours with `upper` (what the command did), `work` (the kernel's) and `about.json`. A copy
-in use is locked; one that a killed process left is swept, unless its effects were kept for an answer.
+Each is a folder of ours with `upper` (what the command did), `work` (the kernel's) and `about.json`; where
+git's directory lies outside the workspace, there are two more for that. A copy in use is locked; one that a
+killed process left is swept, unless its effects were kept for an answer.
 """
 
 import fcntl
@@ -16,6 +17,7 @@ from pathlib import Path
 
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen
+from duckflow.safety.files.git_directory import INSIDE, outer_git_directory, split_root
 from duckflow.safety.sandbox.copy.effect_reader import EffectReader, Reading
 from duckflow.safety.sandbox.view.confinement import CopyMount
 from duckflow.safety.sandbox.view.git_settings import ignored_folders
@@ -34,6 +36,8 @@ class AboutCopy(Frozen):
 
     workspace: str
     started_ns: int
+    git_directory: str | None = None
+    """The one behind its `.git` file, which is copied, too."""
     command: str = ""
     kept: bool = False
     approved: Effects | None = None
@@ -65,27 +69,51 @@ class WorkspaceCopy:
     @property
     def mount(self) -> CopyMount:
         """What the sandbox is told."""
-        return CopyMount(lower=self.about.workspace, upper=self.upper, work=str(self.folder / "work"))
+        git = self.about.git_directory
+        upper, work = self._git_upper, str(self.folder / "git-work")
+        more = (CopyMount(lower=git, upper=upper, work=work),) if git else ()
+        return CopyMount(
+            lower=self.about.workspace, upper=self.upper, work=str(self.folder / "work"), more=more
+        )
+
+    @property
+    def _git_upper(self) -> str:
+        return str(self.folder / "git-upper")
 
     @property
     def unused(self) -> bool:
         """Whether nothing at all was written to it."""
         here, there = os.stat(self.upper), os.stat(self.about.workspace)
-        with os.scandir(self.upper) as entries:
-            return next(entries, None) is None and here.st_mode == there.st_mode
+        uppers = (self.upper, *(one.upper for one in self.mount.more))
+        return here.st_mode == there.st_mode and not any(map(_holds_anything, uppers))
+
+    def made(self, path: str) -> str:
+        """Where a path lies as the command left it."""
+        outside, below = split_root(path, self.about.git_directory)
+        return os.path.join(self._git_upper if outside else self.upper, below)
+
+    def real(self, path: str) -> str:
+        """Where a path really lies."""
+        outside, below = split_root(path, self.about.git_directory)
+        return os.path.join(self.about.git_directory or "" if outside else self.about.workspace, below)
 
     def read(self) -> Reading:
         """What the command did, compared with the workspace as it is now. Blocking."""
-        root = self.about.workspace
-        reader = EffectReader(self.upper, root, self.about.started_ns, self._outside, self._own)
-        return reader.read(lambda folders: ignored_folders(root, folders))
+        root, git, since = self.about.workspace, self.about.git_directory, self.about.started_ns
+        outside = git is not None
+        reader = EffectReader(self.upper, root, since, self._outside, self._own, git_outside=outside)
+        found = reader.read(lambda folders: ignored_folders(root, folders))
+        if git is None:
+            return found
+        more = EffectReader(self._git_upper, git, since, self._outside, self._own, INSIDE)
+        return found.joined(more.read(lambda _: frozenset()))
 
     def content(self, path: str, most: int) -> bytes | None:
         """A file as the command left it, or a link's target.
 
         None if it is not there, too large or neither.
         """
-        place = os.path.join(self.upper, path)
+        place = self.made(path)
         try:
             status = os.lstat(place)
             if stat.S_ISLNK(status.st_mode):
@@ -101,7 +129,7 @@ class WorkspaceCopy:
     def note_own(self, path: str) -> None:
         """Remember that we changed this path in the folder ourselves, so that it is no conflict."""
         with suppress(OSError):
-            self._own[path] = os.lstat(os.path.join(self.about.workspace, path)).st_ctime_ns
+            self._own[path] = os.lstat(self.real(path)).st_ctime_ns
 
     def keep(self, command: str = "", approved: Effects | None = None) -> None:
         """Let it outlive this process: its effects wait for an answer, or are being taken over."""
@@ -131,27 +159,26 @@ class CopyFolders:
 
     def make(self, workspace: str, command: str = "") -> WorkspaceCopy:
         """A copy of the folder as it is now; costs the same however large that is."""
-        about = AboutCopy(workspace=workspace, started_ns=time.time_ns(), command=command)
-        if self._idle:
+        git = outer_git_directory(workspace)
+        about = AboutCopy(workspace=workspace, git_directory=git, started_ns=time.time_ns(), command=command)
+        while self._idle:
             copy = self._idle.pop()
+            if copy.about.git_directory != git:
+                copy.discard()
+                continue
             copy.about = about
-            _reset_work(copy.folder / "work")
+            for mount in (copy.mount, *copy.mount.more):
+                _reset_work(Path(mount.work))
             return copy
         self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = self._place / secrets.token_hex(8)
         folder.mkdir(mode=0o700)
         lock = _lock(folder)
         assert lock is not None
-        like = os.stat(workspace)
-        for name in ("work", "upper"):
-            (folder / name).mkdir(mode=0o700)
-        # The view's own top folder is the upper one, with its owner, bits and time.
-        upper = folder / "upper"
-        with suppress(PermissionError):
-            os.chown(upper, like.st_uid, like.st_gid)
-        os.chmod(upper, stat.S_IMODE(like.st_mode))
-        os.utime(upper, ns=(like.st_atime_ns, like.st_mtime_ns))
-        return WorkspaceCopy(folder, about, lock, self._outside)
+        copy = WorkspaceCopy(folder, about, lock, self._outside)
+        for mount in (copy.mount, *copy.mount.more):
+            _make_layer(mount)
+        return copy
 
     def give_back(self, copy: WorkspaceCopy) -> None:
         """Use a copy that nothing was written to again, for the next command."""
@@ -201,6 +228,22 @@ class CopyFolders:
         with suppress(OSError):
             return [folder for folder in self._place.iterdir() if folder.is_dir() and not folder.is_symlink()]
         return []
+
+
+def _holds_anything(folder: str) -> bool:
+    with os.scandir(folder) as entries:
+        return next(entries, None) is not None
+
+
+def _make_layer(mount: CopyMount) -> None:
+    """The view's own top folder is the upper one, with the owner, bits and time of what it is of."""
+    like = os.stat(mount.lower)
+    for path in (mount.work, mount.upper):
+        os.mkdir(path, 0o700)
+    with suppress(PermissionError):
+        os.chown(mount.upper, like.st_uid, like.st_gid)
+    os.chmod(mount.upper, stat.S_IMODE(like.st_mode))
+    os.utime(mount.upper, ns=(like.st_atime_ns, like.st_mtime_ns))
 
 
 def _reset_work(work: Path) -> None:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from duckflow.domain.files.effects import BulkEffect, Dropped, DropReason, Effect, Effects, FileType
+from duckflow.domain.frozen import replace
 from duckflow.safety.policy.effects import told_apart
 from duckflow.safety.policy.protected import protection_of
 
@@ -79,9 +80,24 @@ class Reading(NamedTuple):
     effects: Effects
     bulk: dict[str, tuple[Effect, ...]]
 
+    def joined(self, more: "Reading") -> "Reading":
+        """With what was found in another layer; nothing in there is told as a whole."""
+        here, there = self.effects, more.effects
+        effects = Effects(
+            effects=here.effects + there.effects,
+            bulk=here.bulk,
+            dropped=here.dropped + there.dropped,
+            conflicts=here.conflicts + there.conflicts,
+            touched=here.touched + there.touched,
+        )
+        return Reading(effects, self.bulk)
+
 
 class EffectReader:
-    """Reads one copy once. `own`: the times of paths that Duckflow itself changed since the command began."""
+    """Reads one copy once. `own`: the times of paths that Duckflow itself changed since the command began.
+
+    `prefix` is put before each path. `git_outside`: below `.git` there is nothing in this layer.
+    """
 
     def __init__(
         self,
@@ -90,12 +106,17 @@ class EffectReader:
         started_ns: int,
         readable_outside: Iterable[str],
         own: Mapping[str, int],
+        prefix: str = "",
+        *,
+        git_outside: bool = False,
     ) -> None:
         self._upper = upper
         self._lower = lower
         self._started_ns = started_ns
         self._own = own
         self._outside = tuple(readable_outside)
+        self._prefix = prefix
+        self._git_outside = git_outside
         self._found: list[Effect] = []
         self._dropped: list[Dropped] = []
         self._conflicts: list[str] = []
@@ -105,11 +126,14 @@ class EffectReader:
     def read(self, is_ignored: IsIgnored) -> Reading:
         """All of it."""
         try:
-            self._compare_mode(".", _status(self._lower), os.lstat(self._upper))
+            if not self._prefix:
+                self._compare_mode(".", _status(self._lower), os.lstat(self._upper))
             self._compare_folder("")
         finally:
             for path, mode in self._opened.items():
                 os.chmod(path, mode)
+        if self._prefix:
+            self._found = [replace(one, path=f"{self._prefix}{one.path}") for one in self._found]
         ignored = is_ignored(_ignorable(self._found)) if self._found else frozenset[str]()
         single, bulk = _split(self._found, ignored)
         told = tuple(_tell(path, within) for path, within in bulk.items())
@@ -118,8 +142,8 @@ class EffectReader:
                 effects=tuple(_pair_moves(single)),
                 bulk=told,
                 dropped=tuple(self._dropped),
-                conflicts=tuple(dict.fromkeys(self._conflicts)),
-                touched=tuple(self._touched),
+                conflicts=tuple(f"{self._prefix}{path}" for path in dict.fromkeys(self._conflicts)),
+                touched=tuple(f"{self._prefix}{path}" for path in self._touched),
             ),
             {path: tuple(within) for path, within in bulk.items()},
         )
@@ -161,6 +185,9 @@ class EffectReader:
         kind = stat.S_IFMT(now.st_mode)
         if is_whiteout(now):
             self._delete(path)
+            return False
+        if path == ".git" and self._git_outside and kind == stat.S_IFDIR:
+            self._drop(path, "unreadable")  # a repository in place of the file that leads to the real one
             return False
         if kind in _DROPPED:
             self._drop(path, _DROPPED[kind])
@@ -281,7 +308,9 @@ class EffectReader:
         Of a folder, only its own bits count.
         """
         if before is not None and not stat.S_ISDIR(before.st_mode):
-            if before.st_ctime_ns > self._started_ns and before.st_ctime_ns != self._own.get(path):
+            if before.st_ctime_ns > self._started_ns and before.st_ctime_ns != self._own.get(
+                f"{self._prefix}{path}"
+            ):
                 self._conflicts.append(path)
         elif before is None and now is not None and stat.S_ISREG(now.st_mode):
             above = _status(f"{self._lower}/{os.path.dirname(path)}")
@@ -290,7 +319,7 @@ class EffectReader:
                 self._conflicts.append(path)
 
     def _drop(self, path: str, reason: DropReason) -> None:
-        shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+        shown = os.fsencode(f"{self._prefix}{path}").decode("utf-8", "backslashreplace")
         self._dropped.append(Dropped(path=shown, reason=reason))
 
 

@@ -20,6 +20,7 @@ from duckflow.domain.files.effects import Effect, Effects
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.atomic import LARGEST
 from duckflow.safety.files.confined_open import ConfinedFolder, rename_to_new
+from duckflow.safety.files.git_directory import split_root
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.copy.effect_reader import OVERLAY_ATTRIBUTES, file_digest, text_digest
 
@@ -86,7 +87,7 @@ def take_over(
             unkept.update(effect.path for effect in below)
     if not live:
         copy.keep(approved=approved)
-        _open_closed(copy.upper, wanted)
+        _open_closed(copy, wanted)
     try:
         with _Target(copy, live=live) as target:
             for steps in _in_order(effect for effect in wanted if effect.path not in held):
@@ -109,12 +110,12 @@ def take_over(
     return TakenOver(taken=tuple(target.taken), left=tuple(left))
 
 
-def _open_closed(upper: str, wanted: Iterable[Effect]) -> None:
+def _open_closed(copy: WorkspaceCopy, wanted: Iterable[Effect]) -> None:
     """Let the owner into folders that a command closed; in the workspace they are closed at the end."""
     closed = [one.path for one in wanted if one.type == "folder" and _is_closed(one)]
     for path in sorted(closed):
         with suppress(OSError):
-            os.chmod(f"{upper}/{path}", stat.S_IRWXU)
+            os.chmod(copy.made(path), stat.S_IRWXU)
 
 
 def _is_closed(folder: Effect) -> bool:
@@ -125,8 +126,10 @@ class _Target:
     """The folder that changes."""
 
     def __init__(self, copy: WorkspaceCopy, *, live: bool) -> None:
-        self._upper = copy.upper
-        self._root = ConfinedFolder(Path(copy.about.workspace))
+        self._copy = copy
+        self._git_directory = copy.about.git_directory
+        lower = (copy.about.workspace, *filter(None, (self._git_directory,)))
+        self._roots = [ConfinedFolder(Path(one)) for one in lower]
         self._live = live
         self._changed: dict[str, int] = {}
         self.taken: list[Effect] = []
@@ -137,7 +140,8 @@ class _Target:
 
     def __exit__(self, *_: object) -> None:
         self._sync_folders()
-        self._root.close()
+        for root in self._roots:
+            root.close()
 
     def make(self, batch: list[Effect], keep: KeepChanges | None, unkept: set[str]) -> None:
         """One batch: look, have it kept, make the new content durable, change."""
@@ -164,7 +168,7 @@ class _Target:
         """Give files with the same content the time the command gave them: make looks at it."""
         for path in paths:
             with suppress(OSError):
-                status = os.lstat(f"{self._upper}/{path}")
+                status = os.lstat(self._copy.made(path))
                 folder, name = self._place(path)
                 times = (status.st_atime_ns, status.st_mtime_ns)
                 os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
@@ -225,7 +229,7 @@ class _Target:
         if self._live or not files:
             return
         for effect in files:
-            path = f"{self._upper}/{effect.path}"
+            path = self._copy.made(effect.path)
             with suppress(OSError):
                 for name in os.listxattr(path, follow_symlinks=False):
                     if name.startswith(OVERLAY_ATTRIBUTES):
@@ -236,7 +240,7 @@ class _Target:
             os.fsync(one)
             os.close(one)
         if len(files) > _SYNC_ONE_BY_ONE:
-            _sync_all(self._upper)
+            _sync_all(self._copy.upper)  # all layers of a copy are on one file system
 
     def _change(self, effect: Effect) -> None:
         if effect.path == ".":
@@ -261,7 +265,7 @@ class _Target:
             self._put_file(effect, folder, name)
 
     def _put_file(self, effect: Effect, folder: int, name: str) -> None:
-        source = f"{self._upper}/{effect.path}"
+        source = self._copy.made(effect.path)
         if file_digest(source) != effect.after:
             said = "still being written" if self._live else "the copy is not what was approved"
             raise OSError(errno.ESTALE, said)
@@ -301,7 +305,8 @@ class _Target:
         if path not in self._changed:
             if len(self._changed) >= _BATCH:
                 self._sync_folders()
-            self._changed[path] = self._root.open_folder(path)
+            outside, below = split_root(f"{path}/", self._git_directory)
+            self._changed[path] = self._roots[outside].open_folder(below.rstrip("/") or ".")
         return self._changed[path]
 
     def _forget(self, path: str) -> None:
@@ -313,7 +318,8 @@ class _Target:
         opened = [*self._changed.values()]
         self._changed.clear()
         if len(opened) > _SYNC_ONE_BY_ONE and self.taken:
-            _sync_descriptor(opened[0])
+            for one in {os.fstat(one).st_dev: one for one in opened}.values():
+                _sync_descriptor(one)
         for one in opened:
             if len(opened) <= _SYNC_ONE_BY_ONE and self.taken:
                 os.fsync(one)

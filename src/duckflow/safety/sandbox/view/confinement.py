@@ -36,11 +36,13 @@ class Limits(Frozen):
 
 
 class CopyMount(Frozen):
-    """The folders of a copy: the workspace, where its changes go, and what the kernel needs for that."""
+    """The folders of a copy: what it is of, where its changes go, and what the kernel needs for that."""
 
     lower: str
     upper: str
     work: str
+    more: "tuple[CopyMount, ...]" = ()
+    """Of the git directory, if that lies outside the workspace."""
 
 
 class Order(Frozen):
@@ -94,7 +96,7 @@ def confine(
     """
     shell = (_shell(), "-c", command)
     if isinstance(reach, World):
-        upper = (view.upper,) if view else ()
+        upper = (view.upper, *(one.upper for one in view.more)) if view else ()
         order = Order(
             kind=sandbox.level,
             argv=shell,

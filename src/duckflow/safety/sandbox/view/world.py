@@ -107,10 +107,21 @@ def world_parts(
     )
 
 
-def world_of(parts: WorldParts, *, masked: Iterable[str] = (), guarded: Iterable[str] = ()) -> World:
-    """For one command. `masked`: secrets in the workspace; `guarded`: what may only be read there."""
+def world_of(
+    parts: WorldParts,
+    *,
+    masked: Iterable[str] = (),
+    guarded: Iterable[str] = (),
+    git_directory: str | None = None,
+) -> World:
+    """For one command. `masked`: secrets in the workspace; `guarded`: what may only be read there.
+
+    `git_directory`: the one behind its `.git` file, of which there is a copy, too.
+    """
     guards = tuple(guarded)
-    held = [WorldMount(kind="write", target=path, source=path) for path in _holders(guards, parts.workspace)]
+    outside = (git_directory,) if git_directory else ()
+    held = [WorldMount(kind="write", target=path, source=path) for path in outside]
+    held += [WorldMount(kind="write", target=path, source=path) for path in _holders(guards, parts.workspace)]
     held += [WorldMount(kind="read", target=path, source=path) for path in guards]
     return World(parts=parts, mounts=(*parts.mounts, *held, *map(_mask, (*_doors(parts), *masked))))
 

@@ -1,0 +1,69 @@
+"""The git directory behind a `.git` file: of a worktree or a submodule it lies outside the folder (SPEC G10).
+
+A `.git` file may come with a project and name any place, so it alone opens nothing. The git directory must
+name the folder in turn, as git itself writes it there. What lies in it is spoken of as `.git/…`, which can
+be nothing else where `.git` is a file.
+"""
+
+import os
+import re
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+INSIDE = ".git/"
+
+_POINTER = re.compile(rb"gitdir: ([^\n]+)\n*")
+_WORK_TREE = re.compile(rb"^\s*worktree\s*=\s*([^\n]+?)\s*$", re.MULTILINE)
+_LONGEST = 1 << 16
+
+
+class Root(NamedTuple):
+    """A path split: whether it is in the git directory outside, and where below that or the folder."""
+
+    outside: bool
+    path: str
+
+
+def split_root(path: str, git_directory: str | None) -> Root:
+    """Where a path of the folder really lies, if the folder has its git directory outside."""
+    if git_directory is not None and path.startswith(INSIDE):
+        return Root(outside=True, path=path.removeprefix(INSIDE))
+    return Root(outside=False, path=path)
+
+
+def outer_git_directory(folder: str) -> str | None:
+    """The real path of the git directory that a `.git` file leads to; None if it does not lead back.
+
+    Of a worktree it is the one that all worktrees of the repository share.
+    """
+    pointer = _POINTER.fullmatch(_read(f"{folder}/.git") or b"")
+    if pointer is None:
+        return None
+    own = _real(folder, pointer[1])
+    if (shared := _read(f"{own}/commondir")) is not None:
+        found = _real(own, shared.strip())
+        back = _real(own, (_read(f"{own}/gitdir") or b"").strip())
+        leads_back = back == _real(folder, b".git") and str(Path(own).parent) == f"{found}/worktrees"
+    else:
+        found = own
+        said = _WORK_TREE.search(_read(f"{own}/config") or b"")
+        leads_back = said is not None and _real(own, said[1]) == _real(folder, b".")
+    apart = not found.startswith(f"{folder}/") and not f"{folder}/".startswith(f"{found}/")
+    return found if leads_back and apart and Path(found, "objects").is_dir() else None
+
+
+def _real(base: str, path: bytes) -> str:
+    return os.path.realpath(Path(base, os.fsdecode(path)))
+
+
+def _read(path: str) -> bytes | None:
+    """A small regular file; a link, a pipe or a folder is none."""
+    with suppress(OSError):
+        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            return os.read(opened, _LONGEST) if stat.S_ISREG(os.fstat(opened).st_mode) else None
+        finally:
+            os.close(opened)
+    return None
