@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.llm.answers.errors import UnusableAnswer
 from duckflow.llm.answers.raw_blocks import MAX_FILLED, read_answer
+from duckflow.llm.answers.strict_json import UnusableAnswer
 from fakes.rows import every_row
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from duckflow.domain.decision import Decision
 from duckflow.domain.model import ToolCall
-from duckflow.llm.answers.errors import UnusableAnswer
 from duckflow.llm.answers.native_calls import native_name, operation_of, read_native
+from duckflow.llm.answers.strict_json import UnusableAnswer
 from fakes.rows import every_row
 
 READ = ToolCall(name="file_ops__read_file", arguments='{"path": "a.py"}')

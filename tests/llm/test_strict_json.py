@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.llm.answers.errors import UnusableAnswer
-from duckflow.llm.answers.strict_json import MAX_BYTES, MAX_DEPTH, MAX_VALUES, parse_object
+from duckflow.llm.answers.strict_json import MAX_BYTES, MAX_DEPTH, MAX_VALUES, UnusableAnswer, parse_object
 from fakes.rows import every_row
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))

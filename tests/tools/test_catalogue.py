@@ -9,7 +9,7 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.tools.catalogue import Catalogue, Tool, propose_nothing
-from duckflow.tools.files.operations import file_tools
+from duckflow.tools.toolset import file_tools
 
 
 @pytest.fixture

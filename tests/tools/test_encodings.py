@@ -11,7 +11,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.safety.files.encoding import NAMES, EncodedText, decode, encode
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Catalogue
-from duckflow.tools.files.operations import file_tools
+from duckflow.tools.toolset import file_tools
 from fakes.access import access_to
 
 POEM = "# 設定ファイル\n名前 = 'ダック'\n# カタカナとひらがな、漢字\nprint(名前)\n"

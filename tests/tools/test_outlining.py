@@ -12,10 +12,10 @@ import pytest
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.tools.catalogue import Catalogue
-from duckflow.tools.files.operations import file_tools
 from duckflow.tools.outline import outline as outlining
-from duckflow.tools.outline.grammar_table import ROLES, languages, rules_of
+from duckflow.tools.outline.definitions import ROLES, languages, rules_of
 from duckflow.tools.searching import ripgrep
+from duckflow.tools.toolset import file_tools
 from fakes.access import access_to
 
 CASES = tomllib.loads(Path(__file__).with_name("outlines.toml").read_text("utf-8"))

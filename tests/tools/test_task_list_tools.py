@@ -12,8 +12,8 @@ from duckflow.domain.reduce.plans import change_plan
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Task
 from duckflow.tools.catalogue import Catalogue
-from duckflow.tools.files.operations import file_tools
 from duckflow.tools.plans.task_lists import task_tools
+from duckflow.tools.toolset import file_tools
 from fakes.plans import plan, planned, step, tasks
 
 GAME = plan(step("a"), step("b", "a"))

@@ -46,13 +46,12 @@ from duckflow.store.memory import Memories
 from duckflow.store.outcome_stats import Outcomes
 from duckflow.tools.background import command_tools
 from duckflow.tools.catalogue import Catalogue, Tool
-from duckflow.tools.files.operations import file_tools
 from duckflow.tools.files.unsaved import Unsaved, beneath_editor
 from duckflow.tools.memory import memory_tools
-from duckflow.tools.outside import mcp_servers, page_tools
 from duckflow.tools.plans.plan_tool import plan_tools
 from duckflow.tools.plans.task_lists import task_tools
 from duckflow.tools.skills import find_skills, skill_tools
+from duckflow.tools.toolset import file_tools, mcp_servers, page_tools
 
 
 def build(

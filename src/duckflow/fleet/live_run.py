@@ -5,6 +5,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from duckflow.app.app import App
 from duckflow.app.build import build
@@ -16,6 +17,7 @@ from duckflow.config.places import state_dir
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import (
     DecisionMade,
+    Event,
     Recorded,
     RequestFinished,
     SessionStarted,
@@ -24,11 +26,11 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.fleet.checkout import Checkout
-from duckflow.fleet.event_log import SharedLog
 from duckflow.fleet.questions import WAITING, question_key, unknown_actions
 from duckflow.fleet.runs import AGAIN, FleetRun, Runs, report_of
 from duckflow.fleet.stepper import Stepper
 from duckflow.i18n.answers import read_answer, read_choice
+from duckflow.store.event_log import SqliteEventLog
 
 _PATIENCE_S = 60
 
@@ -208,3 +210,28 @@ async def _begin_alone(app: App) -> None:
             await asyncio.sleep(1)
         else:
             return
+
+
+class SharedLog(SqliteEventLog):
+    """What begins is known to all before it begins: an action that is found without its end is asked about.
+
+    The log at home has the same, for `duckflow sessions` and the audit; it catches up where it is behind.
+    """
+
+    def __init__(self, path: Path, shared: Runs, run: FleetRun) -> None:
+        super().__init__(path)
+        self._shared = shared
+        self._run = run
+
+    def append(self, session_id: str, events: Sequence[Event]) -> Sequence[Recorded]:
+        """Store all of them for everyone, or none."""
+        if events:
+            self._shared.append(self._run, self._last.get(session_id, 0) + 1, events)
+        return super().append(session_id, events)
+
+    def load(self, session_id: str) -> Sequence[Recorded]:
+        """Every event of the run, oldest first, wherever it was worked on."""
+        shared = self._shared.events(session_id)
+        known = len(super().load(session_id))
+        super().append(session_id, [one.event for one in shared[known:]])
+        return shared

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -11,15 +12,15 @@ from duckflow.app.build import build
 from duckflow.app.models import choose, unknown_prices
 from duckflow.app.places import open_log
 from duckflow.cli.chat.engine import ChatEngine
-from duckflow.cli.chat.folder_facts import find_out
 from duckflow.cli.chat.options import ConversationOptions
 from duckflow.cli.chat.trust import settle_trust
 from duckflow.cli.flags import settings_flags
 from duckflow.cli.log_file import open_log_file
 from duckflow.config.loading import Loaded, load
-from duckflow.domain.errors import UsageError
+from duckflow.domain.errors import ToolError, UsageError
 from duckflow.domain.files.programs import program_environment
 from duckflow.domain.reduce.rewind import present
+from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import Relay
 from duckflow.store.sessions import Sessions, SessionSummary
@@ -30,12 +31,15 @@ from duckflow.ui.frontend import Frontend
 from duckflow.ui.input.completion import known_of
 from duckflow.ui.input.editor import Edit, edit_on_line, edit_with, find_editor
 from duckflow.ui.input.relay import RelayPrompt
-from duckflow.ui.output.notifications import notifier
+from duckflow.ui.output.writer import notifier
 from duckflow.ui.screen import Screen
 from duckflow.ui.views.live.activity import prompt_view
 from duckflow.ui.views.questions import Questions
 from duckflow.ui.views.transcript import last_exchange
-from duckflow.ui.views.welcome import start_text
+from duckflow.ui.views.welcome import FolderFacts, start_text
+
+_CODE = (".py", ".ts", ".js", ".go", ".rs", ".java", ".c", ".cpp", ".rb")
+_LOOKED_AT = 200
 
 
 async def converse(options: ConversationOptions, frontend: Frontend) -> None:
@@ -82,7 +86,7 @@ async def _talk(app: App, session_id: str | None, loaded: Loaded, frontend: Fron
     engine = ChatEngine(app, loaded)
     app.session.subscribe(screen)
     trace(app, loaded.settings)
-    found = await find_out(app)
+    found = await _look_around(app, loaded.settings.rules.files)
     app.begin()
     app.session.record(*await unknown_prices(app.tiers, loaded.settings, os.environ))
     for line in last_exchange(earlier):
@@ -136,3 +140,21 @@ def _earlier_session(options: ConversationOptions) -> SessionSummary | None:
     if found is None:
         raise UsageError("session.none_here", folder=str((options.folder or Path()).resolve()))
     return found
+
+
+async def _look_around(app: App, rules: Sequence[str]) -> FolderFacts:
+    """What there is to tell of the folder; the sandbox is tried if the user is told of it."""
+    try:
+        listing = await asyncio.to_thread(app.workspace.list, ".", depth=1, limit=_LOOKED_AT)
+    except ToolError:
+        return FolderFacts()
+    names = [entry.path for entry in listing.entries]
+    tests = await asyncio.to_thread(ProjectTests(app.workspace).find)
+    first_time = not Sessions(app.log.database).listed(str(app.workspace.root))
+    return FolderFacts(
+        first_time=first_time,
+        sandbox=(await app.shell.sandbox()).level if first_time else None,
+        rules=tuple(name for name in rules if name in names),
+        tests=tests,
+        example=next((name for name in names if name.endswith(_CODE)), ""),
+    )

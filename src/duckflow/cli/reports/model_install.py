@@ -16,7 +16,7 @@ from duckflow.domain.errors import ProviderError
 from duckflow.domain.frozen import replace
 from duckflow.i18n.catalogue import text
 from duckflow.llm.weights.installation import find, install
-from duckflow.llm.weights.progress import Progress as Report
+from duckflow.llm.weights.place import Progress as Report
 from duckflow.ui.output.escaping import echo
 
 _STEP = 0.1

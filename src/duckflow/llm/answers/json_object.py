@@ -3,8 +3,7 @@
 import re
 from typing import NamedTuple
 
-from duckflow.llm.answers.errors import UnusableAnswer
-from duckflow.llm.answers.strict_json import JsonObject, read_object
+from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer, read_object
 
 _BEGINNING = re.compile(r"""\{\s*+(?:["'}“]|//|/\*|[A-Za-z_$][\w$]*+\s*+:)""")
 _QUOTED_KEY = re.compile(r'\{\s*+"')

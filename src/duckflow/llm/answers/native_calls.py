@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pydantic import JsonValue
 
 from duckflow.domain.model import ToolCall
-from duckflow.llm.answers.errors import UnusableAnswer
 from duckflow.llm.answers.json_object import after_thoughts
 from duckflow.llm.answers.raw_blocks import Blocks, fill, read_parts, split_blocks
-from duckflow.llm.answers.strict_json import JsonObject, parse_object
+from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer, parse_object
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]|(?<=[_.])_|_(?=\.)|-(?=x)")
 _CODED = re.compile(r"-x([0-9a-f]{1,6})-")

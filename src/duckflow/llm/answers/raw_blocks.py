@@ -15,9 +15,8 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
-from duckflow.llm.answers.errors import UnusableAnswer
 from duckflow.llm.answers.json_object import after_thoughts, find_object, refuse_more
-from duckflow.llm.answers.strict_json import MAX_BYTES, JsonObject, check_size
+from duckflow.llm.answers.strict_json import MAX_BYTES, JsonObject, UnusableAnswer, check_size
 
 MAX_FILLED = 8_000_000
 """Characters that all places filled from blocks may have together."""

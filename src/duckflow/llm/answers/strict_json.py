@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from duckflow.llm.answers.errors import UnusableAnswer
+from duckflow.domain.errors import DuckflowError
 
 MAX_BYTES = 2_000_000
 MAX_DEPTH = 64
@@ -29,6 +29,14 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONSTANTS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
 _STRINGS = json.JSONDecoder(strict=False)
 _CLOSER = {"{": "}", "[": "]"}
+
+
+class UnusableAnswer(DuckflowError):
+    """An answer that can't be used; `problem` is the sentence for the model."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
 
 
 class _OpenContainer(NamedTuple):

@@ -16,11 +16,10 @@ from duckflow.domain.model import ChatMessage, ModelRequest, Usage
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.text import cut
 from duckflow.domain.validation import describe_faults
-from duckflow.llm.answers.errors import UnusableAnswer
 from duckflow.llm.answers.native_calls import read_native
 from duckflow.llm.answers.raw_blocks import read_answer
 from duckflow.llm.answers.response import MAX_HEARD, SURROGATE, CollectedResponse, collect
-from duckflow.llm.answers.strict_json import JsonObject
+from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer
 
 SHOWN_AGAIN = 4_000
 """Characters of a bad answer that go back to the model with its fault."""

@@ -2,7 +2,7 @@
 
 from duckflow.llm.weights.catalogue import Weights, WeightsPart, known
 from duckflow.llm.weights.installation import ModelStatus, find, install, list_models, remove
-from duckflow.llm.weights.progress import Progress, Report, Source
+from duckflow.llm.weights.place import Progress, Report, Source
 
 __all__ = [
     "ModelStatus",

@@ -7,8 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from duckflow.domain.errors import ProviderError
-from duckflow.llm.weights.place import CHUNK, WeightsFiles
-from duckflow.llm.weights.progress import Report
+from duckflow.llm.weights.place import CHUNK, Report, WeightsFiles
 
 if TYPE_CHECKING:
     import httpx2

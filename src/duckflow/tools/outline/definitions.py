@@ -1,13 +1,15 @@
 """What a text defines: found by its sections, or by a grammar in a process of its own."""
 
 import json
+import pkgutil
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from duckflow.domain.errors import ToolError
-from duckflow.tools.outline.grammar_table import languages, rules_of
 from duckflow.tools.outline.sections import LEVELS, Section, markdown_headings, toml_tables
 from duckflow.tools.searching.ripgrep import run_capped
 from duckflow.tools.threads import finish
@@ -74,3 +76,34 @@ def _by_sections(find: Finder, text: str, most: int) -> FoundDefinitions:
         begins[depth] = line
     rows.reverse()
     return FoundDefinitions(rows[:most], more=len(rows[most:]))
+
+
+ROLES = ("space", "type", "function", "value", "hidden")
+"""What a definition can be; grammars.toml says what each means."""
+
+Rules = dict[str, list[dict[str, Any]]]
+"""For each role, what is found in a tree."""
+
+
+@cache
+def languages() -> dict[str, str]:
+    """The language of each suffix."""
+    return {suffix: name for name, grammar in _table().items() for suffix in grammar["suffixes"]}
+
+
+def rules_of(language: str) -> Rules:
+    """The rules of a language, those of its base included."""
+    own = _table()[language]
+    taken: Rules = rules_of(own["base"]) if "base" in own else {}
+    return {role: [*taken.get(role, ()), *map(_rule, own.get(role, ()))] for role in ROLES}
+
+
+def _rule(given: str | dict[str, Any]) -> dict[str, Any]:
+    return {"kind": given} if isinstance(given, str) else given
+
+
+@cache
+def _table() -> dict[str, dict[str, Any]]:
+    data = pkgutil.get_data("duckflow.tools.outline", "grammars.toml")
+    assert data is not None
+    return tomllib.loads(data.decode())

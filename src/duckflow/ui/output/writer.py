@@ -3,10 +3,10 @@
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Literal, Protocol
 
 from duckflow.ui.output.colours import Colour, paint, wanted
-from duckflow.ui.output.escaping import harmless
+from duckflow.ui.output.escaping import harmless, visible
 from duckflow.ui.output.text_width import wrap_hanging
 
 
@@ -104,3 +104,18 @@ class PlainWriter:
         """One paragraph, as it is."""
         del colour
         self.write((harmless(shown),))
+
+
+Way = Literal["off", "bell", "desktop"]
+
+
+def notifier(way: Way, signal: Callable[[str], None]) -> Callable[[str], None]:
+    """What calls the user; with `off` nothing does."""
+
+    def notify(said: str) -> None:
+        if way == "bell":
+            signal("\a")
+        elif way == "desktop":
+            signal(f"\x1b]9;{visible(said)}\x07")
+
+    return notify

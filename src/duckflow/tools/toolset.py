@@ -1,4 +1,4 @@
-"""Operations that reach outside, MCP servers and pages of the web: loaded only if they are set."""
+"""The operations there are: those on files, and those that reach outside, loaded only if they are set."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -6,6 +6,12 @@ from typing import TYPE_CHECKING
 
 from duckflow.config.settings import Settings
 from duckflow.tools.catalogue import Tool
+from duckflow.tools.files.listing import list_tool
+from duckflow.tools.files.reading import READ_FILE
+from duckflow.tools.files.removing import DELETE_FILE, MOVE_FILE
+from duckflow.tools.files.writing import EDIT_FILE, WRITE_FILE
+from duckflow.tools.outline.outline import OUTLINE
+from duckflow.tools.searching.search import search_tool
 
 if TYPE_CHECKING:
     from duckflow.tools.mcp.operations import McpServers
@@ -14,14 +20,28 @@ Clean = Callable[[str], str]
 """Hides secrets in a text."""
 
 
+def file_tools(ripgrep: Path | None) -> tuple[Tool, ...]:
+    """On files, in the order a prompt lists them; `ripgrep` lists and searches, if it is installed."""
+    return (
+        READ_FILE,
+        WRITE_FILE,
+        EDIT_FILE,
+        DELETE_FILE,
+        MOVE_FILE,
+        list_tool(ripgrep),
+        search_tool(ripgrep),
+        OUTLINE,
+    )
+
+
 def mcp_servers(
     settings: Settings,
     root: Path,
     closed: Iterable[Path],
     env: Mapping[str, str],
-    clean: Callable[[str], str],
+    clean: Clean,
 ) -> "McpServers | None":
-    """The servers that are set, if any is. `closed` are Duckflow's own folders"""
+    """The servers that are set, if any is. `closed` are Duckflow's own folders."""
     if not any(server.enabled for server in settings.mcp.servers.values()):
         return None
     from duckflow.tools.mcp.opening import ServerOpener  # noqa: PLC0415 - only if servers are set
