@@ -64,9 +64,12 @@ def earlier_sessions(folder: Path | str | None = None) -> Sequence[SessionSummar
 
 
 def find_session(wanted: str) -> SessionSummary:
-    """The session with this id, or the only one whose id begins so."""
+    """The session with this id, or the only one whose id begins so; none of the fleet's."""
     with closing(open_log()) as log:
-        return Sessions(log.database).show(wanted)
+        found = Sessions(log.database).show(wanted)
+    if found.is_run:
+        raise UsageError("fleet.is_a_run", run=found.id)
+    return found
 
 
 def trace(app: App, settings: Settings) -> None:

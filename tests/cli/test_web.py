@@ -69,8 +69,24 @@ def test_M7_a_whole_request_in_the_browser(folder: Path, tmp_path: Path):
         client.reply(session, "Then not.")
         assert not (folder / "b.txt").exists()
         assert client.send(session, kind="undo").json() == {"waiting": False}
-        client.follow(session, lambda event, found: event == "entry" and found["kind"] == "undo")
+        seen = client.follow(session, lambda event, found: event == "entry" and found["kind"] == "undo")
         assert not (folder / "a.txt").exists()
+
+        said = [found["seq"] for event, found in seen if event == "entry" and found["kind"] == "message"]
+        assert client.post(f"api/sessions/{session}/fork", {"before": 1}).status_code == 409, "no message"
+        fork = client.post(f"api/sessions/{session}/fork", {"before": said[1]}).json()["session"]
+        back = {"kind": "rewind", "before": said[1], "part": "conversation"}
+        assert client.send(session, **back).json() == {"waiting": False}
+        went = client.follow(session, lambda event, found: event == "entry" and found["back"] == said[1])
+        assert went[-1][1]["text"].startswith("↶")
+        assert (
+            "Write a.txt"
+            in client.follow(session, lambda event, found: event == "now")[-1][1]["goal"]["text"]
+        )
+        assert client.send(fork, kind="say", text="On from here").status_code == 200, (
+            "the folder is free for it"
+        )
+        assert "a.txt" in client.question(fork)["question"]
 
 
 def test_M7_what_another_process_stopped_at_is_answered_in_the_browser(folder: Path, tmp_path: Path):

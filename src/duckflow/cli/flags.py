@@ -19,6 +19,9 @@ CostFlag = Annotated[
 ]
 VerifyFlag = Annotated[str | None, typer.Option("--verify", metavar="CMD", help=text("help.option.verify"))]
 JsonFlag = Annotated[bool, typer.Option("--json", help=text("help.option.json"))]
+DatabaseFlag = Annotated[
+    str | None, typer.Option("--database", metavar="URL", help=text("help.option.fleet_database"))
+]
 HERE = Path()
 
 

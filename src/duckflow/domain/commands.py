@@ -53,6 +53,14 @@ class UndoWork(Frozen):
     wanted: Annotated[str, Field(max_length=10)] = ""
 
 
+class RewindWork(Frozen):
+    """Go back to before a message, named by its event, with the conversation, the files, or both."""
+
+    kind: Literal["rewind"] = "rewind"
+    before: int
+    part: Literal["both", "conversation", "files"] = "both"
+
+
 class SetMode(Frozen):
     """Ask more, or less, from now on."""
 
@@ -61,7 +69,8 @@ class SetMode(Frozen):
 
 
 ClientCommand = Annotated[
-    SayMessage | AnswerShown | ChooseShown | CancelWork | UndoWork | SetMode, Field(discriminator="kind")
+    SayMessage | AnswerShown | ChooseShown | CancelWork | UndoWork | RewindWork | SetMode,
+    Field(discriminator="kind"),
 ]
 
 

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 
+from duckflow.domain.commands import AnswerShown, ChooseShown
 from duckflow.domain.decision import Action
 from duckflow.domain.events import (
     ActionFinished,
@@ -67,3 +68,17 @@ def unknown_actions(events: Sequence[Recorded]) -> list[str]:
             case _:
                 pass
     return unknown
+
+
+def words_of(command: AnswerShown | ChooseShown, state: AgentState) -> str:
+    """An answer given on a page, in words that are read as exactly that answer."""
+    if isinstance(command, AnswerShown):
+        answer = command.answer
+        if answer.yes:
+            return "always" if answer.always else "yes"
+        # In Japanese: after an English no, some reasons are read as something else ("no problem").
+        return f"いいえ、{answer.reason}" if answer.reason.strip() else "no"
+    way, asked = command.way, state.consultation
+    if asked is None or (not way.choice and read_choice(way.text, asked) == way):
+        return way.text
+    return f"{asked.choices.index(way.choice) + 1} {way.text}" if way.choice else f"→ {way.text}"

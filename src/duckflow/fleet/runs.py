@@ -112,17 +112,23 @@ class Runs:
             raise UsageError("fleet.no_run" if not found else "fleet.many_runs", run=wanted)
         return _run(found[0])
 
-    def listed(self, limit: int = 1000) -> list[FleetRun]:
-        """The newest runs, newest first."""
+    def listed(self, limit: int = 1000, state: RunState | None = None) -> list[FleetRun]:
+        """The newest runs, all or those in one state, newest first."""
+        query = sa.select(*_FIELDS).order_by(runs.c.created.desc()).limit(limit)
         with self.database.begin() as connection:
-            rows = connection.execute(sa.select(*_FIELDS).order_by(runs.c.created.desc()).limit(limit))
+            rows = connection.execute(query.where(runs.c.state == state) if state else query)
             return [_run(row) for row in rows.mappings()]
+
+    def counts(self) -> dict[str, int]:
+        """How many are in each state there is a run in."""
+        query = sa.select(runs.c.state, sa.func.count().label("many")).group_by(runs.c.state)
+        with self.database.begin() as connection:
+            return {row.state: int(row.many) for row in connection.execute(query)}
 
     def count(self, states: Sequence[RunState]) -> int:
         """How many are in one of these states."""
-        query = sa.select(sa.func.count()).select_from(runs).where(runs.c.state.in_(states))
-        with self.database.begin() as connection:
-            return int(connection.scalar(query) or 0)
+        found = self.counts()
+        return sum(found.get(state, 0) for state in states)
 
     def events(self, run: str, after: int = 0) -> list[Recorded]:
         """What happened in a run, oldest first; only what came after an event, if one is named."""

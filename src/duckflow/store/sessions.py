@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from duckflow.domain.errors import UsageError
 from duckflow.domain.frozen import Frozen
@@ -22,6 +23,12 @@ class SessionSummary(Frozen):
     updated: datetime
     events: int
     outcome: str | None
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it works in the copy of a run of the fleet: only the fleet may go on with it, or a command
+        that was answered in two places would run twice."""
+        return Path(self.workspace).parent.name == self.id
 
 
 class Sessions:

@@ -10,6 +10,7 @@ from duckflow.domain.commands import (
     CancelWork,
     ChooseShown,
     ClientCommand,
+    RewindWork,
     SayMessage,
     SetMode,
     UndoWork,
@@ -50,7 +51,7 @@ class Conversation:
         self._exit = way_out
         self._notify = notify
         self._called = asyncio.Event()
-        self._sent: list[SayMessage | UndoWork] = []
+        self._sent: list[SayMessage | UndoWork | RewindWork] = []
         self._asked: asyncio.Future[Any] | None = None
         self._job = Job(self._show_work)
         keyboard.listener = KeyListener(context, keyboard, self._job)
@@ -80,11 +81,11 @@ class Conversation:
                     return objection
                 answer = command.answer if isinstance(command, AnswerShown) else command.way
                 return lambda: asked.set_result(answer)
-            case SayMessage() | UndoWork():
+            case SayMessage() | UndoWork() | RewindWork():
                 busy = self._job.busy or self._asked or self._sent
                 return None if busy else lambda: self._send(command)
 
-    def _send(self, command: SayMessage | UndoWork) -> None:
+    def _send(self, command: SayMessage | UndoWork | RewindWork) -> None:
         self._sent.append(command)
         self._called.set()
 
@@ -168,6 +169,10 @@ class Conversation:
                     await self._say(said)
                 case UndoWork(wanted=wanted):
                     await dispatch_in_turn(self._context, Typed("undo", wanted))
+                case RewindWork(before=before, part=part):
+                    numbers = (number for number, seq, _ in self._engine.messages() if seq == before)
+                    wanted = f"{next(numbers, 0)} {part.removeprefix('both')}"
+                    await dispatch_in_turn(self._context, Typed("rewind", wanted))
         await self._settle_questions()
         request = self._engine.state.request
         if request is not None and request.outcome == "deferred" and not self._engine.state.background_runs:

@@ -92,8 +92,8 @@ class Engine(Talk, Protocol):
         """Take changes back: a number of actions, "all" of the last request, or "redo"."""
         ...
 
-    def messages(self) -> Sequence[tuple[int, str]]:
-        """What the user said, by number, oldest first."""
+    def messages(self) -> Sequence[tuple[int, int, str]]:
+        """What the user said, oldest first: number, event, text."""
         ...
 
     async def rewind(self, number: int, *, conversation: bool, files: bool) -> UndoReport:

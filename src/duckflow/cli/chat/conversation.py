@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
-from duckflow.api import trace
+from duckflow.api import find_session, trace
 from duckflow.app.app import App
 from duckflow.app.build import build
 from duckflow.app.models import choose, unknown_prices
@@ -132,11 +132,10 @@ async def _leave(frontend: Frontend, way_out: Exit) -> None:
 def _earlier_session(options: ConversationOptions) -> SessionSummary | None:
     if not options.last and options.session is None:
         return None
+    if options.session is not None:
+        return find_session(options.session)
     with closing(open_log()) as log:
-        sessions = Sessions(log.database)
-        if options.session is not None:
-            return sessions.show(options.session)
-        found = sessions.latest(str((options.folder or Path()).resolve()))
+        found = Sessions(log.database).latest(str((options.folder or Path()).resolve()))
     if found is None:
         raise UsageError("session.none_here", folder=str((options.folder or Path()).resolve()))
     return found

@@ -120,9 +120,9 @@ class ChatEngine:
             raise UsageError("undo.wanted", wanted=wanted)
         return await self._app.undoing.undo(int(wanted or 1))
 
-    def messages(self) -> Sequence[tuple[int, str]]:
-        """What the user said, by number, oldest first."""
-        return [(one.number, one.text) for one in self._rewind.messages()]
+    def messages(self) -> Sequence[tuple[int, int, str]]:
+        """What the user said, oldest first: number, event, text."""
+        return [(one.number, one.seq, one.text) for one in self._rewind.messages()]
 
     async def rewind(self, number: int, *, conversation: bool, files: bool) -> UndoReport:
         """Go back to before a message."""

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duckflow.cli.flags import CostFlag, JsonFlag, LoopsFlag, ModeFlag, ModelFlag, TrustFlag, VerifyFlag
+from duckflow.cli.flags import (
+    CostFlag,
+    DatabaseFlag,
+    JsonFlag,
+    LoopsFlag,
+    ModeFlag,
+    ModelFlag,
+    TrustFlag,
+    VerifyFlag,
+)
 from duckflow.domain.errors import UsageError, UserError
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo
@@ -15,9 +24,6 @@ if TYPE_CHECKING:
     from duckflow.fleet.fleet import Fleet
 
 commands = typer.Typer(help=text("help.fleet"), no_args_is_help=True)
-DatabaseFlag = Annotated[
-    str | None, typer.Option("--database", metavar="URL", help=text("help.option.fleet_database"))
-]
 RunArgument = Annotated[str, typer.Argument(metavar="ID", help=text("help.argument.run"))]
 MinutesFlag = Annotated[float | None, typer.Option("--minutes", min=0.01, help=text("help.option.minutes"))]
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from duckflow.cli.flags import HERE, FolderFlag, ModeFlag, ModelFlag, settings_flags
+from duckflow.cli.flags import HERE, DatabaseFlag, FolderFlag, ModeFlag, ModelFlag, settings_flags
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
 
@@ -17,6 +17,7 @@ def web(
     model: ModelFlag = None,
     mode: ModeFlag = None,
     workspace: FolderFlag = HERE,
+    database: DatabaseFlag = None,
     *,
     no_browser: BrowserFlag = False,
 ) -> None:
@@ -27,4 +28,4 @@ def web(
         if (exc.name or "").split(".")[0] not in ("starlette", "uvicorn"):
             raise
         raise UsageError("web.not_installed", package=exc.name) from exc
-    launch(workspace, port, settings_flags(model, mode), browser=not no_browser)
+    launch(workspace, port, settings_flags(model, mode), database, browser=not no_browser)

@@ -9,9 +9,10 @@ import os
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 from duckflow.app.places import LIVE, LOCKS, open_kept_files, open_log
+from duckflow.cli.web.fleet_window import FleetWindow
 from duckflow.cli.web.worker import SessionWorker, open_worker
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
@@ -23,6 +24,7 @@ from duckflow.domain.modes import Mode
 from duckflow.i18n.catalogue import text
 from duckflow.loops.session import Session
 from duckflow.loops.undo.earlier import EarlierChanges
+from duckflow.loops.undo.rewind import fork, past_messages
 from duckflow.loops.undo.undo import Undo
 from duckflow.safety.files.lock import WorkspaceLock
 from duckflow.safety.files.workspace import Workspace
@@ -30,8 +32,9 @@ from duckflow.safety.redaction.redactor import Redactor
 from duckflow.safety.redaction.values import known_secrets
 from duckflow.store.command_inbox import CommandInbox
 from duckflow.store.live_file import live_path, read_live
-from duckflow.store.sessions import Sessions
+from duckflow.store.sessions import Sessions, SessionSummary
 from duckflow.ui.output.escaping import harmless
+from duckflow.ui.web.session_view import RUN
 
 _LOOK_S = 0.15
 _PATIENCE_S = 10.0
@@ -40,10 +43,17 @@ _LISTED = 100
 _log = logging.getLogger(__name__)
 
 
+class _Working(NamedTuple):
+    """A session that is open in this process."""
+
+    worker: SessionWorker
+    task: asyncio.Task[None]
+
+
 class LocalHouse:
     """Implements the port of `ui/web/server.py`."""
 
-    def __init__(self, folder: Path, flags: dict[str, object]) -> None:
+    def __init__(self, folder: Path, flags: dict[str, object], database: str | None = None) -> None:
         self._folder = folder
         self._flags = flags
         self._events = open_log()
@@ -51,7 +61,8 @@ class LocalHouse:
         self._inbox = CommandInbox(self._events.database)
         self._redactor = Redactor(known_secrets(os.environ))
         self._waits = True
-        self._working: dict[str, asyncio.Task[None]] = {}
+        self._working: dict[str, _Working] = {}
+        self._fleet = FleetWindow(database)
         self.closing = asyncio.Event()
 
     def version(self) -> int:
@@ -69,26 +80,34 @@ class LocalHouse:
                 "updated": one.updated.isoformat(),
                 "status": self._status(one.id, one.workspace, one.outcome, last.get(one.id, "")),
             }
-            for one in self._sessions.listed()[:_LISTED]
+            for one in self._own()[:_LISTED]
         ]
 
     def folders(self) -> Sequence[str]:
         """This one, and those that earlier sessions worked in."""
-        known = [one.workspace for one in self._sessions.listed()]
+        known = [one.workspace for one in self._own()]
         return list(dict.fromkeys([str(self._folder), *(one for one in known if Path(one).is_dir())]))
+
+    def fleet(self, session_id: str) -> dict[str, Any] | None:
+        """The runs of the fleet, if there is one."""
+        return self._fleet.look(session_id)
 
     def events(self, session_id: str, after: int) -> Sequence[Recorded]:
         """What happened in a session after an event."""
+        if session_id.startswith(RUN):
+            return self._fleet.events(session_id.removeprefix(RUN), after)
         return self._events.load_after(session_id, after)
 
     def live(self, session_id: str) -> tuple[str, str, float]:
         """What is being written."""
-        reply, output, wait_s = read_live(live_path(state_dir() / LIVE, session_id))
+        reply, output, wait_s = read_live(live_path(state_dir() / LIVE, session_id.removeprefix(RUN)))
         return harmless(reply), harmless(output), wait_s
 
     async def difference(self, session_id: str) -> str:
         """What the session changed in files, as it is now."""
-        found = self._sessions.show(session_id)
+        if session_id.startswith(RUN):
+            return await asyncio.to_thread(self._fleet.patch, session_id.removeprefix(RUN))
+        found = self._show(session_id)
         session = await asyncio.to_thread(Session.load, self._events, found.id, self._redactor)
         with closing(Workspace(Path(found.workspace))) as space, closing(open_kept_files(Settings())) as kept:
             earlier = EarlierChanges(self._events, str(space.root))
@@ -96,7 +115,12 @@ class LocalHouse:
 
     async def send(self, session_id: str, command: ClientCommand) -> str | None:
         """Leave a command; empty if it was taken, why not, or None while it waits its turn."""
-        number = self._inbox.put(self._sessions.find(session_id), _without_secrets(command, self._redactor))
+        command = _without_secrets(command, self._redactor)
+        if session_id.startswith(RUN):
+            run = session_id.removeprefix(RUN)
+            objection = await asyncio.to_thread(self._fleet.send, run, command)
+            return text(objection) if objection else ""
+        number = self._inbox.put(self._show(session_id).id, command)
         if not number:
             return text("web.too_many")
         self._waits = True
@@ -107,16 +131,31 @@ class LocalHouse:
             await asyncio.sleep(_LOOK_S)
         return None
 
-    async def start(self, folder: str, said: str, mode: str) -> str:
-        """Open a session in one of the known folders and say something; its id."""
+    async def start(self, folder: str, said: str, mode: str, *, queued: bool = False) -> str:
+        """Open a session in one of the known folders and say something, or queue it; its id."""
         if folder not in self.folders() or (mode and mode not in get_args(Mode)) or not said.strip():
             raise UsageError("web.unreadable")
+        said = self._redactor.clean(said)
+        if queued:
+            options = {"mode": mode or None, "model": self._flags.get("llm.model")}
+            return RUN + await asyncio.to_thread(self._fleet.submit, folder, said, options)
         flags = {**self._flags, "mode": mode or self._flags.get("mode")}
+        await self._free(Path(folder))
         worker = await open_worker(Path(folder), None, flags)
         self._keep(worker)
-        said = self._redactor.clean(said)
         self._inbox.put(worker.session_id, SayMessage(text=said))
         return worker.session_id
+
+    async def fork(self, session_id: str, before: int) -> str:
+        """A new session that begins as this one was before a message, or is (0); its id."""
+        found = self._show(session_id).id
+        said = past_messages(self._events.load(found)) if before else ()
+        number = next((one.number for one in said if one.seq == before), 0) if before else None
+        return fork(self._events, found, number)
+
+    async def retry(self, session_id: str) -> None:
+        """Go on with a run of the fleet that failed or was cancelled."""
+        await asyncio.to_thread(self._fleet.retry, session_id.removeprefix(RUN))
 
     async def tend(self) -> None:
         """Open what nobody has open and somebody wants something of, until this is cancelled."""
@@ -134,11 +173,22 @@ class LocalHouse:
     async def aclose(self) -> None:
         """Stop the work in order; everything is kept."""
         self.closing.set()
-        working = list(self._working.values())
+        working = [one.task for one in self._working.values()]
         for task in working:
             task.cancel()
         await asyncio.gather(*working, return_exceptions=True)
+        self._fleet.close()
         self._events.close()
+
+    def _own(self) -> Sequence[SessionSummary]:
+        """All sessions but those of the fleet, which are shown as its runs."""
+        return [one for one in self._sessions.listed() if not one.is_run]
+
+    def _show(self, session_id: str) -> SessionSummary:
+        found = self._sessions.show(session_id)
+        if found.is_run:
+            raise UsageError("fleet.is_a_run", run=found.id)
+        return found
 
     async def _tend_once(self) -> bool:
         """Whether somebody else has a session that something waits for: they may go before they take it."""
@@ -158,8 +208,16 @@ class LocalHouse:
                 await self._open(session_id, Path(found.workspace))
         return left
 
+    async def _free(self, folder: Path) -> None:
+        """Leave a folder that this process holds for a session in which nothing is being done."""
+        folder = await asyncio.to_thread(folder.resolve)
+        for one in [*self._working.values()]:
+            if one.worker.folder == folder and one.worker.leave():
+                await asyncio.wait([one.task])
+
     async def _open(self, session_id: str, folder: Path) -> None:
         try:
+            await self._free(folder)
             self._keep(await open_worker(folder, session_id, {**self._flags, "mode": None}))
         except UserError as error:
             if self._holder(str(folder)) == session_id:
@@ -169,7 +227,7 @@ class LocalHouse:
 
     def _keep(self, worker: SessionWorker) -> None:
         task = asyncio.ensure_future(worker.run())
-        self._working[worker.session_id] = task
+        self._working[worker.session_id] = _Working(worker, task)
         task.add_done_callback(lambda done: self._ended(worker.session_id, done))
 
     def _ended(self, session_id: str, task: asyncio.Task[None]) -> None:

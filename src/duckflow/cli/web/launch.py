@@ -26,16 +26,16 @@ _OPENERS = ("xdg-open", "wslview", "open")
 _PAGE = '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0;url={address}">\n'
 
 
-def launch(folder: Path, port: int, flags: dict[str, object], *, browser: bool) -> None:
+def launch(folder: Path, port: int, flags: dict[str, object], database: str | None, *, browser: bool) -> None:
     """Serve until the user ends it."""
     open_log_file()
     listening = _listen(port)
     with listening:
-        asyncio.run(_serve(listening, folder.resolve(), flags, browser=browser))
+        house = LocalHouse(folder.resolve(), flags, database)
+        asyncio.run(_serve(listening, folder.resolve(), house, browser=browser))
 
 
-async def _serve(listening: socket.socket, folder: Path, flags: dict[str, object], *, browser: bool) -> None:
-    house = LocalHouse(folder, flags)
+async def _serve(listening: socket.socket, folder: Path, house: LocalHouse, *, browser: bool) -> None:
     guard = Guard(make_app(house))
     base = f"http://{_HOST}:{listening.getsockname()[1]}{guard.place}"
     config = uvicorn.Config(

@@ -12,11 +12,13 @@ from duckflow.app.models import choose, unknown_prices
 from duckflow.cli.chat.engine import ChatEngine
 from duckflow.config.loading import Loaded, load
 from duckflow.config.trust import trust_state
+from duckflow.domain.changes import UndoReport
 from duckflow.domain.commands import (
     AnswerShown,
     CancelWork,
     ChooseShown,
     ClientCommand,
+    RewindWork,
     SayMessage,
     SetMode,
     UndoWork,
@@ -44,13 +46,25 @@ class SessionWorker:
         self._loaded = loaded
         self._engine = ChatEngine(app, loaded)
         self._job = Job(lambda _busy: None)
-        self._todo: asyncio.Queue[Work] = asyncio.Queue()
+        self._todo: asyncio.Queue[Work | None] = asyncio.Queue()
         app.session.subscribe(self)
 
     @property
     def session_id(self) -> str:
         """Which one it is."""
         return self._app.session.state.session_id
+
+    @property
+    def folder(self) -> Path:
+        """Where it works."""
+        return self._app.workspace.root
+
+    def leave(self) -> bool:
+        """Let somebody else have the folder, if nothing is being done."""
+        if self._job.busy or not self._todo.empty() or self._engine.state.background_runs:
+            return False
+        self._todo.put_nowait(None)
+        return True
 
     def __call__(self, what: Recorded | Glimpse) -> None:
         """The chat may wait for what the background reports."""
@@ -74,7 +88,9 @@ class SessionWorker:
                 asked = state.approval is not None or state.consultation is not None
                 return None if busy or asked else self._later(lambda: self._engine.say(command.text))
             case UndoWork():
-                return None if busy else self._later(lambda: self._undo(command.wanted))
+                return None if busy else self._later(lambda: self._back(self._engine.undo(command.wanted)))
+            case RewindWork():
+                return None if busy else self._later(lambda: self._back(self._rewind(command)))
 
     async def run(self) -> None:
         """Work until there has been nothing to do for a while; then the session is free again."""
@@ -112,9 +128,15 @@ class SessionWorker:
         else:
             await self._engine.choose(command.way)
 
-    async def _undo(self, wanted: str) -> None:
+    async def _rewind(self, command: RewindWork) -> UndoReport:
+        numbers = (number for number, seq, _ in self._engine.messages() if seq == command.before)
+        files, conversation = command.part != "conversation", command.part != "files"
+        return await self._engine.rewind(next(numbers, 0), conversation=conversation, files=files)
+
+    async def _back(self, going: Coroutine[Any, Any, UndoReport]) -> None:
+        """Take something back; what is in the way is told to all who look."""
         try:
-            await self._engine.undo(wanted)
+            await going
         except UserError as error:
             values = {name: str(value) for name, value in error.values.items()}
             self._app.session.record(ErrorReported(key=error.key, values={**values}))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from functools import cache
 from pathlib import Path
@@ -10,14 +11,14 @@ from typing import Any, Protocol
 from pydantic import TypeAdapter, ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from duckflow.domain.commands import ClientCommand
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import Recorded
 from duckflow.i18n.catalogue import current_language, entries, text
-from duckflow.ui.web.session_view import Payload, SessionView, evidence_payload, rows_of
+from duckflow.ui.web.session_view import RUN, Payload, SessionView, evidence_payload, rows_of
 
 STATIC = Path(__file__).with_name("static")
 _FILES = {
@@ -27,11 +28,15 @@ _FILES = {
     "questions.js": ("questions.js", "text/javascript"),
     "dom.js": ("dom.js", "text/javascript"),
     "chart.js": ("chart.js", "text/javascript"),
+    "fleet.js": ("fleet.js", "text/javascript"),
     "style.css": ("style.css", "text/css"),
     "duck.svg": ("duck.svg", "image/svg+xml"),
 }
 _LOOK_S = 0.1
 _ALIVE_S = 15.0
+_FLEET_S = 1.0
+"""How often the fleet is looked at, whose database may be on another machine."""
+_ID = re.compile(r"[A-Za-z0-9_-]{0,64}")
 _MOST = 256 * 1024
 """Bytes of a request's body."""
 
@@ -61,6 +66,10 @@ class House(Protocol):
         """The reply and the output that are being written, and the seconds a provider asked for."""
         ...
 
+    def fleet(self, session_id: str) -> Payload | None:
+        """How many runs there are, the runs (for "fleet"), one run (for its id); None without a fleet."""
+        ...
+
     async def difference(self, session_id: str) -> str:
         """What a session changed in files, as it is now."""
         ...
@@ -69,8 +78,16 @@ class House(Protocol):
         """Leave a command; empty if it was taken, why not, or None while it waits its turn."""
         ...
 
-    async def start(self, folder: str, said: str, mode: str) -> str:
-        """Open a session in one of the folders and say something; its id."""
+    async def start(self, folder: str, said: str, mode: str, *, queued: bool) -> str:
+        """Open a session in one of the folders and say something, or queue it for the fleet; its id."""
+        ...
+
+    async def fork(self, session_id: str, before: int) -> str:
+        """A new session that begins as this one was before an event, or is (0); its id."""
+        ...
+
+    async def retry(self, session_id: str) -> None:
+        """Go on with a run of the fleet that failed or was cancelled."""
         ...
 
 
@@ -88,31 +105,47 @@ def make_app(house: House) -> Starlette:
         return JSONResponse({"language": language, "texts": page, "folders": house.folders()})
 
     async def stream(request: Request) -> Response:
-        session = request.query_params.get("session", "")
+        session = _session(request.query_params.get("session", ""))
         after = request.headers.get("last-event-id") or request.query_params.get("after", "")
         told = _stream(house, session, int(after) if after.isdecimal() else 0)
         return StreamingResponse(told, media_type="text/event-stream")
 
     async def evidence(request: Request) -> Response:
-        session, wanted = request.path_params["session"], request.path_params["evidence"]
+        session, wanted = _named(request), request.path_params["evidence"]
         events = await asyncio.to_thread(house.events, session, 0)
         found = evidence_payload(list(events), wanted)
         return JSONResponse(found) if found else _said(text("web.evidence.none", id=wanted), 404)
 
     async def difference(request: Request) -> Response:
-        shown = await house.difference(request.path_params["session"])
+        shown = await house.difference(_named(request))
         return JSONResponse({"difference": rows_of(shown) if shown.strip() else []})
+
+    async def patch(request: Request) -> Response:
+        session = _named(request)
+        named = {"content-disposition": f'attachment; filename="{session}.patch"'}
+        return PlainTextResponse(await house.difference(session), headers=named)
 
     async def send(request: Request) -> Response:
         command: ClientCommand = _commands().validate_json(await _body(request))
-        result = await house.send(request.path_params["session"], command)
+        result = await house.send(_named(request), command)
         if result:
             return _said(result, 409)
         return JSONResponse({"waiting": result is None})
 
     async def start(request: Request) -> Response:
         wanted = _starts().validate_json(await _body(request))
-        return JSONResponse({"session": await house.start(wanted["folder"], wanted["text"], wanted["mode"])})
+        queued = wanted.get("where") == "fleet"
+        opened = await house.start(wanted["folder"], wanted["text"], wanted["mode"], queued=queued)
+        return JSONResponse({"session": opened})
+
+    async def fork(request: Request) -> Response:
+        before = _places().validate_json(await _body(request))["before"]
+        return JSONResponse({"session": await house.fork(_named(request), before)})
+
+    async def retry(request: Request) -> Response:
+        await _body(request)
+        await house.retry(_named(request))
+        return JSONResponse({"waiting": False})
 
     return Starlette(
         routes=[
@@ -123,6 +156,9 @@ def make_app(house: House) -> Starlette:
             Route("/api/sessions/{session}/commands", _told(send), methods=["POST"]),
             Route("/api/sessions/{session}/evidence/{evidence}", _told(evidence)),
             Route("/api/sessions/{session}/difference", _told(difference)),
+            Route("/api/sessions/{session}/patch", _told(patch)),
+            Route("/api/sessions/{session}/fork", _told(fork), methods=["POST"]),
+            Route("/api/sessions/{session}/retry", _told(retry), methods=["POST"]),
             *(Route(f"/{name}", _told(static), name=name) for name in _FILES if name),
         ]
     )
@@ -139,7 +175,7 @@ def _told(endpoint: Endpoint) -> Endpoint:
             return await endpoint(request)
         except UserError as error:
             return _said(text(error.key, **error.values), 409)
-        except (ValidationError, ValueError):
+        except (ValidationError, ValueError, KeyError):
             return _said(text("web.unreadable"), 400)
 
     return answered
@@ -153,6 +189,22 @@ def _commands() -> TypeAdapter[ClientCommand]:
 @cache
 def _starts() -> TypeAdapter[dict[str, str]]:
     return TypeAdapter(dict[str, str])
+
+
+@cache
+def _places() -> TypeAdapter[dict[str, int]]:
+    return TypeAdapter(dict[str, int])
+
+
+def _session(wanted: str) -> str:
+    """An id as we give them: it becomes part of the names of files."""
+    if not _ID.fullmatch(wanted):
+        raise ValueError("not an id")
+    return wanted
+
+
+def _named(request: Request) -> str:
+    return _session(request.path_params["session"])
 
 
 async def _body(request: Request) -> bytes:
@@ -176,21 +228,29 @@ async def _stream(house: House, session_id: str, after: int) -> AsyncIterator[by
     view = SessionView(session_id)
     told: dict[str, str] = {}
     clock = asyncio.get_running_loop().time
-    seen, quiet = -1, clock()
+    seen, quiet, looked, is_run = -1, clock(), -_FLEET_S, session_id.startswith(RUN)
+    run: Payload | None = None
     while not house.closing.is_set():
         fresh: list[bytes] = []
         version = house.version()
-        if version != seen:
-            seen = version
+        look = clock() - looked >= _FLEET_S
+        if look:
+            looked = clock()
+            fleet = await asyncio.to_thread(house.fleet, session_id)
+            run = fleet["run"] if fleet else None
+            fresh += _changed(told, "fleet", fleet)
+        if version != seen or (look and is_run):
             fresh += _changed(told, "sessions", await asyncio.to_thread(house.sessions))
-            found = await asyncio.to_thread(house.events, session_id, view.state.seq) if session_id else ()
+            found = await asyncio.to_thread(house.events, session_id, view.seq) if session_id else ()
             for recorded in found:
-                entry = view.take(recorded)
+                entry = view.take(recorded, lambda: house.events(session_id, 0))
                 if entry is not None and recorded.seq > after:
                     fresh.append(_message("entry", json.dumps(entry, ensure_ascii=False), recorded.seq))
             if found:
                 fresh += _changed(told, "now", view.now())
-                fresh += _changed(told, "question", view.question())
+            if found or run:
+                fresh += _changed(told, "question", view.question(run))
+            seen = version
         if session_id:
             fresh += _changed(told, "live", house.live(session_id))
         if clock() - quiet > _ALIVE_S:

@@ -1,6 +1,6 @@
 """A session as the page draws it, event by event: plain data, in the user's language, never markup."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from duckflow.domain.commands import hash_of
@@ -15,6 +15,7 @@ from duckflow.domain.events import (
     LimitSet,
     Recorded,
     RequestFinished,
+    Rewound,
     SessionStarted,
     UserMessage,
     VitalsChanged,
@@ -24,6 +25,7 @@ from duckflow.domain.pacing.vitals import VitalName, face_of
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.questions.consultation import Consultation, effect_of
 from duckflow.domain.reduce.apply import apply
+from duckflow.domain.reduce.rewind import rewind
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.work.plan import Plan, Task
 from duckflow.i18n.catalogue import text
@@ -44,6 +46,8 @@ _EDIT = "approval.instead.edit"
 """What the page does not offer: an answer from there is bound to what was shown."""
 _POINTS = 500
 """Of the chart; the oldest go first."""
+RUN = "run-"
+"""What the id of a run of the fleet begins with here."""
 
 
 class SessionView:
@@ -51,14 +55,22 @@ class SessionView:
 
     def __init__(self, session_id: str) -> None:
         self.state = AgentState(session_id=session_id)
+        self.seq = 0
+        self._id = session_id
         self._describe = Describer()
         self._points: list[Payload] = []
         self._limit: int | None = None
         self._working = False
 
-    def take(self, recorded: Recorded) -> Payload | None:
+    def take(self, recorded: Recorded, earlier: Callable[[], Sequence[Recorded]]) -> Payload | None:
         """The entry of the conversation that an event is; None for what a reader need not know."""
-        self.state = apply(self.state, recorded)
+        back = 0
+        if isinstance(recorded.event, Rewound) and recorded.event.conversation:
+            back = recorded.event.to
+            self.state = rewind(self.state, recorded, earlier())
+        else:
+            self.state = apply(self.state, recorded)
+        self.seq = recorded.seq
         self._note(recorded)
         if isinstance(recorded.event, _BEGINS + _ENDS):
             self._working = isinstance(recorded.event, _BEGINS)
@@ -76,6 +88,7 @@ class SessionView:
             "hidden": described.hidden,
             "evidence": finished.evidence_id if finished else "",
             "difference": rows_of(described.difference) if described.difference.strip() else [],
+            "back": back,
         }
 
     def now(self) -> Payload:
@@ -83,7 +96,7 @@ class SessionView:
         state = self.state
         request = state.request or state.finished
         return {
-            "id": state.session_id,
+            "id": self._id,
             "workspace": harmless(state.workspace),
             "model": harmless(short_model(state.model)),
             "mode": state.mode,
@@ -98,11 +111,18 @@ class SessionView:
             "undoable": any(one.changes and not one.by_undo and not one.undone for one in state.change_sets),
         }
 
-    def question(self) -> Payload | None:
-        """What waits for the user, with the hash that an answer must carry."""
+    def question(self, run: Payload | None = None) -> Payload | None:
+        """What waits for the user, with the hash that an answer must carry.
+
+        A run of the fleet asks only while it waits, and may wait for plain words.
+        """
+        if run is not None and run["question"] is None:
+            return None
         if self.state.approval is not None:
             return approval_payload(self.state.approval)
-        return consultation_payload(self.state.consultation) if self.state.consultation else None
+        if self.state.consultation is not None:
+            return consultation_payload(self.state.consultation)
+        return run["question"] if run is not None else None
 
     def _note(self, recorded: Recorded) -> None:
         """A point of the chart for whatever moved the vitals or the limit (SPEC H7)."""
@@ -186,6 +206,11 @@ def consultation_payload(asked: Consultation) -> Payload:
             for choice in asked.choices
         ],
     }
+
+
+def words_payload(shown: str) -> Payload:
+    """A run waits for words: what it said last is above."""
+    return {"kind": "consultation", "shown": shown, "question": text("web.words"), "choices": []}
 
 
 def evidence_payload(events: list[Recorded], wanted: str) -> Payload | None:

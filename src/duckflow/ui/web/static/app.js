@@ -1,6 +1,7 @@
 // The page: one stream from the server, drawn as it comes; what the user wants goes back as a command.
 
-import { call, clock, difference, h, prose, setTexts, t } from './dom.js';
+import { call, clock, difference, h, moment, prose, setTexts, t } from './dom.js';
+import { counted, drawFleet, drawRun } from './fleet.js';
 import { chip, drawDetails } from './panels.js';
 import { drawQuestion } from './questions.js';
 
@@ -13,6 +14,7 @@ let now = null;
 let lastSeq = 0;
 let asked = null;
 let sessions = [];
+let fleet = null;
 let notify = false;
 let following = true;
 
@@ -63,8 +65,12 @@ function open(id) {
   session = id; following = true; now = null; lastSeq = 0; asked = null;
   at('conversation').replaceChildren();
   at('details').replaceChildren();
+  at('fleet').hidden = true;
+  at('run').hidden = true;
+  at('conversation').hidden = id === 'fleet';
   drawQuestion(at('question'), null, act);
   drawLive(['', '', 0]);
+  drawTop();
   drawComposer();
   show('main');
   listen();
@@ -73,7 +79,8 @@ function open(id) {
 function listen() {
   stream = new EventSource(`api/stream?session=${encodeURIComponent(session)}&after=${lastSeq}`);
   const on = (name, take) => stream.addEventListener(name, (event) => take(JSON.parse(event.data)));
-  on('sessions', drawSessions);
+  on('sessions', (found) => { noticeSessions(found); sessions = found; drawSessions(); });
+  on('fleet', takeFleet);
   on('entry', addEntry);
   on('now', (found) => { now = found; drawTop(); drawComposer(); drawDetails(at('details'), now, act); });
   on('question', takeQuestion);
@@ -89,14 +96,28 @@ function addEntry(entry) {
   if (entry.seq <= lastSeq) return;
   lastSeq = entry.seq;
   const list = at('conversation');
+  if (entry.back) for (const one of [...list.children]) if (Number(one.dataset.seq) >= entry.back) one.remove();
   const inside = entry.kind === 'reply' ? prose(entry.text) : [h('div', { class: 'text' }, entry.text)];
   if (entry.output.length) inside.push(h('pre', { class: 'code' }, [entry.hidden ? t('more_lines', { count: entry.hidden }) + '\n' : '', entry.output.join('\n')].join('')));
   if (entry.difference.length) inside.push(h('details', {}, h('summary', {}, t('diff.title')), h('div', { class: 'wide' }, difference(entry.difference))));
   if (entry.evidence) inside.push(chip(session, entry.evidence));
-  list.append(h('li', { class: `entry ${entry.kind} ${entry.tone}` },
+  if (entry.kind === 'message' && !isRun()) inside.push(goBack(entry.seq));
+  list.append(h('li', { class: `entry ${entry.kind} ${entry.tone}`, 'data-seq': entry.seq },
     h('span', { class: 'who' }, entry.kind === 'reply' ? NAME : t(`who.${entry.kind}`), ' ', h('time', { datetime: entry.at }, clock(entry.at))), ...inside));
   toEnd();
   if (entry.kind === 'reply') drawLive(['', '', 0]);
+}
+
+const isRun = () => session.startsWith('run-');
+
+/** What can be done about an earlier message: back to before it, or on from there in another session. */
+function goBack(seq) {
+  const back = (part) => h('button', { type: 'button', 'data-back': part, onclick: () => act({ kind: 'rewind', before: seq, part }) }, t(`back.${part}`));
+  const fork = async () => {
+    try { location.hash = (await call(`api/sessions/${session}/fork`, { before: seq })).session; } catch (error) { say(error.message); }
+  };
+  return h('details', { class: 'back' }, h('summary', {}, t('back.title')),
+    h('p', { class: 'row' }, back('both'), back('conversation'), back('files'), h('button', { type: 'button', 'data-back': 'fork', onclick: fork }, t('back.fork'))));
 }
 
 function drawLive([reply, output, wait]) {
@@ -123,7 +144,7 @@ function tell(title, body) {
 /** Send a command; what the server says against it is shown. */
 async function act(command) {
   try {
-    const found = await call(`api/sessions/${session}/commands`, command);
+    const found = await call(`api/sessions/${encodeURIComponent(session)}/commands`, command);
     say(found.waiting ? t('queued') : '');
     return true;
   } catch (error) {
@@ -139,19 +160,34 @@ function say(message) {
   silence = setTimeout(() => { at('notice').textContent = ''; }, 12000);
 }
 
-function drawSessions(found) {
+function noticeSessions(found) {
   for (const one of found) {
     const before = sessions.find((other) => other.id === one.id);
     if (one.id !== session && one.status === 'asks' && before && before.status !== 'asks') tell(t('notice.question'), one.title);
     if (before?.status === 'works' && one.status === 'open') tell(t('notice.done'), one.title);
   }
-  sessions = found;
+}
+
+/** The fleet as it is now; what a run asks is worth a notice, too. */
+function takeFleet(found) {
+  const waited = fleet?.counts?.waiting ?? 0;
+  if (fleet && (found?.counts.waiting ?? 0) > waited) tell(t('notice.question'), t('fleet.title'));
+  fleet = found;
+  drawSessions();
+  drawComposer();
+  if (session === 'fleet' && fleet) drawFleet(at('fleet'), fleet);
+  if (isRun() && fleet?.run) drawRun(at('run'), fleet.run, act, say);
+}
+
+function drawSessions() {
+  const runs = fleet ? h('a', { class: `runs${session === 'fleet' || isRun() ? ' current' : ''}${fleet.counts.waiting ? ' asks' : ''}`, href: '#fleet', 'aria-current': session === 'fleet' ? 'page' : null },
+    h('span', { class: 'title' }, t('fleet.title')), h('span', { class: 'status' }, fleet.error || counted(fleet))) : '';
   at('sessions').replaceChildren(
-    h('a', { class: session ? 'new' : 'new current', href: '#', 'aria-current': session ? null : 'page', onclick: () => { if (!location.hash) open(''); } }, t('new')),
-    h('ul', {}, found.map((one) => h('li', {}, h('a', { href: `#${one.id}`, class: one.status + (one.id === session ? ' current' : ''), 'aria-current': one.id === session ? 'page' : null },
+    h('a', { class: session ? 'new' : 'new current', href: '#', 'aria-current': session ? null : 'page', onclick: () => { if (!location.hash) open(''); } }, t('new')), runs,
+    h('ul', {}, sessions.map((one) => h('li', {}, h('a', { href: `#${one.id}`, class: one.status + (one.id === session ? ' current' : ''), 'aria-current': one.id === session ? 'page' : null },
       h('span', { class: 'title' }, one.title),
       h('span', { class: 'faint cut' }, one.workspace),
-      h('span', { class: 'status' }, t(`session.${one.status}`), ' · ', new Date(one.updated).toLocaleString(document.documentElement.lang, { dateStyle: 'short', timeStyle: 'short' })))))));
+      h('span', { class: 'status' }, t(`session.${one.status}`), ' · ', moment(one.updated)))))));
 }
 
 function drawTop() {
@@ -177,7 +213,9 @@ function show(name) {
 
 function drawComposer() {
   const form = at('composer');
-  const kind = session ? `session ${now?.working} ${now?.mode} ${asked}` : 'new';
+  const fresh = !session || session === 'fleet';
+  const kind = fresh ? `new ${session}` : `session ${now?.working} ${now?.mode} ${asked}`;
+  form.hidden = isRun();
   if (form.dataset.kind === kind) return;
   const typed = at('message')?.value ?? '';
   const focused = document.activeElement?.id === 'message';
@@ -186,12 +224,12 @@ function drawComposer() {
   message.value = typed;
   message.addEventListener('keydown', (event) => { if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit(); } });
   const mode = h('select', { id: 'mode', 'aria-label': t('mode') }, ['plan', 'ask', 'edits', 'auto'].map((name) => h('option', { value: name, selected: name === (now?.mode ?? 'ask') }, t(`mode_${name}`))));
-  if (session) mode.addEventListener('change', () => act({ kind: 'mode', mode: mode.value }));
-  const folder = session ? '' : h('label', {}, t('folder'), ' ', h('select', { id: 'folder' }, folders.map((name) => h('option', { value: name }, name))));
+  if (!fresh) mode.addEventListener('change', () => act({ kind: 'mode', mode: mode.value }));
+  const folder = !fresh ? '' : h('label', {}, t('folder'), ' ', h('select', { id: 'folder' }, folders.map((name) => h('option', { value: name }, name))));
   form.replaceChildren(message, h('div', { class: 'row' }, folder, mode,
     h('span', { class: 'grow faint', role: 'status', id: 'working' }, now?.working ? t('working') : ''),
     now?.working ? h('button', { type: 'button', id: 'cancel', onclick: () => act({ kind: 'cancel' }) }, t('cancel')) : '',
-    h('button', { type: 'submit', class: 'good', id: 'send' }, t('send'))));
+    h('button', { type: 'submit', class: 'good', id: 'send' }, session === 'fleet' ? t('fleet.queue') : t('send'))));
   if (focused) message.focus();
 }
 
@@ -201,10 +239,10 @@ at('composer').addEventListener('submit', async (event) => {
   if (!text) return;
   at('send').disabled = true;
   try {
-    if (session) {
+    if (session && session !== 'fleet') {
       if (await act({ kind: 'say', text })) at('message').value = '';
     } else {
-      const found = await call('api/sessions', { folder: at('folder').value, text, mode: at('mode').value });
+      const found = await call('api/sessions', { folder: at('folder').value, text, mode: at('mode').value, where: session || 'here' });
       at('message').value = '';
       location.hash = found.session;
     }

@@ -63,6 +63,11 @@ export function clock(at) {
   return new Date(at).toLocaleTimeString(document.documentElement.lang, { hour: '2-digit', minute: '2-digit' });
 }
 
+/** A day and a time, short. */
+export function moment(at) {
+  return new Date(at).toLocaleString(document.documentElement.lang, { dateStyle: 'short', timeStyle: 'short' });
+}
+
 /** Ask the server; what it says, or an error with its sentence. */
 export async function call(path, body) {
   const options = body === undefined ? {} : { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };

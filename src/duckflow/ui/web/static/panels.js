@@ -61,6 +61,7 @@ const PANELS = {
     call(`api/sessions/${now.id}/difference`).then(
       (found) => box.replaceChildren(found.difference.length ? difference(found.difference) : h('p', { class: 'faint' }, t('changes.none'))),
       (error) => box.replaceChildren(h('p', { class: 'bad' }, error.message)));
+    if (now.id.startsWith('run-')) return [box];
     return [h('p', { class: 'row' },
       h('button', { type: 'button', disabled: !now.undoable, onclick: () => act({ kind: 'undo', wanted: '' }) }, t('changes.undo')),
       h('button', { type: 'button', onclick: () => act({ kind: 'undo', wanted: 'redo' }) }, t('changes.redo'))), box];

@@ -60,7 +60,7 @@ function consultation(question, act) {
     h('h2', { id: 'asked', tabindex: '-1' }, t('question.consultation')),
     h('p', { class: 'situation' }, question.question),
     h('label', {}, h('span', {}, t('question.words')), words),
-    h('ol', { class: 'choices' }, question.choices.map((one) => h('li', {}, h('button', { type: 'button', 'data-choice': one.name, onclick: () => choose(one.name, one.words) }, one.label)))),
+    question.choices.length === 0 ? '' : h('ol', { class: 'choices' }, question.choices.map((one) => h('li', {}, h('button', { type: 'button', 'data-choice': one.name, onclick: () => choose(one.name, one.words) }, one.label)))),
     h('p', { class: 'row' }, h('button', { type: 'button', id: 'only-words', onclick: () => choose('', true) }, t('question.only_words'))),
   ];
 }

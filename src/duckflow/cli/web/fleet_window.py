@@ -1,0 +1,183 @@
+"""The runs of the fleet for the web view: each is a session to read, and is answered here (SPEC M7, M8).
+
+Nothing of the fleet is imported before there is one to show.
+"""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from duckflow.domain.commands import AnswerShown, CancelWork, ChooseShown, ClientCommand, objection_to
+from duckflow.domain.errors import UserError
+from duckflow.domain.events import Recorded
+from duckflow.fleet import in_use
+from duckflow.i18n.catalogue import text
+from duckflow.ui.output.escaping import harmless, on_one_line
+from duckflow.ui.views.approval import approval_view
+from duckflow.ui.web.session_view import RUN, Payload, words_payload
+
+if TYPE_CHECKING:
+    from duckflow.fleet.fleet import Fleet
+    from duckflow.fleet.runs import FleetRun
+
+_FRESH_S = 1.0
+"""So old may be what is shown: many pages ask, one of them looks."""
+_LISTED = 200
+_OVER = ("failed", "cancelled")
+_CRASHED = "error"
+"""The outcome of a run that no request ended; its report tells why."""
+
+
+class FleetWindow:
+    """Opens the fleet once there is one. All of it may be called from several threads."""
+
+    def __init__(self, database: str | None) -> None:
+        self._database = database
+        self._opened = ExitStack()
+        self._lock = threading.Lock()
+        self._fleet: Fleet | None = None
+        self._missing = False
+        self._looked = -_FRESH_S
+        self._seen: Payload | None = None
+        self._asks: dict[str, str] = {}
+
+    def look(self, session_id: str) -> Payload | None:
+        """How many runs there are; all of them for "fleet", one for its id; None if there is no fleet."""
+        with self._lock:
+            if time.monotonic() - self._looked >= _FRESH_S:
+                try:
+                    self._seen = self._read()
+                except UserError as error:
+                    self._seen = {"error": text(error.key, **error.values), "counts": {}, "runs": []}
+                self._looked = time.monotonic()
+            seen = self._seen
+        if seen is None:
+            return None
+        wanted = session_id.removeprefix(RUN)
+        run = next((one for one in seen["runs"] if one["id"] == wanted), None)
+        if run is None and session_id.startswith(RUN) and not seen["error"]:
+            run = self._find(wanted)
+        return {**seen, "runs": seen["runs"] if session_id == "fleet" else [], "run": run}
+
+    def events(self, run: str, after: int) -> Sequence[Recorded]:
+        """What happened in a run after an event; nothing while the database is away: `look` tells that."""
+        try:
+            return self._needed().runs.events(run, after)
+        except UserError:
+            return ()
+
+    def patch(self, run: str) -> str:
+        """What a run has changed, as git can apply it."""
+        fleet = self._needed()
+        return fleet.runs.patch(fleet.runs.find(run).id).decode("utf-8", "replace")
+
+    def send(self, wanted: str, command: ClientCommand) -> str:
+        """Do what is wanted of a run; why not, as a catalogue key, or nothing."""
+        from duckflow.fleet.questions import words_of  # noqa: PLC0415 - an extra
+
+        fleet = self._needed()
+        run = fleet.runs.find(wanted)
+        if isinstance(command, CancelWork):
+            fleet.cancel(run.id)
+        elif isinstance(command, AnswerShown | ChooseShown):
+            state = fleet.state(run)
+            if run.state != "waiting":
+                return "clients.stale"
+            if state.approval is None and state.consultation is None:
+                objection = None if command.shown == run.question else "clients.stale"
+            else:
+                objection = objection_to(command, state)
+            if objection is not None:
+                return objection
+            fleet.answer(run.id, words_of(command, state), run.question)
+        else:
+            return "clients.not_offered"
+        self._looked = -_FRESH_S
+        return ""
+
+    def retry(self, run: str) -> None:
+        """Go on with a run that failed or was cancelled."""
+        self._needed().retry(run)
+        self._looked = -_FRESH_S
+
+    def submit(self, folder: str, said: str, options: Mapping[str, object]) -> str:
+        """Queue a request; the run's id."""
+        from duckflow.fleet.runs import RunOptions  # noqa: PLC0415 - an extra
+
+        (run,) = self._needed().submit(Path(folder), said, RunOptions.model_validate(options))
+        self._looked = -_FRESH_S
+        return run
+
+    def close(self) -> None:
+        """Give the database back."""
+        self._opened.close()
+
+    def _open(self) -> "Fleet | None":
+        if self._fleet is None and not self._missing and (self._database or in_use()):
+            try:
+                from duckflow.fleet.fleet import open_fleet  # noqa: PLC0415 - an extra, and heavy
+            except ImportError:
+                self._missing = True
+                return None
+            self._fleet = self._opened.enter_context(open_fleet(self._database))
+        return self._fleet
+
+    def _needed(self) -> "Fleet":
+        with self._lock:
+            fleet = self._open()
+        if fleet is None:
+            raise UserError("fleet.extra_missing")
+        return fleet
+
+    def _read(self) -> Payload | None:
+        fleet = self._open()
+        if fleet is None:
+            return None
+        waiting = fleet.runs.listed(_LISTED, "waiting")
+        others = [one for one in fleet.runs.listed(_LISTED) if one.state != "waiting"]
+        runs = [self._run(fleet, one) for one in (*waiting, *others)]
+        return {"error": "", "counts": fleet.runs.counts(), "runs": runs}
+
+    def _find(self, wanted: str) -> Payload | None:
+        """A run that is too old for the list."""
+        fleet = self._needed()
+        try:
+            return self._run(fleet, fleet.runs.find(wanted))
+        except UserError:
+            return None
+
+    def _run(self, fleet: "Fleet", run: "FleetRun") -> Payload:
+        report = run.report
+        outcome = run.outcome if run.state in ("done", "failed") and run.outcome != _CRASHED else ""
+        return {
+            "id": run.id,
+            "state": run.state,
+            "label": text(f"fleet.state.{run.state}"),
+            "repository": harmless(run.repository),
+            "request": harmless(run.request),
+            "created": run.created,
+            "updated": run.updated,
+            "minutes": round(run.worked_s / 60, 1),
+            "outcome": text(f"web.outcome.{outcome}") if outcome else "",
+            "score": report.satisfaction if report else None,
+            "error": harmless(report.error) if report else "",
+            "branch": harmless(run.branch),
+            "asks": self._asked(fleet, run) if run.state == "waiting" else "",
+            "question": words_payload(run.question) if run.state == "waiting" else None,
+            "can_cancel": run.state in ("queued", "working", "waiting"),
+            "can_retry": run.state in _OVER,
+        }
+
+    def _asked(self, fleet: "Fleet", run: "FleetRun") -> str:
+        """What a run asks, in a line; worked out once for each question."""
+        if run.question not in self._asks:
+            state, said = fleet.state(run), ""
+            if state.approval is not None:
+                said = approval_view(state.approval).question
+            elif state.consultation is not None:
+                said = text(state.consultation.situation, **state.consultation.values)
+            self._asks[run.question] = on_one_line(said or state.reply)
+        return self._asks[run.question]

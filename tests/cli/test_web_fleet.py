@@ -1,0 +1,180 @@
+"""M7, M8: the fleet on the page: all runs, what one asks, answered there; and no fleet if there is none."""
+
+import asyncio
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from duckflow.api import find_session
+from duckflow.app.places import open_log
+from duckflow.cli.web.fleet_window import FleetWindow
+from duckflow.cli.web.house import LocalHouse
+from duckflow.domain.commands import AnswerShown, CancelWork, ChooseShown, hash_of
+from duckflow.domain.decision import Action
+from duckflow.domain.errors import UsageError
+from duckflow.domain.events import ApprovalRequested, RequestFinished, SessionStarted, UserMessage
+from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
+from duckflow.domain.questions.approval import Approval
+from duckflow.domain.questions.consultation import Consultation
+from duckflow.domain.state import AgentState
+from duckflow.fleet.fleet import open_fleet
+from duckflow.fleet.questions import question_key, words_of
+from duckflow.fleet.runs import RunOptions
+from duckflow.i18n.answers import read_answer, read_choice
+from fakes.engine import write_script
+from fakes.repository import make_repository
+from fakes.rows import Failures
+from fakes.web_server import web_server
+
+EVIL = "<img src=x onerror=alert(1)>"
+ASKED = Approval(
+    approval_id="p1",
+    action=Action(operation="file_ops.write_file", args={"path": f"{EVIL}.md", "content": "x\n"}),
+    intent=EVIL,
+    rationale="",
+    difference="--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+x\n",
+    digest="d",
+)
+
+
+def waiting_runs(folder: Path) -> tuple[str, str]:
+    """Two runs that wait: one for an approval, one for words."""
+    with open_fleet() as fleet:
+        asking, talking = fleet.submit(folder, f"Write it {EVIL}", RunOptions(), 2)
+        for run, asked in ((asking, True), (talking, False)):
+            mine = fleet.runs.take(run, 1, "here")
+            assert mine is not None
+            outcome = "awaiting_approval" if asked else "pending_user"
+            said = UserMessage(request_id="r_1", text="Write it")
+            ended = RequestFinished(request_id="r_1", outcome=outcome, exit_code=3)
+            question = [ApprovalRequested(approval=ASKED)] if asked else []
+            fleet.runs.append(mine, 1, [said, *question, ended])
+            key = question_key(fleet.state(mine), fleet.events(mine))
+            fleet.runs.note(mine, state="waiting", question=key)
+    return asking, talking
+
+
+def test_M8_the_fleet_is_watched_answered_cancelled_and_retried_on_the_page(folder: Path, tmp_path: Path):
+    make_repository(folder)
+    script = write_script(tmp_path / "s.jsonl", ())
+    with web_server(folder, script) as client:
+        client.enter()
+        first = client.follow("fleet", lambda event, found: event == "fleet")[-1][1]
+        assert first is None, "nobody has used the fleet here"
+        asking, talking = waiting_runs(folder)
+        shown = client.follow("fleet", lambda event, found: event == "fleet" and found)[-1][1]
+        assert shown["counts"] == {"waiting": 2}
+        assert {one["id"] for one in shown["runs"]} == {asking, talking}
+        listed = next(one for one in shown["runs"] if one["id"] == asking)
+        assert EVIL in listed["request"]
+        assert EVIL in listed["asks"], "as it is: the page makes text of it"
+        elsewhere = client.follow("", lambda event, found: event == "fleet" and found)[-1][1]
+        assert (elsewhere["runs"], elsewhere["counts"]) == ([], {"waiting": 2})
+
+        run = f"run-{asking}"
+        asked = client.question(run)
+        assert (asked["kind"], asked["shown"]) == ("approval", hash_of(ASKED))
+        assert ["changed", 0, None, 1, "x"] in asked["difference"]
+        yes = {"kind": "answer", "shown": asked["shown"], "answer": {"yes": True}}
+        refused = Failures()
+        for name, command in (
+            ("another hash", {**yes, "shown": "0" * 64}),
+            ("the fleet's own hash", {**yes, "shown": listed["question"]["shown"]}),
+            ("a text in its place", {**yes, "answer": {"yes": True, "edited": "rm"}}),
+            ("undo", {"kind": "undo"}),
+        ):
+            with refused.of(name):
+                assert client.send(run, **command).status_code == 409
+        assert client.send(run, **yes).json() == {"waiting": False}
+        with refused.of("the same once more"):
+            assert client.send(run, **yes).status_code == 409
+        gone = client.follow(run, lambda event, found: event == "fleet" and found["run"]["state"] == "queued")
+        assert not [found for event, found in gone if event == "question" and found], "answered: not asked"
+
+        words = client.question(f"run-{talking}")
+        said = {"kind": "choose", "shown": words["shown"], "way": {"text": "Take the second one"}}
+        with refused.of("no words"):
+            assert client.send(f"run-{talking}", **{**said, "way": {"text": " "}}).status_code == 409
+        assert client.send(f"run-{talking}", **said).status_code == 200
+        assert client.send(run, kind="cancel").status_code == 200
+        with refused.of("cancelled twice"):
+            assert client.send(run, kind="cancel").status_code == 409
+        assert client.post(f"api/sessions/{run}/retry", {}).status_code == 200
+        with refused.of("retried twice"):
+            assert client.post(f"api/sessions/{run}/retry", {}).status_code == 409
+        patch = client.get(f"api/sessions/{run}/patch")
+        assert (patch.status_code, patch.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+        assert patch.headers["content-disposition"].startswith("attachment;")
+
+        wish = {"folder": str(folder), "text": "And this", "mode": "edits", "where": "fleet"}
+        new = client.post("api/sessions", wish).json()["session"]
+        refused.report()
+    with open_fleet() as fleet:
+        answers = {
+            run: fleet.runs.answer(
+                run, question_key(fleet.state(fleet.runs.find(run)), fleet.runs.events(run))
+            )
+            for run in (asking, talking)
+        }
+        queued = fleet.runs.find(new.removeprefix("run-"))
+    assert answers == {asking: "yes", talking: "Take the second one"}
+    assert (queued.request, queued.options.mode, queued.state) == ("And this", "edits", "queued")
+
+
+def test_M8_an_answer_of_the_page_is_read_as_exactly_that_answer():
+    way = Consultation(consultation_id="c1", kind="oracle", situation="s", choices=("instruct", "rest"))
+    answers = [AnswerApproval(yes=True), AnswerApproval(yes=True, always=True), AnswerApproval(yes=False)]
+    reasons = (
+        "problem, I think",
+        "not into a.py",
+        "use python 3",
+        "このファイルには書かないで",
+        "yes",
+        "e: x",
+    )
+    answers += [AnswerApproval(yes=False, reason=reason) for reason in reasons]
+    ways = [
+        ChooseWay(choice="rest"),
+        ChooseWay(choice="instruct", text="2 of them"),
+        ChooseWay(text="rather so"),
+    ]
+    failures = Failures()
+    for answer in answers:
+        with failures.of(repr(answer)):
+            said = words_of(AnswerShown(shown="", answer=answer), AgentState(approval=ASKED))
+            assert read_answer(said) == answer
+    for chosen in ways:
+        with failures.of(repr(chosen)):
+            said = words_of(ChooseShown(shown="", way=chosen), AgentState(consultation=way))
+            assert read_choice(said, way) == chosen
+    number = words_of(ChooseShown(shown="", way=ChooseWay(text="2 of them")), AgentState(consultation=way))
+    assert read_choice(number, way) == ChooseWay(text="→ 2 of them"), "words, not the second choice"
+    failures.report()
+
+
+def test_M8_a_fleet_that_cannot_be_had_is_told_or_not_there(monkeypatch: pytest.MonkeyPatch):
+    broken = FleetWindow("mysql://nowhere/x").look("run-1")
+    assert broken is not None
+    assert ("sqlite:///" in broken["error"], broken["run"]) == (True, None)
+    monkeypatch.setitem(sys.modules, "duckflow.fleet.fleet", None)
+    assert FleetWindow("sqlite:///x.db").look("fleet") is None, "the extra is not installed"
+
+
+def test_M8_a_run_of_the_fleet_goes_on_only_in_the_fleet(folder: Path, tmp_path: Path):
+    """What was answered in two places would run twice: the fleet's events are not those of this machine."""
+    run, copy = "1a2b3c4d", tmp_path / "fleet" / "1a2b3c4d" / "shop"
+    began = SessionStarted(
+        session_id=run, workspace=str(copy), model="m", model_reason="", mode="ask", version="0"
+    )
+    with closing(open_log()) as log:
+        log.append(run, [began])
+    house = LocalHouse(folder, {})
+    assert (house.sessions(), house.folders()) == ([], [str(folder)])
+    with pytest.raises(UsageError) as refused:
+        asyncio.run(house.send(run, CancelWork()))
+    with pytest.raises(UsageError) as resumed:
+        find_session("1a2b")
+    assert refused.value.key == resumed.value.key == "fleet.is_a_run"
+    asyncio.run(house.aclose())
