@@ -12,7 +12,6 @@ from duckflow.app.models import choose, unknown_prices
 from duckflow.cli.chat.engine import ChatEngine
 from duckflow.config.loading import Loaded, load
 from duckflow.config.trust import trust_state
-from duckflow.domain.changes import UndoReport
 from duckflow.domain.commands import (
     AnswerShown,
     CancelWork,
@@ -26,6 +25,7 @@ from duckflow.domain.commands import (
 )
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ErrorReported, Recorded, TaskReported
+from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.glimpses import Glimpse
 from duckflow.llm.local.relay import Relay
 from duckflow.ui.jobs import Job
