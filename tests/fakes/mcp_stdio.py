@@ -44,7 +44,7 @@ def _reply(name: str, args: dict) -> dict:
     return {"content": [{"type": "text", "text": f"{name} {json.dumps(args)} pid {os.getpid()}"}]}
 
 
-def _result(method: str, params: dict, offer: dict) -> dict | None:
+def result_of(method: str, params: dict, offer: dict) -> dict | None:
     match method:
         case "initialize":
             capabilities = {"tools": {}, "prompts": {}, "resources": {}}
@@ -80,7 +80,7 @@ def main() -> None:
         asked = json.loads(line)
         if "id" not in asked:
             continue
-        result = _result(asked["method"], asked.get("params", {}), offer)
+        result = result_of(asked["method"], asked.get("params", {}), offer)
         answer = (
             {"result": result} if result is not None else {"error": {"code": -32601, "message": "unknown"}}
         )

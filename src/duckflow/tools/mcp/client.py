@@ -39,8 +39,14 @@ _WAITING = 1_000
 _PAGES = 20
 _CONNECT_S = 30.0
 _NAME = 100
-_GONE = (-32000, -32001, -32600)
-"""Codes of the package's own for a connection or a session that is no more."""
+_UNSENT = -32098
+"""Our code for what no server has taken up: it could not be reached, or did not know our session any more."""
+_BAD_STATUS = -32099
+"""Our code for an answer that is an error of HTTP, no message."""
+_GONE = (-32000, -32001, -32600, _UNSENT, _BAD_STATUS)
+"""Codes, of the package and ours, for a connection or a session that is no more."""
+_SESSION = "mcp-session-id"
+_FIRST_ERROR, _NOT_FOUND = 400, 404
 
 T = TypeVar("T")
 logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it would log what servers say, with tracebacks
@@ -147,7 +153,7 @@ class ConnectedServer:
                 raise RemoteFault(self._ending.result(), lost=True)  # noqa: TRY301 - as below
             return asking.result()
         except MCPError as exc:
-            raise RemoteFault(exc.error.message, lost=exc.error.code in _GONE) from exc
+            raise _fault(exc) from exc
         except (RemoteFault, TimeoutError):
             raise
         except Exception as exc:  # a foreign library and a foreign server: one sentence, whatever it is
@@ -170,17 +176,12 @@ async def open_address(
 ) -> AsyncGenerator[ConnectedServer]:
     """Speak with an address, over streamable HTTP."""
     ending: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    timeout = httpx2.Timeout(_CONNECT_S, read=seconds)
+    timeout = httpx2.Timeout(_CONNECT_S, read=2 * seconds)  # later than ours, which has a sentence
     transport = _BoundedTransport(httpx2.AsyncHTTPTransport())
-    async with (
-        httpx2.AsyncClient(headers=dict(headers), timeout=timeout, transport=transport) as http,
-        Client(
-            streamable_http_client(url, http_client=http, max_sse_event_size=LONGEST_MESSAGE),
-            client_info=_us(),
-            cache=None,
-        ) as client,
-    ):
-        yield ConnectedServer(client, ending)
+    async with httpx2.AsyncClient(headers=dict(headers), timeout=timeout, transport=transport) as http:
+        streams = streamable_http_client(url, http_client=http, max_sse_event_size=LONGEST_MESSAGE)
+        async with Client(streams, client_info=_us(), cache=None) as client:
+            yield ConnectedServer(client, ending)
 
 
 class _Pipes:
@@ -254,14 +255,26 @@ class _Pipes:
 
 
 class _BoundedTransport(httpx2.AsyncBaseTransport):
-    """Lets no answer grow past what a message may have, and follows nobody elsewhere."""
+    """Lets no answer grow past what a message may have, and follows nobody elsewhere.
+
+    What went wrong is told as a message, so that it ends the one request it is about, and in plain words.
+    """
 
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
         self._inner = inner
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """The answer with its length counted; a stream of events is bounded event by event."""
-        response = await self._inner.handle_async_request(request)
+        try:
+            response = await self._inner.handle_async_request(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as exc:
+            return _refusal(503, _UNSENT, f"it can't be reached at {request.url.host} ({exc})")
+        except httpx2.ReadTimeout:
+            return _refusal(504, types.INTERNAL_ERROR, "it did not answer in time")
+        except (httpx2.NetworkError, httpx2.RemoteProtocolError):
+            return _refusal(502, _BAD_STATUS, "it closed the connection without an answer")
+        if response.status_code >= _FIRST_ERROR and request.method == "POST":
+            return await _refused(request, response)
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             response.stream = _Counted(response.stream)  # pyright: ignore[reportArgumentType] - async here
         return response
@@ -269,6 +282,29 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close connections."""
         await self._inner.aclose()
+
+
+async def _refused(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    """An error of HTTP, with the message in it if it has one."""
+    said = b""
+    async for block in _Counted(response.stream):
+        said += block
+    await response.aclose()
+    if response.status_code == _NOT_FOUND and _SESSION in request.headers:
+        return _refusal(_NOT_FOUND, _UNSENT, "its session has expired")
+    try:
+        told = types.jsonrpc_message_adapter.validate_json(said, by_name=False)
+    except (ValueError, RecursionError):
+        told = None
+    if isinstance(told, types.JSONRPCError):
+        return _refusal(response.status_code, told.error.code, told.error.message, told.error.data)
+    phrase = f"{response.status_code} {response.reason_phrase}".strip()
+    return _refusal(response.status_code, _BAD_STATUS, f"it answered with HTTP {phrase}")
+
+
+def _refusal(status: int, code: int, message: str, data: object = None) -> httpx2.Response:
+    error = {"code": code, "message": message, **({"data": data} if data is not None else {})}
+    return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error})
 
 
 class _Counted(httpx2.AsyncByteStream):
@@ -285,6 +321,11 @@ class _Counted(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+def _fault(error: MCPError) -> RemoteFault:
+    code = error.error.code
+    return RemoteFault(error.error.message, lost=code in _GONE, unsent=code == _UNSENT)
 
 
 def _us() -> types.Implementation:

@@ -100,19 +100,23 @@ class ServerConnection:
             await self._let_go()
 
     async def _ask(self, ask: "Callable[[RemoteSession], Any]") -> Any:  # noqa: ANN401 - what `ask` gives
-        session = await self.connect()
-        try:
-            async with asyncio.timeout(self.server.timeout_s):
-                return await ask(session)
-        except TimeoutError:
-            raise ToolError(
-                f"The MCP server {self.name} did not answer within {self.server.timeout_s:g} s."
-            ) from None
-        except RemoteFault as fault:
-            if fault.lost or self.server.url:
-                self._lose(str(fault), session)
-            again = " It is connected again at the next call." if fault.lost else ""
-            raise ToolError(f"The MCP server {self.name}: {fault}.{again}") from fault
+        for last in (False, True):
+            session = await self.connect()
+            try:
+                async with asyncio.timeout(self.server.timeout_s):
+                    return await ask(session)
+            except TimeoutError:
+                raise ToolError(
+                    f"The MCP server {self.name} did not answer within {self.server.timeout_s:g} s."
+                ) from None
+            except RemoteFault as fault:
+                again = fault.unsent and not last
+                if fault.lost:
+                    self._lose(str(fault), session, at_once=again)
+                if not again:
+                    later = " It is connected again at the next call." if fault.lost else ""
+                    raise ToolError(f"The MCP server {self.name}: {fault}.{later}") from fault
+        raise AssertionError
 
     async def _start(self) -> RemoteSession:
         started: asyncio.Future[RemoteSession] = asyncio.get_running_loop().create_future()
@@ -157,12 +161,14 @@ class ServerConnection:
         except Exception as exc:  # noqa: BLE001 - a foreign library: a dead server is a sentence, whatever it was
             if not started.done():
                 started.set_exception(RemoteFault(_reason(exc)))
+            else:
+                self._lose(_reason(exc), started.result())
 
-    def _lose(self, reason: str, session: RemoteSession | None) -> None:
+    def _lose(self, reason: str, session: RemoteSession | None, *, at_once: bool = False) -> None:
         """It is gone. If it ran for a while it may be tried at once, else later and later."""
         if session is not None and session is not self._session:
             return
-        steady = self._session is not None and self._clock() >= self._not_before
+        steady = at_once or (self._session is not None and self._clock() >= self._not_before)
         self._failures = 0 if steady else self._failures + 1
         first = self._session is not None and self._failures <= 1
         wait = 0.0 if first or steady else min(_FIRST_WAIT_S * 2 ** (self._failures - 1), _LONGEST_WAIT_S)
@@ -186,5 +192,5 @@ def _reason(exc: BaseException) -> str:
     """The first plain error of a group of them, in a few words."""
     while isinstance(exc, BaseExceptionGroup):
         exc = cast("BaseExceptionGroup[BaseException]", exc).exceptions[0]
-    known = isinstance(exc, (ToolError, RemoteFault))
+    known = isinstance(exc, (ToolError, RemoteFault)) or type(exc).__name__ == "MCPError"  # never loaded here
     return str(exc) if known else f"{type(exc).__name__}: {exc}"

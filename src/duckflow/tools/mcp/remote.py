@@ -101,11 +101,13 @@ class RemoteSession(Protocol):
 
 
 class RemoteFault(Exception):
-    """A server did not do what was asked. `lost`: nor will it, before it is connected again."""
+    """A server did not do what was asked. `lost`: nor will it, before it is connected again. `unsent`: it
+    certainly has not begun to."""
 
-    def __init__(self, reason: str, *, lost: bool = False) -> None:
-        super().__init__(one_line(reason, 500))
+    def __init__(self, reason: str, *, lost: bool = False, unsent: bool = False) -> None:
+        super().__init__(one_line(reason, 500).rstrip("."))
         self.lost = lost
+        self.unsent = unsent
 
 
 OpenRemote = Callable[[], AbstractAsyncContextManager[RemoteSession]]
