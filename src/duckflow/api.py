@@ -44,6 +44,7 @@ from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.llm.local.relay import Relay
 from duckflow.store.sessions import Sessions, SessionSummary
 from duckflow.tools.files.unsaved import Unsaved
+from duckflow.ui.commands.table import find_custom, read_prompt
 
 Update = Recorded | Glimpse
 """What a session shows: an event with its number and time, or a glimpse of a text that still grows."""
@@ -196,9 +197,11 @@ class OpenSession:
         self._listeners.append(listener)
 
     def start(self, request: str) -> "Work":
-        """Work on a message: a new request, or more on the one that waits."""
-        say = self.app.chat.say
-        return self._begin(lambda: say(request))
+        """Work on a message: a new request, or more on the one that waits.
+
+        Commands of the user's own (`/review a.py`) and prompts of MCP servers stand for what they say.
+        """
+        return self._begin(lambda: self._say(request))
 
     def go_on(self) -> "Work":
         """Go on with what is open: take the answer that was given, ask again, or work on."""
@@ -287,6 +290,15 @@ class OpenSession:
                 return outcome
             outcome = await app.chat.go_on()
         return outcome
+
+    async def _say(self, request: str) -> RequestOutcome:
+        """Say it, or what it stands for: a command of the user's own, a prompt of an MCP server."""
+        app, prompt = self.app, read_prompt(request)
+        if prompt is not None and app.mcp is not None:
+            await app.mcp.ready()
+            server, _, name = prompt.name.partition(".")
+            return await app.chat.say(await app.mcp.prompt(server, name, prompt.argument))
+        return await app.chat.say(find_custom(request, app.extensions.commands) or request)
 
     async def _continue(self) -> RequestOutcome:
         (question, answer), self._given = self._given or (None, ""), None

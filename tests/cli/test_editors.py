@@ -13,10 +13,12 @@ import pytest
 from acp import schema
 from acp.stdio import spawn_agent_process
 
+from duckflow.config.places import config_dir
 from duckflow.domain.commands import AnswerShown, hash_of
 from duckflow.domain.questions.answers import AnswerApproval
 from fakes.engine import action, decision, write_script
 from fakes.gate import Gate
+from fakes.mcp_http import HttpServer
 from fakes.second_window import SecondWindow, wait_until
 
 WRITE = decision(
@@ -215,3 +217,42 @@ async def test_what_the_editor_has_not_saved_is_read_and_not_written_over(folder
     assert "not saved" in results[0]
     assert "unsaved changes" in results[1]
     assert (folder / "a.txt").read_text() == "one\n"
+
+
+async def test_servers_and_commands_of_ones_own_are_there_in_the_editor(folder: Path):
+    """M6, L4, L6: MCP servers of the editor's, asked about as any other; what can't be used is told."""
+    review = config_dir() / "commands" / "review.md"
+    review.parent.mkdir(parents=True)
+    review.write_text("---\ndescription: Look at a file\n---\nRead $1.\n")
+    editor = Editor("yes")
+    call = {"operation": "mcp.notes.echo", "args": {"word": "hi"}}
+    answers = (decision("", call), decision("It says hi."), decision("Nice."), decision("Read."))
+    with HttpServer(tools={"echo": "Says it again."}, prompts={"visit": "Plan a visit to {city}."}) as server:
+        header = schema.HttpHeader(name="X-Key", value="k")
+        servers = [
+            schema.HttpMcpServer(type="http", name="Notes", url=server.url, headers=[header]),
+            schema.SseMcpServer(type="sse", name="old", url=server.url, headers=[]),
+            schema.McpServerStdio(
+                name="greedy", command="x", args=[], env=[schema.EnvVariable(name="A", value="${HOME}")]
+            ),
+        ]
+        async with served(editor, folder, *answers) as (agent, greeted):
+            assert greeted.agent_capabilities.mcp_capabilities.http
+            session = (await agent.new_session(cwd=str(folder), mcp_servers=servers)).session_id
+            await until(lambda: len(editor.of(schema.AvailableCommandsUpdate)) == 2)
+            offered = editor.of(schema.AvailableCommandsUpdate)[1].available_commands
+            assert {"review", "mcp.notes.visit"} <= {one.name for one in offered}
+            told = "".join(one.content.text for one in editor.of(schema.AgentThoughtChunk))
+            assert "Left out old" in told
+            assert "Left out greedy" in told
+            await agent.prompt(session_id=session, prompt=says("say hi"))
+            asked, _ = editor.asked[0]
+            assert asked.raw_input == {"word": "hi"}
+            assert "notes" in asked.content[0].content.text
+            assert 'echo {"word": "hi"}' in str(editor.of(schema.ToolCallProgress)[-1].raw_output)
+            assert server.headers[-1]["x-key"] == "k"
+            await agent.prompt(session_id=session, prompt=says("/mcp.notes.visit Rome"))
+            await agent.prompt(session_id=session, prompt=says("/review a.py"))
+            await agent.load_session(cwd=str(folder), session_id=session, mcp_servers=[])
+            said = [one.content.text for one in editor.of(schema.UserMessageChunk)]
+            assert [one.strip() for one in said] == ["say hi", "Plan a visit to Rome.", "Read a.py."]

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
@@ -20,7 +21,8 @@ from acp.stdio import stdio_streams
 
 from duckflow import __version__
 from duckflow.api import Answer, OpenSession, Question, Work, earlier_sessions
-from duckflow.cli.chat.engine import ChatEngine
+from duckflow.cli.editors.commands import LEFT_OUT, available_commands, run_command
+from duckflow.cli.editors.mcp_servers import EditorServers, with_servers
 from duckflow.cli.editors.questions import permission_of, question_text
 from duckflow.cli.editors.updates import SessionTranslator
 from duckflow.cli.log_file import open_log_file
@@ -34,14 +36,12 @@ from duckflow.domain.reduce.rewind import present
 from duckflow.i18n.answers import read_answer
 from duckflow.i18n.catalogue import text
 from duckflow.loops.undo.rewind import fork
-from duckflow.ui.commands.actions import CommandContext
-from duckflow.ui.commands.dispatch import dispatch_in_turn
-from duckflow.ui.commands.table import COMMANDS, Typed, find_command, read_command
-from duckflow.ui.output.writer import PlainWriter
-from duckflow.ui.screen import Screen
+from duckflow.ui.commands.table import (
+    find_command,
+    find_custom,
+    read_command,
+)
 
-_LEFT_OUT = ("help", "fork", "expand", "new", "resume", "quit")
-"""Commands that an editor has its own way for."""
 _ANNOUNCE_S = 0.1
 """After a session's id was sent: editors drop what is told of a session they do not know yet."""
 _READ_S = 10.0
@@ -76,6 +76,8 @@ class EditorSession:
     loaded: Loaded
     root: Path
     tell: SessionTranslator
+    left_out: Mapping[str, str]
+    """MCP servers of the editor's that can't be used, and why."""
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     busy: bool = False
 
@@ -88,6 +90,7 @@ class EditorAgent:
         self._trust = trust
         self._sessions: dict[str, EditorSession] = {}
         self._folders: dict[str, Path] = {}
+        self._servers: dict[str, EditorServers] = {}
         self._reads = False
         self._behind: set[asyncio.Task[None]] = set()
 
@@ -111,6 +114,7 @@ class EditorAgent:
             agent_info=schema.Implementation(name="duckflow", title="Duckflow", version=__version__),
             agent_capabilities=schema.AgentCapabilities(
                 load_session=True,
+                mcp_capabilities=schema.McpCapabilities(http=find_spec("mcp") is not None),
                 prompt_capabilities=schema.PromptCapabilities(embedded_context=True),
                 session_capabilities=schema.SessionCapabilities(
                     list=schema.SessionListCapabilities(),
@@ -125,32 +129,41 @@ class EditorAgent:
         """Nothing to do: keys come from the environment."""
         del method_id
 
-    async def new_session(self, cwd: str, **_: object) -> schema.NewSessionResponse:
+    async def new_session(
+        self, cwd: str, mcp_servers: EditorServers | None = None, **_: object
+    ) -> schema.NewSessionResponse:
         """A new session in a folder."""
         with _told():
-            opened = await self._open(Path(cwd), None)
+            opened = await self._open(Path(cwd), None, mcp_servers)
         return schema.NewSessionResponse(session_id=opened.session.id, modes=_modes(opened))
 
-    async def load_session(self, cwd: str, session_id: str, **_: object) -> schema.LoadSessionResponse:
+    async def load_session(
+        self, cwd: str, session_id: str, mcp_servers: EditorServers | None = None, **_: object
+    ) -> schema.LoadSessionResponse:
         """An earlier session, with all that was said and done in it."""
         with _told():
-            opened = await self._opened(session_id, Path(cwd))
+            opened = await self._opened(session_id, Path(cwd), mcp_servers)
         for update in opened.tell.replay(present(opened.session.app.log.load(session_id))):
             await self._editor.session_update(session_id, update)
         if opened.session.question is not None:
             await self._say(session_id, question_text(opened.session.question))
         return schema.LoadSessionResponse(modes=_modes(opened))
 
-    async def resume_session(self, session_id: str, cwd: str, **_: object) -> schema.ResumeSessionResponse:
+    async def resume_session(
+        self, session_id: str, cwd: str, mcp_servers: EditorServers | None = None, **_: object
+    ) -> schema.ResumeSessionResponse:
         """An earlier session, of which the editor knows all."""
         with _told():
-            return schema.ResumeSessionResponse(modes=_modes(await self._opened(session_id, Path(cwd))))
+            opened = await self._opened(session_id, Path(cwd), mcp_servers)
+        return schema.ResumeSessionResponse(modes=_modes(opened))
 
-    async def fork_session(self, session_id: str, cwd: str, **_: object) -> schema.ForkSessionResponse:
+    async def fork_session(
+        self, session_id: str, cwd: str, mcp_servers: EditorServers | None = None, **_: object
+    ) -> schema.ForkSessionResponse:
         """A new session that begins as this one is (SPEC L8)."""
         with _told():
             opened = await self._opened(session_id, Path(cwd))
-            new = await self._open(Path(cwd), fork(opened.session.app.log, session_id))
+            new = await self._open(Path(cwd), fork(opened.session.app.log, session_id), mcp_servers)
         return schema.ForkSessionResponse(session_id=new.session.id, modes=_modes(new))
 
     async def list_sessions(self, cwd: str | None = None, **_: object) -> schema.ListSessionsResponse:
@@ -191,11 +204,12 @@ class EditorAgent:
         said = _words(prompt)
         with _told():
             opened = await self._opened(session_id)
-            typed = read_command(said)
+            own = find_custom(said, opened.session.app.extensions.commands)
+            typed = read_command(said) if own is None else None
             known = find_command(typed.name) if typed is not None else None
-            if typed is not None and known is not None and known.name not in _LEFT_OUT:
+            if typed is not None and known is not None and known.name not in LEFT_OUT:
                 mode = opened.session.state.mode
-                await self._say(session_id, await _command(opened, typed))
+                await self._say(session_id, await run_command(opened.session.app, opened.loaded, typed))
                 if opened.session.state.mode != mode:
                     await self._tell_mode(opened)
                 return schema.PromptResponse(stop_reason="end_turn")
@@ -253,12 +267,16 @@ class EditorAgent:
         opened.cancelled.set()
         return None
 
-    async def _opened(self, session_id: str, folder: Path | None = None) -> EditorSession:
+    async def _opened(
+        self, session_id: str, folder: Path | None = None, servers: EditorServers | None = None
+    ) -> EditorSession:
         """The session, opened again if it was put aside."""
         opened = self._sessions.get(session_id)
-        return opened or await self._open(folder or self._folders.get(session_id), session_id)
+        return opened or await self._open(folder or self._folders.get(session_id), session_id, servers)
 
-    async def _open(self, folder: Path | None, session_id: str | None) -> EditorSession:
+    async def _open(
+        self, folder: Path | None, session_id: str | None, servers: EditorServers | None
+    ) -> EditorSession:
         where = (folder or Path()).resolve()
         for name, other in [*self._sessions.items()]:
             if other.root == where and not other.busy:
@@ -267,6 +285,8 @@ class EditorAgent:
         trusted = self._trust or trust.status == "trusted"
         digest = None if self._trust else trust.digest
         loaded = load(where, trusted=trusted, digest=digest, flags=self._flags)
+        servers = self._servers.get(session_id or "", ()) if servers is None else servers
+        loaded, left_out = with_servers(loaded, servers)
         session = OpenSession(
             where,
             resume=session_id,
@@ -276,8 +296,9 @@ class EditorAgent:
             unsaved=self._unsaved(lambda: session.id) if self._reads else None,
         )
         await session.open()
-        opened = EditorSession(session, loaded, where, SessionTranslator(session.app))
+        opened = EditorSession(session, loaded, where, SessionTranslator(session.app), left_out)
         self._sessions[session.id], self._folders[session.id] = opened, where
+        self._servers[session.id] = servers
         loop = asyncio.get_running_loop()
         loop.call_later(_ANNOUNCE_S, lambda: self._later(self._announce(opened)))
         return opened
@@ -296,21 +317,21 @@ class EditorAgent:
         """Tell the editor which commands there are, and what it should know of the configuration."""
         if self._sessions.get(opened.session.id) is not opened:
             return
-        commands = [
-            schema.AvailableCommand(
-                name=one.name,
-                description=text(f"commands.{one.name}"),
-                input=schema.AvailableCommandInput(schema.UnstructuredCommandInput(hint=one.takes))
-                if one.takes
-                else None,
-            )
-            for one in COMMANDS.values()
-            if one.name not in _LEFT_OUT
-        ]
-        await self._editor.session_update(opened.session.id, helpers.update_available_commands(commands))
-        for notice in opened.loaded.notices:
-            shown = helpers.update_agent_thought_text(text(notice.key, **notice.values))
+        await self._list_commands(opened)
+        told = [text(notice.key, **notice.values) for notice in opened.loaded.notices]
+        told += [text("mcp.skipped", name=name, reason=why) for name, why in opened.left_out.items()]
+        for line in told:
+            shown = helpers.update_agent_thought_text(f"{line}\n")
             await self._editor.session_update(opened.session.id, shown)
+        servers = opened.session.app.mcp
+        if servers is not None:
+            await servers.ready()
+            if any(one.prompts for one in servers.reports()):
+                await self._list_commands(opened)
+
+    async def _list_commands(self, opened: EditorSession) -> None:
+        commands = helpers.update_available_commands(available_commands(opened.session.app))
+        await self._editor.session_update(opened.session.id, commands)
 
     async def _tell_mode(self, opened: EditorSession) -> None:
         update = helpers.update_current_mode(opened.session.state.mode)
@@ -376,28 +397,3 @@ def _words(prompt: Iterable[Any]) -> str:
 def _path(uri: str) -> str:
     parts = urlsplit(uri)
     return unquote(parts.path) if parts.scheme == "file" else uri
-
-
-class _Collected(PlainWriter):
-    """What a command prints, for the editor."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def write(self, texts: Iterable[str]) -> None:
-        """Keep the lines."""
-        self.lines += texts
-
-
-def _stay(_session: str | None) -> None:
-    """The editor decides when to leave."""
-
-
-async def _command(opened: EditorSession, typed: Typed) -> str:
-    """What a slash command of the conversation says."""
-    writer = _Collected()
-    engine = ChatEngine(opened.session.app, opened.loaded)
-    await dispatch_in_turn(CommandContext(engine, writer, Screen(writer), _stay), typed)
-    await engine.aclose()
-    shown = "\n".join(line.rstrip("\n") for line in writer.lines)
-    return f"```\n{shown}\n```\n" if shown else ""

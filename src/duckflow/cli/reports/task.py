@@ -13,7 +13,6 @@ from duckflow.domain.errors import UsageError
 from duckflow.domain.modes import Mode
 from duckflow.i18n.catalogue import text
 from duckflow.loops.chat import EXIT_CODES
-from duckflow.ui.commands.table import find_custom
 from duckflow.ui.headless import JsonLines, PlainText
 from duckflow.ui.output.escaping import echo
 
@@ -64,5 +63,4 @@ def _begin(session: OpenSession, task: RunTask) -> Work:
     if asked is None and task.answer is not None and request is None:
         raise UsageError("run.nothing_asked", session=session.id)
     said = task.answer or task.text
-    said = find_custom(said, session.app.extensions.commands) or said
     return session.start(said) if said else session.go_on()

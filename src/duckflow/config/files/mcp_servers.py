@@ -59,6 +59,11 @@ def read_foreign(path: Path) -> tuple[dict[str, McpServer], dict[str, str]]:
         entries = cast("dict[str, Any]", found.get("mcpServers") or found["servers"])
     except (OSError, ValueError, RecursionError, LookupError, AttributeError) as exc:
         raise UsageError("mcp.bad_file", path=path) from exc
+    return foreign_servers(entries)
+
+
+def foreign_servers(entries: Mapping[str, Any]) -> tuple[dict[str, McpServer], dict[str, str]]:
+    """Servers as others write them down, under names as we have them; those that can't be used, and why."""
     servers: dict[str, McpServer] = {}
     unusable: dict[str, str] = {}
     for given, entry in entries.items():

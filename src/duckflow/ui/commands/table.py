@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
-from duckflow.domain.extensions import CustomCommand
+from duckflow.domain.extensions import CustomCommand, ServerReport
 from duckflow.domain.modes import MODES
 
 Completes = Literal["nothing", "modes", "models", "sessions", "scopes"]
@@ -98,6 +98,15 @@ def read_prompt(line: str) -> Typed | None:
     """A prompt of an MCP server, `/mcp.server.name` and what follows; None if the line is none."""
     found = _PROMPT.match(line)
     return Typed(found[1], (found[2] or "").strip()) if found else None
+
+
+def prompt_commands(servers: Iterable[ServerReport]) -> list[CustomCommand]:
+    """The prompts of MCP servers, as commands to be listed."""
+    return [
+        CustomCommand(name=f"mcp.{server.name}.{prompt}", body="", description=f"MCP: {server.name}")
+        for server in servers
+        for prompt in server.prompts
+    ]
 
 
 def find_command(name: str) -> Command | None:

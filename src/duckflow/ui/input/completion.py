@@ -10,7 +10,7 @@ from duckflow.domain.extensions import CustomCommand
 from duckflow.domain.modes import MODES
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
-from duckflow.ui.commands.table import COMMANDS, SLASHES, Completes, find_command
+from duckflow.ui.commands.table import COMMANDS, SLASHES, Completes, find_command, prompt_commands
 from duckflow.ui.engine import Engine
 from duckflow.ui.output.escaping import on_one_line
 
@@ -25,7 +25,7 @@ class Known(NamedTuple):
     sessions: Callable[[], Sequence[tuple[str, str]]]
     """Ids with their titles."""
     commands: Callable[[], Sequence[CustomCommand]] = tuple
-    """The user's own."""
+    """The user's own, and prompts of MCP servers."""
 
 
 class Suggestions(Completer):
@@ -113,5 +113,5 @@ def known_of(engine: Engine) -> Known:
         files=engine.files,
         models=engine.models,
         sessions=sessions,
-        commands=lambda: engine.extensions.commands,
+        commands=lambda: [*engine.extensions.commands, *prompt_commands(engine.servers())],
     )

@@ -1,0 +1,63 @@
+"""The slash commands of the conversation, for an editor: which there are, and what one says."""
+
+from collections.abc import Iterable
+
+from acp import schema
+
+from duckflow.app.app import App
+from duckflow.cli.chat.engine import ChatEngine
+from duckflow.config.loading import Loaded
+from duckflow.i18n.catalogue import text
+from duckflow.ui.commands.actions import CommandContext
+from duckflow.ui.commands.dispatch import dispatch_in_turn
+from duckflow.ui.commands.table import COMMANDS, Typed, prompt_commands
+from duckflow.ui.output.escaping import on_one_line
+from duckflow.ui.output.writer import PlainWriter
+from duckflow.ui.screen import Screen
+
+LEFT_OUT = ("help", "fork", "expand", "new", "resume", "quit")
+"""Commands that an editor has its own way for."""
+
+
+def available_commands(app: App) -> list[schema.AvailableCommand]:
+    """Ours, the user's own, and prompts of MCP servers."""
+    servers = app.mcp.reports() if app.mcp is not None else ()
+    listed = [(one.name, text(f"commands.{one.name}"), one.takes) for one in COMMANDS.values()]
+    listed = [one for one in listed if one[0] not in LEFT_OUT]
+    own = (*app.extensions.commands, *prompt_commands(servers))
+    listed += [(one.name, one.description, one.takes) for one in own if one.name not in COMMANDS]
+    return [
+        schema.AvailableCommand(
+            name=name,
+            description=on_one_line(does),
+            input=schema.AvailableCommandInput(schema.UnstructuredCommandInput(hint=takes))
+            if takes
+            else None,
+        )
+        for name, does, takes in listed
+    ]
+
+
+async def run_command(app: App, loaded: Loaded, typed: Typed) -> str:
+    """What a command says."""
+    writer = _Collected()
+    engine = ChatEngine(app, loaded)
+    await dispatch_in_turn(CommandContext(engine, writer, Screen(writer), _stay), typed)
+    await engine.aclose()
+    shown = "\n".join(line.rstrip("\n") for line in writer.lines)
+    return f"```\n{shown}\n```\n" if shown else ""
+
+
+class _Collected(PlainWriter):
+    """What a command prints, for the editor."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def write(self, texts: Iterable[str]) -> None:
+        """Keep the lines."""
+        self.lines += texts
+
+
+def _stay(_session: str | None) -> None:
+    """The editor decides when to leave."""
