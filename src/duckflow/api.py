@@ -201,7 +201,8 @@ class OpenSession:
 
         Commands of the user's own (`/review a.py`) and prompts of MCP servers stand for what they say.
         """
-        return self._begin(lambda: self._say(request))
+        app = self.app
+        return self._begin(lambda: _say(app, request))
 
     def go_on(self) -> "Work":
         """Go on with what is open: take the answer that was given, ask again, or work on."""
@@ -291,15 +292,6 @@ class OpenSession:
             outcome = await app.chat.go_on()
         return outcome
 
-    async def _say(self, request: str) -> RequestOutcome:
-        """Say it, or what it stands for: a command of the user's own, a prompt of an MCP server."""
-        app, prompt = self.app, read_prompt(request)
-        if prompt is not None and app.mcp is not None:
-            await app.mcp.ready()
-            server, _, name = prompt.name.partition(".")
-            return await app.chat.say(await app.mcp.prompt(server, name, prompt.argument))
-        return await app.chat.say(find_custom(request, app.extensions.commands) or request)
-
     async def _continue(self) -> RequestOutcome:
         (question, answer), self._given = self._given or (None, ""), None
         self.answered_elsewhere.clear()
@@ -313,6 +305,16 @@ class OpenSession:
             return await chat.answer(answer) if isinstance(answer, AnswerApproval) else chat.remind()
         answer = read_choice(answer, unanswered) if isinstance(answer, str) else answer
         return await chat.choose(answer) if isinstance(answer, ChooseWay) else chat.remind()
+
+
+async def _say(app: App, request: str) -> RequestOutcome:
+    """Say it, or what it stands for: a command of the user's own, a prompt of an MCP server."""
+    prompt = read_prompt(request)
+    if prompt is not None and app.mcp is not None:
+        await app.mcp.ready()
+        server, _, name = prompt.name.partition(".")
+        return await app.chat.say(await app.mcp.prompt(server, name, prompt.argument))
+    return await app.chat.say(find_custom(request, app.extensions.commands) or request)
 
 
 class Work:
