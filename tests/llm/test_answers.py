@@ -19,7 +19,7 @@ from duckflow.domain.model import (
     ToolCall,
     Usage,
 )
-from duckflow.llm.answers.response import MAX_HEARD
+from duckflow.llm.answers.response import MAX_RESPONSE
 from duckflow.llm.answers.structured import SHOWN_AGAIN, ask
 from fakes.model import ONE_CALL, FakeModel, said
 
@@ -208,7 +208,7 @@ async def test_A6_a_model_that_never_stops_is_not_listened_to(seen):
     endless = [TextPiece(text="鴨" * 1_000_000)] * 100
     answer = await decide(model := FakeModel(endless, GOOD), seen)
     assert answer.tries == 2
-    assert model.pieces_taken - len(said(GOOD)) == MAX_HEARD // 3_000_000 + 1
+    assert model.pieces_taken - len(said(GOOD)) == MAX_RESPONSE // 3_000_000 + 1
     assert model.streams_closed == 2
     assert "too large" in model.requests[1].messages[-1].text
 

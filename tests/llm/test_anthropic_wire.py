@@ -44,14 +44,14 @@ async def model_at(server: ModelServer, model: str = "claude-sonnet-5-5"):
         await client.aclose()
 
 
-async def heard(model, request) -> list:
+async def collected(model, request) -> list:
     return [piece async for piece in model.stream(request)]
 
 
 async def body_for(*messages: ChatMessage, **fields) -> dict:
     with ModelServer([Answer("ok")]) as server:
         async with model_at(server) as model:
-            await heard(model, asking(*messages, **fields))
+            await collected(model, asking(*messages, **fields))
         return server.requests[0].body
 
 
@@ -62,7 +62,7 @@ def marks_in(blocks) -> list[str]:
 async def test_K4_an_answer_is_streamed_without_its_thinking_and_ends_with_its_usage():
     with ModelServer([Answer("Hello, this is longer.", tokens=(120, 90, 8))]) as server:
         async with model_at(server) as model:
-            pieces = await heard(model, asking())
+            pieces = await collected(model, asking())
         (asked,) = server.requests
     assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)) == "Hello, this is longer."
     usage = Usage(input_tokens=120, cached_tokens=90, output_tokens=8)
@@ -85,7 +85,7 @@ async def test_tokens_written_to_the_cache_count_as_input():
     raw = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
     with ModelServer([Raw(raw)]) as server:
         async with model_at(server) as model:
-            (end,) = await heard(model, asking())
+            (end,) = await collected(model, asking())
     assert end.usage == Usage(input_tokens=105, cached_tokens=0, output_tokens=3)
 
 
@@ -93,7 +93,7 @@ async def test_tokens_written_to_the_cache_count_as_input():
 async def test_characters_cut_in_two_by_the_network_arrive_whole(size):
     with ModelServer([Answer(MIXED, chunk_bytes=size)]) as server:
         async with model_at(server) as model:
-            pieces = await heard(model, asking())
+            pieces = await collected(model, asking())
     assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)) == MIXED
 
 
@@ -102,7 +102,7 @@ async def test_A8_tool_use_becomes_tool_calls():
     tool = NativeTool(name="file_ops__write_file", description="Write", parameters={"type": "object"})
     with ModelServer([Answer("", calls=calls)]) as server:
         async with model_at(server) as model:
-            pieces = await heard(model, asking(tools=(tool,)))
+            pieces = await collected(model, asking(tools=(tool,)))
         offered = server.requests[0].body["tools"]
     assert offered == [
         {"name": "file_ops__write_file", "description": "Write", "input_schema": {"type": "object"}}
@@ -116,7 +116,7 @@ async def test_A8_tool_use_becomes_tool_calls():
 async def test_the_reason_for_the_end_is_told(stop):
     with ModelServer([Answer("so", stop=stop)]) as server:
         async with model_at(server) as model:
-            assert (await heard(model, asking()))[-1].stop == stop
+            assert (await collected(model, asking()))[-1].stop == stop
 
 
 class TestPrompt:
@@ -177,8 +177,8 @@ class TestPrompt:
             [Fault(400, "`temperature` is deprecated for this model."), Answer("a"), Answer("b")]
         ) as server:
             async with model_at(server) as model:
-                await heard(model, asking(temperature=0.5))
-                await heard(model, asking(temperature=0.5))
+                await collected(model, asking(temperature=0.5))
+                await collected(model, asking(temperature=0.5))
             assert ["temperature" in asked.body for asked in server.requests] == [True, False, False]
 
 
@@ -197,5 +197,5 @@ async def test_an_error_inside_the_stream_is_an_error(type_, kind, key):
     with ModelServer([Answer("half an", error=error, fault="no_end")]) as server:
         async with model_at(server) as model:
             with pytest.raises(kind) as caught:
-                await heard(model, asking())
+                await collected(model, asking())
     assert (type(caught.value), caught.value.key) == (kind, key)

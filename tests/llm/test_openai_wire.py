@@ -44,7 +44,7 @@ async def model_at(server: ModelServer, *, small: bool = False, key: str = "sk-t
         await model.aclose()
 
 
-async def heard(model, request) -> list:
+async def collected(model, request) -> list:
     return [piece async for piece in model.stream(request)]
 
 
@@ -55,7 +55,7 @@ def text_of(pieces) -> str:
 async def test_K4_an_answer_is_streamed_in_pieces_and_ends_with_its_usage():
     with ModelServer([Answer("Hello, this is longer than one piece.", tokens=(120, 90, 8))]) as server:
         async with model_at(server) as model:
-            pieces = await heard(model, asking())
+            pieces = await collected(model, asking())
     assert text_of(pieces) == "Hello, this is longer than one piece."
     assert sum(isinstance(piece, TextPiece) for piece in pieces) > 3
     usage = Usage(input_tokens=120, cached_tokens=90, output_tokens=8)
@@ -66,7 +66,7 @@ async def test_K4_an_answer_is_streamed_in_pieces_and_ends_with_its_usage():
 async def test_characters_cut_in_two_by_the_network_arrive_whole(size):
     with ModelServer([Answer(MIXED, chunk_bytes=size)]) as server:
         async with model_at(server) as model:
-            assert text_of(await heard(model, asking())) == MIXED
+            assert text_of(await collected(model, asking())) == MIXED
 
 
 async def test_half_a_surrogate_pair_in_an_event_is_passed_on_and_not_a_fault():
@@ -76,7 +76,7 @@ async def test_half_a_surrogate_pair_in_an_event_is_passed_on_and_not_a_fault():
     events = b"\n\n".join([*halves, b"data: [DONE]", b""])
     with ModelServer([Raw(events)]) as server:
         async with model_at(server) as model:
-            text = text_of(await heard(model, asking()))
+            text = text_of(await collected(model, asking()))
     assert text.encode("utf-16-le", "surrogatepass").decode("utf-16-le") == "🦆"
 
 
@@ -90,7 +90,7 @@ async def test_the_request_has_what_the_wire_wants():
     )
     with ModelServer([Answer("ok")]) as server:
         async with model_at(server) as model:
-            await heard(model, asking(messages=messages, max_tokens=77, temperature=0.2))
+            await collected(model, asking(messages=messages, max_tokens=77, temperature=0.2))
         (asked,) = server.requests
     assert asked.path == "/v1/chat/completions"
     assert asked.headers["authorization"] == "Bearer sk-test"
@@ -112,14 +112,14 @@ async def test_the_request_has_what_the_wire_wants():
 async def test_without_a_key_none_is_sent():
     with ModelServer([Answer("ok")]) as server:
         async with model_at(server, key="") as model:
-            await heard(model, asking())
+            await collected(model, asking())
         assert "authorization" not in server.requests[0].headers
 
 
 async def test_broken_text_of_a_file_does_not_stop_a_call():
     with ModelServer([Answer("ok")]) as server:
         async with model_at(server) as model:
-            await heard(model, asking(messages=(ChatMessage(role="user", text="a\udcffb"),)))
+            await collected(model, asking(messages=(ChatMessage(role="user", text="a\udcffb"),)))
         assert server.requests[0].body["messages"][0]["content"] == "a?b"
 
 
@@ -128,7 +128,7 @@ async def test_only_a_small_model_is_bound_to_the_schema(small, sent):
     schema = {"type": "object", "properties": {"reply": {"type": "string"}}}
     with ModelServer([Answer("{}")]) as server:
         async with model_at(server, small=small) as model:
-            await heard(model, asking(answer_schema=schema))
+            await collected(model, asking(answer_schema=schema))
         body = server.requests[0].body
     assert ("response_format" in body) is sent
     if sent:
@@ -145,7 +145,7 @@ async def test_A8_tool_calls_are_put_together_from_their_pieces():
     )
     with ModelServer([Answer("I write.", calls=calls)]) as server:
         async with model_at(server) as model:
-            pieces = await heard(model, asking(tools=(WRITE,)))
+            pieces = await collected(model, asking(tools=(WRITE,)))
         offered = server.requests[0].body["tools"]
     assert offered[0]["function"] == {
         "name": "file_ops__write_file",
@@ -174,7 +174,7 @@ async def test_calls_that_all_have_index_0_but_their_own_ids_stay_apart():
     }
     with ModelServer([Raw(b"data: " + json.dumps(chunk).encode() + b"\n\ndata: [DONE]\n\n")]) as server:
         async with model_at(server) as model:
-            pieces = await heard(model, asking())
+            pieces = await collected(model, asking())
     assert pieces == [
         ToolCall(name="x", arguments='{"n": 1}'),
         ToolCall(name="y", arguments='{"n": 2}'),
@@ -186,13 +186,13 @@ async def test_calls_that_all_have_index_0_but_their_own_ids_stay_apart():
 async def test_the_reason_for_the_end_is_told(stop):
     with ModelServer([Answer("so", stop=stop)]) as server:
         async with model_at(server) as model:
-            assert (await heard(model, asking()))[-1].stop == stop
+            assert (await collected(model, asking()))[-1].stop == stop
 
 
 async def test_a_server_that_does_not_stream_is_understood_too():
     with ModelServer([Answer("all at once", streamed=False, tokens=(7, 0, 3))]) as server:
         async with model_at(server) as model:
-            pieces = await heard(model, asking())
+            pieces = await collected(model, asking())
     assert pieces == [TextPiece(text="all at once"), Finished(usage=Usage(input_tokens=7, output_tokens=3))]
 
 
@@ -204,7 +204,7 @@ async def test_content_in_parts_is_read_without_its_thinking():
     chunk = {"choices": [{"delta": {"content": parts, "reasoning_content": "hm"}, "finish_reason": "stop"}]}
     with ModelServer([Raw(b"data: " + json.dumps(chunk).encode() + b"\n\n")]) as server:
         async with model_at(server) as model:
-            assert text_of(await heard(model, asking())) == "yes"
+            assert text_of(await collected(model, asking())) == "yes"
 
 
 @every_row(
@@ -220,7 +220,7 @@ async def test_an_error_inside_the_stream_is_an_error(error, kind, key):
     with ModelServer([Answer("half an", error=error, fault="no_end")]) as server:
         async with model_at(server) as model:
             with pytest.raises(kind) as caught:
-                await heard(model, asking())
+                await collected(model, asking())
     assert caught.value.key == key
     assert type(caught.value) is kind
 
@@ -232,8 +232,8 @@ class TestConcessions:
         refusal = Fault(400, "This model does not support response format `json_schema`.")
         with ModelServer([refusal, Answer("{}"), Answer("{}")]) as server:
             async with model_at(server, small=True) as model:
-                await heard(model, asking(answer_schema={"type": "object"}))
-                await heard(model, asking(answer_schema={"type": "object"}))
+                await collected(model, asking(answer_schema={"type": "object"}))
+                await collected(model, asking(answer_schema={"type": "object"}))
             sent = ["response_format" in asked.body for asked in server.requests]
         assert sent == [True, False, False]
 
@@ -241,7 +241,7 @@ class TestConcessions:
         refusals = [Fault(422, "extra: stream_options"), Fault(400, "Unsupported value: 'temperature'")]
         with ModelServer([*refusals, Answer("ok")]) as server:
             async with model_at(server) as model:
-                assert text_of(await heard(model, asking(temperature=0.0))) == "ok"
+                assert text_of(await collected(model, asking(temperature=0.0))) == "ok"
             last = server.requests[-1].body
         assert "stream_options" not in last
         assert "temperature" not in last
@@ -250,7 +250,7 @@ class TestConcessions:
         refusal = Fault(400, "Function tools with reasoning_effort are not supported here.")
         with ModelServer([refusal, Answer("ok")]) as server:
             async with model_at(server) as model:
-                await heard(model, asking(tools=(WRITE,)))
+                await collected(model, asking(tools=(WRITE,)))
             assert server.requests[-1].body["reasoning_effort"] == "none"
 
     async def test_the_same_refusal_twice_is_an_error(self):
@@ -258,7 +258,7 @@ class TestConcessions:
         with ModelServer([refusal, refusal]) as server:
             async with model_at(server) as model:
                 with pytest.raises(ProviderError) as caught:
-                    await heard(model, asking(temperature=0.0))
+                    await collected(model, asking(temperature=0.0))
             assert len(server.requests) == 2
         assert caught.value.values["detail"] == "temperature is wrong"
 
@@ -267,7 +267,7 @@ class TestConcessions:
         with ModelServer([refusal, refusal, refusal]) as server:
             async with model_at(server) as model:
                 with pytest.raises(ProviderError, match="reasoning_effort"):
-                    await heard(model, asking(tools=(WRITE,)))
+                    await collected(model, asking(tools=(WRITE,)))
             assert len(server.requests) == 2
 
     async def test_an_answer_that_had_begun_is_not_asked_for_again(self):
@@ -275,14 +275,14 @@ class TestConcessions:
         with ModelServer([Answer("half an", error=error, fault="no_end"), Answer("never heard")]) as server:
             async with model_at(server) as model:
                 with pytest.raises(ProviderError, match="temperature"):
-                    await heard(model, asking(temperature=0.0))
+                    await collected(model, asking(temperature=0.0))
             assert len(server.requests) == 1
 
     async def test_any_other_refusal_is_not_repeated(self):
         with ModelServer([Fault(400, "the prompt is too long")]) as server:
             async with model_at(server, small=True) as model:
                 with pytest.raises(ProviderError, match="too long"):
-                    await heard(model, asking(answer_schema={}, temperature=0.0))
+                    await collected(model, asking(answer_schema={}, temperature=0.0))
             assert len(server.requests) == 1
 
 
@@ -299,5 +299,5 @@ async def test_K4_calls_share_a_connection(monkeypatch):
     with ModelServer([Answer("one"), Answer("two"), Answer("three")]) as server:
         server.keeps_open = True
         async with model_at(server) as model:
-            said = [text_of(await heard(model, asking())) for _ in range(3)]
+            said = [text_of(await collected(model, asking())) for _ in range(3)]
     assert (said, server.connections) == (["one", "two", "three"], 1)

@@ -59,13 +59,13 @@ class Foreign:
         finally:
             self.closed = True
 
-    async def heard(self, request: ModelRequest = REQUEST) -> list:
+    async def collected(self, request: ModelRequest = REQUEST) -> list:
         return [piece async for piece in self.client.stream(request)]
 
 
 async def test_K4_an_answer_is_streamed_without_its_thinking():
     model = Foreign({0: DeltaThinkingPart(content="hm")}, "さあ", "、🦆")
-    *said, end = await model.heard()
+    *said, end = await model.collected()
     assert said == [TextPiece(text="さあ"), TextPiece(text="、🦆")]
     assert isinstance(end, Finished)
     assert end.stop == "end"
@@ -76,7 +76,7 @@ async def test_K4_an_answer_is_streamed_without_its_thinking():
 async def test_the_request_is_passed_on():
     model = Foreign("ok")
     tool = NativeTool(name="shell__run", description="Run", parameters={"type": "object", "properties": {}})
-    await model.heard(REQUEST.model_copy(update={"tools": (tool,), "max_tokens": 77, "temperature": 0.5}))
+    await model.collected(REQUEST.model_copy(update={"tools": (tool,), "max_tokens": 77, "temperature": 0.5}))
     ((_, info),) = model.seen
     assert info.model_settings == {"max_tokens": 77 + THINKING_ALLOWANCE, "temperature": 0.5}
     assert [(offered.name, offered.description) for offered in info.function_tools] == [("shell__run", "Run")]
@@ -94,7 +94,7 @@ async def test_A8_tool_calls_come_whole():
         {0: DeltaToolCall(name="shell__run", json_args='{"comm')},
         {0: DeltaToolCall(json_args='and": "ls"}')},
     ]
-    *said, end = await Foreign("I run.", *calls).heard()
+    *said, end = await Foreign("I run.", *calls).collected()
     assert said[-1] == ToolCall(name="shell__run", arguments='{"command": "ls"}')
     assert end.stop == "tool_calls"
 
@@ -125,25 +125,25 @@ def http_error(status: int, **fields) -> foreign.ModelHTTPError:
 async def test_K4_every_foreign_error_becomes_ours(error, kind, key):
     for model in (Foreign(error), Foreign("half", error)):
         with pytest.raises(ProviderError) as caught:
-            await model.heard()
+            await model.collected()
         assert (type(caught.value), caught.value.key) == (kind, key)
         text(caught.value.key, **caught.value.values)
 
 
 async def test_K4_a_wish_to_wait_is_passed_on():
     with pytest.raises(Unavailable) as caught:
-        await Foreign(http_error(429, headers={"Retry-After": "9"})).heard()
+        await Foreign(http_error(429, headers={"Retry-After": "9"})).collected()
     assert caught.value.retry_after_s == 9.0
 
 
 async def test_a_filtered_answer_is_a_refusal():
-    assert (await Foreign("half", foreign.ContentFilterError("no")).heard())[-1].stop == "refusal"
+    assert (await Foreign("half", foreign.ContentFilterError("no")).collected())[-1].stop == "refusal"
 
 
 async def test_K4_a_stalled_stream_ends_with_the_calls_time():
     model = Foreign("half", 60.0)
     with pytest.raises(Unavailable) as caught:
-        await model.heard(REQUEST.model_copy(update={"time_limit_s": 0.2}))
+        await model.collected(REQUEST.model_copy(update={"time_limit_s": 0.2}))
     assert caught.value.key == "llm.timeout"
     assert model.closed
 
@@ -174,7 +174,7 @@ async def test_closing_the_client_leaves_nothing_open():
 async def test_an_answer_without_end_is_given_up(monkeypatch):
     monkeypatch.setattr(pydantic_ai, "MAX_ANSWER_BYTES", 100)
     with pytest.raises(ProviderError) as caught:
-        await Foreign(*["x" * 30] * 10).heard()
+        await Foreign(*["x" * 30] * 10).collected()
     assert caught.value.key == "llm.too_large"
 
 

@@ -30,19 +30,19 @@ def patient(*turns, tries: int = 4, chance: float = 1.0) -> tuple[RetryingClient
     return RetryingClient(model, tries, None, clock.sleep, lambda: chance), model, clock
 
 
-async def heard(client) -> list:
+async def collected(client) -> list:
     return [piece async for piece in client.stream(REQUEST)]
 
 
 async def test_K4_what_works_is_asked_once():
     client, model, clock = patient("fine")
-    assert (await heard(client))[-1] == Finished(usage=(await heard(FakeModel("fine")))[-1].usage)
+    assert (await collected(client))[-1] == Finished(usage=(await collected(FakeModel("fine")))[-1].usage)
     assert (len(model.requests), clock.waits) == (1, [])
 
 
 async def test_K4_a_busy_provider_is_asked_again_after_growing_waits():
     client, model, clock = patient([BUSY], [BUSY], [BUSY], "at last")
-    pieces = await heard(client)
+    pieces = await collected(client)
     assert [piece.wait_s for piece in pieces if isinstance(piece, Retrying)] == clock.waits == [1.0, 2.0, 4.0]
     assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)) == "at last"
     assert len(model.requests) == 4
@@ -50,7 +50,7 @@ async def test_K4_a_busy_provider_is_asked_again_after_growing_waits():
 
 async def test_K4_chance_spreads_the_waits_downwards():
     client, _, clock = patient([BUSY], "ok", chance=0.0)
-    await heard(client)
+    await collected(client)
     assert clock.waits == [0.5]
 
 
@@ -58,7 +58,7 @@ async def test_K4_tries_are_bounded_and_the_last_error_is_told():
     last = Unavailable("llm.cut_off")
     client, model, clock = patient([BUSY], [BUSY], [last], "never heard", tries=3)
     with pytest.raises(Unavailable) as caught:
-        await heard(client)
+        await collected(client)
     assert caught.value is last
     assert (len(model.requests), len(clock.waits)) == (3, 2)
 
@@ -67,13 +67,13 @@ async def test_K4_a_call_that_used_up_its_time_is_repeated_only_once():
     late = Unavailable("llm.timeout", seconds=300)
     client, model, _ = patient([late], [late], "never heard")
     with pytest.raises(Unavailable):
-        await heard(client)
+        await collected(client)
     assert len(model.requests) == 2
 
 
 async def test_K4_a_piece_says_that_what_was_streamed_is_void():
     client, _, _ = patient([TextPiece(text="half"), Unavailable("llm.cut_off")], "whole")
-    pieces = await heard(client)
+    pieces = await collected(client)
     at = next(place for place, piece in enumerate(pieces) if isinstance(piece, Retrying))
     assert pieces[:at] == [TextPiece(text="half")]
     assert "".join(piece.text for piece in pieces[at + 1 : -1]) == "whole"
@@ -82,13 +82,13 @@ async def test_K4_a_piece_says_that_what_was_streamed_is_void():
 @every_row(("asked_for", "waited"), [(0.0, 0.0), (7.0, 7.0), (1e12, LONGEST_WAIT_S), (-5.0, 0.0)])
 async def test_K4_a_wish_of_the_provider_is_honoured_within_reason(asked_for, waited):
     client, _, clock = patient([Unavailable("llm.rate_limited", retry_after_s=asked_for)], "ok")
-    await heard(client)
+    await collected(client)
     assert clock.waits == [waited]
 
 
 async def test_K4_waits_do_not_grow_for_ever():
     client, _, clock = patient(*[[BUSY]] * 9, "ok", tries=10)
-    await heard(client)
+    await collected(client)
     assert max(clock.waits) == LONGEST_WAIT_S
 
 
@@ -96,13 +96,13 @@ async def test_K4_waits_do_not_grow_for_ever():
 async def test_K4_nothing_else_is_repeated(error):
     client, model, clock = patient([error], "never heard")
     with pytest.raises(type(error)):
-        await heard(client)
+        await collected(client)
     assert (len(model.requests), clock.waits) == (1, [])
 
 
 async def test_K4_a_stream_that_just_stops_counts_as_cut_off():
     client, model, _ = patient([TextPiece(text="half")], "whole")
-    assert isinstance((await heard(client))[-1], Finished)
+    assert isinstance((await collected(client))[-1], Finished)
     assert len(model.requests) == 2
 
 

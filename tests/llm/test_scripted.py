@@ -46,12 +46,14 @@ def asking(output: str = "Decision", **fields) -> ModelRequest:
     return ModelRequest(output=output, messages=(ChatMessage(role="user", text="hello you"),), **fields)
 
 
-async def heard(model, request) -> list:
+async def collected(model, request) -> list:
     return [piece async for piece in model.stream(request)]
 
 
 async def said(model, output: str = "Decision") -> str:
-    return "".join(piece.text for piece in await heard(model, asking(output)) if isinstance(piece, TextPiece))
+    return "".join(
+        piece.text for piece in await collected(model, asking(output)) if isinstance(piece, TextPiece)
+    )
 
 
 async def refusal(call) -> UserError:
@@ -78,7 +80,7 @@ async def test_N_each_call_takes_the_next_unused_line_for_what_it_asks(script):
 
 
 async def test_an_answer_is_streamed_in_pieces(script):
-    pieces = await heard(await model_of(script({"text": LONG})), asking())
+    pieces = await collected(await model_of(script({"text": LONG})), asking())
     assert len(pieces) > 5
     assert "".join(piece.text for piece in pieces[:-1]) == LONG
     assert isinstance(pieces[-1], Finished)
@@ -87,14 +89,14 @@ async def test_an_answer_is_streamed_in_pieces(script):
 async def test_usage_is_what_the_script_says_else_an_estimate(script):
     usage = {"input_tokens": 100, "cached_tokens": 50, "output_tokens": 7}
     model = await model_of(script({"text": "x" * 40, "usage": usage}, {"text": "x" * 40}))
-    assert (await heard(model, asking()))[-1].usage == Usage(**usage)
-    assert (await heard(model, asking()))[-1].usage == Usage(input_tokens=2, output_tokens=10)
+    assert (await collected(model, asking()))[-1].usage == Usage(**usage)
+    assert (await collected(model, asking()))[-1].usage == Usage(input_tokens=2, output_tokens=10)
 
 
 async def test_A8_a_script_can_call_tools(script):
     model = await model_of(script({"tool_calls": [{"name": "shell__run", "arguments": '{"command": "ls"}'}]}))
     call = ToolCall(name="shell__run", arguments='{"command": "ls"}')
-    pieces = await heard(model, asking())
+    pieces = await collected(model, asking())
     assert pieces[0] == call
     assert pieces[-1].stop == "tool_calls"
 
@@ -110,7 +112,7 @@ async def test_A8_a_script_can_call_tools(script):
 )
 async def test_N_faults_are_those_a_provider_has(script, error, key):
     model = await model_of(script({"text": "never whole", "error": error}))
-    failure = await refusal(heard(model, asking()))
+    failure = await refusal(collected(model, asking()))
     assert isinstance(failure, Unavailable)
     assert failure.key == key
 
@@ -127,14 +129,14 @@ async def test_K4_faults_are_retried_with_the_next_line_and_without_waiting(scri
     model = RetryingClient(
         await model_of(script({"error": 429}, {"text": "ab", "error": "cut"}, {"text": "ok"}))
     )
-    pieces = await heard(model, asking())
+    pieces = await collected(model, asking())
     assert [piece.wait_s for piece in pieces if isinstance(piece, Retrying)] == [0.0, 0.0]
     assert pieces[-2] == TextPiece(text="ok")
 
 
 async def test_a_delay_longer_than_the_calls_time_is_a_timeout(script):
     model = await model_of(script({"text": "late", "delay_s": 60}))
-    failure = await refusal(heard(model, asking(time_limit_s=0.05)))
+    failure = await refusal(collected(model, asking(time_limit_s=0.05)))
     assert failure.key == "llm.timeout"
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from duckflow.domain.pacing.limits import LoopTrace
 from duckflow.pacemaker.repetition import find_signs, same_plan
-from duckflow.pacemaker.trace import steady
+from duckflow.pacemaker.trace import without_noise
 from fakes.pacing import edit, fail, loop, plan, read, run, signs_of, trace_all, use, write
 from fakes.rows import every_row
 
@@ -292,4 +292,4 @@ def test_two_plans_are_the_same_by_their_names_and_most_of_their_words(one, othe
     ],
 )
 def test_only_what_differs_from_run_to_run_is_left_out_of_a_result(text, other, same):
-    assert (steady(text) == steady(other)) is same
+    assert (without_noise(text) == without_noise(other)) is same

@@ -46,7 +46,7 @@ from duckflow.store.memory import Memories
 from duckflow.store.outcome_stats import Outcomes
 from duckflow.tools.background import command_tools
 from duckflow.tools.catalogue import Catalogue, Tool
-from duckflow.tools.files.unsaved import Unsaved, beneath_editor
+from duckflow.tools.files.unsaved import Unsaved, with_unsaved
 from duckflow.tools.memory import memory_tools
 from duckflow.tools.plans.plan_tool import plan_tools
 from duckflow.tools.plans.task_lists import task_tools
@@ -75,21 +75,21 @@ def build(
     """
     carried = carried or Carried()
     brought = bring(settings, folder, project or {})
-    ground = open_foundation(settings, folder, session_id, env, brought, carried)
-    session, workspace = ground.session, ground.workspace
+    base = open_foundation(settings, folder, session_id, env, brought, carried)
+    session, workspace = base.session, base.workspace
     plugins = brought.plugins.together
     tiers, spending = open_models(
         settings, choice, session, workspace, env, relay, carried.asked, plugins.providers
     )
     rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
-    look = WorkspaceLook(workspace, ground.checks)
+    look = WorkspaceLook(workspace, base.checks)
     clean, closed = session.redactor.clean, (state_dir(), config_dir(), cache_dir())
     mcp = mcp_servers(settings, workspace.root, closed, env, clean)
-    files = file_tools(ground.ripgrep)
-    files = beneath_editor(files, unsaved) if unsaved else files
-    background = Catalogue((*files, *command_tools(ground.shell, session.show), *plugins.operations), mcp)
+    files = file_tools(base.ripgrep)
+    files = with_unsaved(files, unsaved) if unsaved else files
+    background = Catalogue((*files, *command_tools(base.shell, session.show), *plugins.operations), mcp)
     advisor = Advisor(tiers, spending)
-    tasks = TaskLoop(session, _dispatcher(ground, background), advisor)
+    tasks = TaskLoop(session, _dispatcher(base, background), advisor)
 
     async def plan(goal: str) -> Plan:
         known = summary_of(session.state), evidence_of(session.state)
@@ -109,7 +109,7 @@ def build(
             *background.fixed,
             *plans,
             *lists,
-            *_memory_tools(settings, ground),
+            *_memory_tools(settings, base),
             *reading,
             *page_tools(settings, clean),
         ),
@@ -117,15 +117,15 @@ def build(
     )
     limits = DraftLimits(most=settings.llm.candidates, seconds=settings.llm.candidates_time_s)
     model = ModelInUse(session, tiers, catalogue, look, rules, settings.prompt, spending, limits)
-    dispatcher = _dispatcher(ground, catalogue)
-    pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(ground.log.database).loops_used)
+    dispatcher = _dispatcher(base, catalogue)
+    pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(base.log.database).loops_used)
     verifying = Verification(session, dispatcher, ProjectTests(workspace) if relay else None)
-    judging = Judging(session, advisor, workspace, verifying, ground.checks, settings.evaluation)
-    turn = Turn(session, model, dispatcher, pacing, judging, verifying, ground.steps, ground.hooks)
-    memory = SessionMemory(session, Memories(ground.log.database), settings.memory, model.traits)
-    answers = UserAnswers(session, dispatcher, advisor, ground.steps, pacing)
+    judging = Judging(session, advisor, workspace, verifying, base.checks, settings.evaluation)
+    turn = Turn(session, model, dispatcher, pacing, judging, verifying, base.steps, base.hooks)
+    memory = SessionMemory(session, Memories(base.log.database), settings.memory, model.traits)
+    answers = UserAnswers(session, dispatcher, advisor, base.steps, pacing)
     chat = ChatLoop(
-        session, turn, answers, ground.steps, pacing, dispatcher, model, look, memory, tasks, ground.hooks
+        session, turn, answers, base.steps, pacing, dispatcher, model, look, memory, tasks, base.hooks
     )
     live = LiveWriter(live_path(state_dir() / LIVE, session.state.session_id))
     session.subscribe(live)
@@ -138,16 +138,16 @@ def build(
         advisor=advisor,
         model=model,
         tiers=tiers,
-        log=ground.log,
+        log=base.log,
         workspace=workspace,
-        undoing=Undo(session, workspace, ground.kept, EarlierChanges(ground.log, str(workspace.root))),
-        recovery=Recovery(session, workspace, ground.kept),
-        snapshots=ground.snapshots,
-        kept=ground.kept,
+        undoing=Undo(session, workspace, base.kept, EarlierChanges(base.log, str(workspace.root))),
+        recovery=Recovery(session, workspace, base.kept),
+        snapshots=base.snapshots,
+        kept=base.kept,
         lock=WorkspaceLock(state_dir() / LOCKS, workspace.identity),
-        shell=ground.shell,
-        checks=ground.checks,
-        hooks=ground.hooks,
+        shell=base.shell,
+        checks=base.checks,
+        hooks=base.hooks,
         extensions=Extensions(
             hooks=brought.hooks,
             plugins=brought.plugins.facts,
@@ -155,45 +155,45 @@ def build(
             commands=read_commands(config_dir() / COMMANDS_FOLDER, project or {}),
         ),
         mcp=mcp,
-        clients=Clients(session, ground.log.database),
+        clients=Clients(session, base.log.database),
         live=live,
         verify=settings.evaluation.verify,
-        problems=(*ground.log.database.notices, *rules.problems, *brought.plugins.problems),
-        started=_started(settings, choice, ground, resumed=session.state.seq > 0, keeps_mode=keeps_mode),
+        problems=(*base.log.database.notices, *rules.problems, *brought.plugins.problems),
+        started=_started(settings, choice, base, resumed=session.state.seq > 0, keeps_mode=keeps_mode),
     )
 
 
-def _memory_tools(settings: Settings, ground: Foundation) -> tuple[Tool, ...]:
+def _memory_tools(settings: Settings, base: Foundation) -> tuple[Tool, ...]:
     if not settings.memory.enabled:
         return ()
-    return memory_tools(str(ground.workspace.root), ground.session.redactor.clean)
+    return memory_tools(str(base.workspace.root), base.session.redactor.clean)
 
 
-def _dispatcher(ground: Foundation, catalogue: Catalogue) -> Dispatcher:
+def _dispatcher(base: Foundation, catalogue: Catalogue) -> Dispatcher:
     return Dispatcher(
-        ground.session,
+        base.session,
         catalogue,
-        ground.workspace,
-        ground.kept,
-        ground.snapshots,
-        ground.gate,
-        ground.effects,
-        ground.steps,
-        ground.checks,
-        ground.hooks,
+        base.workspace,
+        base.kept,
+        base.snapshots,
+        base.gate,
+        base.effects,
+        base.steps,
+        base.checks,
+        base.hooks,
     )
 
 
 def _started(
-    settings: Settings, choice: ModelChoice, ground: Foundation, *, resumed: bool, keeps_mode: bool
+    settings: Settings, choice: ModelChoice, base: Foundation, *, resumed: bool, keeps_mode: bool
 ) -> SessionStarted:
     return SessionStarted(
-        session_id=ground.session.state.session_id,
-        workspace=str(ground.workspace.root),
+        session_id=base.session.state.session_id,
+        workspace=str(base.workspace.root),
         model=choice.name,
         model_reason=choice.reason_key,
         model_values=dict(choice.values),
-        mode=ground.session.state.mode if resumed and keeps_mode else settings.mode,
+        mode=base.session.state.mode if resumed and keeps_mode else settings.mode,
         version=duckflow.__version__,
         resumed=resumed,
     )

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal, NamedTuple
 
 from duckflow.domain.errors import ToolError
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.text import cut, head_and_tail
 from duckflow.domain.work.checks import CheckResult, settled
 from duckflow.domain.work.objective import Evidence, Verification
@@ -130,7 +130,7 @@ def _check(workspace: Workspace, path: str, *, to_be_gone: bool) -> Fact:
     except ToolError as error:
         return Fact(path=path, state="missing", detail=cut(f"can't be read: {error}", _DETAIL))
     fact = look_at(path, data)
-    return fact.model_copy(update={"content": ""}) if is_secret(path) else fact
+    return replace(fact, content="") if is_secret(path) else fact
 
 
 def _presence(path: str, status: FileStatus | None, *, to_be_gone: bool) -> Fact:

@@ -122,16 +122,16 @@ class FleetWorker:
             connection.execute(sa.update(workers).where(workers.c.id == self.id).values(dead=True))
 
     def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
-        heard = time.monotonic()
+        last_seen = time.monotonic()
         while not self._stopped.is_set():
             try:
                 if not self._show_life():
                     leave()
-                heard = time.monotonic()
+                last_seen = time.monotonic()
                 self._take_over()
                 self._stop_cancelled(loop)
             except (UserError, SQLAlchemyError):  # a database that is back soon is no reason to give up
-                if time.monotonic() - heard > self._lease_s:
+                if time.monotonic() - last_seen > self._lease_s:
                     leave()
             self._stopped.wait(self._lease_s / _BEATS)
 

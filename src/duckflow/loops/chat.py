@@ -89,8 +89,8 @@ class ChatLoop:
 
     async def say(self, text: str) -> RequestOutcome:
         """A message: a new request, or more on the one that waits; nothing if a hook refuses it."""
-        heard = await self._hooks.submitted(text)
-        if heard.blocked:
+        submission = await self._hooks.submitted(text)
+        if submission.blocked:
             return "stopped"
         state = self._session.state
         request_id = _request_id(state.request)
@@ -102,7 +102,7 @@ class ChatLoop:
         told = "" if note == state.files_note else note
         seen = await self._look.pictures(text)
         said = UserMessage(
-            request_id=request_id, text=text, note=told, added=heard.added, pictures=seen.pictures
+            request_id=request_id, text=text, note=told, added=submission.added, pictures=seen.pictures
         )
         self._session.record(said, *seen.problems)
         if fresh:

@@ -77,7 +77,7 @@ def progressed_lately(history: Sequence[LoopTrace]) -> bool:
     return any(trace.progressed for trace in history[-RECENT:])
 
 
-def steady(text: str) -> str:
+def without_noise(text: str) -> str:
     """A result without what differs from run to run."""
     return _PASSING.sub("·", text).strip()
 
@@ -118,7 +118,7 @@ def _result(event: ActionFinished) -> str:
     """What came back. Of a changed file only that it was changed: how many lines differ depends on before."""
     if event.changed and event.path is not None:
         return digest_of(f"{event.outcome} changed")
-    return digest_of(f"{event.outcome} {event.digest or steady(event.text)}")
+    return digest_of(f"{event.outcome} {event.digest or without_noise(event.text)}")
 
 
 def _lines_shown(event: ActionFinished, action: Action | None) -> tuple[int, int]:

@@ -71,12 +71,12 @@ async def draft(
             break
         drawn = failed_attempts * limits.most + number
         asked = replace(wanted, temperature=_TEMPERATURE, seed=drawn) if drawn else wanted
-        heard = await collect(client, asked, _unseen, has_reply=False, until=_watch())
-        usage += heard.usage
-        end = first_round(heard.text)
-        if heard.stop != "end" and end is None:
+        response = await collect(client, asked, _unseen, has_reply=False, until=_watch())
+        usage += response.usage
+        end = first_round(response.text)
+        if response.stop != "end" and end is None:
             continue
-        content = inside_fence(heard.text[:end], prompt)
+        content = inside_fence(response.text[:end], prompt)
         if content in (one.content for one in drafts) or (failed_attempts and content == current):
             continue
         drafts.append(_Draft(content, await check(content)))

@@ -16,10 +16,10 @@ from duckflow.domain.modes import Mode
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.i18n.catalogue import text
 from duckflow.loops.undo.rewind import Rewind, fork
+from duckflow.safety.files.listing import SKIPPED
 from duckflow.services.titles import write_title
 from duckflow.store.memory import Memories
 from duckflow.store.sessions import Sessions
-from duckflow.tools.searching.skip_list import SKIPPED
 from duckflow.ui.engine import Earlier
 from duckflow.ui.views.live.status_bar import Surroundings
 

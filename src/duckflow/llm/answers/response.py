@@ -18,7 +18,7 @@ from duckflow.domain.model import (
 from duckflow.domain.ports import ModelClient
 from duckflow.llm.answers.partial_reply import ReplyExtractor
 
-MAX_HEARD = 4_000_000
+MAX_RESPONSE = 4_000_000
 """Bytes after which a model is not listened to any longer."""
 
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -48,20 +48,20 @@ async def collect(
 
     With `has_reply`, the answer's reply is shown as it comes.
     """
-    hearing = _Hearing(on_glimpse, has_reply=has_reply, plain=bool(request.tools))
+    collector = _Collector(on_glimpse, has_reply=has_reply, plain=bool(request.tools))
     stream = client.stream(request)
     try:
         async for piece in stream:
-            hearing.take(piece)
-            if hearing.over or (until is not None and until(hearing.text)):
+            collector.take(piece)
+            if collector.over or (until is not None and until(collector.text)):
                 break
     finally:
         if isinstance(stream, AsyncGenerator):
             await stream.aclose()
-    return hearing.heard()
+    return collector.response()
 
 
-class _Hearing:
+class _Collector:
     def __init__(self, on_glimpse: Callable[[Glimpse], None], *, has_reply: bool, plain: bool) -> None:
         self._on_glimpse = on_glimpse
         self._has_reply = has_reply
@@ -79,7 +79,7 @@ class _Hearing:
 
     @property
     def over(self) -> bool:
-        return self._finished is not None or self._size > MAX_HEARD
+        return self._finished is not None or self._size > MAX_RESPONSE
 
     @property
     def text(self) -> str:
@@ -111,14 +111,14 @@ class _Hearing:
             self._shown.append(shown)
             self._on_glimpse(ReplyPiece(text=shown))
 
-    def heard(self) -> CollectedResponse:
+    def response(self) -> CollectedResponse:
         ended = self._finished
         return CollectedResponse(
             text=self.text,
             calls=tuple(self._calls),
             stop=ended.stop if ended else None,
             usage=ended.usage if ended else Usage(),
-            too_large=self._size > MAX_HEARD,
+            too_large=self._size > MAX_RESPONSE,
             shown="".join(self._shown),
         )
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from duckflow.domain.decision import Decision
 from duckflow.domain.errors import BadAnswer, ProviderError
+from duckflow.domain.frozen import replace
 from duckflow.domain.glimpses import Glimpse, ReplyVoid
 from duckflow.domain.model import ChatMessage, ModelRequest, Usage
 from duckflow.domain.ports import ModelClient
@@ -18,7 +19,7 @@ from duckflow.domain.text import cut
 from duckflow.domain.validation import describe_faults
 from duckflow.llm.answers.native_calls import read_native
 from duckflow.llm.answers.raw_blocks import read_answer
-from duckflow.llm.answers.response import MAX_HEARD, SURROGATE, CollectedResponse, collect
+from duckflow.llm.answers.response import MAX_RESPONSE, SURROGATE, CollectedResponse, collect
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer
 
 SHOWN_AGAIN = 4_000
@@ -53,24 +54,24 @@ async def ask(
     """
     spent, asked, problem = Usage(), request, ""
     for attempt in range(1, _TRIES + 1):
-        heard = await _hear(client, asked, answer, on_glimpse, spent)
-        spent += heard.usage
+        response = await _ask_once(client, asked, answer, on_glimpse, spent)
+        spent += response.usage
         try:
-            value = _understand(heard, request, answer, check)
+            value = _understand(response, request, answer, check)
         except UnusableAnswer as fault:
             problem = cut(_encodable(fault.problem), _PROBLEM)
-            asked = _repair(request, heard, problem)
+            asked = _repair(request, response, problem)
             on_glimpse(ReplyVoid())
         else:
-            if heard.shown and heard.shown != getattr(value, "reply", None):
+            if response.shown and response.shown != getattr(value, "reply", None):
                 on_glimpse(ReplyVoid())
-            return StructuredAnswer(value, _words(heard, value), spent, attempt)
+            return StructuredAnswer(value, _words(response, value), spent, attempt)
     error = BadAnswer("llm.bad_answer", output=request.output, problem=problem)
     error.usage = spent
     raise error
 
 
-async def _hear(
+async def _ask_once(
     client: ModelClient,
     request: ModelRequest,
     answer: type[BaseModel],
@@ -85,16 +86,19 @@ async def _hear(
 
 
 def _understand(
-    heard: CollectedResponse, request: ModelRequest, answer: type[T], check: Callable[[T], str | None] | None
+    response: CollectedResponse,
+    request: ModelRequest,
+    answer: type[T],
+    check: Callable[[T], str | None] | None,
 ) -> T:
-    """The answer, whole and permitted, or Unusable with the reason."""
-    _whole(heard)
+    """The answer, whole and permitted, or an UnusableAnswer with the reason."""
+    _whole(response)
     try:
-        value = answer.model_validate(_fields(heard, request, answer))
+        value = answer.model_validate(_fields(response, request, answer))
     except ValidationError as exc:
         raise UnusableAnswer(describe_faults(exc, answer)) from exc
     except UnusableAnswer as fault:
-        if heard.stop != "length":
+        if response.stop != "length":
             raise
         limit = f"the answer was cut at the limit of {request.max_tokens} tokens, say it shorter"
         raise UnusableAnswer(f"{limit} ({fault.problem})") from fault
@@ -104,46 +108,46 @@ def _understand(
     return value
 
 
-def _whole(heard: CollectedResponse) -> None:
+def _whole(response: CollectedResponse) -> None:
     """Refuse what no one needs to read."""
-    if heard.too_large:
-        raise UnusableAnswer(f"the answer is too large: more than {MAX_HEARD:,} bytes")
-    if heard.stop == "refusal":
+    if response.too_large:
+        raise UnusableAnswer(f"the answer is too large: more than {MAX_RESPONSE:,} bytes")
+    if response.stop == "refusal":
         raise UnusableAnswer("the request was declined instead of answered")
-    if heard.stop is None:
+    if response.stop is None:
         raise UnusableAnswer("the answer was cut off before its end")
-    if not heard.text.strip() and not heard.calls:
+    if not response.text.strip() and not response.calls:
         raise UnusableAnswer("the answer is empty")
-    if SURROGATE.search(heard.text):
+    if SURROGATE.search(response.text):
         raise UnusableAnswer("the answer has half of a surrogate pair, which is no character")
 
 
-def _fields(heard: CollectedResponse, request: ModelRequest, answer: type[BaseModel]) -> JsonObject:
+def _fields(response: CollectedResponse, request: ModelRequest, answer: type[BaseModel]) -> JsonObject:
     if not issubclass(answer, Decision):
-        if heard.calls:
+        if response.calls:
             raise UnusableAnswer("no tool can be called here: give the JSON object as text")
-        return read_answer(heard.text)
-    native = bool(request.tools or heard.calls)
-    if native and heard.stop == "length":
+        return read_answer(response.text)
+    native = bool(request.tools or response.calls)
+    if native and response.stop == "length":
         # What was cut may have been a call: only a whole object in the text is certain.
-        if heard.calls:
+        if response.calls:
             raise UnusableAnswer("calls may be missing")
-        return read_answer(heard.text)
-    return read_native(heard.text, heard.calls) if native else read_answer(heard.text)
+        return read_answer(response.text)
+    return read_native(response.text, response.calls) if native else read_answer(response.text)
 
 
-def _repair(request: ModelRequest, heard: CollectedResponse, problem: str) -> ModelRequest:
+def _repair(request: ModelRequest, response: CollectedResponse, problem: str) -> ModelRequest:
     """The same request, with the bad answer and its exact fault behind it."""
-    said = [heard.text.strip(), *(f"{call.name} {call.arguments}" for call in heard.calls)]
+    said = [response.text.strip(), *(f"{call.name} {call.arguments}" for call in response.calls)]
     bad = cut(_encodable("\n".join(said)).strip(), SHOWN_AGAIN) or "(nothing)"
     wanted = f"That answer can't be used: {problem}\n\nOutput: {request.output}\nAgain, only the JSON object"
     again = (ChatMessage(role="assistant", text=bad), ChatMessage(role="user", text=f"{wanted}, complete."))
-    return request.model_copy(update={"messages": request.messages + again})
+    return replace(request, messages=request.messages + again)
 
 
-def _words(heard: CollectedResponse, value: BaseModel) -> str:
+def _words(response: CollectedResponse, value: BaseModel) -> str:
     """What the model said. Calls have no words of their own: with them it is told as its Decision."""
-    return value.model_dump_json(exclude_defaults=True) if heard.calls else heard.text
+    return value.model_dump_json(exclude_defaults=True) if response.calls else response.text
 
 
 def _encodable(text: str) -> str:

@@ -29,7 +29,7 @@ _LAST_WORD_S = 10.0
 at that question."""
 
 
-class Heard(NamedTuple):
+class Submission(NamedTuple):
     """What hooks said to a message: whether it may be worked on, and what they add to it."""
 
     blocked: bool = False
@@ -73,16 +73,16 @@ class Hooks:
         said += [one.context for one in verdicts if one.context]
         return replace(result, text="\n".join([result.text, *map(_from_hook, said)])) if said else result
 
-    async def submitted(self, text: str) -> Heard:
+    async def submitted(self, text: str) -> Submission:
         """At the start of a request, or of more on it: whether the message may be worked on."""
         self._stopped_before = False
         begun = await self._starting if self._starting is not None else ""
         verdicts = await self._run(self._for("UserPromptSubmit"), {"prompt": text})
         if any(one.outcome == "blocked" for one in verdicts):
-            return Heard(blocked=True)
+            return Submission(blocked=True)
         self._starting = None
         added = "\n".join(part for part in (begun, _context(verdicts)) if part)
-        return Heard(added=_from_hook(added) if added else "")
+        return Submission(added=_from_hook(added) if added else "")
 
     async def stop(self) -> bool:
         """At the end of a request: True if a hook wants more done; the model is told what."""

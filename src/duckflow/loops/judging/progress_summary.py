@@ -1,4 +1,4 @@
-"""Taking stock: what there is of a request, in the user's language."""
+"""Summary of what there is of a request, in the user's language."""
 
 from collections.abc import Iterator
 

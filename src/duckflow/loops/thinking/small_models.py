@@ -1,4 +1,4 @@
-"""The rails for small models: what there is to choose from, and the obvious look before the first decision.
+"""Guidance for small models: what there is to choose from, and the obvious look before the first decision.
 
 A small model that may choose freely reads for ever or guesses. So files the user names are read before it is
 asked, and it is offered only what it has not seen, a few times at most. A long message that names a file that
@@ -16,12 +16,12 @@ from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.facts import look_at
 from duckflow.loops.thinking.pictures import FoundPictures, find_pictures
 from duckflow.prompts.compact import STORY, Choices, Wish
+from duckflow.safety.files.listing import SKIPPED
 from duckflow.safety.files.workspace import Workspace
 from duckflow.services.decide_compact import LOOKING, PROFILES
 from duckflow.services.drafts import DraftCheck
 
 WISHES: dict[str, Wish] = {profile: wish for wish, profile in PROFILES.items()}
-SKIPPED = (".git", ".venv", "node_modules", "__pycache__")
 _MOST_LOOKS = 3
 _MOST_NAMED = 3
 _MOST_FILES = 200

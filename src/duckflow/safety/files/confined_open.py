@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-OpenBeneath = Callable[[int, str, int], int]
+OpenInside = Callable[[int, str, int], int]
 """(folder descriptor, relative path, flags) -> descriptor. Never creates anything."""
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -80,7 +80,7 @@ def kernel_resolves() -> bool:
 class ConfinedFolder:
     """One folder, held open: it stays the same folder whatever becomes of its name."""
 
-    def __init__(self, root: Path, opener: OpenBeneath | None = None) -> None:
+    def __init__(self, root: Path, opener: OpenInside | None = None) -> None:
         self._root = os.open(root, FOLDER)
         self._opener = opener or (open_resolved if kernel_resolves() else open_walking)
         self._follows = self._opener is open_resolved

@@ -10,7 +10,20 @@ from duckflow.safety.files.atomic import is_temporary
 
 Kind = Literal["file", "folder", "link", "other"]
 
+SKIPPED = frozenset(
+    (
+        *(".git", ".hg", ".svn", ".jj", "node_modules", ".venv", "__pycache__", ".mypy_cache"),
+        *(".pytest_cache", ".ruff_cache", ".tox", ".nox"),
+    )
+)
+"""Folders nobody means when they list or search, unless they name them."""
+
 _READ_AT_MOST = 100_000  # names of one folder
+
+
+def names_skipped(path: str) -> bool:
+    """Whether a path is such a folder or in one: then it was meant."""
+    return any(name in SKIPPED for name in path.split("/"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.files import atomic
 from duckflow.safety.files.atomic import ANY, LARGEST, Content, FilePlace, Keep
 from duckflow.safety.files.boundary import Boundary
-from duckflow.safety.files.confined_open import LOOK, ConfinedFolder, OpenBeneath
+from duckflow.safety.files.confined_open import LOOK, ConfinedFolder, OpenInside
 from duckflow.safety.files.encoding import EncodedText, decode, encode
 from duckflow.safety.files.errors import as_tool_errors
 from duckflow.safety.files.git_directory import outer_git_directory
@@ -40,17 +40,17 @@ class FileStatus(Frozen):
 class Workspace:
     """A folder and what is in it. Paths are relative to it; links never lead out of it. Blocking."""
 
-    def __init__(self, root: Path, *, denied: Iterable[Path] = (), opener: OpenBeneath | None = None) -> None:
+    def __init__(self, root: Path, *, denied: Iterable[Path] = (), opener: OpenInside | None = None) -> None:
         self._boundary = Boundary(root, denied)
         try:
-            self._beneath = ConfinedFolder(self._boundary.root, opener)
+            self._confined = ConfinedFolder(self._boundary.root, opener)
         except FileNotFoundError as exc:
             raise UsageError("workspace.missing", path=str(root)) from exc
         except NotADirectoryError as exc:
             raise UsageError("workspace.not_a_folder", path=str(root)) from exc
         except OSError as exc:
             raise UsageError("workspace.no_access", path=str(root)) from exc
-        self.paths = PathStates(self._beneath, outer_git_directory(str(self._boundary.root)))
+        self.paths = PathStates(self._confined, outer_git_directory(str(self._boundary.root)))
         """What lies at real paths, for undo and recovery."""
 
     @property
@@ -61,7 +61,7 @@ class Workspace:
     @property
     def identity(self) -> tuple[int, int]:
         """What the root is, whatever its name: its device and its number there."""
-        return self._beneath.identity
+        return self._confined.identity
 
     @property
     def denied(self) -> tuple[str, ...]:
@@ -76,24 +76,24 @@ class Workspace:
         """How a path is protected, as written and as resolved."""
         written = self.relative(path, folder=True)
         with as_tool_errors(written):
-            real = self._beneath.resolve(written)
+            real = self._confined.resolve(written)
         return strongest(self._boundary.protection(written), self._boundary.protection(real))
 
     def close(self) -> None:
         """Give the root back."""
         self.paths.close()
-        self._beneath.close()
+        self._confined.close()
 
     def status(self, path: str) -> FileStatus | None:
         """What is there, None for nothing."""
         written = self.relative(path, folder=True)
         with as_tool_errors(written):
             try:
-                opened = self._beneath.open(written, LOOK)
+                opened = self._confined.open(written, LOOK)
             except FileNotFoundError:
                 return None
             try:
-                self._boundary.admit(written, self._beneath.locate(opened, written))
+                self._boundary.admit(written, self._confined.locate(opened, written))
                 found = os.fstat(opened)
             finally:
                 os.close(opened)
@@ -110,9 +110,9 @@ class Workspace:
         """The content of a regular file of at most `cap` bytes."""
         written = self.relative(path)
         with as_tool_errors(written):
-            opened = self._beneath.open(written, _READ)
+            opened = self._confined.open(written, _READ)
             try:
-                self._boundary.admit(written, self._beneath.locate(opened, written))
+                self._boundary.admit(written, self._confined.locate(opened, written))
                 atomic.check_regular(os.fstat(opened), written, cap)
                 return atomic.read_all(opened, written, cap)
             finally:
@@ -187,9 +187,9 @@ class Workspace:
         """What lies below a folder; links are named, not followed; names in `skip` are left out."""
         written = self.relative(path, folder=True)
         with as_tool_errors(written):
-            start = self._beneath.resolve(written)
+            start = self._confined.resolve(written)
             self._boundary.admit(written, start)
-            found = list_tree(self._beneath.open_folder, start, depth=depth, limit=limit, skip=skip)
+            found = list_tree(self._confined.open_folder, start, depth=depth, limit=limit, skip=skip)
         open_to_tools = tuple(e for e in found.entries if self._boundary.protection(e.path) != "denied")
         return Listing(entries=open_to_tools, complete=found.complete)
 
@@ -209,14 +209,14 @@ class Workspace:
         with as_tool_errors(written):
             above, _, name = written.rpartition("/")
             if follow:
-                real = self._beneath.resolve(written)
+                real = self._confined.resolve(written)
             else:
-                folder = self._beneath.resolve(above or ".")
+                folder = self._confined.resolve(above or ".")
                 real = name if folder == "." else f"{folder}/{name}"
             self._boundary.admit(written, real)
             above, _, name = real.rpartition("/")
-            made = self._beneath.missing(above) if create and above else ()
-            opened = self._beneath.open_folder(above or ".", create=create)
+            made = self._confined.missing(above) if create and above else ()
+            opened = self._confined.open_folder(above or ".", create=create)
             try:
                 yield FilePlace(opened, name, written, real, made)
             finally:

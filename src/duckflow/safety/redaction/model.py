@@ -6,6 +6,7 @@ an answer that goes back to be mended.
 
 from collections.abc import AsyncIterator
 
+from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits
 from duckflow.domain.ports import ModelClient
 from duckflow.llm.retry import RetryingClient
@@ -32,7 +33,7 @@ class RedactedModel:
         """The answer to the request without its secrets."""
         messages = tuple(map(self._message, request.messages))
         schema = self._redactor.clean_all(request.answer_schema)
-        return self._client.stream(request.model_copy(update={"messages": messages, "answer_schema": schema}))
+        return self._client.stream(replace(request, messages=messages, answer_schema=schema))
 
     async def aclose(self) -> None:
         """Close the client inside."""

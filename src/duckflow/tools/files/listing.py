@@ -11,12 +11,12 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.atomic import is_temporary
+from duckflow.safety.files.listing import SKIPPED, names_skipped
 from duckflow.safety.files.paths import printable
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.searching.globs import file_matcher
-from duckflow.tools.searching.ripgrep import run_ripgrep
-from duckflow.tools.searching.skip_list import SKIPPED, names_skipped, skip_arguments
+from duckflow.tools.searching.ripgrep import run_ripgrep, skip_arguments
 from duckflow.tools.threads import finish
 
 LINES_SHOWN = 400

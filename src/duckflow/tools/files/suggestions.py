@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 
 from duckflow.domain.errors import ToolError
+from duckflow.safety.files.listing import SKIPPED
 from duckflow.safety.files.paths import printable
 from duckflow.safety.files.workspace import Workspace
-from duckflow.tools.searching.skip_list import SKIPPED
 
 _LOOKED_AT = 5000
 _SHOWN = 3

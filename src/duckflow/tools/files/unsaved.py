@@ -18,12 +18,12 @@ Unsaved = Callable[[Path], Awaitable[str | None]]
 """The text of a file as an editor has it, by its real path; None if no editor has it open."""
 
 
-def beneath_editor(tools: Iterable[Tool], unsaved: Unsaved) -> tuple[Tool, ...]:
+def with_unsaved(tools: Iterable[Tool], unsaved: Unsaved) -> tuple[Tool, ...]:
     """The tools for a folder that is open in an editor."""
-    return tuple(_beneath(tool, unsaved) for tool in tools)
+    return tuple(_with_unsaved(tool, unsaved) for tool in tools)
 
 
-def _beneath(tool: Tool, unsaved: Unsaved) -> Tool:
+def _with_unsaved(tool: Tool, unsaved: Unsaved) -> Tool:
     async def read(args: ReadFile, access: Access) -> ToolResult:
         result = await tool.run(args, access)
         text = None if access.outside else await _differing(access.workspace, args.path, unsaved)

@@ -16,8 +16,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.files.listing import list_all
 from duckflow.tools.searching import line_matcher
 from duckflow.tools.searching.globs import file_matcher
-from duckflow.tools.searching.ripgrep import run_capped, run_ripgrep
-from duckflow.tools.searching.skip_list import skip_arguments
+from duckflow.tools.searching.ripgrep import run_capped, run_ripgrep, skip_arguments
 from duckflow.tools.threads import finish
 
 FILE_CAP = 4_000_000

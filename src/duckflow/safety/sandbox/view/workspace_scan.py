@@ -10,14 +10,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
+from duckflow.safety.files.listing import SKIPPED
 from duckflow.safety.policy.protected import protection_of
 
-SKIPPED = frozenset(
-    (
-        *(".git", ".hg", ".svn", ".jj", "node_modules", ".venv", "__pycache__", ".mypy_cache"),
-        *(".pytest_cache", ".ruff_cache", ".tox", ".nox", ".hypothesis", "target"),
-    )
-)
+NOT_SCANNED = SKIPPED | {".hypothesis", "target"}
 """Folders that are not looked into."""
 
 MOST_FILES = 10_000
@@ -51,7 +47,7 @@ def look(root: str) -> WorkspaceScan:
                 complete = complete and len(files) <= MOST_FILES
                 if complete:
                     _note(files, entry, root)
-            elif entry.name not in SKIPPED:
+            elif entry.name not in NOT_SCANNED:
                 waiting.append((entry.path, entry.name, covered or protected))
     return WorkspaceScan(files, tuple(guarded), complete=complete)
 

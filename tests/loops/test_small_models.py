@@ -1,4 +1,4 @@
-"""The rails: which files a message names, and how long a small model may look around."""
+"""Guidance for small models: which files a message names, and how long a small model may look around."""
 
 from pathlib import Path
 
