@@ -114,6 +114,7 @@ DONE = [
     "git log --format=%s",
     "mkdir closed; echo in > closed/file; chmod 000 closed; echo x > unreadable; chmod 000 unreadable",
     "chmod u+s moved; ln -s /root out; mkfifo pipe; mknod null c 0 0",
+    'python3 -c \'import os; os.rename("sub", "other"); os.rename("other", "sub")\'; cat sub/file',
 ]
 
 
@@ -128,7 +129,7 @@ def test_G9_an_ordinary_user_works_on_a_copy(copying, users_folder):
         os.chown(path, NOBODY, NOBODY)
     ran = as_nobody([python_for_nobody(), "-c", PROGRAM, str(users_folder), copying, json.dumps(DONE), "yes"])
     assert ran.returncode == 0, ran.stderr
-    _, found, _, (first, git, closed, dropped, served, rest) = json.loads(ran.stdout)
+    _, found, _, (first, git, closed, dropped, renamed, served, rest) = json.loads(ran.stdout)
     assert found == copying
     assert (first["output"], first["left"], git["output"]) == (f"{NOBODY}\n", [], "x\n")
     assert {path.name for path in work.iterdir()} == {
@@ -139,6 +140,7 @@ def test_G9_an_ordinary_user_works_on_a_copy(copying, users_folder):
     assert ((work / "closed").stat().st_mode & 0o777, (work / "bits").stat().st_mode & 0o777) == (0, 0o700)
     assert {one.stat().st_uid for one in work.rglob("*")} == {NOBODY}
     assert {one["reason"] for one in dropped["effects"]["dropped"]} == {"set_id", "link_out", "pipe"}
+    assert renamed["output"] == "sub/file\nmore\n"
     assert served == "made\n"
     assert [one["path"] for one in rest["effects"]] == ["server"]
     assert not closed["left"]

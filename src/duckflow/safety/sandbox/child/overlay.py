@@ -100,16 +100,24 @@ def mount_copy(copy: dict[str, Any]) -> None:
         mount_copy(one)
 
 
-def _mounts_below(folder: str) -> list[str]:
-    """Where other file systems are mounted in a folder, outermost only: what is below comes with them."""
+def mount_points(process: int | str = "self") -> list[str]:
+    """Where something is mounted, as a process sees it."""
     found: list[str] = []
-    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
+    with open(f"/proc/{process}/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
         for line in lines:
             path = line.split(" ", 5)[4]
             if "\\" in path:
                 path = re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), path)
-            if path.startswith(f"{folder}/") and not any(path.startswith(f"{one}/") for one in found):
-                found.append(path)
+            found.append(path)
+    return found
+
+
+def _mounts_below(folder: str) -> list[str]:
+    """Where other file systems are mounted in a folder, outermost only: what is below comes with them."""
+    found: list[str] = []
+    for path in mount_points():
+        if path.startswith(f"{folder}/") and not any(path.startswith(f"{one}/") for one in found):
+            found.append(path)
     return found
 
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from duckflow.safety.sandbox.child import namespaces, seccomp
 from duckflow.safety.sandbox.child.overlay import mount_copy
-from duckflow.safety.sandbox.child.setup import HEARD, limit
+from duckflow.safety.sandbox.child.setup import HEARD, hand_out_renames, limit
 from duckflow.safety.sandbox.child.syscalls import die_with_parent, drop_capabilities, never_gain_privileges
 
 _LENGTH = 4
@@ -22,17 +22,20 @@ _GO = b"g"
 
 
 class PreparedWorld:
-    """The first process of a world, from outside. `failed` is where it says what went wrong."""
+    """The first process of a world, from outside. `failed` is where it says what went wrong.
+
+    At `orders` it hands out, when the command begins, who is asked about renames.
+    """
 
     def __init__(self, temporary: str, *, own_network: bool = True, own_users: bool | None = None) -> None:
-        self._orders, theirs = socket.socketpair()
+        self.orders, theirs = socket.socketpair()
         self.failed, failing = os.pipe()
         heard, saying = os.pipe()
         parent = os.getpid()
         helper = os.fork()
         if helper == 0:
             die_with_parent(parent)
-            self._orders.close()
+            self.orders.close()
             users = os.geteuid() != 0 if own_users is None else own_users
             _leave(theirs, failing, saying, temporary, own_network=own_network, own_users=users)
         for one in (theirs.detach(), failing, saying):
@@ -46,14 +49,14 @@ class PreparedWorld:
             with contextlib.suppress(OSError):  # it has ended already
                 self.init = os.pidfd_open(self.process)
             with contextlib.suppress(OSError):
-                self._orders.sendall(_GO)
+                self.orders.sendall(_GO)
 
     def run(self, order: dict[str, Any], output: int) -> None:
         """Let it become the command."""
         data = json.dumps(order).encode()
         with contextlib.suppress(OSError):  # why is in `failed`
-            socket.send_fds(self._orders, [len(data).to_bytes(_LENGTH)], [output])
-            self._orders.sendall(data)
+            socket.send_fds(self.orders, [len(data).to_bytes(_LENGTH)], [output])
+            self.orders.sendall(data)
 
 
 def _leave(
@@ -106,6 +109,8 @@ def _be_first(orders: socket.socket, temporary: str) -> NoReturn:
     namespaces.build_world(root, temporary, order["world"])
     os.chdir(order["cwd"])
     drop_capabilities()
+    if order["copied"]:
+        hand_out_renames(orders)
     seccomp.apply(seccomp.assemble(tuple(order["sockets"])))
     for number in HEARD:
         signal.signal(number, signal.SIG_DFL)

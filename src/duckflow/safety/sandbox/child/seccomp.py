@@ -11,10 +11,10 @@ import struct
 from collections.abc import Iterator
 from functools import lru_cache
 
-from duckflow.safety.sandbox.child.syscalls import prctl
+from duckflow.safety.sandbox.child.syscalls import prctl, syscall
 
 _SET_SECCOMP, _MODE_FILTER = 22, 2
-_ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
+_ALLOW, _ERRNO, _KILL, _TELL = 0x7FFF0000, 0x00050000, 0x80000000, 0x7FC00000
 _LOAD, _EQUAL, _GREATER_EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _X32 = 0x40000000
@@ -94,6 +94,14 @@ _SIGNALS = {
     "rt_tgsigqueueinfo": (297, 240),
     "pidfd_open": (434, 434),
 }
+_RENAMES: dict[str, tuple[int | None, int | None]] = {
+    "rename": (82, None),
+    "renameat": (264, 38),
+    "renameat2": (316, 276),
+}
+_SECCOMP = (317, 277)
+_SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32
+_HERE = 0xFFFFFF9C
 _NEW_NAMESPACES = 0x7E020000
 _TERMINAL_TRICKS = (0x5412, 0x541C)
 """TIOCSTI types into a terminal, TIOCLINUX pastes into a console."""
@@ -139,10 +147,39 @@ def assemble(sockets: tuple[int, ...], spared: tuple[int, ...] = ()) -> bytes:
 
 def apply(program: bytes) -> None:
     """Put this process and all it starts under the filter, for ever; needs no_new_privs first."""
+    held, description = _describe(program)
+    prctl(_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(description))
+    del held
+
+
+def watch_renames() -> int:
+    """From now on, whoever holds this descriptor is asked before this process or its children rename."""
+    architecture, column = ARCHITECTURES[os.uname().machine]
+    lines = [_load(_ARCHITECTURE), *_unless(_EQUAL, architecture, _ALLOW), _load(_NUMBER)]
+    for numbers in _RENAMES.values():
+        if (number := numbers[column]) is not None:
+            lines += _if(_EQUAL, number, _TELL)
+    held, description = _describe(b"".join([*lines, _answer(_ALLOW)]))
+    arguments = _SET_FILTER, _NEW_LISTENER | _WAIT_KILLABLE, ctypes.addressof(description)
+    listener = syscall(_SECCOMP[column], *arguments)
+    del held
+    return listener
+
+
+def rename_call(number: int, words: list[int]) -> tuple[int, int, int, int, int]:
+    """What a call to rename names: folder and name's address of both sides, and flags."""
+    _, column = ARCHITECTURES[os.uname().machine]
+    if number == _RENAMES["rename"][column]:
+        return _HERE, words[0], _HERE, words[1], 0
+    flags = words[4] & 0xFFFFFFFF if number == _RENAMES["renameat2"][column] else 0
+    return words[0], words[1], words[2], words[3], flags
+
+
+def _describe(program: bytes) -> "tuple[ctypes.Array[ctypes.c_char], ctypes.Array[ctypes.c_char]]":
+    """A filter as the kernel takes it: its lines, which have to be held, and what tells of them."""
     held = ctypes.create_string_buffer(program, len(program))
     described = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(held))
-    description = ctypes.create_string_buffer(described, len(described))
-    prctl(_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(description))
+    return held, ctypes.create_string_buffer(described, len(described))
 
 
 def _spare(spared: tuple[int, ...]) -> Iterator[bytes]:

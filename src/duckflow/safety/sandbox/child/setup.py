@@ -6,6 +6,7 @@ import os
 import resource
 import select
 import signal
+import socket
 from typing import Any, NamedTuple, NoReturn
 
 from duckflow.safety.sandbox.child import landlock, seccomp
@@ -38,6 +39,7 @@ class ChildPipes(NamedTuple):
     failing: int
     info: int
     gate: int
+    news: int
 
 
 def become(order: dict[str, Any], lines: ChildPipes) -> NoReturn:
@@ -64,12 +66,22 @@ def become(order: dict[str, Any], lines: ChildPipes) -> NoReturn:
 
 def _pass_on(order: dict[str, Any], lines: ChildPipes) -> None:
     """Give bubblewrap its descriptors under the numbers its arguments name."""
+    if order["copied"]:
+        hand_out_renames(socket.socket(fileno=lines.news))
     program = os.memfd_create("filter", os.MFD_CLOEXEC)
     os.write(program, seccomp.assemble(tuple(order["sockets"])))
     os.lseek(program, 0, os.SEEK_SET)
     program = fcntl.fcntl(program, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
     for source, number in ((lines.info, INFO), (lines.gate, GATE), (program, FILTER)):
         os.dup2(source, number, inheritable=True)
+
+
+def hand_out_renames(news: socket.socket) -> None:
+    """Let whoever listens there answer what this process and its children ask to be renamed."""
+    with contextlib.suppress(OSError):  # a kernel that can't: then the copy refuses to rename some folders
+        listener = seccomp.watch_renames()
+        socket.send_fds(news, [b"r"], [listener])
+        os.close(listener)
 
 
 def _give_up(order: dict[str, Any], lines: ChildPipes) -> None:

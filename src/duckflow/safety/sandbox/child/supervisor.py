@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from duckflow.safety.sandbox.child.folder_moves import FolderMoves
 from duckflow.safety.sandbox.child.holder import hold
 from duckflow.safety.sandbox.child.overlay import enter_copy
 from duckflow.safety.sandbox.child.prepared_world import PreparedWorld
@@ -38,13 +39,15 @@ class CommandStart:
         self._failed, failing = os.pipe()
         self._gate = os.pipe()
         info = os.pipe()
+        self.news, theirs = socket.socketpair()
         self.init: int | None = None
         parent = os.getpid()
         self.process = os.fork()
         if self.process == 0:
             die_with_parent(parent)
             os.close(self._gate[1])  # so that the end of this process is heard at the other side
-            become(order, ChildPipes(output, failing, info[1], self._gate[0]))
+            become(order, ChildPipes(output, failing, info[1], self._gate[0], theirs.detach()))
+        theirs.close()
         for opened in (failing, info[1], output):
             os.close(opened)
         if order["kind"] == "bubblewrap":
@@ -82,6 +85,7 @@ class CommandStart:
         world.run(self._order, output)
         os.close(output)
         self._failed, self.process, self.init = world.failed, world.process, world.init
+        self.news = world.orders
 
     def _let_in(self, info: int) -> None:
         """Wait until the sandbox stands, take hold of its first process, and let the command begin."""
@@ -126,7 +130,7 @@ def supervise(
         start = CommandStart(order, output, prepared)
         begun(order["kind"])
         usage = ResourceUse(order)
-        stopped = _watch(start, control, order["limits"]["seconds"], usage, ended)
+        stopped = _watch(start, control, order, usage, ended)
         start.kill(ended)
         gone = end_process_tree(ended) if LINUX else _end_group(start.process, ended)
         ending = {"stopped": stopped, "code": _code(ended.get(start.process)), "error": start.failure()}
@@ -152,21 +156,43 @@ def _receive(control: socket.socket) -> dict[str, Any] | None:
 
 
 def _watch(
-    start: CommandStart, control: socket.socket, seconds: float, usage: ResourceUse, ended: dict[int, int]
+    start: CommandStart,
+    control: socket.socket,
+    order: dict[str, Any],
+    usage: ResourceUse,
+    ended: dict[int, int],
 ) -> str | None:
     """Wait for its end; the name of the limit, or "asked", where it has to be ended."""
-    until = time.monotonic() + seconds
+    until = time.monotonic() + order["limits"]["seconds"]
+    copied: list[str] = order["copied"]
     poll = select.poll()
-    poll.register(control, select.POLLIN)
+    for opened in (control, start.news) if copied else (control,):
+        poll.register(opened, select.POLLIN)
     with contextlib.suppress(OSError, AttributeError):  # no such thing on macOS: then it is asked each tick
         poll.register(os.pidfd_open(start.process), select.POLLIN)
+    moves: FolderMoves | None = None
+    looked = 0.0
     while True:
-        if any(opened == control.fileno() for opened, _ in poll.poll(_TICK_MS)):
+        ready = dict(poll.poll(_TICK_MS))
+        if control.fileno() in ready:
             return "asked"
+        if start.news.fileno() in ready:
+            poll.unregister(start.news)
+            if listeners := socket.recv_fds(start.news, 1, 1)[1]:
+                moves = FolderMoves(listeners[0], copied)
+                poll.register(moves.listener, select.POLLIN)
+        if moves is not None and (asked := ready.get(moves.listener)):
+            if asked & select.POLLIN:
+                moves.answer()
+            else:
+                poll.unregister(moves.listener)  # nobody is left who could ask
+            if time.monotonic() - looked < _TICK_MS / 1000:
+                continue
+        looked = time.monotonic()
         reap(ended)
         if start.process in ended:
             return None
-        if time.monotonic() > until:
+        if looked > until:
             return "seconds"
         if reached := usage.reached():
             return reached

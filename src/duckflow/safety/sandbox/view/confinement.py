@@ -63,6 +63,8 @@ class Order(Frozen):
     disk: tuple[str, ...] = ()
     """The folders that all it writes goes to, if those are known; the first is that of its copy."""
     temporary: str = ""
+    copied: tuple[str, ...] = ()
+    """The folders that it works on a copy of."""
     world: tuple[WorldMount, ...] = ()
     view: CopyMount | None = None
 
@@ -108,6 +110,7 @@ def confine(
             network=network or held,
             held=held,
             disk=(*upper, *(f"{reach.parts.temporary}/{one}" for one in OWN_FOLDERS)),
+            copied=(view.lower, *(one.lower for one in view.more)) if view else (),
             temporary=reach.parts.temporary,
             world=reach.mounts,
             view=None if held else view,

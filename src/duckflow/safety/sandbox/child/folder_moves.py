@@ -1,0 +1,212 @@
+"""Renaming a folder in one step on a copy, which overlay refuses for folders that were there before.
+
+An ordinary user can't have overlay note such a move, so what a command asks to be renamed is looked at from
+outside of its sandbox, while it waits. Files go on at once. A folder is renamed for it; where overlay
+refuses, all that is in it is moved into a new one first. Everything happens in the sandbox's own view and
+only on the copy, and a folder in which something is mounted, such as a mask over a secret, stays refused.
+Standard library only.
+"""
+
+import contextlib
+import ctypes
+import errno
+import fcntl
+import os
+import secrets
+import stat
+import struct
+from typing import NamedTuple
+
+from duckflow.safety.sandbox.child.overlay import mount_points
+from duckflow.safety.sandbox.child.seccomp import rename_call
+from duckflow.safety.sandbox.child.syscalls import die_with_parent
+
+_RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
+_REQUEST, _ANSWER = struct.Struct("QIIiIQ6Q"), struct.Struct("QqiI")
+_GO_ON = 1
+_HERE = 0xFFFFFF9C
+_OPENAT2, _IN_ROOT, _NO_MAGICLINKS = 437, 0x10, 0x02
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_LOOK = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+_LONGEST = 4096
+_NO_REPLACE = 1
+_IN_THE_WAY = (errno.EXDEV, errno.ENOTEMPTY, errno.EEXIST)
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class _Place(NamedTuple):
+    """A name in a folder that is held open, and where that is for the command."""
+
+    folder: int
+    name: str
+    path: str
+
+
+class FolderMoves:
+    """Answers what the commands of one sandbox ask to be renamed. `copied`: the folders that are copies."""
+
+    def __init__(self, listener: int, copied: list[str]) -> None:
+        self.listener = listener
+        self._copied = copied
+
+    def answer(self) -> None:
+        """Take one request: let it go on, or have a process of its own see to it."""
+        request = bytearray(_REQUEST.size)
+        try:
+            fcntl.ioctl(self.listener, _RECEIVE, request)
+        except OSError:
+            return  # who asked is gone
+        identity, process, _, number, _, _, *words = _REQUEST.unpack(request)
+        source = target = None
+        try:
+            call = rename_call(number, words)
+            source = self._find(process, call[0], call[1])
+            if source is None or call[4] & ~_NO_REPLACE or not self._is_folder(source):
+                self._send(identity)
+                return
+            target = self._find(process, call[2], call[3])
+            if target is None:
+                self._send(identity)
+                return
+            self._hand_over(identity, process, source, target, call[4])
+        except (OSError, ValueError):
+            self._send(identity)
+        finally:
+            for place in filter(None, (source, target)):
+                os.close(place.folder)
+
+    def _hand_over(self, identity: int, process: int, source: _Place, target: _Place, flags: int) -> None:
+        """It may take long, and limits are watched meanwhile."""
+        parent = os.getpid()
+        if os.fork():
+            return
+        try:
+            die_with_parent(parent)
+            mounted = mount_points(process)
+            fcntl.ioctl(self.listener, _IS_VALID, struct.pack("Q", identity))
+            code = _rename(source, target, flags, mounted)
+            self._send(identity, code)
+        finally:
+            os._exit(0)
+
+    def _send(self, identity: int, code: int | None = None) -> None:
+        """The result of the call; None: the kernel is to make it."""
+        flags = _GO_ON if code is None else 0
+        with contextlib.suppress(OSError):  # who asked is gone
+            fcntl.ioctl(self.listener, _SEND, _ANSWER.pack(identity, 0, -(code or 0), flags))
+
+    def _is_folder(self, place: _Place) -> bool:
+        """Whether it is a folder of a copy, and nothing is mounted on it."""
+        found = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
+        return stat.S_ISDIR(found.st_mode) and found.st_dev == os.fstat(place.folder).st_dev
+
+    def _find(self, process: int, base: int, address: int) -> _Place | None:
+        """What a call names, looked up as its process would; None if it is not on a copy."""
+        path = _text_of(process, address).rstrip("/")
+        if not path.startswith("/"):
+            where = "cwd" if base & 0xFFFFFFFF == _HERE else f"fd/{base & 0xFFFFFFFF}"
+            path = f"{os.readlink(f'/proc/{process}/{where}')}/{path}"
+        above, _, name = path.rpartition("/")
+        if name in ("", ".", ".."):
+            return None
+        root = os.open(f"/proc/{process}/root", _LOOK)
+        try:
+            folder = _open_in(root, above or "/")
+        finally:
+            os.close(root)
+        real = os.readlink(f"/proc/self/fd/{folder}")
+        kind = ctypes.create_string_buffer(256)
+        on_overlay = _libc.fstatfs(folder, kind) == 0 and kind.raw[:8] == _OVERLAY
+        if not on_overlay or not any(f"{real}/".startswith(f"{one}/") for one in self._copied):
+            os.close(folder)
+            return None
+        return _Place(folder, name, f"{real}/{name}")
+
+
+_OVERLAY = (0x794C7630).to_bytes(8, "little")
+
+
+def _rename(source: _Place, target: _Place, flags: int, mounted: list[str]) -> int:
+    """The error code of the rename, 0 if it was made."""
+    try:
+        if any(f"{path}/".startswith(f"{source.path}/") for path in mounted):
+            return errno.EXDEV
+        code = _try(source, target, flags)
+        if code != errno.EXDEV or f"{target.path}/".startswith(f"{source.path}/"):
+            return code
+        with contextlib.suppress(FileNotFoundError):
+            if os.listdir(_opened(target)):
+                return errno.ENOTEMPTY
+        return _remake(source, target, flags)
+    except (OSError, RecursionError):
+        return errno.EXDEV
+
+
+def _remake(source: _Place, target: _Place, flags: int) -> int:
+    new = _Place(source.folder, f".duckflow-{secrets.token_hex(8)}.tmp", "")
+    os.mkdir(new.name, 0o700, dir_fd=new.folder)
+    try:
+        _move_all(_opened(source), _opened(new))
+        code = _try(new, target, flags)
+    except (OSError, RecursionError):
+        code = errno.EXDEV
+    if code:
+        _move_all(_opened(new), _opened(source))
+    os.rmdir((new if code else source).name, dir_fd=source.folder)
+    return code
+
+
+def _move_all(source: int, target: int) -> None:
+    """Move what is in one folder into another, folder by folder; both are closed."""
+    for name in os.listdir(source):
+        try:
+            os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)
+        except OSError as exc:
+            if exc.errno not in _IN_THE_WAY:
+                raise
+            below = os.open(name, _FOLDER, dir_fd=source)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(name, 0o700, dir_fd=target)
+            _move_all(below, os.open(name, _FOLDER, dir_fd=target))
+            os.rmdir(name, dir_fd=source)
+    like = os.fstat(source)
+    with contextlib.suppress(PermissionError):
+        os.fchown(target, like.st_uid, like.st_gid)
+    os.fchmod(target, stat.S_IMODE(like.st_mode))
+    os.utime(target, ns=(like.st_atime_ns, like.st_mtime_ns))
+    os.close(source)
+    os.close(target)
+
+
+def _opened(place: _Place) -> int:
+    return os.open(place.name, _FOLDER, dir_fd=place.folder)
+
+
+def _try(source: _Place, target: _Place, flags: int) -> int:
+    names = os.fsencode(source.name), os.fsencode(target.name)
+    if _libc.renameat2(source.folder, names[0], target.folder, names[1], flags) == 0:
+        return 0
+    return ctypes.get_errno()
+
+
+def _text_of(process: int, address: int) -> str:
+    """A text in another process's memory, up to where it ends."""
+    opened = os.open(f"/proc/{process}/mem", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        data = b""
+        while b"\0" not in data and len(data) < _LONGEST:
+            start = address + len(data)
+            data += os.pread(opened, _LONGEST - start % _LONGEST, start)  # what is in one page is there
+    finally:
+        os.close(opened)
+    return os.fsdecode(data.partition(b"\0")[0])
+
+
+def _open_in(root: int, path: str) -> int:
+    """A folder as a process with that root would find it."""
+    how = struct.pack("QQQ", _LOOK, 0, _IN_ROOT | _NO_MAGICLINKS)
+    opened = _libc.syscall(_OPENAT2, root, os.fsencode(path), how, ctypes.c_size_t(len(how)))
+    if opened < 0:
+        raise OSError(ctypes.get_errno(), path)
+    return opened
