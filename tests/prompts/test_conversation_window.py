@@ -135,7 +135,7 @@ async def test_F3_words_go_last_and_it_is_said():
     for number in range(200):
         state = remember(state, answered(f"word {number} " * 20), TranscriptEntry(role="user", text="go on"))
     texts = await shown(PromptHistory(TokenCounter()), state, room=3000)
-    assert texts[:2] == ["The beginning of this conversation is left out.", "Find it"]
+    assert texts[:2] == ["Older parts of this conversation are left out.", "Find it"]
     assert texts[-2].startswith("word 199")
     assert sum(map(estimate_tokens, texts)) <= 1500
 
@@ -152,10 +152,9 @@ async def test_F3_the_users_request_and_last_message_are_never_left_out():
 async def test_F3_a_request_the_state_has_let_go_of_is_shown_again():
     state = AgentState(request=Request(request_id="r", text="Find it"))
     texts = await shown(PromptHistory(TokenCounter()), looks(state, 1, 2))
-    assert texts[0] == "Find it\n\n(The beginning of this conversation is left out.)"
+    assert texts[1] == "Find it"
     trimmed = await shown(PromptHistory(TokenCounter()), looks(state, 1, 60, size=2000), room=900)
-    assert trimmed[0] == "The beginning of this conversation is left out."
-    assert trimmed[1].startswith("Find it\n")
+    assert trimmed[:2] == ["Older parts of this conversation are left out.", "Find it"]
 
 
 async def test_what_was_found_just_now_is_cut_where_it_alone_is_too_much():

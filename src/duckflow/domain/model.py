@@ -122,3 +122,7 @@ class PromptUse(Frozen):
     window: int
     tokens: dict[str, int]
     left_out: dict[str, int] = Field(default_factory=dict[str, int])
+    dropped: tuple[str, ...] = ()
+    """The results among it, by id and file."""
+    recap: str = ""
+    """What the model is told in its place."""

@@ -186,6 +186,10 @@ class AgentState(Frozen):
     """All of it, but for the middle of a very long one."""
     summaries: tuple[str, ...] = ()
     """The last requests in a line each, oldest first."""
+    said: tuple[str, ...] = ()
+    """How the user's last messages begin, oldest first; they outlive the transcript."""
+    decided: tuple[str, ...] = ()
+    """Why decisions were made, a line each, oldest first, the newest all of them; they too."""
     plans: tuple[Plan, ...] = ()
     active_plan_id: str | None = None
     task_list: TaskList | None = None

@@ -5,6 +5,7 @@ import unicodedata
 
 _CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
 _QUESTION = re.compile(r"[?？]+(?=\s|$|[」』”\")）])")
+_JAPANESE = re.compile("[\u3041-\u30ff\u3400-\u9fff]")
 _JOINER = "\u200d"
 _JOINERS = ("\u200c", _JOINER)
 _ELLIPSIS = "…"
@@ -49,6 +50,16 @@ def cut(text: str, limit: int) -> str:
     while end > 0 and not _boundary(text, end):
         end -= 1
     return text[:end] + _ELLIPSIS if limit > 0 else ""
+
+
+def is_japanese(text: str) -> bool:
+    """Whether there is a kana or a kanji in it."""
+    return _JAPANESE.search(text) is not None
+
+
+def one_line(text: str, limit: int) -> str:
+    """The text in one line of at most `limit` characters."""
+    return cut(" ".join(text.split()), limit)
 
 
 def head_and_tail(text: str, limit: int) -> str:

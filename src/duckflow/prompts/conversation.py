@@ -9,8 +9,12 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage
 from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.prompts.lines import LineKind, PromptLines
+from duckflow.prompts.recap import write_recap
 from duckflow.prompts.tokens import TokenCounter
-from duckflow.prompts.trimming import LEFT_OUT, trim
+from duckflow.prompts.trimming import shorten, trim
+
+_RECAP_SHARE = 16
+"""What is said in place of what is left out may take one in so many tokens."""
 
 
 class PromptHistory:
@@ -20,7 +24,14 @@ class PromptHistory:
         self._counter = counter
         self._lines = PromptLines(counter)
         self._transcript: Sequence[TranscriptEntry] = ()
+        self._state = AgentState()
         self._request = ""
+        self._cut_off = False
+        """Whether the state itself has let go of the beginning since the last recap."""
+        self._let_go = 0
+        """How many results went with it."""
+        self.recap = ""
+        """What is said in place of what is left out."""
 
     async def read(self, state: AgentState) -> None:
         """Take in what is new."""
@@ -31,14 +42,36 @@ class PromptHistory:
         for at in range(start, len(state.transcript)):
             entry = state.transcript[at]
             await self._lines.add(at, _kind(entry), entry.role, entry.text, entry.pictures)
-        self._transcript = state.transcript
-        if start == 0 and self._lines.shown and self._request and not self._lines.said:
-            # The state itself has let go of what was asked so long ago.
-            await self._lines.open_with("said", f"{self._request}\n\n({LEFT_OUT})")
+        cut_off = bool(self._transcript) or len(self._lines.said) < len(state.said)
+        self._state, self._transcript = state, state.transcript
+        if start == 0 and self._lines.shown:
+            lost = bool(self._request) and not self._lines.said
+            self._cut_off = cut_off or lost
+            first = next((entry.evidence_id for entry in state.transcript if entry.evidence_id), None) or "e1"
+            self._let_go = int(first[1:]) - 1 if self._cut_off and first[1:].isdecimal() else 0
+            if lost:
+                await self._lines.open_with("said", self._request)
 
     async def trim(self, most: int, most_evidence: int) -> bool:
-        """Leave out what does not fit; whether that was needed."""
-        return await trim(self._lines, self._transcript, self._request, (most, most_evidence))
+        """Leave out what does not fit, and say what matters of it; whether that was needed."""
+        lines = self._lines
+        over = lines.tokens > most or lines.evidence > most_evidence
+        if over:
+            lines.remove([line for line in lines.shown if line.at < 0 and line.kind == "words"])
+            await trim(lines, self._transcript, self._request, (most, most_evidence))
+        if over or self._cut_off:
+            await self._sum_up(most)
+        if over:
+            await shorten(lines, self._transcript, most)
+        return over
+
+    async def _sum_up(self, most: int) -> None:
+        forgotten = self._cut_off or self.left_out[1] > 0
+        self._cut_off = False
+        room = min(most // _RECAP_SHARE, most - self._lines.tokens)
+        self.recap = await write_recap(self._state, self._lines, self._counter, room, forgotten=forgotten)
+        if self.recap:
+            await self._lines.open_with("words", self.recap)
 
     @property
     def words(self) -> int:
@@ -59,10 +92,22 @@ class PromptHistory:
         return said + min(found, evidence)
 
     @property
+    def dropped(self) -> list[str]:
+        """The results that are not shown any more, by id and file or operation."""
+        shown = {line.at for line in self._lines.shown if line.kind == "evidence"}
+        older = [f"e1 … e{self._let_go}"] if self._let_go else []
+        return older + [
+            f"{entry.evidence_id} {entry.path or entry.operation or ''}".rstrip()
+            for at, entry in enumerate(self._transcript)
+            if entry.evidence_id and at not in shown
+        ]
+
+    @property
     def left_out(self) -> tuple[int, int]:
         """How much is not shown any more: of what was found, and of what was said."""
         stubs = sum(line.kind == "stub" for line in self._lines.shown)
-        return stubs, len(self._transcript) - sum(line.at >= 0 for line in self._lines.shown)
+        gone = len(self._transcript) - sum(line.at >= 0 for line in self._lines.shown)
+        return self._let_go + stubs, gone
 
     def shows(self, opening: str) -> bool:
         """Whether a message of the user's that begins so is among what is shown."""

@@ -58,7 +58,13 @@ class DecisionPrompt:
             request=request,
             tokens={**self._fixed, **grown, **layers.tokens},
             left_out=self._left_out(state, layers),
+            recap=self._conversation.recap,
         )
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """The results that the last prompt did not show any more."""
+        return tuple(self._conversation.dropped)
 
     def _left_out(self, state: AgentState, layers: Layers) -> dict[LeftOut, int]:
         """What the budgets kept out of the prompt."""

@@ -8,7 +8,7 @@ from duckflow.domain.decision import PromptPattern
 from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState, Items
-from duckflow.domain.text import cut
+from duckflow.domain.text import one_line
 from duckflow.domain.transitions import Step
 from duckflow.domain.work.plan import TaskList, progress
 from duckflow.prompts.templates import fill, template
@@ -59,7 +59,7 @@ def main_text(state: AgentState, dropped: Collection[Droppable] = ()) -> str:
         step=state.step,
         status=state.status,
         vitals=_vitals(state.vitals),
-        task=f"Task: {_one_line(state.request.text)}\n" if state.request else "",
+        task=f"Task: {one_line(state.request.text, _TASK)}\n" if state.request else "",
         items=items_text(state.items, dropped),
         plan=f"Plan: {progress(plan)}\n" if plan else "",
         background="".join(_background(state)),
@@ -85,7 +85,7 @@ def _background(state: AgentState) -> Iterator[str]:
     if state.task_list and state.background_runs:
         yield _tasks(state.task_list)
     for one in state.background_commands:
-        yield f"Runs in the background: {one.id} {_one_line(one.command)}\n"
+        yield f"Runs in the background: {one.id} {one_line(one.command, _TASK)}\n"
 
 
 def _tasks(tasks: TaskList) -> str:
@@ -100,7 +100,3 @@ def _vitals(vitals: Vitals) -> str:
     """How the work is going, and what follows from it for the next plan (SPEC F7)."""
     line = f"Vitals: mood {vitals.mood:.2f}, focus {vitals.focus:.2f}, stamina {vitals.stamina:.2f}\n"
     return line + LOW_FOCUS if vitals.focus < LOW_FOCUS_BELOW else line
-
-
-def _one_line(text: str) -> str:
-    return cut(" ".join(text.split()), _TASK)

@@ -33,3 +33,7 @@ class RenderedPrompt(Frozen):
     tokens: Mapping[SectionName, int]
     left_out: Mapping[LeftOut, int] = Field(default_factory=dict["LeftOut", int])
     """What did not fit, and how many of it."""
+    dropped: tuple[str, ...] = ()
+    """The results among it; told only where someone looks at the prompt."""
+    recap: str = ""
+    """What is said in its place."""

@@ -11,8 +11,6 @@ from duckflow.domain.state import TranscriptEntry
 from duckflow.domain.text import head_and_tail
 from duckflow.prompts.lines import PromptLine, PromptLines
 
-LEFT_OUT = "The beginning of this conversation is left out."
-
 _SHORT = 40
 """Tokens up to which evidence stays as it is: a word in its place would hardly be shorter."""
 
@@ -22,11 +20,9 @@ _TRIES = 4
 
 async def trim(
     lines: PromptLines, transcript: Sequence[TranscriptEntry], request: str, room: tuple[int, int]
-) -> bool:
-    """Whether something was left out. `room` is the tokens there are for all, and of these for evidence."""
+) -> None:
+    """Leave out a large part. `room` is the tokens there are for all, and of these for evidence."""
     most, most_evidence = room
-    if lines.tokens <= most and lines.evidence <= most_evidence:
-        return False
     newest = {id(line) for line in lines.newest()}
     evidence = lines.found()
     stale = [line for line in evidence if transcript[line.at].stale]
@@ -37,9 +33,7 @@ async def trim(
             break
         await _leave_out(lines, line, transcript[line.at])
     if lines.tokens > most * 3 // 4:
-        await _forget(lines, newest, request, most // 2)
-    await _shorten(lines, transcript, most)
-    return True
+        _forget(lines, newest, request, most // 2)
 
 
 async def _leave_out(lines: PromptLines, line: PromptLine, entry: TranscriptEntry) -> None:
@@ -53,7 +47,7 @@ def _stub(entry: TranscriptEntry) -> str:
     return f"{what}{f', {entry.path}' if entry.path else ''}: left out, look again if you need it"
 
 
-async def _forget(lines: PromptLines, newest: set[int], request: str, goal: int) -> None:
+def _forget(lines: PromptLines, newest: set[int], request: str, goal: int) -> None:
     """Drop the oldest lines until the goal is met."""
     kept = newest | {id(line) for line in lines.pinned(request)}
     over, gone = lines.tokens - goal, list[PromptLine]()
@@ -63,12 +57,10 @@ async def _forget(lines: PromptLines, newest: set[int], request: str, goal: int)
         if id(line) not in kept:
             gone.append(line)
             over -= line.tokens
-    if gone:
-        lines.remove(gone)
-        await lines.open_with("words", LEFT_OUT)
+    lines.remove(gone)
 
 
-async def _shorten(lines: PromptLines, transcript: Sequence[TranscriptEntry], most: int) -> None:
+async def shorten(lines: PromptLines, transcript: Sequence[TranscriptEntry], most: int) -> None:
     """Where even what was found just now is too much, its last part is cut until it fits."""
     evidence = lines.found()
     for line in evidence[:-1]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from duckflow.domain.decision import Decision, Operation
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.glimpses import Glimpse
 from duckflow.domain.model import ChatMessage, Usage
 from duckflow.domain.ports import ModelClient
@@ -69,4 +69,4 @@ class FullDecider:
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
         """What the model would be asked in this state."""
-        return await self._prompt.assemble(state)
+        return replace(await self._prompt.assemble(state), dropped=self._prompt.dropped)

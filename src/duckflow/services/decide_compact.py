@@ -5,7 +5,6 @@ known, the file is asked for as anybody would ask a bare model: our own frame ar
 """
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
@@ -17,6 +16,7 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage, ModelRequest
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
+from duckflow.domain.text import is_japanese
 from duckflow.i18n.catalogue import Language, text_in
 from duckflow.llm.answers.response import collect
 from duckflow.llm.answers.structured import StructuredAnswer, ask
@@ -51,7 +51,6 @@ _JUST_ASKED = 3
 """Messages of a prompt that has nothing but its beginning, one message of the user and the question."""
 _STUB = 2_000
 """Characters of a file that may be shown twice."""
-_JAPANESE = re.compile("[\u3041-\u30ff\u3400-\u9fff]")
 _IN_JAPANESE = "日本語で答えてください。\n\nOutput: Decision"
 _WORDS = {
     "file_ops.read_file": "small.reads",
@@ -146,7 +145,7 @@ class CompactDecider:
         glimpse: OnGlimpse = on_glimpse if language == "en" else _unseen
         answer = await ask(self._client, request, CompactDecision, glimpse, self._check)
         reply = answer.value.reply
-        if language == "en" or answer.value.actions or not reply.strip() or _JAPANESE.search(reply):
+        if language == "en" or answer.value.actions or not reply.strip() or is_japanese(reply):
             return answer
         said = ChatMessage(role="assistant", text=answer.text)
         again = ChatMessage(role="user", text=_IN_JAPANESE)
@@ -244,7 +243,7 @@ def _failed_attempts(state: AgentState) -> int:
 def _language(state: AgentState) -> Language:
     """The language of the user's last message (SPEC F8)."""
     said = next((entry.text for entry in reversed(state.transcript) if entry.said), "")
-    return "ja" if _JAPANESE.search(said) else "en"
+    return "ja" if is_japanese(said) else "en"
 
 
 def _in_words(decision: Decision, language: Language) -> Decision:

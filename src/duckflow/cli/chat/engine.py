@@ -144,6 +144,8 @@ class ChatEngine:
             window=traits.window,
             tokens={**prompt.tokens},
             left_out={**prompt.left_out},
+            dropped=prompt.dropped,
+            recap=prompt.recap,
         )
 
     def files(self) -> Sequence[str]:

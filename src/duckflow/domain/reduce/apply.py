@@ -67,7 +67,7 @@ from duckflow.domain.state import (
     TierUsage,
     TranscriptEntry,
 )
-from duckflow.domain.text import count_questions, cut, head_and_tail
+from duckflow.domain.text import count_questions, cut, head_and_tail, one_line
 from duckflow.domain.transitions import Status
 from duckflow.domain.work.objective import Support, TaskObjective
 
@@ -76,6 +76,10 @@ SUMMARIES, SUMMARY = 5, 100
 
 ONE_QUESTION = "You asked several questions at once. Ask one at most, the one whose answer decides most."
 """What the model is told after it broke that rule of the dialog (SPEC F6)."""
+
+SAID, SAID_LINE = 20, 150
+DECIDED, DECIDED_LINE = 60, 100
+"""How many messages and decisions outlive the transcript, and how much of each."""
 
 REPLY_KEPT = 12_000
 
@@ -219,6 +223,7 @@ def _user_message(state: AgentState, event: UserMessage) -> AgentState:
         items=replace(state.items, pending_gate=approval is not None),
         next_step="continue",
         files_note=event.note or state.files_note,
+        said=(*state.said, one_line(event.text, SAID_LINE))[-SAID:],
     )
     text = "\n\n".join(part for part in (event.text, event.note, event.added) if part)
     return remember(fresh, TranscriptEntry(role="user", text=text, said=True, pictures=event.pictures))
@@ -243,6 +248,7 @@ def _decision(state: AgentState, event: DecisionMade) -> AgentState:
         list_granted=False,
         pattern=decision.prompt_pattern or state.pattern,
         items=check_items(change.items, decision),
+        decided=_decided(state.decided, decision),
     )
     said = tuple(
         TranscriptEntry(role="assistant" if message.role == "assistant" else "user", text=message.text)
@@ -250,6 +256,17 @@ def _decision(state: AgentState, event: DecisionMade) -> AgentState:
     )
     notes = (*change.notes, ONE_QUESTION) if _asks_too_much(decision) else change.notes
     return tell(remember(decided, *said), *notes)
+
+
+def _decided(earlier: tuple[str, ...], decision: Decision) -> tuple[str, ...]:
+    """The decisions with one more, each once. Of too many, every other one of the older half goes: the course
+    of the whole session stays."""
+    why = one_line(decision.rationale or decision.reply, DECIDED_LINE)
+    if not why:
+        return earlier
+    half = DECIDED // 2
+    kept = earlier if len(earlier) < DECIDED else (*earlier[:half:2], *earlier[half:])
+    return (*(line for line in kept if line != why), why)
 
 
 def _sure(decision: Decision) -> bool:

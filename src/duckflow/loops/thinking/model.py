@@ -85,6 +85,9 @@ class ModelInUse:
         use = "cut" if state.rules_use == "whole" and self._rules.too_long else state.rules_use
         client = await self._client()
         await self._catalogue.ready()
+        known = self._deciders.get((self._tiers.name(self.tier), use, self._catalogue.revision))
+        if known and state is self._session.state:
+            return await known.preview(state)  # what it left out so far is left out here, too
         return await self._decider_for(client, await self._rules.fit(client, use)).preview(state)
 
     async def _client(self) -> ModelClient:

@@ -10,7 +10,7 @@ from duckflow.domain.state import AgentState, TierUsage
 from duckflow.domain.work.outcomes import TARGETS, RequestStats
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
-from duckflow.ui.output.text_width import cut_to_width, width_of
+from duckflow.ui.output.text_width import cut_to_width, width_of, wrap_beside
 
 _COST_COLUMNS = ("tier", "calls", "input", "cached", "output", "cost")
 
@@ -140,6 +140,8 @@ def _memory_line(one: Memory, wide: int, here: str | None) -> str:
 
 
 _BAR = 24
+_NAMED = 12
+"""How many results that were left out are named."""
 _FULL, _EMPTY = "█", "░"
 
 
@@ -160,6 +162,15 @@ def context_text(use: PromptUse, columns: int) -> str:
     ]
     left = [text(f"context.left_out.{name}", count=count) for name, count in use.left_out.items() if count]
     more = [text("context.left", what=", ".join(left))] if left else []
+    if use.dropped:
+        rest = len(use.dropped) - _NAMED
+        last = [text("context.more", count=rest)] if rest > 0 else []
+        more.append(wrap_beside("    ", ", ".join([*use.dropped[:_NAMED], *last]), columns))
+    if use.recap:
+        more += [
+            text("context.recap"),
+            *(wrap_beside("    ", line, columns) for line in use.recap.splitlines()),
+        ]
     return "\n".join([head, f"  {_bar(share, min(_BAR * 2, columns - 3))}", *lines, *more])
 
 

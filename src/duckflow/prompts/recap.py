@@ -1,0 +1,69 @@
+"""What matters of a conversation whose older parts are left out, in the user's language (SPEC F3, F8)."""
+
+from collections.abc import Iterable, Sequence
+
+from duckflow.domain.state import AgentState, Request
+from duckflow.domain.text import is_japanese, one_line
+from duckflow.prompts.lines import PromptLines
+from duckflow.prompts.templates import template
+from duckflow.prompts.tokens import TokenCounter
+
+_MET = 0.8
+_MOST_FILES = 40
+_SAID = 400
+_SHRINKS = ("decided", "said", "files")
+"""Where it is too long, the older half of these goes, one after the other."""
+
+
+async def write_recap(
+    state: AgentState, lines: PromptLines, counter: TokenCounter, most: int, *, forgotten: bool
+) -> str:
+    """The recap in about `most` tokens; nothing if there is nothing to say and no word was forgotten."""
+    parts = _parts(state, lines)
+    text = _text(state, parts)
+    for name in _SHRINKS:
+        while parts[name] and await counter.count(text) > most:
+            parts[name] = parts[name][(len(parts[name]) + 1) // 2 :]
+            text = _text(state, parts)
+    if await counter.count(text) > most:
+        parts, text = {}, text.partition("\n")[0]
+    return text if forgotten or any(parts.values()) else ""
+
+
+def _parts(state: AgentState, lines: PromptLines) -> dict[str, Sequence[str]]:
+    items = state.items
+    shown = [one_line(line.message.text, _SAID) for line in lines.said]
+    answers = [line.message.text for line in lines.shown if line.message.role == "assistant"]
+    decided = [one for one in state.decided if not any(one.removesuffix("…") in text for text in answers)]
+    changed = [change.path for one in state.change_sets if not one.undone for change in one.changes]
+    return {
+        "goal": [items.goal] if items.goal else [],
+        "constraints": items.constraints,
+        "said": [one for one in state.said if not any(text.startswith(one[:-1]) for text in shown)],
+        "decided": list(dict.fromkeys((*items.decision_log, *decided))),
+        "files": list(dict.fromkeys(changed[::-1]))[:_MOST_FILES][::-1],
+        "problems": list(dict.fromkeys((*items.open_questions, *_problems(state.request)))),
+    }
+
+
+def _problems(request: Request | None) -> Iterable[str]:
+    """What failed and was not made good, and what the last verdict found missing."""
+    if request is None:
+        return
+    last = {one.command: one for one in request.commands}
+    yield from (f"{one.command} (exit code {one.exit_code})" for one in last.values() if one.exit_code)
+    yield from (one for one in request.failing if one != "shell.run")
+    if request.objective and request.objective.evaluation:
+        yield from (one.requirement for one in request.objective.requirements if one.satisfaction < _MET)
+
+
+def _text(state: AgentState, parts: dict[str, Sequence[str]]) -> str:
+    """The template's first line, and those whose slot has something in it."""
+    japanese = is_japanese(state.request.text if state.request else "".join(state.said[-1:]))
+    first, *rest = template("recap_ja" if japanese else "recap").splitlines()
+    filled = [first]
+    for line in rest:
+        label, _, name = line.rstrip("}").partition("{")
+        if parts.get(name):
+            filled.append(label + "; ".join(parts[name]))
+    return "\n".join(filled)
