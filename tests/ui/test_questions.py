@@ -38,7 +38,7 @@ async def no_change(content: str, name: str) -> str | None:
 
 
 def questions(keyboard: Keyboard, writer: FakeWriter, edit=no_change) -> Questions:
-    engine = SimpleNamespace(state=AgentState(), extensions=Extensions())
+    engine = SimpleNamespace(state=AgentState(), extensions=Extensions(), servers=tuple)
     context = CommandContext(engine, writer, Screen(writer), lambda session: None)  # type: ignore[arg-type]
     return Questions(context, keyboard, edit)
 

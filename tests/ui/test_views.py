@@ -129,7 +129,9 @@ def test_help_first_lines_and_costs_fit(language, columns):
     """M2."""
     set_language(language)
     writer = FakeWriter(columns)
-    engine = SimpleNamespace(extensions=Extensions(commands=(CustomCommand(name="mine", body="x"),)))
+    engine = SimpleNamespace(
+        extensions=Extensions(commands=(CustomCommand(name="mine", body="x"),)), servers=tuple
+    )
     context = CommandContext(engine, writer, None, lambda session: None)  # type: ignore[arg-type]
     show_help(context, "")
     assert "/mine" in writer.text
