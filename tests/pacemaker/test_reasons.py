@@ -42,7 +42,7 @@ def test_I5_the_whole_reason_in_english():
 def test_I5_the_whole_reason_in_japanese():
     limit = compute_limit("debugging", Vitals(mood=0.1, focus=0.2, stamina=0.9), 0.8, TABLE, used=14)
     assert shown(limit, "ja") == [
-        "タスク: 不具合の調査と修正（基準 14 ループ）",
+        "作業の種類: デバッグ（基準 14 ループ）",
         "気分（計画への自信）: 0.10、低め",
         "集中力（考えのまとまり）: 0.20、低め",
         "体力（残りの余力）: 0.90、高め",
@@ -50,7 +50,7 @@ def test_I5_the_whole_reason_in_japanese():
         "バイタルによる調整: 30 % 減",
         "複雑さによる調整: 32 % 増",
         "14 × 0.70（バイタル）× 1.32（複雑さ）= 12.94",
-        "上限: 14 ループ（3～20 の範囲）",
+        "上限: 14 ループ（3〜20 の範囲）",
         "すでに使った 14 ループを下回らないようにしています。",
     ]
 

@@ -102,7 +102,7 @@ async def test_each_content_is_asked_for_by_itself_and_continues_the_same_prompt
     first, second = model.requests
     assert second.messages[: len(first.messages)] == first.messages
     assert second.messages[len(first.messages)].text == flat("write", paths=["hello.py"])
-    assert decided.decision.reply == "I write hello.py."
+    assert decided.decision.reply == "I'll write hello.py."
     assert second.messages[-1].text == "```python\n"
     assert second.stop == ("\n```",)
     assert second.answer_schema is None
@@ -223,7 +223,7 @@ async def test_J11_a_new_attempt_is_drawn_with_other_seeds_and_differs_from_what
 
 
 async def test_F8_what_it_does_is_said_in_the_language_of_the_request():
-    for text, told in (("Write a.py", "I write a.py."), ("a.py を書いて", "a.py を書きます。")):
+    for text, told in (("Write a.py", "I'll write a.py."), ("a.py を書いて", "a.py を書きます。")):
         model = FakeModel(WRITE, "x", traits=SMALL)
         assert (await decide(model, Folder(), text)).decision.reply == told
 

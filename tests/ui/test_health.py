@@ -111,11 +111,11 @@ def test_H6_I5_H7_status_in_japanese():
     shown = status_text(working())
     for line in (
         "🩺 診察結果",
-        "  😎 気分: いまの計画を信じています。",
+        "  😎 気分: 今の計画を信じています。",
         "  体力    █▄█",
         "  集中力  █▃▇",
         "🔁 使ったループ: 18 のうち 4",
-        "  タスク: 不具合の調査と修正（基準 14 ループ）",
+        "  作業の種類: デバッグ（基準 14 ループ）",
         "💬 お尋ねした回数: まだありません",
     ):
         assert line in shown.splitlines()

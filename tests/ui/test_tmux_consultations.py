@@ -110,7 +110,7 @@ CASES = (
         "3",
         {
             "en": ("→ Take stock", "📦 What there is:", "In order now."),
-            "ja": ("→ いまあるものを整理", "📦 ", "In order now."),
+            "ja": ("→ 今あるものを整理", "📦 ", "In order now."),
         },
         # With the usual numbers only several things at once lead there.
         {"DUCKFLOW_DUCK_PACEMAKER__THRESHOLDS__FOCUS": "0.55"},
