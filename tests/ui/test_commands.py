@@ -4,9 +4,17 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
+from duckflow.domain.extensions import ServerReport
 from duckflow.i18n.catalogue import entries
 from duckflow.ui.commands.actions import ACTIONS
-from duckflow.ui.commands.table import COMMANDS, Typed, find_command, nearest_command, read_command
+from duckflow.ui.commands.table import (
+    COMMANDS,
+    Typed,
+    find_command,
+    nearest_command,
+    prompt_commands,
+    read_command,
+)
 from duckflow.ui.input.completion import Known, Suggestions
 
 SPEC = "help status goal plan tasks diff undo mode model cost memory history resume config quit"
@@ -34,6 +42,8 @@ def test_M2_every_command_is_there_with_an_action_and_help_in_both_languages():
         ("/etc hosts", None),
         ("hello /help", None),
         ("/help\nand more", None),
+        ("/mcp.notes.visit", None),
+        ("/mcp", Typed("mcp")),
     ],
 )
 def test_a_line_is_a_command_or_a_message(line: str, expected: Typed | None):
@@ -51,10 +61,12 @@ def test_a_command_is_found_by_its_beginning_and_a_mistake_gets_the_nearest():
 
 
 def suggested(typed: str) -> list[str]:
+    server = ServerReport(name="notes", status="ready", what="x", prompts=("visit", "plan"))
     known = Known(
-        files=lambda: ["src/app.py", "src/deep/文書.md", "README.md"],
+        files=lambda: ["src/app.py", "src/deep/文書.md", "README.md", "notes:memo://today"],
         models=lambda: ["embedded", "openai:gpt-6.1"],
         sessions=lambda: [("3f2a", "a title")],
+        commands=lambda: prompt_commands([server]),
     )
     found = Suggestions(known).get_completions(Document(typed), CompleteEvent())
     return [completion.text for completion in found]
@@ -73,6 +85,8 @@ def suggested(typed: str) -> list[str]:
         ("look at @app", ["@src/app.py"]),
         ("見て@文書", ["@src/deep/文書.md"]),
         ("@read", ["@README.md"]),
+        ("/mcp.notes.v", ["/mcp.notes.visit"]),
+        ("what is @notes:t", ["@notes:memo://today"]),
         ("plain words", []),
         ("mail me@home.org", []),
     ],

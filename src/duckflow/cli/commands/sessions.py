@@ -92,9 +92,12 @@ def rewind(
     *,
     files: FilesFlag = False,
     conversation: ConversationFlag = False,
+    json: JsonFlag = False,
 ) -> None:
     """Go back to before a message, or list the messages."""
-    from duckflow.cli.reports.rewind import rewind_session  # noqa: PLC0415 - heavy, and not for --help
+    from pydantic_core import to_json  # noqa: PLC0415 - heavy, and not for --help
+
+    from duckflow.cli.reports.rewind import rewind_session  # noqa: PLC0415 - as above
     from duckflow.loops.undo.rewind import past_messages  # noqa: PLC0415 - as above
 
     with _log() as log:
@@ -102,6 +105,9 @@ def rewind(
         said = past_messages(log.load(found.id))
     if number is None:
         for one in said:
+            if json:
+                echo(to_json(one._asdict()).decode())
+                continue
             when = one.at.astimezone().strftime("%Y-%m-%d %H:%M")
             echo(f"{one.number}  {when}  {' '.join(one.text.split())}")
         return

@@ -72,8 +72,8 @@ class Typed(NamedTuple):
 
 
 def read_command(line: str) -> Typed | None:
-    """The command a line is, known or not; None for a message. A path is a message."""
-    if not line.startswith(SLASHES) or "\n" in line:
+    """The command a line is, known or not; None for a message, a path, a server's prompt."""
+    if not line.startswith(SLASHES) or "\n" in line or read_prompt(line) is not None:
         return None
     word, *rest = re.split(r"\s+", unicodedata.normalize("NFKC", line[1:]).strip(), maxsplit=1)
     name = word.casefold()
