@@ -4,9 +4,11 @@ What commands do not see: secrets in the workspace, the home folder, and all tha
 """
 
 import os
+import subprocess
 
 import pytest
 
+from duckflow.safety.policy.git_internals import git_reason
 from duckflow.safety.sandbox.view.secret_index import SecretIndex
 from duckflow.safety.sandbox.view.toolchains import ToolchainSearch
 
@@ -124,10 +126,57 @@ async def test_G10_who_commits_is_known_and_how_one_logs_in_is_not(folder, tmp_p
     result = await shell.run("git init -q; git commit -q --allow-empty -m x && git log --format='%an %ae'")
     assert result.output == 'Ä "B" C a@b\n'
     assert (await shell.run("git config --global --list")).output.splitlines() == [
+        "core.checkstat=minimal",
+        "core.excludesfile=~/.gitignore-secrets",
         'user.name=Ä "B" C',
         "user.email=a@b",
         "alias.st=status",
     ]
+
+
+NOTHING_OF_IT = (
+    "git status --short; git commit -qam x; git stash -q; git stash pop -q; git reset -q --hard; git gc -q",
+    "echo y > other; git add -A; git commit -qm y; git checkout -q -b side; git show --stat --format= | cat",
+)
+
+
+async def test_G7_git_takes_a_masked_secret_that_it_tracks_as_unchanged(
+    folder, tmp_path, copying, open_shell
+):
+    """Whether the user changed it since or not: neither is the mask recorded nor the secret lost."""
+    files(folder, {".env": "A=SECRET\n", "sub/.env": "B=SECRET\n", "other": "x\n"})
+    for path in (".env", "sub/.env"):
+        os.utime(folder / path, (1_700_000_000, 1_700_000_000))
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *words], cwd=folder, check=True)
+    (folder / "sub" / ".env").write_text("B=ANOTHER SECRET\n")
+    files(folder, {"a [b]/.env": "SECRET"})
+    env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "GIT_AUTHOR_NAME": "a"}
+    (tmp_path / ".gitconfig").write_text("[user]\nname = a\nemail = a@b\n")
+    shell = await open_shell(folder, copying, copies=tmp_path / "copies", env=env)
+    for command in NOTHING_OF_IT:
+        result = await shell.run(command)
+        assert ".env" not in result.output, result.output
+        if result.copy_id:
+            await shell.take_over(result.copy_id, result.effects)
+    assert (folder / ".env").read_text() == "A=SECRET\n"
+    assert (folder / "sub" / ".env").read_text() == "B=ANOTHER SECRET\n"
+    shown = subprocess.run(
+        [*git, "show", "side:.env", "side:sub/.env"], cwd=folder, capture_output=True, text=True
+    )
+    assert shown.stdout == "A=SECRET\nB=SECRET\n"
+    # What a command put there instead is not followed.
+    (tmp_path / "mine").write_text("mine")
+    await shell.run(f"rm ~/.gitignore-secrets; ln -s {tmp_path}/mine ~/.gitignore-secrets")
+    files(folder, {"new/.env": "x"})
+    assert "new" not in (await shell.run("git status --short -uall")).output
+    assert (tmp_path / "mine").read_text() == "mine"
+    # Where git reads it all the same, that asks.
+    result = await shell.run("git update-index --really-refresh; touch -d @1 x; git hash-object -w .env")
+    (made,) = [one for one in result.effects.effects if "objects/" in one.path and one.type == "file"]
+    copy = await shell.copy(result.copy_id)
+    assert git_reason(made, lambda _: None, lambda path: copy.content(path, 10_000)) == "mask"
 
 
 def test_G7_a_tool_chain_is_found_through_links_and_scripts(tmp_path):

@@ -5,7 +5,9 @@ harmless asks: configuration, hooks, what leads git to another directory, a repo
 """
 
 import re
+import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Literal
 
 from duckflow.domain.files.effects import Effect
@@ -14,7 +16,7 @@ from duckflow.safety.files.paths import fold
 ReadFile = Callable[[str], bytes | None]
 """The content of a path in the folder; None if there is no such file or it can't be read."""
 
-GitReason = Literal["ordinary", "git_program", "repository"]
+GitReason = Literal["ordinary", "git_program", "repository", "mask"]
 
 ORDINARY = re.compile(
     r"(objects|refs|logs|rr-cache|lfs|rebase-merge|rebase-apply|sequencer|branches)(/.*)?"
@@ -37,6 +39,9 @@ HARMLESS_SETTINGS = re.compile(
 )
 """Settings that only say who commits and which branch follows which."""
 
+_OBJECT = re.compile(r"(^|/)objects/[0-9a-f]{2}/[0-9a-f]{38,}$")
+_MASK = re.compile(rb"blob \d+\0\n\n+\Z")
+_ENOUGH = 4_096
 _GIT = re.compile(r"\.git|git~\d")
 _POINTS_SOMEWHERE = re.compile(rb"ref: |[0-9a-f]{40}\s")
 _EXEC_STEP = re.compile(rb"^\s*(exec|x)\s", re.MULTILINE)
@@ -91,7 +96,16 @@ def _inside(effect: Effect, inside: str, before: ReadFile, after: ReadFile) -> G
         and _EXEC_STEP.search(after(effect.path) or b"")
     ):
         return "git_program"
-    return "ordinary"
+    return "mask" if effect.kind == "created" and _is_mask(inside, after, effect.path) else "ordinary"
+
+
+def _is_mask(inside: str, after: ReadFile, path: str) -> bool:
+    """Whether an object holds the mask of a secret: two line ends or more, and nothing else."""
+    if not _OBJECT.search(inside):
+        return False
+    with suppress(zlib.error):
+        return _MASK.match(zlib.decompressobj().decompress(after(path) or b"", _ENOUGH)) is not None
+    return False
 
 
 def _tails(inside: str) -> Iterator[str]:

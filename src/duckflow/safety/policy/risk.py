@@ -57,6 +57,7 @@ RISKS: dict[str, Risk] = {
     "mass_deletion": "high",
     "git_program": "high",
     "repository": "high",
+    "mask": "high",
     "conflict": "high",
 }
 """All that is looked for. The risk of an action is the highest of what it shows."""

@@ -19,9 +19,10 @@ from duckflow.safety.sandbox.output import CommandOutput, Emit, Glimpses
 from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.view import bubblewrap
 from duckflow.safety.sandbox.view.confinement import Limits, Order, confine, limits_of
-from duckflow.safety.sandbox.view.git_settings import passed_on
+from duckflow.safety.sandbox.view.git_settings import IGNORED, passed_on
 from duckflow.safety.sandbox.view.levels import Level, Sandbox
 from duckflow.safety.sandbox.view.secret_index import SecretIndex
+from duckflow.safety.sandbox.view.tracked_masks import TrackedMasks, ignore
 from duckflow.safety.sandbox.view.visibility import Visibility, visibility_of
 from duckflow.safety.sandbox.view.workspace_scan import WorkspaceScan, changed_between, look
 from duckflow.safety.sandbox.view.world import World, WorldParts, world_of, world_parts
@@ -80,6 +81,8 @@ class Shell:
         self._shown: dict[str, Effects] = {}
         """What the user is asked about, in a copy that commands still change."""
         self._secrets = SecretIndex(str(self._workspace))
+        self._ignored: object = None
+        self._masks = TrackedMasks(str(self._workspace))
 
     @property
     def workspace(self) -> Path:
@@ -245,7 +248,11 @@ class Shell:
         granted = {os.path.normpath(self._workspace / path) for path in secrets}
         masked = tuple(path for path in self._secrets.find() if path not in granted)
         git = copy.about.git_directory
-        return world_of(self._parts(temporary), masked=masked, git_directory=git)
+        masks, parts = self._masks.find(masked, f"{temporary}/masks"), self._parts(temporary)
+        if (masked, parts.temporary) != self._ignored:
+            ignore(f"{parts.temporary}/home/{IGNORED}", str(self._workspace), masked)
+            self._ignored = (masked, parts.temporary)
+        return world_of(parts, masked=masked, masks=masks, git_directory=git)
 
     async def hidden(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Those of these paths of the workspace that commands see empty, unless they are granted."""

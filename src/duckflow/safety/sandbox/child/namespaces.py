@@ -105,7 +105,7 @@ def _make(step: dict[str, Any], root: str, temporary: str) -> None:
         case "empty_folder":
             mount("tmpfs", target, "tmpfs", NO_SET_ID | NO_DEVICES | READ_ONLY, "size=64k,mode=755")
         case "empty_file":
-            _bind(f"{temporary}/empty", target)
+            _bind(source or f"{temporary}/empty", target)
             set_read_only(target)
         case "read":
             if os.path.exists(source):

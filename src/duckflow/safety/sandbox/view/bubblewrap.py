@@ -48,7 +48,7 @@ def _words(mount: WorldMount, parts: WorldParts, features: Collection[str]) -> I
         case "link":
             yield from ("--symlink", mount.source, mount.target)
         case "empty_file":
-            yield from ("--ro-bind", f"{parts.temporary}/empty", mount.target)
+            yield from ("--ro-bind", mount.source or f"{parts.temporary}/empty", mount.target)
         case "empty_folder":
             # Nothing can be kept in it: it would be held in memory.
             small = "--size" in features

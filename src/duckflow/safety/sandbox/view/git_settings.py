@@ -20,6 +20,10 @@ HARMLESS = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false"),
     *("-c", "core.excludesFile=/dev/null", "-c", "core.attributesFile=/dev/null", "-c", "safe.directory=*"),
 )
+IGNORED = ".gitignore-secrets"
+"""In the home that commands see: the secrets that git does not add."""
+
+_HIDDEN = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1"}
 _MOST_FOLDERS = 5_000
 _PASSED_ON = (
     *("user.name", "user.email", "init.defaultbranch", "core.autocrlf", "core.eol", "core.quotepath"),
@@ -35,16 +39,21 @@ def ignored_folders(root: str, folders: list[str]) -> frozenset[str]:
     if not folders or len(folders) > _MOST_FOLDERS or not Path(root, ".git").exists():
         return frozenset()
     asked = "".join(f"{folder}/\0" for folder in folders).encode("utf-8", "surrogateescape")
-    hidden = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_OPTIONAL_LOCKS": "0"}
-    answer = _run(("-C", root, *HARMLESS, "check-ignore", "-z", "--stdin"), hidden, asked)
+    answer = _run(("-C", root, *HARMLESS, "check-ignore", "-z", "--stdin"), _HIDDEN, asked)
     return frozenset(name.rstrip("/") for name in answer.split("\0") if name)
+
+
+def tracked_times(root: str, paths: list[str]) -> str:
+    """What git has noted of those of the paths that it tracks, in git's own words."""
+    return _run(("-C", root, *HARMLESS, "ls-files", "--debug", "-z", "--", *paths), _HIDDEN)
 
 
 def passed_on(home: str, environment: Mapping[str, str]) -> str:
     """A configuration file for the home that commands see."""
     names = {name: environment[name] for name in ("XDG_CONFIG_HOME",) if name in environment}
     said = _run(("config", "--global", "--includes", "--list", "-z"), {"HOME": home, **names})
-    lines: list[str] = []
+    # Size and time is what the mask of a secret has in common with it.
+    lines = [f"[core]\n\tcheckStat = minimal\n\texcludesFile = ~/{IGNORED}\n"]
     for entry in said.split("\0"):
         key, _, value = entry.partition("\n")
         section, _, name = key.partition(".")

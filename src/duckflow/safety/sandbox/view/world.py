@@ -111,10 +111,13 @@ def world_of(
     parts: WorldParts,
     *,
     masked: Iterable[str] = (),
+    masks: Mapping[str, str] | None = None,
     guarded: Iterable[str] = (),
     git_directory: str | None = None,
 ) -> World:
-    """For one command. `masked`: secrets in the workspace; `guarded`: what may only be read there.
+    """For one command. `masked`: secrets in the workspace, and `masks` what to see instead of some.
+
+    `guarded`: what may only be read there.
 
     `git_directory`: the one behind its `.git` file, of which there is a copy, too.
     """
@@ -123,7 +126,8 @@ def world_of(
     held = [WorldMount(kind="write", target=path, source=path) for path in outside]
     held += [WorldMount(kind="write", target=path, source=path) for path in _holders(guards, parts.workspace)]
     held += [WorldMount(kind="read", target=path, source=path) for path in guards]
-    return World(parts=parts, mounts=(*parts.mounts, *held, *map(_mask, (*_doors(parts), *masked))))
+    covered = (_mask(path, (masks or {}).get(path, "")) for path in (*_doors(parts), *masked))
+    return World(parts=parts, mounts=(*parts.mounts, *held, *covered))
 
 
 def _shown(temporary: str, home: str, toolchains: Iterable[str]) -> Iterator[WorldMount]:
@@ -140,8 +144,9 @@ def _shown(temporary: str, home: str, toolchains: Iterable[str]) -> Iterator[Wor
         yield WorldMount(kind="read", target=path, source=path)
 
 
-def _mask(path: str) -> WorldMount:
-    return WorldMount(kind="empty_folder" if os.path.isdir(path) else "empty_file", target=path)
+def _mask(path: str, instead: str = "") -> WorldMount:
+    kind = "empty_folder" if os.path.isdir(path) else "empty_file"
+    return WorldMount(kind=kind, target=path, source=instead)
 
 
 def _holders(guarded: Iterable[str], workspace: str) -> list[str]:
