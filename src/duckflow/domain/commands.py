@@ -53,12 +53,15 @@ class UndoWork(Frozen):
     wanted: Annotated[str, Field(max_length=10)] = ""
 
 
+RewindPart = Literal["both", "conversation", "files"]
+
+
 class RewindWork(Frozen):
     """Go back to before a message, named by its event, with the conversation, the files, or both."""
 
     kind: Literal["rewind"] = "rewind"
     before: int
-    part: Literal["both", "conversation", "files"] = "both"
+    part: RewindPart = "both"
 
 
 class SetMode(Frozen):

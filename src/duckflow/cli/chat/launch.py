@@ -18,16 +18,21 @@ HISTORY = "history"
 
 def launch(options: ConversationOptions) -> None:
     """Talk until the user leaves."""
-    asyncio.run(_launch(options))
+    asyncio.run(_launch("conversation", options))
 
 
-async def _launch(options: ConversationOptions) -> None:
+def attach(session: str) -> None:
+    """Look at a session that is open elsewhere until the user leaves."""
+    asyncio.run(_launch("attach", session))
+
+
+async def _launch(module: str, wanted: ConversationOptions | str) -> None:
     frontend = open_frontend(lambda: state_dir() / HISTORY, without_secrets)
     try:
-        loading = asyncio.to_thread(import_module, "duckflow.cli.chat.conversation")
+        loading = asyncio.to_thread(import_module, f"duckflow.cli.chat.{module}")
         conversation = await _unless_left(frontend, loading)
         if conversation is not None:
-            await conversation.converse(options, frontend)
+            await conversation.converse(wanted, frontend)
     finally:
         await frontend.close()
 

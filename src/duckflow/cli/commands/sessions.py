@@ -125,6 +125,14 @@ def fork(session: SessionArgument, number: NumberArgument = None) -> None:
         echo(text("rewind.forked", session=found, new=fork_session(log, found, number)))
 
 
+@commands.command("attach", help=text("help.sessions_attach"))
+def attach(session: SessionArgument) -> None:
+    """A second window on a session that is open elsewhere."""
+    from duckflow.cli.chat.launch import attach as attach_window  # noqa: PLC0415 - heavy, and not for --help
+
+    attach_window(session)
+
+
 @commands.command("delete", help=text("help.sessions_delete"))
 def delete(session: SessionArgument) -> None:
     """Delete one session and all that it holds."""

@@ -6,7 +6,7 @@ all of it was shown. A slash command does what it does, and the question stays.
 """
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
 from duckflow.domain.questions.approval import Approval
@@ -15,7 +15,7 @@ from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import dispatch_in_turn
-from duckflow.ui.commands.table import read_command
+from duckflow.ui.commands.table import Typed, read_command
 from duckflow.ui.input.editor import Edit
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.output.colours import paint
@@ -42,11 +42,18 @@ _SHORTEST = 10
 class Questions:
     """Asks the user and reads the answers. `rows` of the context's writer is how high a page is."""
 
-    def __init__(self, context: CommandContext, keyboard: Keyboard, edit: Edit) -> None:
+    def __init__(
+        self,
+        context: CommandContext,
+        keyboard: Keyboard,
+        edit: Edit,
+        dispatch: Callable[[CommandContext, Typed], Awaitable[None]] = dispatch_in_turn,
+    ) -> None:
         self._context = context
         self._writer = context.writer
         self._keyboard = keyboard
         self._edit = edit
+        self._dispatch = dispatch
 
     async def approve(self, approval: Approval, proposed: str | None = None) -> AnswerApproval | None:
         """The user's answer; None if there was none, which is a no.
@@ -96,7 +103,7 @@ class Questions:
             if said is None or typed is None:
                 return said
             self._context.screen.said(said.strip())
-            await dispatch_in_turn(self._context, typed)
+            await self._dispatch(self._context, typed)
 
     def _counts(self, answer: AnswerApproval, view: ApprovalView, unseen: int) -> bool:
         """Whether the answer can be given here and now; if not, the user is told why."""

@@ -12,6 +12,7 @@ from duckflow.domain.events import (
     ConsultationRequested,
     DecisionMade,
     Evaluated,
+    Event,
     LimitSet,
     Recorded,
     RequestFinished,
@@ -50,6 +51,11 @@ RUN = "run-"
 """What the id of a run of the fleet begins with here."""
 
 
+def works_after(event: Event, before: bool) -> bool:  # noqa: FBT001 - what was, and what is
+    """Whether work goes on after an event."""
+    return isinstance(event, _BEGINS) if isinstance(event, _BEGINS + _ENDS) else before
+
+
 class SessionView:
     """Takes events one after the other; what to show of each, and of all of them so far."""
 
@@ -72,8 +78,7 @@ class SessionView:
             self.state = apply(self.state, recorded)
         self.seq = recorded.seq
         self._note(recorded)
-        if isinstance(recorded.event, _BEGINS + _ENDS):
-            self._working = isinstance(recorded.event, _BEGINS)
+        self._working = works_after(recorded.event, self._working)
         described = self._describe(recorded.event)
         if described is None:
             return None

@@ -1,0 +1,70 @@
+"""M7: the terminal as a second window: `duckflow sessions attach`."""
+
+import asyncio
+from contextlib import closing
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from duckflow.app.places import open_log
+from duckflow.cli.chat.attach import converse
+from duckflow.domain.errors import UsageError
+from duckflow.domain.events import SessionStarted
+from duckflow.ui.frontend import Frontend
+from fakes.conversation import conversation, program, ready
+from fakes.engine import action, decision
+from fakes.second_window import SecondWindow, wait_until
+from fakes.terminal import Terminal
+
+
+def write(name: str) -> str:
+    return decision("", {**action("write_file", path=name, content="neu\n"), "reasoning": "you asked for it"})
+
+
+def test_M7_a_second_terminal_reads_along_answers_and_sees_what_was_answered_elsewhere(folder: Path):
+    answers = (write("a.txt"), decision("Written."), write("b.txt"), decision("Both."))
+    command, quiet = program()
+    with conversation(folder, *answers) as first:
+        ready(first)
+        first.type("Write a.txt\r")
+        first.wait_for("Allow it?")
+        with closing(SecondWindow()) as window:
+            session = window.session
+        attach = [*command, "sessions", "attach", session]
+        with Terminal(attach, env={"DUCKFLOW_LANGUAGE": "en", **quiet}) as second:
+            second.wait_for("Allow it?")
+            assert "A second window on session" in second.text
+            second.type("y\r")
+            first.wait_for("Written.")
+            assert "answered in another window" in first.text
+            second.wait_for("Written.")
+            assert (folder / "a.txt").read_text() == "neu\n"
+
+            second.type("And b.txt\r")
+            first.wait_for("And b.txt")
+            second.wait_for("Write b.txt?")
+            first.wait_until(lambda: first.text.count("Allow it?") > 1 or "Allow" in first.shown[-3])
+            first.type("n not now\r")
+            second.wait_for("answered in another window")
+            second.wait_for("Both.")
+            assert not (folder / "b.txt").exists()
+            second.type("/undo\r")
+            second.wait_for("removed a.txt")
+            wait_until(lambda: not (folder / "a.txt").exists())
+            second.type("/model\r")
+            second.wait_for("That can't be done")
+            first.type("/quit\r")
+            second.wait_for("no longer open")
+            assert second.process.wait(120) == 0
+
+
+def test_M7_there_is_no_window_on_a_session_that_nobody_has_open(folder: Path):
+    started = SessionStarted(
+        session_id="s1", workspace=str(folder), model="m", model_reason="", mode="ask", version="0"
+    )
+    with closing(open_log()) as log:
+        log.append("s1", [started])
+    with pytest.raises(UsageError) as refused:
+        asyncio.run(converse("s1", cast("Frontend", None)))
+    assert refused.value.key == "attach.nobody"
