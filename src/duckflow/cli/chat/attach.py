@@ -68,7 +68,7 @@ _OWNER_LOOKS = 10
 """So many looks later it is asked again whether anybody has the session open."""
 _HERE = ("status", "goal", "plan", "tasks", "cost", "expand", "mode", "quit")
 """Commands that need the state and nothing else."""
-_PARTS: tuple[RewindPart, ...] = ("both", "conversation", "files")
+_PARTS: dict[str, RewindPart] = {"conversation": "conversation", "files": "files"}
 
 
 async def converse(wanted: str, frontend: Frontend) -> None:
@@ -79,10 +79,10 @@ async def converse(wanted: str, frontend: Frontend) -> None:
     ui = load(Path(found.workspace), trusted=False, flags={}).settings.ui
     frontend.adapt(ui.theme, vi=ui.editing_mode == "vi")
     with closing(open_log()) as log:
-        await AttachedWindow(RemoteSession(log, found), frontend).run()
+        await AttachedWindow(OpenElsewhere(log, found), frontend).run()
 
 
-class RemoteSession:
+class OpenElsewhere:
     """A session as another process has it: the state, and an inbox for the rest."""
 
     around = Surroundings()
@@ -153,7 +153,7 @@ class RemoteSession:
 class AttachedWindow:
     """Listens to the keyboard and shows what happens; a question is asked here too, until it is answered."""
 
-    def __init__(self, remote: RemoteSession, frontend: Frontend) -> None:
+    def __init__(self, remote: OpenElsewhere, frontend: Frontend) -> None:
         self._remote = remote
         self._frontend = frontend
         self._writer, self._keyboard = frontend.writer, frontend.keyboard
@@ -273,7 +273,7 @@ class AttachedWindow:
         elif name == "undo":
             self._remote.send(UndoWork(wanted=typed.argument[:10]))
         elif name == "rewind" and words and words[0].isdecimal():
-            part: RewindPart = next((one for one in _PARTS if one in words[1:]), "both")
+            part = _PARTS.get(" ".join(words[1:]), "both")
             self._remote.send(RewindWork(before=self._remote.message(int(words[0])), part=part))
         else:
             self._writer.line(text("attach.not_here", session=self._remote.state.session_id), "yellow")
