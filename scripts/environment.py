@@ -19,7 +19,7 @@ PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "duckflow-environment"
 INSTALLING = VENV / "duckflow-installing"
 PLACE = VENV / "duckflow-place"
-"""Where the environment was made: the scripts in it hold that path, so after a move it is made anew."""
+"""Where the environment was made: the scripts in it hold that path, so after a move it is made again."""
 NO_BUBBLEWRAP = VENV / "duckflow-no-bubblewrap"
 """Why bubblewrap could not be installed; without this, tests that need it fail instead of being skipped."""
 MANAGERS = (
@@ -72,7 +72,7 @@ def is_settled(purpose: str) -> bool:
 
 
 def install_bubblewrap() -> None:
-    """With the system's package manager, where nobody has to be asked; else write down why not."""
+    """With the system's package manager, if nobody has to be asked; else write down why not."""
     say("Installing bubblewrap, in which the tests run commands…")
     may = [] if os.geteuid() == 0 else ["sudo", "-n"]
     manager = next((one for one in MANAGERS if shutil.which(one[0])), None)
@@ -118,7 +118,7 @@ def set_up(purpose: str) -> None:
         create(uv)
     install(uv, purpose)
     if interrupted and not works("-c", WHOLE):
-        say("An earlier set-up was interrupted and left something incomplete; starting anew…")
+        say("An earlier set-up was interrupted and left something incomplete; starting over…")
         create(uv)
         install(uv, purpose)
     INSTALLING.unlink()

@@ -1,6 +1,6 @@
 """Writes the tables in docs/ that the program itself knows best: its settings, events and providers.
 
-.venv/bin/python scripts/pages.py            write them anew
+.venv/bin/python scripts/pages.py            write them again
 .venv/bin/python scripts/pages.py --check    only say which are out of date, and fail if one is
 """
 

@@ -1,4 +1,4 @@
-"""Draws docs/pictures anew: a real conversation in a real terminal, in both languages.
+"""Draws docs/pictures again: a real conversation in a real terminal, in both languages.
 
     .venv/bin/python scripts/pictures.py [--model embedded|scripted]
 

@@ -115,7 +115,7 @@ async def test_a_consultation_takes_a_choice(folder: Path):
 async def test_cancelling_stops_the_request_and_not_the_session(folder: Path, tmp_path: Path):
     gate = Gate(tmp_path / "gate")
     async with session(folder, gate.hold(decision("never")), decision("Yes?")) as duck:
-        work = duck.start("Think for ever")
+        work = duck.start("Think forever")
         await gate.wait_until_asked()
         with pytest.raises(UsageError, match="busy"):
             duck.start("more")

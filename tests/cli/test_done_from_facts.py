@@ -181,7 +181,7 @@ def test_a_verification_command_of_the_settings_always_runs(folder: Path):
 
 
 def test_a_move_that_can_not_be_made_never_asks(folder: Path):
-    """A move onto an existing file, or onto itself, is told to the model; the user is not asked for ever."""
+    """A move onto an existing file, or onto itself, is told to the model; the user is not asked forever."""
     (folder / "a.txt").write_text("a")
     (folder / "b.txt").write_text("b")
     moves = [decision("", action("move_file", path="a.txt", to=to)) for to in ("b.txt", "a.txt")]

@@ -132,7 +132,7 @@ async def test_an_editor_drives_a_whole_conversation(folder: Path, tmp_path: Pat
         stopped = await agent.prompt(session_id=session.session_id, prompt=says("Write b.txt"))
         assert stopped.stop_reason == "cancelled"
         work = asyncio.ensure_future(
-            agent.prompt(session_id=session.session_id, prompt=says("Think for ever"))
+            agent.prompt(session_id=session.session_id, prompt=says("Think forever"))
         )
         await gate.wait_until_asked()
         await agent.cancel(session_id=session.session_id)

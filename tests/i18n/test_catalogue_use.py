@@ -20,7 +20,7 @@ SPEAKING = {"print", "echo", "secho"}
 
 
 class Asked(NamedTuple):
-    """A key in a place where only a key may be; `values` is None where they can't be read off."""
+    """A key in a place where only a key may be; `values` is None if they can't be read off."""
 
     where: str
     key: str

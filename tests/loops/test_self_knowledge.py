@@ -138,7 +138,7 @@ async def test_J6_a_judge_who_is_never_content_is_asked_three_times_and_then_the
 
 
 async def test_H5_the_same_action_for_ever_runs_four_times(folder: Path):
-    """FIELD: the same call for ever. Stagnation is named, long before the limit."""
+    """FIELD: the same call forever. Stagnation is named, long before the limit."""
     (folder / "a.txt").write_text("a\n")
     with ModelServer(play(*[read("a.txt", confidence=0.9)] * 20)) as server:
         async with engine(folder, server=server) as duck:

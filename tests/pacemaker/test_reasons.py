@@ -133,7 +133,7 @@ def test_I5_I8_the_log_at_the_start_has_vitals_adjustments_and_arithmetic():
     ("move", "told"),
     [
         (Extend(limit=12), "limit extended to 12"),
-        (Replan(), "plan anew (focus)"),
+        (Replan(), "new plan (focus)"),
         (Consult(kind="confusion", cause="focus"), "consult the user: confusion (focus)"),
         (Halt(), "halt: over_exertion (stamina)"),
     ],

@@ -144,7 +144,7 @@ FOUND = [
         "alternating",
     ),
     (
-        "files are made anew and the tests fail as before",
+        "files are made again and the tests fail as before",
         [loop(run("make gen", "ok", changed=("g",))), loop(run("pytest", FAILING))] * 2,
         "alternating",
     ),

@@ -14,7 +14,7 @@ from duckflow.store.event_log import SqliteEventLog
 
 ROUNDS = 45
 
-# Imports once, then forks a writer for each line it reads: starting Python anew would be the slow part.
+# Imports once, then forks a writer for each line it reads: starting Python again would be the slow part.
 FORKING = """
 import os, random, sys
 from pathlib import Path

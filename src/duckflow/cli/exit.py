@@ -46,7 +46,7 @@ def _give_up_output() -> None:
 
 
 def exit_code(error: UserError) -> int:
-    """2 for what was asked wrongly, 4 where no model answers, else 1."""
+    """2 for what was asked wrongly, 4 if no model answers, else 1."""
     if isinstance(error, UsageError):
         return 2
     return 4 if isinstance(error, ProviderError) else 1

@@ -43,7 +43,7 @@ class Trust(Frozen):
 
 
 def trust_state(folder: Path) -> Trust:
-    """How the user stands to this folder; UsageError where its configuration can't be read."""
+    """How the user stands to this folder; UsageError if its configuration can't be read."""
     real = os.path.realpath(folder)
     names = acting_files(Path(real))
     files = {name: content for name in names if (content := read_text(Path(real) / name)) is not None}

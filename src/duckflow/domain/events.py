@@ -350,7 +350,7 @@ class Reply(Frozen):
 
 
 class UsageReported(Frozen):
-    """What one model call used. `cost_usd` is None where no price is known."""
+    """What one model call used. `cost_usd` is None if no price is known."""
 
     type: Literal["usage"] = "usage"
     tier: TierName
@@ -407,7 +407,7 @@ class HookRan(Frozen):
     outcome: HookOutcome
     reason: str = ""
     tool: str = ""
-    """The name it knows the action by, where it was about one."""
+    """The name it knows the action by, if it was about one."""
     told: str = ""
     """What the model is told of it, if that is not said with the action."""
 
@@ -435,7 +435,7 @@ class RequestFinished(Frozen):
     attempts: int = 0
     """Evaluations it took."""
     satisfaction: float | None = None
-    """How far it was met at the last look; None where nobody had to look."""
+    """How far it was met at the last look; None if nobody had to look."""
 
 
 Event = Annotated[

@@ -176,14 +176,14 @@ class AgentState(Frozen):
     prompt_tokens: int = 0
     """How much of the model's window the last prompt took."""
     verify: str | None = None
-    """The command whose success requests need; empty where the user wants none, None where nobody knows."""
+    """The command whose success requests need; empty if the user wants none, None if nobody knows."""
     items: Items = Items()
     pattern: PromptPattern = "base_main"
     """The prompt pattern the model chose for its next call."""
     last_reply: str = ""
     """The beginning of what the user last read."""
     reply: str = ""
-    """All of it, but for the middle of a very long one."""
+    """All of it, except for the middle of a very long one."""
     summaries: tuple[str, ...] = ()
     """The last requests in a line each, oldest first."""
     said: tuple[str, ...] = ()

@@ -1,1 +1,1 @@
-"""Whether a request is met: checks, verdict, and what the next attempt must know. Pure but for the checks."""
+"""Whether a request is met: checks, verdict, what the next attempt must know. Pure except for the checks."""

@@ -1,6 +1,6 @@
 """The check room: copies of the folder in which checks run, so that nothing they do reaches the folder.
 
-A copy is made afresh for each round of checks, is bounded, and is thrown away afterwards: what ran in one may
+A copy is made again for each round of checks, is bounded, and is thrown away afterwards: what ran in one may
 have put links anywhere, so nothing is ever written into it again from outside. Folders with dependencies are
 not copied but linked.
 """

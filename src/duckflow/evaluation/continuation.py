@@ -59,7 +59,7 @@ def equal_to_failed(
 ) -> bool:
     """Whether this very list was tried in an attempt that failed, so that running it again is no use.
 
-    `revision` is how often files have changed by now. A list that changed files is the same for ever; one
+    `revision` is how often files have changed by now. A list that changed files is the same forever; one
     that only looked, or ran something, is worth repeating once files have changed since.
     """
     wanted = digest_of(actions)
@@ -96,7 +96,7 @@ def _problems(
 
 
 def _approach(attempt: AttemptResult) -> str:
-    """How an attempt went about it; where it gave itself no strategy, what it did."""
+    """How an attempt went about it; if it gave itself no strategy, what it did."""
     way = attempt.strategy or "; ".join(attempt.results[-3:])
     return f"{way} ({attempt.score:.2f})" if way else ""
 

@@ -36,7 +36,7 @@ _GOOD: Collection[FactState] = ("parses", "readable", "empty", "unread", "gone")
 
 
 class Fact(Frozen):
-    """What is the case with one file. `content` is what it holds now, in part where it is long."""
+    """What is the case with one file. `content` is what it holds now, in part if it is long."""
 
     path: str
     state: FactState
@@ -291,7 +291,7 @@ _COUNT = re.compile(r"^[=\s-]*\d+ (?:failed|passed|errors?)\b")
 
 
 def failing_lines(output: str) -> tuple[str, ...]:
-    """The lines that name what failed; where none can be told, the last ones."""
+    """The lines that name what failed; if none can be told, the last ones."""
     lines = [cut(" ".join(line.split()), _LINE) for line in output.splitlines() if line.strip()]
     telling = [line for line in lines if _TELLING.search(line) and not _COUNT.match(line)]
     named = [

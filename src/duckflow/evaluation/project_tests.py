@@ -26,7 +26,7 @@ class ProjectTests:
         self._memory = SavedAnswers(MEMORY)
 
     def find(self) -> str:
-        """The command that tests it; empty where none can be told."""
+        """The command that tests it; empty if none can be told."""
         names = self._names()
         for name, command in _WAYS:
             if name in names and (found := command(self._text(name), names)):
@@ -34,7 +34,7 @@ class ProjectTests:
         return ""
 
     def wanted(self, command: str) -> bool | None:
-        """Whether the user wants it run; None where they were not asked about this very command."""
+        """Whether the user wants it run; None if they were not asked about this very command."""
         known = self._memory.load().get(str(self._workspace.root), "")
         if known in (f"yes {command}", f"no {command}"):
             return known.startswith("yes")

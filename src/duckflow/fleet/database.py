@@ -1,4 +1,4 @@
-"""The fleet's database, beside the tables of DBOS: SQLite at home, Postgres across machines.
+"""The fleet's database, next to the tables of DBOS: SQLite at home, Postgres across machines.
 
 fleet_runs      one row a run: what is wanted, how far it is, what came of it
 fleet_events    the events of each run's session, as in the log at home

@@ -11,7 +11,7 @@ FREE = ("embedded", "scripted", "ollama")
 
 
 async def cost_usd(name: str, usage: Usage, env: Mapping[str, str]) -> float | None:
-    """Dollars for one call of the model called `name`; None where nobody knows. Never raises."""
+    """Dollars for one call of the model called `name`; None if nobody knows. Never raises."""
     kind, _, model = name.partition(":")
     if kind in FREE:
         return 0.0

@@ -34,7 +34,7 @@ async def open_client(
     asked: Mapping[str, int] = MappingProxyType({}),
     others: Mapping[str, OpenModel] = MappingProxyType({}),
 ) -> ModelClient:
-    """The model called `name`, asked again where its provider is busy. Only its own parts are imported.
+    """The model called `name`, asked again if its provider is busy. Only its own parts are imported.
 
     `asked` says how often earlier processes of the same run asked for what: a script goes on from there.
     `others` are the providers that plugins bring.

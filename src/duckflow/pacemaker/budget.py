@@ -1,4 +1,4 @@
-"""Limits on tokens and cost, beside loops: a warning on the way, a question at the end (SPEC I9)."""
+"""Limits on tokens and cost, besides loops: a warning on the way, a question at the end (SPEC I9)."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -12,7 +12,7 @@ Level = Literal["fine", "near", "spent"]
 
 
 class Spent(Frozen):
-    """What a request has used. `cost_usd` is None where no price is known."""
+    """What a request has used. `cost_usd` is None if no price is known."""
 
     tokens: int = 0
     cost_usd: float | None = None
@@ -35,7 +35,7 @@ class BudgetLevel(Frozen):
 
 
 def judge(spent: Spent, budget: Budget) -> BudgetLevel:
-    """Where the budget stands; fine where nothing is limited or no price is known."""
+    """Where the budget stands; fine if nothing is limited or no price is known."""
     return max(_levels(spent, budget), key=lambda level: level.share, default=BudgetLevel())
 
 

@@ -10,7 +10,7 @@ from duckflow.domain.pacing.limits import Adjustment, LoopLimit
 from duckflow.domain.pacing.vitals import Vitals
 
 LAST_RESORT = 15
-"""The limit where there is not even a configuration."""
+"""The limit if there is not even a configuration."""
 
 EXACT = 9
 """Decimals that count, so that 0.7 − 0.4 is not below 0.3 and 18 × 1.2 × 1.25 is 27."""
@@ -39,7 +39,7 @@ def compute_limit(
 
 
 def extend(limit: int, used: int, progressed: bool, maximum: int) -> int | None:  # noqa: FBT001
-    """A limit that is reached, longer by half where the last three loops got on; None where it stays."""
+    """A limit that is reached, longer by half if the last three loops made progress; None if it stays."""
     if used < limit or not progressed or limit >= maximum:
         return None
     return min(max(limit * 3 // 2, limit + 1), maximum)

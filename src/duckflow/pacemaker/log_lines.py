@@ -73,7 +73,7 @@ def _told(move: Move) -> str:
         case Extend(limit=limit):
             return f"limit extended to {limit}"
         case Replan():
-            return f"plan anew ({move.cause})"
+            return f"new plan ({move.cause})"
         case Consult(kind=kind, cause=cause):
             return f"consult the user: {kind} ({cause})"
         case Halt(kind=kind, cause=cause):

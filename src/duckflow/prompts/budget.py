@@ -102,7 +102,7 @@ class LayerBudget:
         return ""
 
     async def _main(self, state: AgentState, dropped: Sequence[Droppable]) -> str:
-        """The main layer; where it is too long, open questions go first, then the brief plan."""
+        """The main layer; if it is too long, open questions go first, then the brief plan."""
         text = main_text(state, dropped)
         for name in DROP_ORDER[1:]:
             if await self._counter.count(text) <= self._budgets.main_tokens:

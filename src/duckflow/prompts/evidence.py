@@ -61,7 +61,7 @@ def harmless(text: str) -> str:
 
 
 def _within(text: str, budget: int) -> str:
-    """The text, its two ends where it is too long, nothing where even that would say nothing."""
+    """The text; its two ends if it is too long; nothing if even that would say nothing."""
     tokens = estimate_tokens(text)
     if tokens <= budget:
         return text

@@ -1,4 +1,4 @@
-"""The layers beside the fixed text: the session, the work in hand, the step's procedure (SPEC F1)."""
+"""The layers besides the fixed text: the session, the work in hand, the step's procedure (SPEC F1)."""
 
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePosixPath

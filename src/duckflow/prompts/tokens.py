@@ -1,4 +1,4 @@
-"""How long a text is for a model: by its own tokenizer where it has one to ask, else estimated (SPEC F4)."""
+"""How long a text is for a model: by its own tokenizer if it has one, else estimated (SPEC F4)."""
 
 import re
 from typing import Protocol, runtime_checkable

@@ -129,7 +129,7 @@ class KeptFiles:
         return tuple(FileChange.model_validate_json(body) for (body,) in rows)
 
     def content(self, digest: str) -> bytes | None:
-        """Content by its SHA-256, None where it is not kept (any more)."""
+        """Content by its SHA-256, None if it is not kept (any more)."""
         with self._opened().read() as connection:
             row = connection.execute("SELECT data FROM contents WHERE digest = ?", (digest,)).fetchone()
         return zlib.decompress(row[0]) if row else None

@@ -41,7 +41,7 @@ def mcp_servers(
     env: Mapping[str, str],
     clean: Clean,
 ) -> "McpServers | None":
-    """The servers that are set, if any is. `closed` are Duckflow's own folders."""
+    """The servers that are set, if any. `closed` are Duckflow's own folders."""
     if not any(server.enabled for server in settings.mcp.servers.values()):
         return None
     from duckflow.tools.mcp.opening import ServerOpener  # noqa: PLC0415 - only if servers are set

@@ -181,7 +181,7 @@ class LocalHouse:
         self._events.close()
 
     def _own(self) -> Sequence[SessionSummary]:
-        """All sessions but those of the fleet, which are shown as its runs."""
+        """All sessions except those of the fleet, which are shown as its runs."""
         return [one for one in self._sessions.listed() if not one.is_run]
 
     def _show(self, session_id: str) -> SessionSummary:

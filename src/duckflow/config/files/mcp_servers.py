@@ -116,7 +116,7 @@ def _table(name: str, server: McpServer) -> str:
 
 
 def _toml(value: object) -> str:
-    """JSON is TOML here but for tables."""
+    """JSON is TOML here except for tables."""
     if isinstance(value, dict):
         pairs = cast("dict[str, object]", value).items()
         return "{" + ", ".join(f"{json.dumps(key)} = {_toml(one)}" for key, one in pairs) + "}"

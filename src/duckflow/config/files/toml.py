@@ -34,7 +34,7 @@ def read_text(path: Path) -> str | None:
 
 
 def _read(path: Path) -> bytes:
-    # Without O_NONBLOCK, opening a pipe that lies in the file's place would wait for ever.
+    # Without O_NONBLOCK, opening a pipe that lies in the file's place would wait forever.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

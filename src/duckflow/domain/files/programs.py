@@ -22,7 +22,7 @@ KEPT = frozenset(
 
 
 def find_program(name: str, root: Path, env: Mapping[str, str]) -> str | None:
-    """A program that nothing in the workspace can have made: by path, on the user's PATH, or beside us."""
+    """A program that nothing in the workspace can have made: by path, on the user's PATH, or next to us."""
     if "/" in name:
         return name if name.startswith("/") and os.access(name, os.X_OK) and _is_outside(name, root) else None
     for folder in (*env.get("PATH", "").split(":"), str(Path(sys.executable).parent)):

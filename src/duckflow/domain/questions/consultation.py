@@ -53,7 +53,7 @@ CHOICES: dict[ConsultationKind, tuple[Choice, ...]] = {
 
 
 class ChoiceEffect(Frozen):
-    """What a choice does, beside what the model is told of it."""
+    """What a choice does, besides what the model is told of it."""
 
     ends: Literal["accepted", "stopped", "rest"] | None = None
     """How the request ends with it, if it does."""
@@ -78,7 +78,7 @@ class ChoiceEffect(Frozen):
     rules: RulesUse | None = None
     """What becomes of the project's rules, which are too long."""
     needs_words: bool = False
-    """Only the user's own words make it worth anything: asked for where there are none."""
+    """Only the user's own words make it worth anything: asked for if there are none."""
 
 
 EFFECTS: dict[Choice, ChoiceEffect] = {

@@ -21,7 +21,7 @@ from duckflow.domain.work.objective import (
 Outcome = Literal["ok", "failed", "refused", "unknown"]
 
 MOST_ATTEMPTS = 10
-"""Attempts kept; the user may ask for more of them for ever."""
+"""Attempts kept; the user may ask for more of them forever."""
 
 MOST_LISTS, MOST_LINES = 50, 20
 _LINE = 200

@@ -38,7 +38,7 @@ NO_END = -1
 """Stands for the exit code of a command that did not come to its end."""
 
 REPLAN = (
-    "You are going in circles or losing the thread. Plan anew: a simpler, more direct way to the goal, "
+    "You are going in circles or losing the thread. Make a new plan: a simpler, more direct way to the goal, "
     "with another first step than those so far."
 )
 """What the model is told when the program sends it back to planning (SPEC H5)."""

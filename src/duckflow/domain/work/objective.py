@@ -31,7 +31,7 @@ Cap = Literal[
 """Why the program counts less than the evaluator said. `named_missing` is only found in older sessions."""
 
 REPLY = "reply"
-"""The id by which an evaluator may cite the reply, where there is nothing else to cite."""
+"""The id by which an evaluator may cite the reply, if there is nothing else to cite."""
 
 
 class EvaluationRules(Frozen):

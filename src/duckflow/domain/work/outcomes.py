@@ -16,7 +16,7 @@ PAUSES: tuple[RequestOutcome, ...] = (
 
 
 class RequestStats(Frozen):
-    """What became of a group of requests; None where nothing is known."""
+    """What became of a group of requests; None if nothing is known."""
 
     by: Literal["all", "profile", "model", "target"] = "all"
     name: str = ""

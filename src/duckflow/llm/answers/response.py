@@ -26,7 +26,7 @@ _HIGH_AT_END = re.compile("[\ud800-\udbff]\\Z")
 
 
 class CollectedResponse(Frozen):
-    """One response, word for word. `stop` is None where it was cut off; `shown` is what the user saw."""
+    """One response, word for word. `stop` is None if it was cut off; `shown` is what the user saw."""
 
     text: str
     calls: tuple[ToolCall, ...]

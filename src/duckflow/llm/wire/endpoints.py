@@ -28,7 +28,7 @@ class Provider(Frozen):
     """Some do without one, or find their own elsewhere."""
     address_variable: str | None = None
     default_model: str = ""
-    """What is used where nobody chose a model, but this provider's key is there (SPEC K3)."""
+    """What is used if nobody chose a model, but this provider's key is there (SPEC K3)."""
 
 
 PROVIDERS = {

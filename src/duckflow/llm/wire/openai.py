@@ -109,7 +109,7 @@ def _turns(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
 
 
 def _content(turn: Sequence[ChatMessage]) -> str | list[dict[str, Any]]:
-    """Parts only where there is a picture: many servers know nothing but text."""
+    """Parts only if there is a picture: many servers know nothing but text."""
     text = "\n\n".join(message.text for message in turn)
     pictures = [picture for message in turn for picture in message.pictures if picture.data]
     if not pictures:

@@ -1,1 +1,1 @@
-"""Whether a request is met, and what the user is asked where it is not."""
+"""Whether a request is met, and what the user is asked if it is not."""

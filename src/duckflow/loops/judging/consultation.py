@@ -15,7 +15,7 @@ from duckflow.domain.work.objective import EvaluationRules
 from duckflow.evaluation.continuation import situation_of
 
 CAUSES = ("limit", "errors", "stamina")
-"""Causes that are told beside the situation; the others speak from what was observed."""
+"""Causes that are told along with the situation; the others speak from what was observed."""
 
 SPENT = ("limit", "budget")
 """Causes that make an over-exertion another situation: all is used, though the work may have got on."""
@@ -34,7 +34,7 @@ WISHES: dict[Choice, str] = {
     ),
     "detail": "The user says more exactly what is wanted:",
     "divide": (
-        "The user wants the work divided. Follow the plan step by step; where there is none, do the smallest "
+        "The user wants the work divided. Follow the plan step by step; if there is none, do the smallest "
         "part first."
     ),
     "other_source": "The user had someone else look at it. Weigh what they say against the evidence.",

@@ -18,7 +18,7 @@ WHY = "These are the project's own tests: they show whether the work is done."
 class Verification:
     """Runs the verifying command of a session; the user's own needs no approval.
 
-    `tests` is None where nobody can be asked about the project's tests.
+    `tests` is None if nobody can be asked about the project's tests.
     """
 
     def __init__(self, session: Session, dispatcher: Dispatcher, tests: ProjectTests | None = None) -> None:
@@ -30,7 +30,7 @@ class Verification:
     async def prepare(self) -> bool:
         """Have the project's tests run, through the gate, the first time there is something to test.
 
-        True where they were queued: the user is asked as for any other command.
+        True if they were queued: the user is asked as for any other command.
         """
         request = self._session.state.request
         undecided = self._session.state.verify is None and not self._asked
@@ -60,7 +60,7 @@ class Verification:
         return ran is not None and ran.exit_code == 0
 
     def failures(self) -> tuple[str, ...]:
-        """What the command said had failed when it last ran; nothing where it succeeded."""
+        """What the command said had failed when it last ran; nothing if it succeeded."""
         state = self._session.state
         ran = _last(state, state.verify) if state.verify else None
         if ran is None or ran.exit_code == 0:
@@ -79,7 +79,7 @@ class Verification:
 
 
 def _still_holds(state: AgentState, command: str) -> CommandRun | None:
-    """The last run of the command, where nothing was changed since."""
+    """The last run of the command, if nothing was changed since."""
     ran = _last(state, command)
     revision = revision_of(state.request) if state.request else 0
     return ran if ran is not None and ran.revision == revision else None

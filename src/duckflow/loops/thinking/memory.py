@@ -40,7 +40,7 @@ class SessionMemory:
     async def recall(self, text: str) -> None:
         """Tell the model once what is kept that belongs to a message; a small one has no room for it.
 
-        It stands beside the message and is sent again with it, so that the prompts to come begin alike.
+        It stands next to the message and is sent again with it, so that the prompts to come begin alike.
         """
         if not self._settings.enabled or (await self._traits()).small:
             return
@@ -60,7 +60,7 @@ class SessionMemory:
 
 
 def lesson_of(request: Request) -> str | None:
-    """A line on what failed and what worked; None where nothing had to be tried again."""
+    """A line on what failed and what worked; None if nothing had to be tried again."""
     attempts = request.objective.attempts if request.objective else ()
     if not any(not one.done for one in attempts):
         return None

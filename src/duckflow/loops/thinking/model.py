@@ -102,7 +102,7 @@ class ModelInUse:
         return self._deciders[known]
 
     async def _tier_for(self, state: AgentState) -> TierName:
-        """The fast tier where it is another model, the work is simple, and it is asked in the same form."""
+        """The fast tier if it is another model, the work is simple, and it is asked in the same form."""
         same = self._tiers.name("fast") == self._tiers.name("creative")
         if same or not self._tiers.by_task or choose_tier(state.request) == "creative":
             return "creative"

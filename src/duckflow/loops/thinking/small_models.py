@@ -1,6 +1,6 @@
 """Guidance for small models: what there is to choose from, and the obvious look before the first decision.
 
-A small model that may choose freely reads for ever or guesses. So files the user names are read before it is
+A small model that may choose freely reads forever or guesses. So files the user names are read before it is
 asked, and it is offered only what it has not seen, a few times at most. A long message that names a file that
 is not there yet asks for that file, whatever story it tells first.
 """

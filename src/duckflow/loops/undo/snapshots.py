@@ -96,7 +96,7 @@ class Snapshots:
         return seen
 
     def _scan(self, files: Iterable[str]) -> dict[str, _Known] | None:
-        """What the files are now; None where they are too large to copy."""
+        """What the files are now; None if they are too large to copy."""
         found: dict[str, _Known] = {}
         size = 0
         for path in files:
@@ -146,7 +146,7 @@ class Snapshots:
             return ()
 
     def _compare(self, mark: Mark, before: Seen, files: Iterable[str] | None) -> tuple[FileChange, ...]:
-        """What differs from the copy. New files count only where it is sure that they are new."""
+        """What differs from the copy. New files count only if it is sure that they are new."""
         paths = dict.fromkeys((*before, *(files or ())))
         changes = [change for path in paths if (change := self._change(path, before.get(path)))]
         if any(change.path.rpartition("/")[2] in _IGNORE_FILES for change in changes):

@@ -189,7 +189,7 @@ def check_regular(status: os.stat_result, path: str, cap: int) -> None:
 
 
 def regular_status(place: FilePlace) -> os.stat_result | None:
-    """What is there now, if anything; ToolError where it is no regular file."""
+    """What is there now, if anything; ToolError if it is no regular file."""
     try:
         status = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
     except FileNotFoundError:

@@ -30,7 +30,7 @@ class OutsideFile(NamedTuple):
 
 
 def find_outside(text: str, root: Path, denied: tuple[str, ...]) -> OutsideFile | None:
-    """Where a path leads, if that is outside the root; None where it is inside."""
+    """Where a path leads, if that is outside the root; None if it is inside."""
     check_characters(text)
     home = os.path.expanduser(text)  # noqa: PTH111 - Path's own can raise
     real = os.path.realpath(root / home)

@@ -172,7 +172,7 @@ class Workspace:
             raise
 
     def sweep(self, path: str) -> None:
-        """Remove what a killed write left beside a file; only for who knows that nobody writes there now."""
+        """Remove what a killed write left next to a file; only for who knows that nobody writes there now."""
         with suppress(ToolError), self._place(path, follow=False) as place:
             atomic.sweep(place.folder, older_than_s=0)
 

@@ -14,7 +14,7 @@ Places = Callable[[str], Place]
 """Where a path is, by its name."""
 
 LOOKING, WORKING = "looks", "runs"
-"""What a command does where nothing speaks against it."""
+"""What a command does if nothing speaks against it."""
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.-]+@[\w.-]+:", re.IGNORECASE)
@@ -29,7 +29,7 @@ class CommandReading(Frozen):
 
     reasons: tuple[str, ...]
     first_words: str = ""
-    """Empty where no other command can be said to be like it."""
+    """Empty if no other command can be said to be like it."""
 
 
 def read_risks(line: str, place_of: Places) -> CommandReading:

@@ -7,7 +7,7 @@ programs from changing entries by mistake. Whoever means to can remove a trigger
 if the hashes are mended, the seals do (see seals.py).
 
 Cutting off the end leaves a chain that is whole. So the number and hash of the last entry also stand in a
-small file beside the database, written after each commit: what that file knows of must be there. If its
+small file next to the database, written after each commit: what that file knows of must be there. If its
 writing is lost in a crash it is merely a little behind. Where it knows more than the database does, or is
 gone, the next entry skips the numbers, so what is missing stays visible however much is added later.
 """
@@ -40,7 +40,7 @@ _HEAD_BYTES = 256
 
 
 class Head(NamedTuple):
-    """The last entry, as the file beside the database has it."""
+    """The last entry, as the file next to the database has it."""
 
     number: int
     hash: str
@@ -48,13 +48,13 @@ class Head(NamedTuple):
 
 
 class HeadFile:
-    """The file beside the database that knows how far the chain goes."""
+    """The file next to the database that knows how far the chain goes."""
 
     def __init__(self, database: Path) -> None:
         self.path = beside(database, "-audit")
 
     def read(self) -> Head | None:
-        """What it says; None where it is missing or says nothing that makes sense."""
+        """What it says; None if it is missing or says nothing that makes sense."""
         try:
             return _head(self.path.read_bytes()[:_HEAD_BYTES])
         except OSError:
@@ -112,7 +112,7 @@ class Audit:
         return Chain(connection, last.hash, number, self._key.read_or_create(number))
 
     def settle(self, chain: "Chain") -> None:
-        """What was added is durable: let the file beside the database know."""
+        """What was added is durable: let the file next to the database know."""
         # Stored is stored: a file that stays behind for now is no reason to call that a failure.
         with suppress(OSError):
             if chain.added is not None:
@@ -151,7 +151,7 @@ class Chain:
         self._number, self._hash, self.added = entry.number + 1, entry.hash, entry
 
     def head(self, last: AuditEntry) -> Head:
-        """What the file beside the database is to say of the last entry."""
+        """What the file next to the database is to say of the last entry."""
         return Head(last.number, last.hash, self._key.seal_head(last.number, last.hash))
 
     def _asked(self, session_id: str, now: Sequence[Recorded], answer: ApprovalAnswered) -> Approval | None:

@@ -133,7 +133,7 @@ def _fault(entry: AuditEntry, content: dict[str, Any] | None, last: Head, head: 
 
 
 def _content(entry: AuditEntry) -> dict[str, Any] | None:
-    """What an entry says; None where it is not what was hashed."""
+    """What an entry says; None if it is not what was hashed."""
     return _parsed(entry.body) if hash_of(entry.body) == entry.hash else None
 
 

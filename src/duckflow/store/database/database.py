@@ -1,4 +1,4 @@
-"""The one SQLite file: private, durable, checked at open, mended where it was damaged."""
+"""The one SQLite file: private, durable, checked at open, repaired if it was damaged."""
 
 import sqlite3
 import threading

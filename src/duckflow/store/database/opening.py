@@ -17,7 +17,7 @@ def beside(path: Path, suffix: str) -> Path:
 
 
 def make_private(path: Path) -> None:
-    """Create the file, or close it to others. SQLite gives the files beside it the same mode.
+    """Create the file, or close it to others. SQLite gives the files next to it the same mode.
 
     A file that is there is not opened: closing it again would take the locks of every other connection that
     this process has to it, and others would fold away the log under them.

@@ -41,7 +41,7 @@ _Row = tuple[Any, ...]
 
 
 def recover(path: Path) -> ErrorReported:
-    """Build a new file beside the damaged one, then let them change places. The old one is kept."""
+    """Build a new file next to the damaged one, then let them change places. The old one is kept."""
     new = beside(path, "-new")
     for left_over in (new, *(beside(new, suffix) for suffix in _LOGS)):
         left_over.unlink(missing_ok=True)
@@ -64,7 +64,7 @@ def set_aside(path: Path) -> Path:
 
 
 def _change_places(path: Path, new: Path, aside: Path) -> None:
-    # The log goes first: beside the new file it would be taken for the new file's own.
+    # The log goes first: next to the new file it would be taken for the new file's own.
     log, index = (beside(path, suffix) for suffix in _LOGS)
     if log.exists() and log.stat().st_size:
         log.rename(beside(aside, "-wal"))

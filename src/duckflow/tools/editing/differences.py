@@ -17,7 +17,7 @@ class LineCounts(NamedTuple):
 
 
 def unified(path: str, before: str | None, after: str | None) -> str:
-    """The difference; None stands for a file that is not there. Empty where nothing changes."""
+    """The difference; None stands for a file that is not there. Empty if nothing changes."""
     if before == after:
         return ""
     names = ("/dev/null" if before is None else f"a/{path}", "/dev/null" if after is None else f"b/{path}")

@@ -45,7 +45,7 @@ class Indentation:
 
 
 def _unit(known: dict[str, str]) -> tuple[str, str]:
-    """One step of indentation as the model writes it and as the file does; empty where nobody can tell."""
+    """One step of indentation as the model writes it and as the file does; empty if nobody can tell."""
     steps = sorted({**known, "": known.get("", "")}.items(), key=lambda item: len(item[0]))
     for (above, own_above), (below, own_below) in pairwise(steps):
         learned = above in known or (below[:1] != own_below[:1] and own_below)

@@ -17,7 +17,7 @@ def show_lines(lines: list[str], first: int) -> str:
 
 
 def nearest_text(text: str, wanted: str) -> str | None:
-    """The most similar lines, with their numbers; None where nothing is similar."""
+    """The most similar lines, with their numbers; None if nothing is similar."""
     lines = text.split("\n")
     searched = [_pairs(line) for line in content_lines(wanted)]
     if not searched:

@@ -33,7 +33,7 @@ def shape(content: str, form: TextForm, *, keep_ends: bool = False) -> str:
 
 
 def splice(text: str, span: tuple[int, int], new: str) -> str:
-    """`text` with a span of its plain form (but for the mark) replaced; untouched lines keep their ends."""
+    """`text` with a span of its plain form (without the mark) replaced; untouched lines keep their ends."""
     dropped = [match.start() - index for index, match in enumerate(re.finditer("\r\n", text))]
     start, end = (place + bisect_left(dropped, place) for place in span)
     newline = "\r\n" if form_of(text).crlf else "\n"

@@ -46,7 +46,7 @@ class FoundDefinitions(NamedTuple):
 
 
 async def find_definitions(path: str, text: str, most: int) -> FoundDefinitions:
-    """Those of a file, `most` at most. ToolError where its type is unknown or its grammar gives up."""
+    """Those of a file, `most` at most. ToolError if its type is unknown or its grammar gives up."""
     suffix = PurePosixPath(path).suffix.lower()
     if sections := _SECTIONS.get(suffix):
         return await finish(_by_sections, sections, text, most)

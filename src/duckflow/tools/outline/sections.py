@@ -26,7 +26,7 @@ class Section(NamedTuple):
 
 
 def markdown_headings(lines: list[str]) -> Iterator[Section]:
-    """Every heading, both forms, but those in code and in the front matter."""
+    """Every heading, both forms, except those in code and in the front matter."""
     fence, paragraph = "", False
     top = _front_matter(lines)
     for number, line in enumerate(lines[top:], top + 1):

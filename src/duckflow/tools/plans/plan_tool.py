@@ -173,7 +173,7 @@ def _delete_tool(state: State) -> Tool:
 
 
 async def _drafted(draft: Draft, goal: str) -> Plan:
-    """A plan from the model. Where there is none to be had, the one who wanted it is told, and goes on."""
+    """A plan from the model. If that fails, whoever wanted it is told, and goes on."""
     try:
         return await draft(goal)
     except ProviderError as exc:

@@ -165,7 +165,7 @@ def _operation(task: Task, background: Catalogue) -> str:
 
 
 async def _drafted(draft: DraftTasks, plan: Plan, step: PlanStep) -> tuple[Task, ...]:
-    """Tasks from the model. Where there are none to be had, the one who wanted them is told, and goes on."""
+    """Tasks from the model. If that fails, whoever wanted them is told, and goes on."""
     try:
         return await draft(plan, step)
     except ProviderError as exc:

@@ -1,6 +1,6 @@
 """A small program: which lines of some texts match a pattern. JSON in, JSON out.
 
-It runs in a process of its own, because a pattern can keep Python's `re` busy for ever and only a process can
+It runs in a process of its own, because a pattern can keep Python's `re` busy forever and only a process can
 be stopped. It imports nothing of ours.
 """
 

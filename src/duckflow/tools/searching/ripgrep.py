@@ -34,7 +34,7 @@ _ALWAYS = (
 
 
 class RipgrepOutput(NamedTuple):
-    """What a program wrote; `complete` is False where it was stopped at the cap."""
+    """What a program wrote; `complete` is False if it was stopped at the cap."""
 
     data: bytes
     complete: bool
@@ -73,7 +73,7 @@ async def run_ripgrep(binary: Path, root: Path, arguments: list[str], path: str)
 
 
 def _is_trapped(root: Path, path: str) -> bool:
-    """Whether an ignore file on the way to `path` is a pipe or the like: reading that would take for ever."""
+    """Whether an ignore file on the way to `path` is a pipe or the like: reading that would take forever."""
     parts = Path(path).parts
     folders = (root.joinpath(*parts[:count]) for count in range(len(parts) + 1))
     return any(_is_odd(folder / name) for folder in folders for name in _IGNORE_FILES)
