@@ -92,7 +92,7 @@ class Turn:
                 return None
             case Replan():
                 self._steps.plan("the work went in circles")
-                await self._judging.plan_afresh()
+                await self._judging.replan()
                 return None
             case Consult() | Halt():
                 return self._ask(move.kind, move.cause)

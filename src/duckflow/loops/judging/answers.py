@@ -1,4 +1,4 @@
-"""What the user's answers do: to approvals, and to consultations by the table in `domain/consultation.py`."""
+"""What answers do: to approvals, and to consultations by the table in `domain/questions/consultation.py`."""
 
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ApprovalAnswered, ConsultationAnswered, Reply

@@ -87,7 +87,7 @@ class Judging:
             return False
         return equal_to_failed(actions, objective.failed_attempts, objective.revision)
 
-    async def plan_afresh(self) -> None:
+    async def replan(self) -> None:
         """A plan from someone who has not gone in circles, where a model can make one (SPEC H5)."""
         state, objective = self._state, self._objective()
         if objective is None:
