@@ -5,8 +5,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer.main
 
-from duckflow.cli.chat.options import read_options
+from duckflow.cli.main import app
+from duckflow.cli.plain_flags import RunOptions, read_options, read_run_options
 from fakes.engine import write_script
 
 
@@ -33,6 +35,26 @@ def test_plain_flags_open_the_conversation_at_once():
 )
 def test_all_else_is_left_to_the_whole_command_line(arguments: list[str]):
     assert read_options(arguments) is None
+
+
+def test_the_flags_of_run_mean_the_same_as_to_the_whole_command_line():
+    """M3: what is read at once is what typer would have read; the rest is left to it."""
+    command = typer.main.get_command(app).commands["run"]  # pyright: ignore[reportAttributeAccessIssue]
+    lists = [
+        [],
+        ["x"],
+        ["x y", "--model", "relay", "--mode=plan", "--workspace", "w", "--json", "--trust"],
+        ["--json", "--max-loops", "12", "x", "--max-cost=0.5", "--verify", "make test"],
+        ["--resume", "ab12", "--answer", "", "--max-cost", "3"],
+        ["x", "--model=a", "--model=b", "--workspace="],
+    ]
+    for words in lists:
+        read = read_run_options(["run", *words])
+        assert read == RunOptions(**command.make_context("run", list(words)).params), words
+    left = ["-h", "--help", "--", "-x", "--mode=no", "--model", "--trust=1", "--max-loops=0", "--max-loops=x"]
+    left += ["--max-cost=-1", "--max-cost=nan", "--max-loops=１", "--mod=relay", "second"]
+    assert [word for word in left if read_run_options(["run", "x", word]) is not None] == []
+    assert read_run_options(["x"]) is None
 
 
 def test_a_conversation_with_nobody_at_the_keyboard_ends_without_a_fault(folder: Path):

@@ -60,6 +60,6 @@ def test_run_never_imports_the_terminal(tmp_path):
     script.write_text('{"for": "Decision", "text": "{\\"next_step\\": \\"done\\", \\"reply\\": \\"hi\\"}"}\n')
     shown = imported(
         "run", "x", "--workspace", str(tmp_path), "--model", f"scripted:{script}",
-        heavy=("prompt_toolkit", "rich", "httpx2", "xllamacpp", "pydantic_ai", "genai_prices"),
+        heavy=("typer", "prompt_toolkit", "rich", "httpx2", "xllamacpp", "pydantic_ai", "genai_prices"),
     )  # fmt: skip
     assert "imported []" in shown

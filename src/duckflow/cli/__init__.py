@@ -1,8 +1,16 @@
 """Flags to settings to app. Nothing heavy is imported before a command needs it."""
 
+import gc
 import os
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from duckflow.cli.plain_flags import RunOptions
+
+_BETWEEN_COLLECTIONS = 50_000
+"""New objects before the garbage collector looks at the young ones. Python's own number is 700: a start makes
+objects that stay, and looking for garbage among them took a tenth of its time."""
 
 
 def _say_version() -> int:
@@ -12,21 +20,33 @@ def _say_version() -> int:
     return 0
 
 
+def _run(options: "RunOptions") -> NoReturn:
+    from duckflow.cli.reports.task import run_with  # noqa: PLC0415 - as below
+
+    sys.exit(run_with(options))
+
+
 def main() -> NoReturn:
-    """Entry point. The conversation loads nothing that only other commands need."""
+    """Entry point. The conversation and `run` load nothing that only other commands need."""
+    gc.set_threshold(_BETWEEN_COLLECTIONS)
+    # Else pydantic reads the metadata of everything installed, in search of what extends it.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     if sys.argv[1:] == ["--version"]:
         sys.exit(_say_version())
-    from duckflow.cli.chat.options import read_options  # noqa: PLC0415 - the package itself imports nothing
+    from duckflow.cli.plain_flags import read_options, read_run_options  # noqa: PLC0415 - imports nothing
 
-    options = read_options(sys.argv[1:])
-    if options is None:
-        from duckflow.cli.main import main as run_command  # noqa: PLC0415 - as above
-
-        run_command()
-    from duckflow.cli.chat.launch import launch  # noqa: PLC0415 - as above
+    options, run_options = read_options(sys.argv[1:]), read_run_options(sys.argv[1:])
     from duckflow.cli.exit import run_to_end  # noqa: PLC0415 - as above
     from duckflow.config.startup_language import configured_language  # noqa: PLC0415 - as above
     from duckflow.i18n.catalogue import detect, set_language  # noqa: PLC0415 - as above
 
     set_language(detect(configured_language(), os.environ))
-    run_to_end(lambda: launch(options))
+    if run_options is not None:
+        run_to_end(lambda: _run(run_options))
+    if options is not None:
+        from duckflow.cli.chat.launch import launch  # noqa: PLC0415 - as above
+
+        run_to_end(lambda: launch(options))
+    from duckflow.cli.main import main as run_command  # noqa: PLC0415 - as above
+
+    run_command()

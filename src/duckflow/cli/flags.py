@@ -23,15 +23,3 @@ DatabaseFlag = Annotated[
     str | None, typer.Option("--database", metavar="URL", help=text("help.option.fleet_database"))
 ]
 HERE = Path()
-
-
-def settings_flags(
-    model: str | None, mode: str | None, max_loops: int | None = None, max_cost: float | None = None
-) -> dict[str, object]:
-    """Flags by the setting they set; None if a flag was not given."""
-    return {
-        "llm.model": model,
-        "mode": mode,
-        "duck_pacemaker.dynamic_limits.max_loops": max_loops,
-        "duck_pacemaker.budget.max_cost_usd": max_cost,
-    }

@@ -80,7 +80,7 @@ def conversation(
     if context.invoked_subcommand is not None:
         return
     from duckflow.cli.chat.launch import launch  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.cli.chat.options import ConversationOptions  # noqa: PLC0415 - as above
+    from duckflow.cli.plain_flags import ConversationOptions  # noqa: PLC0415 - as above
 
     launch(ConversationOptions(model=model, mode=mode, folder=workspace, trust=trust, last=last))
 
@@ -95,7 +95,7 @@ def resume(
 ) -> None:
     """Take up a session again."""
     from duckflow.cli.chat.launch import launch  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.cli.chat.options import ConversationOptions  # noqa: PLC0415 - as above
+    from duckflow.cli.plain_flags import ConversationOptions  # noqa: PLC0415 - as above
 
     launch(
         ConversationOptions(

@@ -12,10 +12,9 @@ from duckflow.app.build import build
 from duckflow.app.models import choose, unknown_prices
 from duckflow.app.places import open_log
 from duckflow.cli.chat.engine import ChatEngine
-from duckflow.cli.chat.options import ConversationOptions
 from duckflow.cli.chat.trust import settle_trust
-from duckflow.cli.flags import settings_flags
 from duckflow.cli.log_file import open_log_file
+from duckflow.cli.plain_flags import ConversationOptions, settings_flags
 from duckflow.config.loading import Loaded, load
 from duckflow.domain.errors import ToolError, UsageError
 from duckflow.domain.files.programs import program_environment

@@ -4,7 +4,7 @@ import asyncio
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from duckflow.cli.chat.options import ConversationOptions
+from duckflow.cli.plain_flags import ConversationOptions
 from duckflow.cli.secrets import without_secrets
 from duckflow.config.places import state_dir
 from duckflow.ui.frontend import Frontend, open_frontend

@@ -2,7 +2,8 @@
 
 from importlib.util import find_spec
 
-from duckflow.cli.flags import ModeFlag, ModelFlag, TrustFlag, settings_flags
+from duckflow.cli.flags import ModeFlag, ModelFlag, TrustFlag
+from duckflow.cli.plain_flags import settings_flags
 from duckflow.domain.errors import UsageError
 
 

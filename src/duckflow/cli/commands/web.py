@@ -4,7 +4,8 @@ from typing import Annotated
 
 import typer
 
-from duckflow.cli.flags import HERE, DatabaseFlag, FolderFlag, ModeFlag, ModelFlag, settings_flags
+from duckflow.cli.flags import HERE, DatabaseFlag, FolderFlag, ModeFlag, ModelFlag
+from duckflow.cli.plain_flags import settings_flags
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
 

@@ -6,9 +6,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from duckflow.api import OpenSession, Work
+from duckflow.api import OpenSession, Work, find_session
 from duckflow.cli.log_file import open_log_file
-from duckflow.config.loading import Loaded
+from duckflow.cli.plain_flags import RunOptions, settings_flags
+from duckflow.config.loading import Loaded, load
 from duckflow.domain.errors import UsageError
 from duckflow.domain.modes import Mode
 from duckflow.i18n.catalogue import text
@@ -31,6 +32,31 @@ class RunTask:
     """A session that goes on keeps its mode if none was named."""
     flags: tuple[str, ...] = ()
     """What a command that goes on from here must say again, because the session does not keep it."""
+
+
+def run_with(told: RunOptions) -> int:
+    """Do what the command line says; the exit code."""
+    if not told.resume and not (told.task or "").strip():
+        raise UsageError("run.no_task")
+    if told.answer is not None and not told.resume:
+        raise UsageError("run.answer_without_resume")
+    earlier = find_session(told.resume) if told.resume else None
+    folder = told.workspace or Path(earlier.workspace if earlier else "")
+    limits = told.max_loops, told.max_cost
+    loaded = load(folder, trusted=told.trust, flags=settings_flags(told.model, told.mode, *limits))
+    again = {"--model": told.model, "--max-loops": told.max_loops, "--max-cost": told.max_cost}
+    flags = [word for flag, value in again.items() if value is not None for word in (flag, str(value))]
+    task = RunTask(
+        text=(told.task or "").strip(),
+        folder=folder,
+        session=earlier.id if earlier else None,
+        answer=told.answer,
+        verify=told.verify,
+        json=told.json,
+        mode=told.mode,
+        flags=(*flags, *(["--trust"] if told.trust else [])),
+    )
+    return run_task(task, loaded)
 
 
 def run_task(task: RunTask, loaded: Loaded) -> int:
