@@ -10,11 +10,12 @@ from typing import Any
 from typer.exceptions import TyperException
 
 from duckflow.domain.modes import MODES
+from duckflow.domain.patterns import late
 from duckflow.i18n.catalogue import current_language, text
 from duckflow.ui.output.escaping import echo
 
-_GIVEN = re.compile(r"'([^']*)' is not")
-_NAMED = re.compile(r"'(.*)'|\(s\) \((.*)\)", re.DOTALL)
+_GIVEN = late(r"'([^']*)' is not")
+_NAMED = late(r"'(.*)'|\(s\) \((.*)\)", re.DOTALL)
 """What typer's own message names: a command in quotes, arguments in brackets."""
 
 

@@ -1,13 +1,13 @@
 """The settings of MCP servers."""
 
 import os
-import re
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.patterns import late
 
 
 class McpServer(Frozen):
@@ -60,8 +60,8 @@ class McpServer(Frozen):
         return self
 
 
-_HTTP = re.compile(r"https?://[^/\s@]+(/\S*)?$")
-_LOOPBACK = re.compile(r"http://(localhost|127\.\d+\.\d+\.\d+|\[::1\])[:/]")
+_HTTP = late(r"https?://[^/\s@]+(/\S*)?$")
+_LOOPBACK = late(r"http://(localhost|127\.\d+\.\d+\.\d+|\[::1\])[:/]")
 ServerName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
 
 

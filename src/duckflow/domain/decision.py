@@ -1,12 +1,12 @@
 """Decision and Action: the one shape of everything a model wants done (SPEC A1, A2)."""
 
-import re
 import unicodedata
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.patterns import late
 from duckflow.domain.transitions import Step
 
 NextStep = Literal["done", "pending_user", "defer", "continue"]
@@ -23,7 +23,7 @@ TaskProfile = Literal[
     "research",
 ]
 
-_YES = re.compile(r"(?:yes(?!\W*(?:and|or|but)?\W*no\b)|はい(?:です)?|ええ)(?!\w)")
+_YES = late(r"(?:yes(?!\W*(?:and|or|but)?\W*no\b)|はい(?:です)?|ええ)(?!\w)")
 
 
 class Action(Frozen):

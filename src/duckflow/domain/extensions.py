@@ -4,8 +4,9 @@ import re
 from typing import Literal
 
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.patterns import late
 
-_PLACE = re.compile(r"\$(?:ARGUMENTS\b|\{ARGUMENTS\}|([1-9])\b)")
+_PLACE = late(r"\$(?:ARGUMENTS\b|\{ARGUMENTS\}|([1-9])\b)")
 
 HookEvent = Literal[
     "PreToolUse",

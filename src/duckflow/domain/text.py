@@ -3,9 +3,11 @@
 import re
 import unicodedata
 
-_CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
-_QUESTION = re.compile(r"[?？]+(?=\s|$|[」』”\")）])")
-_JAPANESE = re.compile("[\u3041-\u30ff\u3400-\u9fff]")
+from duckflow.domain.patterns import late
+
+_CODE = late(r"```.*?```|`[^`]*`", re.DOTALL)
+_QUESTION = late(r"[?？]+(?=\s|$|[」』”\")）])")
+_JAPANESE = late("[\u3041-\u30ff\u3400-\u9fff]")
 _JOINER = "\u200d"
 _JOINERS = ("\u200c", _JOINER)
 _ELLIPSIS = "…"

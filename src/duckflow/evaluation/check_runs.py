@@ -1,17 +1,16 @@
 """Running one check in a copy, and reading what came of it."""
 
 import asyncio
-import inspect
 import json
 import secrets
 import sys
 from collections.abc import Callable, Sequence
+from importlib.resources import files
 from shlex import quote
 from time import monotonic
 
 from duckflow.domain.text import cut, head_and_tail
 from duckflow.domain.work.checks import CheckResult, CheckState
-from duckflow.evaluation import example_runner
 from duckflow.evaluation.check_room import CheckCopy
 from duckflow.evaluation.diagnostics import Checker
 from duckflow.evaluation.examples import MOST_EXAMPLES, CallExample, OutputExample, printed
@@ -147,6 +146,11 @@ async def run_test(
     return result("passed" if ended.exit_code == 0 else "failed", _shown(ended, copy))
 
 
+def _runner() -> str:
+    """The runner's text: it runs in the copy, and is not imported here with all that it needs."""
+    return files("duckflow.evaluation").joinpath("example_runner.py").read_text("utf-8")
+
+
 async def _ask_runner(
     copy: CheckCopy, python: str, time: TimeLeft, **wanted: object
 ) -> list[tuple[CheckState, str]]:
@@ -156,7 +160,7 @@ async def _ask_runner(
         return _for_all("not_run", _NO_TIME)
     mark = secrets.token_hex(8)
     asked = quote(json.dumps({"calls": [], "doctests": False, "tests": False, "mark": mark, **wanted}))
-    code = quote(await asyncio.to_thread(inspect.getsource, example_runner))
+    code = quote(await asyncio.to_thread(_runner))
     ended = await copy.run(f"{python} -c {code} {asked}", seconds=seconds)
     for line in reversed(ended.output.splitlines()):
         if line.startswith(mark):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.patterns import late
 
 MOST_EXAMPLES = 20
 
@@ -22,30 +23,30 @@ _SAYS = (
     r"|returns?|gives?|yields?|equals?|evaluates\s+to|is"
     r"|は|が|なら|で|の(?:戻り値|返り値|結果)は|を呼ぶと|を実行すると"
 )
-_SAID = re.compile(rf"\s*[`']?\s*(?:{_SAYS})\s*:?\s*`?\s*")
-_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*\(", re.ASCII)
-_METHOD = re.compile(r"\.[A-Za-z_]\w*\(", re.ASCII)
-_PROMPT = re.compile(r"^[ \t]*>>> (?P<call>[^\n]+)\n(?P<result>[^\n]+)", re.MULTILINE)
-_RAISES = re.compile(
+_SAID = late(rf"\s*[`']?\s*(?:{_SAYS})\s*:?\s*`?\s*")
+_NAME = late(r"(?<![\w.])[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*\(", re.ASCII)
+_METHOD = late(r"\.[A-Za-z_]\w*\(", re.ASCII)
+_PROMPT = late(r"^[ \t]*>>> (?P<call>[^\n]+)\n(?P<result>[^\n]+)", re.MULTILINE)
+_RAISES = late(
     r"\s*`?\s*(?:(?:should|must|will|shall)\s+)?(?:raises?|throws?)\s+(?:an?\s+)?`?(?P<error>[A-Z]\w*)"
 )
-_RAISES_JA = re.compile(r"\s*`?\s*(?:は|で|なら|では)\s*`?(?P<error>[A-Z]\w*(?:Error|Exception)\w*)")
-_DOUBT = re.compile(
+_RAISES_JA = late(r"\s*`?\s*(?:は|で|なら|では)\s*`?(?P<error>[A-Z]\w*(?:Error|Exception)\w*)")
+_DOUBT = late(
     r"\b(?:currently|instead|wrongly|incorrectly|wrong|bug|but|not|never|no longer|today|at the moment"
     r"|used to|rather than|actually|fails?|failing|broken)\b|n't\b"
     r"|ではなく|なのに|現在|今は|のに|誤って|間違|バグ|ない|けど|が、",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"[.!?](?=\s|$)|[。！？\n]")
+_SENTENCE = late(r"[.!?](?=\s|$)|[。！？\n]")
 
-_PRINTS = re.compile(
+_PRINTS = late(
     r"\b(?:prints?|outputs?|displays?|writes?)\s+(?:out\s+)?(?:just\s+|only\s+|exactly\s+)?"
     r"(?:the\s+(?:text|word|words|line|string|message)\s+)?"
     r"(?:(?P<quoted>`[^`\n]+`|\"[^\"\n]+\"|'[^'\n]+'|“[^”\n]+”|「[^」\n]+」)"
     r"|(?P<bare>[A-Za-z][\w-]*[!]?)(?=\s*(?:[.,;。、]?\s*$|[.;。](?:\s|$))))",
     re.IGNORECASE | re.MULTILINE,
 )
-_PRINTS_JA = re.compile(
+_PRINTS_JA = late(
     r"(?P<quoted>`[^`\n]+`|\"[^\"\n]+\"|'[^'\n]+'|「[^」\n]+」|『[^』\n]+』)\s*(?:という(?:文字列|文字)?)?\s*"
     r"(?:を|と)\s*(?:標準出力に|画面に)?\s*(?:表示|出力|プリント|印字|print)"
     r"|(?P<bare>[A-Za-z][\w-]*[!]?)\s*(?:を|と)\s*(?:標準出力に|画面に)?\s*(?:表示|出力|プリント|印字|print)"
@@ -53,7 +54,7 @@ _PRINTS_JA = re.compile(
 SCRIPTS = {".py": "python", ".sh": "bash", ".js": "node", ".mjs": "node", ".rb": "ruby", ".pl": "perl"}
 """How a script is run, by its suffix."""
 
-_ASKS_FOR_INPUT = re.compile(
+_ASKS_FOR_INPUT = late(
     r"\binput\s*\(|\bsys\.(?:stdin|argv)\b|\bread\s+-|\bprocess\.(?:stdin|argv)\b|argparse"
 )
 

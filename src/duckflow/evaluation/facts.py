@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen, replace
+from duckflow.domain.patterns import late
 from duckflow.domain.text import cut, head_and_tail
 from duckflow.domain.work.checks import CheckResult, settled
 from duckflow.domain.work.objective import Evidence, Verification
@@ -31,7 +32,7 @@ _CONTENT = 6_000
 _DETAIL = 300
 _MOST_YAML, _MOST_BRACKETS = 50_000, 2_000
 """With more of these, reading YAML takes more than a blink."""
-_TEMPLATE = re.compile(r"\{\{|\{%")
+_TEMPLATE = late(r"\{\{|\{%")
 _GOOD: Collection[FactState] = ("parses", "readable", "empty", "unread", "gone")
 
 
@@ -230,8 +231,8 @@ _PARSERS: dict[str, tuple[str, Callable[[str], Parsed | None] | None]] = {
 
 # What is not closed is taken to its end, so that no text makes these slow.
 _STRING = r'"(?:[^"\\\n]++|\\.)*+"?'
-_TOKEN = re.compile(rf"{_STRING}|//[^\n]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_TRAILING = re.compile(rf"({_STRING})|,(?=\s*+[\]}}])", re.DOTALL)
+_TOKEN = late(rf"{_STRING}|//[^\n]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_TRAILING = late(rf"({_STRING})|,(?=\s*+[\]}}])", re.DOTALL)
 
 
 def without_comments(text: str) -> str:
@@ -284,10 +285,8 @@ def _does_nothing(body: list[ast.stmt]) -> bool:
 MOST_LINES = 5
 
 _LINE = 200
-_TELLING = re.compile(
-    r"(?:^|[\s\[(])(?:FAIL|FAILED|ERROR|Error|not ok|error|panicked|✗|✕|✘|×)(?=[\s:\])(]|\b)"
-)
-_COUNT = re.compile(r"^[=\s-]*\d+ (?:failed|passed|errors?)\b")
+_TELLING = late(r"(?:^|[\s\[(])(?:FAIL|FAILED|ERROR|Error|not ok|error|panicked|✗|✕|✘|×)(?=[\s:\])(]|\b)")
+_COUNT = late(r"^[=\s-]*\d+ (?:failed|passed|errors?)\b")
 
 
 def failing_lines(output: str) -> tuple[str, ...]:

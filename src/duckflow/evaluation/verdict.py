@@ -1,9 +1,9 @@
 """The whole from the parts: what the evaluator's scores count, and whether that is enough (SPEC J3). Pure."""
 
-import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+from duckflow.domain.patterns import late
 from duckflow.domain.text import cut
 from duckflow.domain.work.objective import (
     REPLY,
@@ -18,9 +18,9 @@ from duckflow.services.satisfaction import ScoreDraft, VerdictDraft
 
 MOST_ASPECTS = 8
 
-_NUMBER = re.compile(r"\s*#?(\d{1,3})(?:[.):](?=\s|$)|\s*$)")
-_PRIORITY = re.compile(r"\(priority [123]\)\s*$")
-_BETWEEN_IDS = re.compile(r"[\s,;()\[\]]+")
+_NUMBER = late(r"\s*#?(\d{1,3})(?:[.):](?=\s|$)|\s*$)")
+_PRIORITY = late(r"\(priority [123]\)\s*$")
+_BETWEEN_IDS = late(r"[\s,;()\[\]]+")
 _NEAR = 0.8
 _COMPARED = 500
 _ASPECT, _QUALITY = 300, 1_000

@@ -6,10 +6,11 @@ Only what is clearly a yes is one. What is neither yes nor no gives None: ask ag
 import re
 import unicodedata
 
+from duckflow.domain.patterns import late
 from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
 from duckflow.domain.questions.consultation import Consultation
 
-_EDIT = re.compile(r"\s*(?:e|edit|編集)\s*[:：]\s?", re.IGNORECASE)
+_EDIT = late(r"\s*(?:e|edit|編集)\s*[:：]\s?", re.IGNORECASE)
 _NUMBERS = {"1": "y", "2": "n", "3": "a"}
 
 _YES = frozenset(
@@ -28,11 +29,11 @@ _WITH_YES = _YES | frozenset(
     )
 )
 """Words that may follow and leave it a yes; any other word, such as "but", makes it unclear."""
-_YES_PHRASE = re.compile(r"\bof course\b|\bthat(?:s| is) (?:fine|good|ok|okay|right)\b")
+_YES_PHRASE = late(r"\bof course\b|\bthat(?:s| is) (?:fine|good|ok|okay|right)\b")
 _NO = frozenset(["n", "no", "nope", "nah"])
 _STOP = frozenset(["not", "never", "dont", "stop", "cancel", "reject", "refuse", "deny", "wait"])
 """A no too, but part of its own reason."""
-_NO_IDIOM = re.compile(r"no[\s,]+(?:problem|problems|worries|objection|objections)\b")
+_NO_IDIOM = late(r"no[\s,]+(?:problem|problems|worries|objection|objections)\b")
 """Begins like a no and means a yes: unclear."""
 _ALWAYS = frozenset({"a", "always", "allow"})
 
@@ -44,16 +45,16 @@ _JA_YES = (
 _JA_WITH_YES = (
     "それで|では|じゃあ|ぜひ|そのまま|そうして|します|いたします|致します|ください|です|ね|よ|y|yes"
 )
-_JA_NO = re.compile("いいえ|いえいえ|いえ|いやです|いやだ|いや|ノー")
-_JA_STOP = re.compile(
+_JA_NO = late("いいえ|いえいえ|いえ|いやです|いやだ|いや|ノー")
+_JA_STOP = late(
     "やめて|やめとく|やめます|やめよう|止めて|とめて|だめ|ダメ|駄目|違う|違います|ちがう|待って|まって|ストップ|中止|"
     "キャンセル|しないで|やらないで|許可しない|拒否|不許可|却下"
 )
 _JA_ALWAYS = "いつも|常に|今後も"
 
 _APART = " \t\n\u3000,.!;:、。，．！：；…~〜～\"'「」"
-_SPOKEN = re.compile(r"[a-z][a-z' \n\t,.!;:-]*")
-_BEHIND_NUMBER = re.compile("[、，,：:]")
+_SPOKEN = late(r"[a-z][a-z' \n\t,.!;:-]*")
+_BEHIND_NUMBER = late("[、，,：:]")
 
 
 def read_answer(said: str) -> AnswerApproval | None:

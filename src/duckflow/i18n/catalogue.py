@@ -13,12 +13,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from duckflow.domain.patterns import late
+
 Language = Literal["ja", "en"]
 
 LANGUAGES: tuple[Language, ...] = ("ja", "en")
 _LOCALE_VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
-_SECTION = re.compile(r"^(?=\[[a-z_.]+\]$)", re.MULTILINE)
-_SLOT = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+_SECTION = late(r"^(?=\[[a-z_.]+\]$)", re.MULTILINE)
+_SLOT = late(r"\{\{|\}\}|\{(\w+)\}")
 
 
 class _Now:

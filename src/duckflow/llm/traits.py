@@ -1,10 +1,10 @@
 """What is known of a model before it is asked: its window, and whether it is small."""
 
-import re
 from collections.abc import Mapping
 
 from duckflow.config.settings import LlmSettings
 from duckflow.domain.model import ModelTraits
+from duckflow.domain.patterns import late
 from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.probes import Meta, Served, list_served, list_tags
 
@@ -85,7 +85,7 @@ SEES = (
 )
 """Whether it can be shown pictures, by the beginning of a name; the first that fits counts, others can't."""
 
-_SIZE = re.compile(r"(?<![a-z0-9.])e?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
+_SIZE = late(r"(?<![a-z0-9.])e?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
 _UNITS = {"b": 1e9, "m": 1e6}
 
 

@@ -4,11 +4,11 @@ Batch work is no repetition: the same tool on other files is another call, and t
 edit meets another workspace. What the user says is a new beginning; nothing before it counts.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Literal
 
 from duckflow.domain.pacing.limits import Act, LoopTrace
+from duckflow.domain.patterns import late
 from duckflow.pacemaker.trace import came_back
 
 Sign = Literal["repeated", "alternating", "back_and_forth", "seen", "announced", "failing", "same_plan"]
@@ -25,9 +25,9 @@ SAME_FAILURES = 3
 ALIKE = 0.6
 """The share of words two plans have in common when they are the same plan in other words."""
 
-_WORD = re.compile(r"[^\W_]+(?:[./_-]+[^\W_]+)*")
-_NAME = re.compile(r"[./_]")
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+_WORD = late(r"[^\W_]+(?:[./_-]+[^\W_]+)*")
+_NAME = late(r"[./_]")
+_UNSPACED = late(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 
 
 def find_signs(history: Sequence[LoopTrace], now: LoopTrace) -> tuple[Sign, ...]:

@@ -1,6 +1,5 @@
 """From the events of one loop to its trace: what it did and whether that got the work on."""
 
-import re
 from collections.abc import Iterable, Sequence
 
 from duckflow.domain.decision import Action, StateDelta
@@ -16,6 +15,7 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.pacing.limits import TRACES_KEPT, Act, LoopTrace, call_of, digest_of
 from duckflow.domain.pacing.vitals import FocusEvent
+from duckflow.domain.patterns import late
 from duckflow.domain.reduce.items import COUNTS, SHORT
 from duckflow.domain.text import cut
 
@@ -25,7 +25,7 @@ RECENT = 3
 _UNSEEN = 100
 
 # What differs from run to run although the result is the same: times, addresses, ids, temporary files.
-_PASSING = re.compile(
+_PASSING = late(
     r"""(?x)
     \d{4}-\d\d-\d\d(?:[T\ ]\d\d:\d\d(?::\d\d(?:[.,]\d++)?)?Z?)?
     | (?<!\d)\d\d?:\d\d:\d\d(?:[.,]\d++)?

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Collection, Sequence
 
+from duckflow.domain.patterns import late
 from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.domain.text import head_and_tail
 from duckflow.domain.work.objective import Evidence, Support
 from duckflow.prompts.tokens import estimate_tokens
 
-_ID_AT_START = re.compile(r"^(\s*)\[(e\d+|reply)\]", re.MULTILINE)
+_ID_AT_START = late(r"^(\s*)\[(e\d+|reply)\]", re.MULTILINE)
 _FAR = 400
 """How many entries back something is worth judging by: a long session must not make verdicts dear."""
 

@@ -8,10 +8,11 @@ from pathlib import Path
 from duckflow.config.files.toml import read_text
 from duckflow.config.places import config_dir
 from duckflow.domain.errors import UsageError
+from duckflow.domain.patterns import late
 
 OWN_FOLDER = "prompts"
-_SLOT = re.compile(r"\{(\w+)\}")
-_OUTPUT = re.compile(r"^Output: \w+", re.MULTILINE)
+_SLOT = late(r"\{(\w+)\}")
+_OUTPUT = late(r"^Output: \w+", re.MULTILINE)
 
 
 def template(name: str) -> str:

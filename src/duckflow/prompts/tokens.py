@@ -1,13 +1,13 @@
 """How long a text is for a model: by its own tokenizer if it has one, else estimated (SPEC F4)."""
 
-import re
 from typing import Protocol, runtime_checkable
 
 from duckflow.domain.errors import ProviderError
+from duckflow.domain.patterns import late
 from duckflow.domain.ports import ModelClient
 from duckflow.llm.retry import RetryingClient
 
-_PIECE = re.compile(
+_PIECE = late(
     r" ?[A-Z]?[a-z]{1,5}| ?[A-Z]{1,2}"  # words, in parts where they are long or camelCase
     r"|[0-9]"  # some tokenizers take each digit by itself
     r"| ?[!-/:-@\[-`{-~]{1,2}"
@@ -16,8 +16,8 @@ _PIECE = re.compile(
 )
 """Each match is about one token; checked against four tokenizers in the tests."""
 
-_KANJI = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
-_TWICE = re.compile(r"[\U00010000-\U0010ffff\u0e00-\u0e7f\u2190-\u23ff\u2600-\u2bff\ufe00-\ufe0f\u200d]")
+_KANJI = late(r"[\u3400-\u9fff\uf900-\ufaff]")
+_TWICE = late(r"[\U00010000-\U0010ffff\u0e00-\u0e7f\u2190-\u23ff\u2600-\u2bff\ufe00-\ufe0f\u200d]")
 """Emoji, their joiners, signs, Thai: two tokens a character."""
 
 

@@ -1,22 +1,22 @@
 """Which texts in memory speak of the same things as a request, in languages with and without spaces."""
 
 import math
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
 from duckflow.domain.memory import Memory
+from duckflow.domain.patterns import late
 
 # Kanji, katakana and hangul carry the meaning; hiragana is mostly grammar.
-_DENSE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff々\u30a1-\u30fa\u30fcー\uac00-\ud7af]+")
-_WORD = re.compile(r"[^\W_\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]{2,}")
-_EMPTY = re.compile(
+_DENSE = late(r"[\u3400-\u4dbf\u4e00-\u9fff々\u30a1-\u30fa\u30fcー\uac00-\ud7af]+")
+_WORD = late(r"[^\W_\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]{2,}")
+_EMPTY = late(
     "an|and|are|as|at|be|but|by|can|could|did|do|does|for|from|had|has|have|how|if|in|into|is|it|its|me|my|no|not"
     "|of|on|or|our|out|please|should|so|that|the|their|them|then|there|these|they|this|to|up|us|was|we|what|when"
     "|where|which|who|why|will|with|would|you|your"
 )
-_ENDING = re.compile(r"(?<=\w{3})(ing|ed|es|e|(?<!s)s)$")
+_ENDING = late(r"(?<=\w{3})(ing|ed|es|e|(?<!s)s)$")
 """What test, tests, tested and testing differ in; rough, and the same on both sides."""
 
 

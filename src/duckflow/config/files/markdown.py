@@ -1,19 +1,19 @@
 """Markdown files that bring something: lines between `---` at the top say what, the rest is its text."""
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 from duckflow.config.files.toml import read_text
 from duckflow.config.trust import PROJECT_COMMANDS, files_below
 from duckflow.domain.extensions import CustomCommand, Skill
+from duckflow.domain.patterns import late
 
 COMMANDS_FOLDER = "commands"
 SKILLS_FOLDER = ".agents/skills"
 SKILL_FILE = "SKILL.md"
-_KEY = re.compile(r"([\w-]+):\s*(.*)")
-_NAME = re.compile(r"\w[\w:.-]{0,63}")
+_KEY = late(r"([\w-]+):\s*(.*)")
+_NAME = late(r"\w[\w:.-]{0,63}")
 _MOST_SKILLS = 200
 _DESCRIPTION = 1_000
 

@@ -14,8 +14,9 @@ from duckflow.config.files.toml import parse, read_text
 from duckflow.config.layers import validate
 from duckflow.config.mcp import McpServer
 from duckflow.domain.errors import UsageError
+from duckflow.domain.patterns import late
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+_NAME = late(r"[a-z0-9][a-z0-9_-]{0,39}")
 _LARGEST = 1_000_000
 
 

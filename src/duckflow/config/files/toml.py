@@ -1,19 +1,19 @@
 """Reading a TOML file a user wrote: whatever is wrong with it becomes one sentence."""
 
 import os
-import re
 import stat
 import tomllib
 from pathlib import Path
 from typing import Any
 
 from duckflow.domain.errors import UsageError
+from duckflow.domain.patterns import late
 
 MAX_BYTES = 1_000_000
 _SEARCHED = 20_000
 """Looking for a line parses the text many times over; past this many characters it is not worth the wait."""
 _CANDIDATES = 20
-_PLACE = re.compile(r"\(at (?:line (\d+), column (\d+)|end of document)\)")
+_PLACE = late(r"\(at (?:line (\d+), column (\d+)|end of document)\)")
 
 
 def read_text(path: Path) -> str | None:

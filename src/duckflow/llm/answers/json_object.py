@@ -3,12 +3,13 @@
 import re
 from typing import NamedTuple
 
+from duckflow.domain.patterns import late
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer, read_object
 
-_BEGINNING = re.compile(r"""\{\s*+(?:["'}“]|//|/\*|[A-Za-z_$][\w$]*+\s*+:)""")
-_QUOTED_KEY = re.compile(r'\{\s*+"')
-_STRUCTURE = re.compile(r'\\.|["{}]', re.DOTALL)
-_GOES_ON = re.compile(r'[,:\]}"]')
+_BEGINNING = late(r"""\{\s*+(?:["'}“]|//|/\*|[A-Za-z_$][\w$]*+\s*+:)""")
+_QUOTED_KEY = late(r'\{\s*+"')
+_STRUCTURE = late(r'\\.|["{}]', re.DOTALL)
+_GOES_ON = late(r'[,:\]}"]')
 _MOST_BEGINNINGS = 200
 _THOUGHTS_END = "</think>"
 

@@ -1,18 +1,18 @@
 """Native tool calls: the calls of one response are the actions of a Decision (SPEC A8)."""
 
-import re
 from collections.abc import Sequence
 
 from pydantic import JsonValue
 
 from duckflow.domain.model import ToolCall
+from duckflow.domain.patterns import late
 from duckflow.llm.answers.json_object import after_thoughts
 from duckflow.llm.answers.raw_blocks import Blocks, fill, read_parts, split_blocks
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer, parse_object
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]|(?<=[_.])_|_(?=\.)|-(?=x)")
-_CODED = re.compile(r"-x([0-9a-f]{1,6})-")
-_MEANT_AS_DECISION = re.compile(r'"next_step"\s*+:')
+_UNSAFE = late(r"[^A-Za-z0-9_.-]|(?<=[_.])_|_(?=\.)|-(?=x)")
+_CODED = late(r"-x([0-9a-f]{1,6})-")
+_MEANT_AS_DECISION = late(r'"next_step"\s*+:')
 
 
 def native_name(operation: str) -> str:

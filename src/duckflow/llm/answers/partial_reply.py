@@ -6,14 +6,15 @@ twenty times as long for a reply of 200 kB, and grows with its square.
 """
 
 import json
-import re
 from typing import Literal
 
-_OBJECT = re.compile(r'\{\s*+("|\Z)')
-_OUTSIDE = re.compile(r'["{}\[\],:]')
-_IN_STRING = re.compile(r'["\\]')
-_FENCE = re.compile(r"```[^\n]*+\n\s*+")
-_TAIL = re.compile(r"\s*+\Z")
+from duckflow.domain.patterns import late
+
+_OBJECT = late(r'\{\s*+("|\Z)')
+_OUTSIDE = late(r'["{}\[\],:]')
+_IN_STRING = late(r'["\\]')
+_FENCE = late(r"```[^\n]*+\n\s*+")
+_TAIL = late(r"\s*+\Z")
 _LONGEST_KEY = 64
 _THINK, _THOUGHT = "<think>", "</think>"
 
@@ -182,7 +183,7 @@ def _decoded(raw: str) -> str:
 
 
 _SHORT = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_LONG = re.compile(r"\\u[0-9a-fA-F]{4}")
+_LONG = late(r"\\u[0-9a-fA-F]{4}")
 
 
 class Unescaping:

@@ -15,15 +15,16 @@ from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
+from duckflow.domain.patterns import late
 from duckflow.llm.answers.json_object import after_thoughts, find_object, refuse_more
 from duckflow.llm.answers.strict_json import MAX_BYTES, JsonObject, UnusableAnswer, check_size
 
 MAX_FILLED = 8_000_000
 """Characters that all places filled from blocks may have together."""
 
-_BEGIN = re.compile(r"^<<<block[ \t]++(\S{1,100}+)[ \t]*+\r?(?:\n|\Z)", re.MULTILINE)
-_STRAY = re.compile(r"^>>>block\b.*$", re.MULTILINE)
-_FOREIGN = re.compile("[\x00\ud800-\udfff]")
+_BEGIN = late(r"^<<<block[ \t]++(\S{1,100}+)[ \t]*+\r?(?:\n|\Z)", re.MULTILINE)
+_STRAY = late(r"^>>>block\b.*$", re.MULTILINE)
+_FOREIGN = late("[\x00\ud800-\udfff]")
 _LISTS = ("actions", "tasks")
 
 Blocks = dict[str, str]

@@ -1,6 +1,5 @@
 """Listens to a model until it has finished, and lets the user see the reply meanwhile."""
 
-import re
 from collections.abc import AsyncGenerator, Callable
 
 from duckflow.domain.frozen import Frozen
@@ -15,14 +14,15 @@ from duckflow.domain.model import (
     ToolCall,
     Usage,
 )
+from duckflow.domain.patterns import late
 from duckflow.domain.ports import ModelClient
 from duckflow.llm.answers.partial_reply import ReplyExtractor
 
 MAX_RESPONSE = 4_000_000
 """Bytes after which a model is not listened to any longer."""
 
-SURROGATE = re.compile("[\ud800-\udfff]")
-_HIGH_AT_END = re.compile("[\ud800-\udbff]\\Z")
+SURROGATE = late("[\ud800-\udfff]")
+_HIGH_AT_END = late("[\ud800-\udbff]\\Z")
 
 
 class CollectedResponse(Frozen):

@@ -7,12 +7,12 @@ breaks and tabs into strings, and those are taken as they are.
 
 import json
 import math
-import re
 from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from duckflow.domain.errors import DuckflowError
+from duckflow.domain.patterns import late
 
 MAX_BYTES = 2_000_000
 MAX_DEPTH = 64
@@ -21,11 +21,11 @@ MAX_NUMBER = 64
 
 JsonObject = dict[str, JsonValue]
 
-_SPACE = re.compile(r"[ \t\r\n]*+")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
-_WORD = re.compile(r"[+-]?[\w$]++")
-_RAW_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SPACE = late(r"[ \t\r\n]*+")
+_NUMBER = late(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+_WORD = late(r"[+-]?[\w$]++")
+_RAW_CONTROL = late(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_SURROGATE = late("[\ud800-\udfff]")
 _CONSTANTS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
 _STRINGS = json.JSONDecoder(strict=False)
 _CLOSER = {"{": "}", "[": "]"}

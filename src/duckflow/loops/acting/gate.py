@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from duckflow.config.settings import GateSettings
 from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.events import ErrorReported
+from duckflow.domain.patterns import late
 from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.state import AgentState
@@ -46,7 +46,7 @@ SAID_NO_BEFORE = (
 )
 
 _CHANGING = ("write_file", "edit_file", "delete_file", "move_file")
-_SCRIPT = re.compile(r"#!\s*/")
+_SCRIPT = late(r"#!\s*/")
 _PLACES: dict[Protection, Place] = {
     "none": "inside",
     "guarded": "protected",

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, cast
 
 from duckflow.domain.decision import Action
 from duckflow.domain.extensions import Hook
+from duckflow.domain.patterns import late
 
-_EXACT = re.compile(r"[\w\-, |]+")
-_CONDITION = re.compile(r"(\w+)\((.*)\)", re.DOTALL)
-_PARTS = re.compile(r"&&|\|\||[;|&\n]")
+_EXACT = late(r"[\w\-, |]+")
+_CONDITION = late(r"(\w+)\((.*)\)", re.DOTALL)
+_PARTS = late(r"&&|\|\||[;|&\n]")
 
 
 class KnownTool(NamedTuple):

@@ -13,6 +13,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits, Picture
+from duckflow.domain.patterns import late
 from duckflow.domain.ports import ModelClient
 from duckflow.llm.streams import closing
 from duckflow.safety.files.workspace import Workspace
@@ -24,8 +25,8 @@ ALL_TOGETHER = 20_000_000
 MOST = 8
 """Pictures of one message."""
 
-_MENTION = re.compile(r'(?<![\w@])@(?:"([^"\n]{1,1000})"|(\S{1,1000}))')
-_NAMED = re.compile(r".+?\.(?:png|jpe?g|gif|webp)(?![a-z0-9_.-])", re.IGNORECASE)
+_MENTION = late(r'(?<![\w@])@(?:"([^"\n]{1,1000})"|(\S{1,1000}))')
+_NAMED = late(r".+?\.(?:png|jpe?g|gif|webp)(?![a-z0-9_.-])", re.IGNORECASE)
 _AFTER = ",.;:!?)]}'\"、。，．！？）」』"
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
+from duckflow.domain.patterns import late
 from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.facts import look_at
@@ -28,7 +29,7 @@ _MOST_FILES = 200
 _DEPTH = 4
 _SHOWN = 40
 _CONTENT_LIMIT = 12_000
-_FILE = re.compile(
+_FILE = late(
     r"(?<![\w./@-])[\w-]+\.(?:py|js|ts|jsx|tsx|rs|go|c|h|cc|cpp|hpp|java|kt|cs|rb|php|sh|lua|swift|sql|html|css"
     r"|md|txt|json|toml|ya?ml)(?![\w-])",
     re.ASCII,

@@ -3,7 +3,6 @@
 import errno
 import hashlib
 import os
-import re
 import secrets
 import stat
 import time
@@ -12,6 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
+from duckflow.domain.patterns import late
 from duckflow.safety.files.confined_open import rename_to_new
 
 ANY = "any"
@@ -20,7 +20,7 @@ ANY = "any"
 LARGEST = 64_000_000
 """Bytes of a file that is compared, kept or written."""
 
-_TEMPORARY = re.compile(r"\.duckflow-[0-9a-f]{16}\.tmp")
+_TEMPORARY = late(r"\.duckflow-[0-9a-f]{16}\.tmp")
 _LEFT_OVER_S = 3600
 _SAFE_BITS = 0o777  # new content does not inherit set-user-id
 _BLOCK = 1 << 20

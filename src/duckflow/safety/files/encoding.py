@@ -6,11 +6,11 @@ refused, and named as far as that goes.
 
 import codecs
 import hashlib
-import re
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from duckflow.domain.errors import ToolError
+from duckflow.domain.patterns import late
 
 Codec = Literal["utf-8", "utf-16-le", "utf-16-be", "cp932", "euc_jp"]
 
@@ -27,7 +27,7 @@ _MARKS: tuple[tuple[bytes, Codec], ...] = (
 )
 _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)  # the first begins with the mark of UTF-16
 _JAPANESE: tuple[Codec, ...] = ("euc_jp", "cp932")
-_ISO_2022_JP = re.compile(rb"\x1b\$[@B]")
+_ISO_2022_JP = late(rb"\x1b\$[@B]")
 _REPLACEMENT = "\ufffd"
 _RARE = b"\x98\x9f"
 """Where the kanji of the second level begin in Shift_JIS."""

@@ -12,10 +12,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from duckflow.domain.patterns import late
+
 INSIDE = ".git/"
 
-_POINTER = re.compile(rb"gitdir: ([^\n]+)\n*")
-_WORK_TREE = re.compile(rb"^\s*worktree\s*=\s*([^\n]+?)\s*$", re.MULTILINE)
+_POINTER = late(rb"gitdir: ([^\n]+)\n*")
+_WORK_TREE = late(rb"^\s*worktree\s*=\s*([^\n]+?)\s*$", re.MULTILINE)
 _LONGEST = 1 << 16
 
 

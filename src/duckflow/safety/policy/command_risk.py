@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.patterns import late
 from duckflow.safety.policy.command_table import ANY, Options, command_table
 from duckflow.safety.policy.homoglyphs import imitating_letters
 from duckflow.safety.policy.shell_syntax import OneCommand, read_command
@@ -16,12 +17,12 @@ Places = Callable[[str], Place]
 LOOKING, WORKING = "looks", "runs"
 """What a command does if nothing speaks against it."""
 
-_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.-]+@[\w.-]+:", re.IGNORECASE)
+_ASSIGNMENT = late(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
+_ADDRESS = late(r"[a-z][a-z0-9+.-]*://|[\w.-]+@[\w.-]+:", re.IGNORECASE)
 _NOWHERE = ("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty")
 _PLACES: dict[Place, str] = {"outside": "outside", "protected": "protected", "own": "own"}
-_SED_LOOKS = re.compile(r"(\d+|\$)?(,(\d+|\$))?p")
-_AWK_ACTS = re.compile(r"system|getline|[|>]|@include|@load")
+_SED_LOOKS = late(r"(\d+|\$)?(,(\d+|\$))?p")
+_AWK_ACTS = late(r"system|getline|[|>]|@include|@load")
 
 
 class CommandReading(Frozen):

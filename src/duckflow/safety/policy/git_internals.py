@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Literal
 
 from duckflow.domain.files.effects import Effect
+from duckflow.domain.patterns import late
 from duckflow.safety.files.paths import fold
 
 ReadFile = Callable[[str], bytes | None]
@@ -18,7 +19,7 @@ ReadFile = Callable[[str], bytes | None]
 
 GitReason = Literal["ordinary", "git_program", "repository", "mask"]
 
-ORDINARY = re.compile(
+ORDINARY = late(
     r"(objects|refs|logs|rr-cache|lfs|rebase-merge|rebase-apply|sequencer|branches)(/.*)?"
     r"|info|info/(refs|sparse-checkout)|modules|worktrees"
     r"|index|index\.stash\..*|sharedindex\..*|packed-refs|shallow|description|gc\.(pid|log)"
@@ -28,25 +29,25 @@ ORDINARY = re.compile(
 )
 """Paths inside a git directory, folded: what git writes while it works and never runs."""
 
-RUNS = re.compile(
+RUNS = late(
     r"config(\.worktree)?|hooks(/.*)?|commondir|gitdir|info/(attributes|exclude|grafts)"
     r"|objects/info/(http-)?alternates"
 )
 """Paths inside a git directory that make git run a program or look somewhere else."""
 
-HARMLESS_SETTINGS = re.compile(
+HARMLESS_SETTINGS = late(
     r"user\.(name|email)=.*|branch\.[^\n]+\.(remote=[\w.-]+|merge=refs/[\w./-]+|rebase=(true|false))"
 )
 """Settings that only say who commits and which branch follows which."""
 
-_OBJECT = re.compile(r"(^|/)objects/[0-9a-f]{2}/[0-9a-f]{38,}$")
-_MASK = re.compile(rb"blob \d+\0\n\n+\Z")
+_OBJECT = late(r"(^|/)objects/[0-9a-f]{2}/[0-9a-f]{38,}$")
+_MASK = late(rb"blob \d+\0\n\n+\Z")
 _ENOUGH = 4_096
-_GIT = re.compile(r"\.git|git~\d")
-_POINTS_SOMEWHERE = re.compile(rb"ref: |[0-9a-f]{40}\s")
-_EXEC_STEP = re.compile(rb"^\s*(exec|x)\s", re.MULTILINE)
-_SECTION = re.compile(r'\[\s*([\w.-]+)(?:\s+"([^"\\]*)")?\s*\]')
-_SETTING = re.compile(r"([A-Za-z][\w-]*)\s*=\s*([^\\\"#;]*)")
+_GIT = late(r"\.git|git~\d")
+_POINTS_SOMEWHERE = late(rb"ref: |[0-9a-f]{40}\s")
+_EXEC_STEP = late(rb"^\s*(exec|x)\s", re.MULTILINE)
+_SECTION = late(r'\[\s*([\w.-]+)(?:\s+"([^"\\]*)")?\s*\]')
+_SETTING = late(r"([A-Za-z][\w-]*)\s*=\s*([^\\\"#;]*)")
 _LEADING_SETTINGS = ("core.hookspath", "core.fsmonitor", "include.path", "core.attributesfile")
 
 

@@ -1,12 +1,13 @@
 """Names that look like other names: letters of several alphabets in one word, or imitations."""
 
-import re
 import unicodedata
+
+from duckflow.domain.patterns import late
 
 _ALPHABETS = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "GEORGIAN", "DESERET")
 _IMITATORS = frozenset("аеорсухіјѕһԁԛԝьвкмнтАВЕКМНОРСТУХІЈЅαικνορτυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧոսցօհ")
 """Letters of other alphabets that are drawn like Latin ones."""
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = late(r"[^\W\d_]+")
 
 
 def imitating_letters(path: str) -> tuple[str, ...]:

@@ -29,16 +29,24 @@ _READING: dict[str, Protection] = {"asks": "asks", "free": "guarded", "ordinary"
 
 
 class _Names(NamedTuple):
-    """Patterns over one name, and plain names that follow each other."""
+    """Patterns over one name by their form, and plain names that follow each other."""
 
-    single: re.Pattern[str]
+    plain: frozenset[str]
+    starts: tuple[str, ...]
+    ends: tuple[str, ...]
+    others: re.Pattern[str] | None
     chains: tuple[tuple[str, ...], ...]
 
     def hold_for(self, names: tuple[str, ...]) -> bool:
         """Whether one of them stands anywhere in a path."""
-        if any(self.single.match(name) for name in names):
+        if any(self._fits(name) for name in names):
             return True
         return any(names[at : at + len(chain)] == chain for chain in self.chains for at in range(len(names)))
+
+    def _fits(self, name: str) -> bool:
+        if name in self.plain or name.startswith(self.starts) or name.endswith(self.ends):
+            return True
+        return self.others is not None and self.others.match(name) is not None
 
 
 class ProtectedKind(NamedTuple):
@@ -62,7 +70,7 @@ def protected_kinds() -> Mapping[str, ProtectedKind]:
 def protection_of(path: str) -> Protection:
     """How a path relative to the workspace is protected by its names."""
     names = folded(path)
-    if any(_one_name(DENIED).match(name) for name in names):
+    if _names(DENIED).hold_for(names):
         return "denied"
     if _names_of("templates").hold_for(names[-1:]):
         names = names[:-1]
@@ -100,13 +108,32 @@ def _names_of(kind: str) -> _Names:
 
 @cache
 def _names(patterns: tuple[str, ...]) -> _Names:
-    chains = tuple(tuple(pattern.split("/")) for pattern in patterns if "/" in pattern)
-    return _Names(_one_name(tuple(pattern for pattern in patterns if "/" not in pattern)), chains)
+    """The patterns by their form: as one regular expression they take long to compile."""
+    forms: dict[str, list[str]] = {"plain": [], "starts": [], "ends": [], "others": [], "chains": []}
+    for pattern in patterns:
+        forms[_form(pattern)].append(pattern)
+    others = "|".join(map(translate, forms["others"]))
+    return _Names(
+        plain=frozenset(forms["plain"]),
+        starts=tuple(pattern[:-1] for pattern in forms["starts"]),
+        ends=tuple(pattern[1:] for pattern in forms["ends"]),
+        others=re.compile(others) if others else None,
+        chains=tuple(tuple(pattern.split("/")) for pattern in forms["chains"]),
+    )
 
 
-@cache
-def _one_name(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(translate(pattern) for pattern in patterns))
+def _form(pattern: str) -> str:
+    if "/" in pattern:
+        return "chains"
+    if _is_plain(pattern):
+        return "plain"
+    if pattern.endswith("*") and _is_plain(pattern[:-1]):
+        return "starts"
+    return "ends" if pattern.startswith("*") and _is_plain(pattern[1:]) else "others"
+
+
+def _is_plain(pattern: str) -> bool:
+    return not set(pattern) & set("*?[")
 
 
 def strongest(*protections: Protection) -> Protection:

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.patterns import late
 from duckflow.domain.questions.approval import Risk
 from duckflow.safety.files.paths import fold
 from duckflow.safety.policy.command_risk import Places, read_risks
@@ -62,20 +63,20 @@ RISKS: dict[str, Risk] = {
 }
 """All that is looked for. The risk of an action is the highest of what it shows."""
 
-EXECUTABLE = re.compile(
+EXECUTABLE = late(
     r".*\.(sh|bash|zsh|fish|ksh|csh|command|ps1|psm1|bat|cmd|exe|com|msi|scr|vbs|desktop|appimage|run|so|dylib|dll"
     r"|pyd|jar|app|action|workflow|scpt|reg|hta|wsf)"
 )
 """Names of files that something runs."""
 
-_SHEBANG = re.compile(r"^#!\s*/", re.MULTILINE)
-_PIPE_TO_SHELL = re.compile(
+_SHEBANG = late(r"^#!\s*/", re.MULTILINE)
+_PIPE_TO_SHELL = late(
     r"\b(curl|wget|fetch|iwr|invoke-webrequest|irm)\b[^\n|;&]{0,200}[|;&]{1,9}\s{0,99}(sudo\s{1,99})?"
     r"(\S{0,99}/)?(ba|z|da|k|fi)?sh\b|\b(ba|z|da|k)?sh\s{1,99}(-c\s{1,99})?[\"']?(<\(|\$\()\s{0,99}(curl|wget)"
     r"|\|\s{0,99}iex\b|base64\s{1,99}(-d|--decode|-D)[^\n|]{0,200}\|\s{0,99}(\S{0,99}/)?(ba|z|da|k)?sh\b",
     re.IGNORECASE,
 )
-_PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key-File|AGE-SECRET-KEY-1")
+_PRIVATE_KEY = late(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key-File|AGE-SECRET-KEY-1")
 
 
 class Assessment(Frozen):

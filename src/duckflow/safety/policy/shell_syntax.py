@@ -8,6 +8,8 @@ import unicodedata
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from duckflow.domain.patterns import late
+
 LONGEST = 20_000
 """Characters of a command that is looked into."""
 
@@ -17,10 +19,10 @@ _TOO_MUCH = ("<<", "<(", ">(", "(", ")", "&")
 _OPERATORS = (*_TOO_MUCH[:3], *_SEPARATORS[:3], *_REDIRECTS, *_SEPARATORS[3:], *_TOO_MUCH[3:])
 _BLANKS = " \t"
 _ESCAPED_IN_QUOTES = '$`"\\\n'
-_RESERVED = re.compile(
+_RESERVED = late(
     r"if|then|else|elif|fi|for|while|until|do|done|case|esac|select|function|coproc|time|[{}!]|\[\[|\]\]"
 )
-_FILE_NUMBER = re.compile(r"[0-9]+")
+_FILE_NUMBER = late(r"[0-9]+")
 
 
 class OneCommand(NamedTuple):

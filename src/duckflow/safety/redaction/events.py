@@ -16,6 +16,7 @@ from duckflow.domain.events import (
     UserMessage,
 )
 from duckflow.domain.glimpses import Glimpse, OutputPiece, ReplyPiece, ReplyVoid
+from duckflow.domain.patterns import late
 from duckflow.safety.redaction.patterns import NAME_NEEDLES
 from duckflow.safety.redaction.redactor import Redactor
 
@@ -23,7 +24,7 @@ _BEGIN, _END = "-----BEGIN", "-----END"
 _LONGEST_KEY = 20_000
 _LONGEST_LINE = 600
 _LONGEST_RUN = 65_536
-_TELLING = re.compile(rf"[!-~]*(?:{'|'.join(NAME_NEEDLES)}|bearer|basic|login)", re.IGNORECASE)
+_TELLING = late(rf"[!-~]*(?:{'|'.join(NAME_NEEDLES)}|bearer|basic|login)", re.IGNORECASE)
 
 
 def redact_event(redactor: Redactor, event: Event) -> Event:

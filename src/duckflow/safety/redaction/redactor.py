@@ -9,7 +9,6 @@ arguments right before a tool runs. What was read from files, commands or the us
 """
 
 import hashlib
-import re
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
@@ -17,10 +16,11 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel
 
 from duckflow.domain.errors import ToolError
+from duckflow.domain.patterns import late
 from duckflow.safety.redaction.patterns import Pattern, kind_of, lower, patterns_for, span_of
 from duckflow.safety.redaction.values import SHORTEST, looks_random
 
-MARKER = re.compile(r"\[redacted:[a-z0-9-]{1,40}:[0-9a-f]{4}\]")
+MARKER = late(r"\[redacted:[a-z0-9-]{1,40}:[0-9a-f]{4}\]")
 
 MOST_LEARNED = 500
 """Secrets remembered because they were met once; they are then found wherever else they turn up."""

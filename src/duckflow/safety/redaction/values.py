@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from urllib.parse import quote, unquote
 
+from duckflow.domain.patterns import late
+
 SHORTEST = 8
 """Characters below which a known value is not looked for: it would be found by chance."""
 
@@ -17,18 +19,18 @@ _PLACEHOLDERS = frozenset(
         "redacted replace root sample secret some string test testing todo undefined user your yourpassword",
     )
 )
-_FILLED_IN = re.compile(r"^\$[A-Za-z_]|\$[{(]|\{\{|\}\}|^<|>$|^%[sd(]|%\(\w+\)s|\.\.\.|…|\*\*\*|x{4}", re.I)
-_CODE = re.compile(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)+|[A-Za-z_]+")
-_RUN = re.compile(r"[A-Za-z0-9+/=]{1,600}+")
-_PLAIN_WORDS = re.compile(r"[A-Za-z]+(?:[-_. ][A-Za-z]+)*")
-_SECRET_NAME = re.compile(
+_FILLED_IN = late(r"^\$[A-Za-z_]|\$[{(]|\{\{|\}\}|^<|>$|^%[sd(]|%\(\w+\)s|\.\.\.|…|\*\*\*|x{4}", re.I)
+_CODE = late(r"[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)+|[A-Za-z_]+")
+_RUN = late(r"[A-Za-z0-9+/=]{1,600}+")
+_PLAIN_WORDS = late(r"[A-Za-z]+(?:[-_. ][A-Za-z]+)*")
+_SECRET_NAME = late(
     r"(?:^|_)(?:[A-Z]*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)|PASS|PWD|AUTH|PAT|DSN)S?(?:_|$)"
 )
-_OTHER_NAME = re.compile(
+_OTHER_NAME = late(
     r"(?:^|_)(?:PATH|FILE|DIR|URL|URI|NAME|USER|HOST|PORT|TTL|LIMIT|LENGTH|SIZE|COUNT|TYPE|ALGORITHM|REGION|SOCK"
     r"|PREFIX|EXPIRY|ENDPOINT|MODE|LAYOUT|BINDINGS?)$|^(?:OLD)?PWD$|^GPG_KEY$"
 )
-_URL_PASSWORD = re.compile(r"://[^\s/@:]*:([^\s/]+)@")
+_URL_PASSWORD = late(r"://[^\s/@:]*:([^\s/]+)@")
 _SHORTEST_WORDS = 20
 """Plain words without a digit are taken for a secret only from this length on."""
 

@@ -1,11 +1,11 @@
 """What a command writes: kept in bounds, made readable, shown as it comes."""
 
 import codecs
-import re
 import time
 from collections.abc import Callable
 
 from duckflow.domain.glimpses import OutputPiece
+from duckflow.domain.patterns import late
 
 Emit = Callable[[OutputPiece], None]
 
@@ -13,14 +13,14 @@ LINES_KEPT = 1_000
 PIECES_A_SECOND = 20
 LONGEST_PIECE = 4_000
 
-_SEQUENCES = re.compile(
+_SEQUENCES = late(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links
     r"|\x1b[PX^_][^\x1b]*(?:\x1b\\)?"
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
     r"|\x1b[ -/]*[0-Z\\^-~]"
     r"|\x1b"
 )
-_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufff9-\ufffb\u202a-\u202e\u2066-\u2069]")
+_UNSEEN = late(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufff9-\ufffb\u202a-\u202e\u2066-\u2069]")
 _BINARY_SHARE = 0.1
 _LOOKED_AT = 4_000
 

@@ -13,10 +13,11 @@ from typing import Protocol, cast
 from duckflow.config.mcp import McpServer
 from duckflow.config.settings import ShellSettings
 from duckflow.domain.errors import ToolError
+from duckflow.domain.patterns import late
 from duckflow.safety.sandbox.server_process import ServerOrder, ServerProcess
 from duckflow.tools.mcp.remote import OpenRemote, RemoteSession
 
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_VARIABLE = late(r"\$\{(\w+)\}")
 
 
 class ServerOpener:

@@ -3,7 +3,6 @@
 import asyncio
 import difflib
 import json
-import re
 import shlex
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,6 +15,7 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError, UsageError
 from duckflow.domain.extensions import ServerReport
 from duckflow.domain.frozen import Frozen, replace
+from duckflow.domain.patterns import late
 from duckflow.domain.questions.approval import ApprovalLine, Kind
 from duckflow.domain.text import head_and_tail
 from duckflow.prompts.tokens import estimate_tokens
@@ -30,7 +30,7 @@ PREFIX = "mcp."
 DESCRIBE = "mcp.describe"
 ACCEPT = "mcp.accept"
 RESOURCE = "mcp.resource"
-_MENTION = re.compile(r"(?<!\S)@([a-z0-9][a-z0-9_-]*):(\S{1,1000})")
+_MENTION = late(r"(?<!\S)@([a-z0-9][a-z0-9_-]*):(\S{1,1000})")
 _LISTED_TOKENS = 420
 """For the names of tools, which every prompt carries."""
 

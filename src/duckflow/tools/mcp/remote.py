@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from pydantic import Field
 
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.patterns import late
 from duckflow.domain.text import cut
 
 MOST_ITEMS = 500
@@ -16,10 +17,10 @@ MOST_ITEMS = 500
 
 LONGEST_DESCRIPTION = 8_000
 LONGEST_SCHEMA = 20_000
-TOOL_NAME = re.compile(r"[A-Za-z0-9_./-]{1,100}")
+TOOL_NAME = late(r"[A-Za-z0-9_./-]{1,100}")
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|.)?", re.DOTALL)
-_UNSEEN = re.compile(
+_ESCAPES = late(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?|.)?", re.DOTALL)
+_UNSEEN = late(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]"
 )

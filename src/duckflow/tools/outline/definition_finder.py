@@ -5,13 +5,14 @@ process. It imports nothing of ours.
 """
 
 import json
-import re
 import resource
 import sys
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ast_grep_py import SgNode, SgRoot
+
+from duckflow.domain.patterns import late
 
 SECONDS, MEMORY = 15, 2_000_000_000
 MATCHES = 5000
@@ -29,10 +30,10 @@ _BODIES = (
 )
 _COMMENTS = ("comment", "line_comment", "block_comment", "multiline_comment")
 _ABOVE = (*_COMMENTS, "annotation", "marker_annotation", "attribute_list", "attribute", "decorator")
-_WORDS = re.compile(r"[\w\s]*")
-_BROKEN_LINE = re.compile(r"(?<=[(\[])\s*\n\s*|,?\s*\n\s*(?=[)\]])")
-_LOOSE_END = re.compile(r"(?:\s*(?:\{|=>|=|:|;|,|\bdo\b|\bwhere\b|\bend\b))+$")
-_LOOSE_VALUE_END = re.compile(r"(?:[\s;,]|(?<![=\s]):)+$")
+_WORDS = late(r"[\w\s]*")
+_BROKEN_LINE = late(r"(?<=[(\[])\s*\n\s*|,?\s*\n\s*(?=[)\]])")
+_LOOSE_END = late(r"(?:\s*(?:\{|=>|=|:|;|,|\bdo\b|\bwhere\b|\bend\b))+$")
+_LOOSE_VALUE_END = late(r"(?:[\s;,]|(?<![=\s]):)+$")
 
 
 class Scope(NamedTuple):

@@ -1,16 +1,17 @@
 """The sections of texts that need no grammar: headings of Markdown, tables of TOML."""
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|$)")
-_UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
-_NO_PARAGRAPH = re.compile(r"\s*$| {4}|\t| {0,3}(?:[>|]|[-*+][ \t]|\d+[.)][ \t])")
-_TABLE = re.compile(r"[ \t]*\[{1,2}[^\[\]=]+\]{1,2}[ \t]*(?:#.*)?")
-_KEY = re.compile(r"[ \t]*[\w.\"'-][^=#\[\]]*=")
-_STRING = re.compile(r'"(?:\\.|[^"\\])*"|\'[^\']*\'|#.*')
+from duckflow.domain.patterns import late
+
+_FENCE = late(r" {0,3}(`{3,}|~{3,})")
+_HEADING = late(r" {0,3}(#{1,6})(?:[ \t]+|$)")
+_UNDERLINE = late(r" {0,3}(=+|-+)[ \t]*")
+_NO_PARAGRAPH = late(r"\s*$| {4}|\t| {0,3}(?:[>|]|[-*+][ \t]|\d+[.)][ \t])")
+_TABLE = late(r"[ \t]*\[{1,2}[^\[\]=]+\]{1,2}[ \t]*(?:#.*)?")
+_KEY = late(r"[ \t]*[\w.\"'-][^=#\[\]]*=")
+_STRING = late(r'"(?:\\.|[^"\\])*"|\'[^\']*\'|#.*')
 _QUOTES = ('"""', "'''")
 
 LEVELS = 6

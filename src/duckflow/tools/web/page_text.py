@@ -1,7 +1,8 @@
 """A page as plain text: what a reader would see of it, nothing that runs and nothing that hides."""
 
-import re
 from html.parser import HTMLParser
+
+from duckflow.domain.patterns import late
 
 _UNREAD = frozenset(("script", "style", "noscript", "template", "svg", "iframe", "object", "head", "canvas"))
 _BLOCKS = frozenset(
@@ -12,8 +13,8 @@ _BLOCKS = frozenset(
     )
 )
 _EMPTY = frozenset(("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"))
-_SPACES = re.compile(r"[ \t\r\f\v\u00a0]+")
-_GAPS = re.compile(r"\n\s*\n\s*")
+_SPACES = late(r"[ \t\r\f\v\u00a0]+")
+_GAPS = late(r"\n\s*\n\s*")
 
 
 class _PageReader(HTMLParser):

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from duckflow.domain.extensions import CustomCommand, ServerReport
 from duckflow.domain.modes import MODES
+from duckflow.domain.patterns import late
 
 Completes = Literal["nothing", "modes", "models", "sessions", "scopes"]
 
@@ -61,7 +62,7 @@ _ALIASES = {alias: command.name for command in COMMANDS.values() for alias in co
 SLASHES = ("/", "／")
 """What a command begins with: the plain slash, and the one of Japanese input."""
 
-_PROMPT = re.compile(r"[/／]mcp\.([a-z0-9_-]+\.\S+)(\s.*)?$", re.DOTALL)
+_PROMPT = late(r"[/／]mcp\.([a-z0-9_-]+\.\S+)(\s.*)?$", re.DOTALL)
 
 
 class Typed(NamedTuple):

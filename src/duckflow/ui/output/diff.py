@@ -1,17 +1,17 @@
 """A difference as a person reads it: coloured, side by side if there is room. Nothing is cut."""
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from typing import Literal, NamedTuple
 
+from duckflow.domain.patterns import late
 from duckflow.ui.output.colours import Colour, difference_colour, paint
 from duckflow.ui.output.escaping import visible
 from duckflow.ui.output.text_width import split_at_width, width_of
 
 WIDE = 120
 """From so many columns on, both sides are shown next to each other."""
-_HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
+_HUNK = late(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 _NUMBER = 5
 _BETWEEN = " │ "
 

@@ -1,11 +1,12 @@
 """Running Markdown cut into blocks that are finished, so that each is drawn once and never again."""
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)")
-_TABLE_OR_LIST = re.compile(r"\s|[-*+|>]|\d+[.)]")
+from duckflow.domain.patterns import late
+
+_FENCE = late(r" {0,3}(`{3,}|~{3,})\s*([\w+#.-]*)")
+_TABLE_OR_LIST = late(r"\s|[-*+|>]|\d+[.)]")
 _LONG_LINE = 4_000
 """A line that grows beyond this is not waited for."""
 _CODE_LINES = 40

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from functools import cache
 from pathlib import Path
@@ -17,6 +16,7 @@ from starlette.routing import Route
 from duckflow.domain.commands import ClientCommand
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import Recorded
+from duckflow.domain.patterns import late
 from duckflow.i18n.catalogue import current_language, entries, text
 from duckflow.ui.web.session_view import RUN, Payload, SessionView, evidence_payload, rows_of
 
@@ -36,7 +36,7 @@ _LOOK_S = 0.1
 _ALIVE_S = 15.0
 _FLEET_S = 1.0
 """How often the fleet is looked at, whose database may be on another machine."""
-_ID = re.compile(r"[A-Za-z0-9_-]{0,64}")
+_ID = late(r"[A-Za-z0-9_-]{0,64}")
 _MOST = 256 * 1024
 """Bytes of a request's body."""
 

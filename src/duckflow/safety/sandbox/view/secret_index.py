@@ -13,6 +13,7 @@ import struct
 from contextlib import suppress
 from functools import cache
 
+from duckflow.domain.patterns import late
 from duckflow.safety.files.paths import fold
 from duckflow.safety.policy.protected import is_secret, protected_kinds
 from duckflow.safety.sandbox.child.syscalls import LINUX
@@ -32,7 +33,7 @@ _NON_BLOCKING = os.O_NONBLOCK | os.O_CLOEXEC
 _EVENT = struct.Struct("iIII")
 _BUFFER = 1 << 16
 
-_PUBLIC = re.compile(r"\.pub$|^\.env[.-](example|sample|template|dist|defaults)$")
+_PUBLIC = late(r"\.pub$|^\.env[.-](example|sample|template|dist|defaults)$")
 _BY_CONTENT: tuple[tuple[re.Pattern[str], re.Pattern[bytes]], ...] = (
     (re.compile(r"\.(pem|key)$"), re.compile(rb"PRIVATE KEY")),
     (

@@ -11,14 +11,15 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from duckflow.domain.patterns import late
 from duckflow.safety.sandbox.view.git_settings import tracked_times
 
 MOST_BYTES = 1_000_000
 """Of a mask; what is larger is masked as an empty file."""
 
-_ENTRY = re.compile(r"([^\0]+)\0\s+ctime: \S+\s+mtime: (\d+):(\d+)\s.*?size: (\d+)\s[^\n]*\n", re.DOTALL)
+_ENTRY = late(r"([^\0]+)\0\s+ctime: \S+\s+mtime: (\d+):(\d+)\s.*?size: (\d+)\s[^\n]*\n", re.DOTALL)
 
-_SPECIAL = re.compile(r"[\\*?\[\]!# ]")
+_SPECIAL = late(r"[\\*?\[\]!# ]")
 
 
 class TrackedMasks:
