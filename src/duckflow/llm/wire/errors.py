@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
-import httpx2
-
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.text import cut
 from duckflow.llm.wire.endpoints import Endpoint
@@ -18,29 +16,6 @@ REFUSED = "llm.refused_request"
 DETAIL_CHARACTERS = 300
 SECRET_LENGTH = 8
 """A shorter key is a placeholder; replacing it would only garble the sentence."""
-
-TRANSPORT: tuple[tuple[type[Exception], type[ProviderError], str], ...] = (
-    (httpx2.ConnectTimeout, Unavailable, "llm.unreachable"),
-    (httpx2.ConnectError, Unavailable, "llm.unreachable"),
-    (httpx2.ProxyError, Unavailable, "llm.unreachable"),
-    (httpx2.SSEError, ProviderError, "llm.too_large"),
-    (httpx2.UnsupportedProtocol, ProviderError, "llm.unreachable"),
-    (httpx2.LocalProtocolError, ProviderError, "llm.unreachable"),
-    (httpx2.DecodingError, ProviderError, "llm.not_understood"),
-    (httpx2.TransportError, Unavailable, "llm.cut_off"),
-    (httpx2.InvalidURL, ProviderError, "llm.unreachable"),
-)
-"""The first row that fits counts, so a more special exception stands before its base."""
-
-TRANSPORT_ERRORS: tuple[type[Exception], ...] = tuple(row[0] for row in TRANSPORT)
-
-
-def transport_failure(exc: Exception, endpoint: Endpoint) -> ProviderError:
-    """Our error for an exception of the HTTP library."""
-    for kind, error, key in TRANSPORT:
-        if isinstance(exc, kind):
-            return error(key, address=endpoint.shown_address, detail=plain(str(exc) or type(exc).__name__))
-    raise exc
 
 
 def status_failure(

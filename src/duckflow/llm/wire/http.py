@@ -1,20 +1,51 @@
-"""What the HTTP clients share: a connection pool, events within limits, our errors for foreign ones."""
+"""What the HTTP clients share: connections, events within limits, our errors for foreign ones."""
 
 import json
-from collections.abc import AsyncGenerator, Mapping
-from typing import Any
-
-import httpx2
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
 
 from duckflow import __version__
 from duckflow.domain.errors import ProviderError
 from duckflow.llm.streams import MAX_ANSWER_BYTES, bounded, closing
-from duckflow.llm.wire.endpoints import Endpoint, is_loopback
-from duckflow.llm.wire.errors import TRANSPORT_ERRORS, not_understood, status_failure, transport_failure
+from duckflow.llm.wire.endpoints import Endpoint
+from duckflow.llm.wire.errors import not_understood, status_failure
+from duckflow.llm.wire.plain_http import PlainClient, speaks_plainly
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
-CONNECT_TIMEOUT_S = 15.0
+
+
+class HttpAnswer(Protocol):
+    """What a server answers."""
+
+    @property
+    def status_code(self) -> int:
+        """200 if all is well."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """By their name in small letters."""
+        ...
+
+    def aiter_bytes(self) -> AsyncIterator[bytes]:
+        """The body, piece by piece."""
+        ...
+
+
+class HttpClient(Protocol):
+    """Asks one server, with our errors for what goes wrong."""
+
+    def stream(
+        self, method: str, address: str, content: bytes = b""
+    ) -> AbstractAsyncContextManager[HttpAnswer]:
+        """Ask, and read the answer inside."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close what is open."""
+        ...
 
 
 class HttpConnection:
@@ -28,7 +59,7 @@ class HttpConnection:
             "Accept": "text/event-stream, application/json",
             **headers,
         }
-        self._client: httpx2.AsyncClient | None = None
+        self._client: HttpClient | None = None
 
     def post(self, path: str, body: Mapping[str, Any], seconds: float) -> AsyncGenerator[str]:
         """The data of each event of the answer; a plain JSON answer counts as one event."""
@@ -41,84 +72,95 @@ class HttpConnection:
             await client.aclose()
 
     async def _events(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[str]:
-        try:
-            client = self._open()
-            # Half a surrogate pair, as broken files have them, has no UTF-8; it must not stop the call.
-            content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-            async with (
-                client.stream("POST", self.endpoint.address + path, content=content) as response,
-                closing(self._answer(response)) as answer,
-            ):
-                async for data in answer:
-                    yield data
-        except TRANSPORT_ERRORS as exc:
-            raise transport_failure(exc, self.endpoint) from exc
+        if self._client is None:
+            self._client = open_http(self.endpoint, self._headers)
+        # Half a surrogate pair, as broken files have them, has no UTF-8; it must not stop the call.
+        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        async with (
+            self._client.stream("POST", self.endpoint.address + path, content) as answer,
+            closing(self._read(answer)) as read,
+        ):
+            async for data in read:
+                yield data
 
-    async def _answer(self, response: httpx2.Response) -> AsyncGenerator[str]:
-        if response.status_code != 200:
-            said = await read_body(response, MAX_ERROR_BYTES)
-            text = said.decode("utf-8", "replace")
-            raise status_failure(
-                self.endpoint, response.status_code, text, response.headers.get("retry-after")
-            )
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    async def _read(self, answer: HttpAnswer) -> AsyncGenerator[str]:
+        if answer.status_code != 200:
+            said = (await read_body(answer, MAX_ERROR_BYTES)).decode("utf-8", "replace")
+            raise status_failure(self.endpoint, answer.status_code, said, answer.headers.get("retry-after"))
+        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == "application/json":
-            whole = await read_body(response, MAX_EVENT_BYTES + 1)
+            whole = await read_body(answer, MAX_EVENT_BYTES + 1)
             self._check(len(whole), MAX_EVENT_BYTES)
             yield whole.decode("utf-8", "replace")
             return
         if kind != "text/event-stream":
             raise not_understood(self.endpoint, f"content type {kind or 'missing'}")
         size = 0
-        async with closing(aiter(httpx2.EventSource(response, max_event_size=MAX_EVENT_BYTES))) as events:
-            async for event in events:
-                size += len(event.data.encode("utf-8", "replace"))
+        async with closing(self._event_data(answer.aiter_bytes())) as events:
+            async for data in events:
+                size += len(data)
                 self._check(size, MAX_ANSWER_BYTES)
-                yield event.data
+                yield data.decode("utf-8", "replace")
+
+    async def _event_data(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+        """The data of each event that was sent; one without its end, or without data, is none."""
+        data: list[bytes] = []
+        rest: list[bytes] = []
+        size, held = 0, 0
+        async for piece in pieces:
+            rest.append(piece)
+            held += len(piece)
+            if b"\n" in piece or b"\r" in piece:
+                whole = b"".join(rest)
+                half = whole[-1:] == b"\r"  # of a line's end, it may be
+                *lines, last = (
+                    whole.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+                )
+                for line in lines:
+                    size += len(line)
+                    self._check(size, MAX_EVENT_BYTES)
+                    if line.startswith(b"data:"):
+                        data.append(line[5:].removeprefix(b" "))
+                    elif not line:
+                        if any(data):
+                            yield b"\n".join(data)
+                        data, size = [], 0
+                rest = [last + b"\r" if half else last]
+                held = len(last)
+            self._check(size + held, MAX_EVENT_BYTES)
 
     def _check(self, size: int, limit: int) -> None:
         if size > limit:
             raise ProviderError("llm.too_large", address=self.endpoint.shown_address, detail=f"{size} bytes")
 
-    def _open(self) -> httpx2.AsyncClient:
-        if self._client is None:
-            self._client = open_http(self.endpoint, self._headers)
-        return self._client
 
-
-async def read_body(response: httpx2.Response, limit: int) -> bytes:
+async def read_body(answer: HttpAnswer, limit: int) -> bytes:
     """At most `limit` bytes of an answer."""
     content = bytearray()
-    async for piece in response.aiter_bytes():
-        content += piece
-        if len(content) >= limit:
-            break
+    async with closing(answer.aiter_bytes()) as pieces:
+        async for piece in pieces:
+            content += piece
+            if len(content) >= limit:
+                break
     return bytes(content[:limit])
 
 
 async def get_json(endpoint: Endpoint, address: str, limit: int) -> bytes:
     """What `address` answers to a plain question, in a connection of its own."""
-    headers = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
+    client = open_http(endpoint, {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {})
     try:
-        async with open_http(endpoint, headers) as client, client.stream("GET", address) as response:
-            if response.status_code != 200:
-                raise status_failure(endpoint, response.status_code)
-            return await read_body(response, limit)
-    except TRANSPORT_ERRORS as exc:
-        raise transport_failure(exc, endpoint) from exc
+        async with client.stream("GET", address) as answer:
+            if answer.status_code != 200:
+                raise status_failure(endpoint, answer.status_code)
+            return await read_body(answer, limit)
+    finally:
+        await client.aclose()
 
 
-def open_http(endpoint: Endpoint, headers: Mapping[str, str]) -> httpx2.AsyncClient:
-    """A client for this endpoint. Times are limited around whole calls, so reading has no limit here."""
-    loopback = is_loopback(endpoint.address)
-    try:
-        return httpx2.AsyncClient(
-            headers=headers,
-            timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
-            follow_redirects=False,
-            # A proxy can't reach our own loopback, and without TLS there are no certificates to load.
-            trust_env=not loopback,
-            verify=not loopback or endpoint.address.startswith("https:"),
-        )
-    except (ImportError, ValueError, httpx2.InvalidURL) as exc:
-        raise ProviderError("llm.bad_proxy", detail=str(exc)) from exc
+def open_http(endpoint: Endpoint, headers: Mapping[str, str]) -> HttpClient:
+    """A client for this endpoint."""
+    if speaks_plainly(endpoint):
+        return PlainClient(endpoint, headers)
+    from duckflow.llm.wire.library_http import LibraryClient  # noqa: PLC0415 - heavy, and not for a server here
+
+    return LibraryClient(endpoint, headers)

@@ -27,7 +27,8 @@ from duckflow.domain.model import (
 )
 from duckflow.llm.streams import MAX_ANSWER_BYTES, bounded, closing
 from duckflow.llm.wire.endpoints import THINKING_ALLOWANCE, Endpoint
-from duckflow.llm.wire.errors import TRANSPORT_ERRORS, plain, status_failure, transport_failure
+from duckflow.llm.wire.errors import plain, status_failure
+from duckflow.llm.wire.library_http import TRANSPORT_ERRORS, transport_failure
 
 STOPS: dict[str, StopReason] = {
     "stop": "end",

@@ -1,0 +1,66 @@
+"""The HTTP library behind the same few calls as `plain_http`: TLS, certificates and proxies."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+
+import httpx2
+
+from duckflow.domain.errors import ProviderError, Unavailable
+from duckflow.llm.wire.endpoints import Endpoint, is_loopback
+from duckflow.llm.wire.errors import plain
+from duckflow.llm.wire.plain_http import CONNECT_TIMEOUT_S
+
+TRANSPORT: tuple[tuple[type[Exception], type[ProviderError], str], ...] = (
+    (httpx2.ConnectTimeout, Unavailable, "llm.unreachable"),
+    (httpx2.ConnectError, Unavailable, "llm.unreachable"),
+    (httpx2.ProxyError, Unavailable, "llm.unreachable"),
+    (httpx2.UnsupportedProtocol, ProviderError, "llm.unreachable"),
+    (httpx2.LocalProtocolError, ProviderError, "llm.unreachable"),
+    (httpx2.DecodingError, ProviderError, "llm.not_understood"),
+    (httpx2.TransportError, Unavailable, "llm.cut_off"),
+    (httpx2.InvalidURL, ProviderError, "llm.unreachable"),
+)
+"""The first row that fits counts, so a more special exception stands before its base."""
+
+TRANSPORT_ERRORS: tuple[type[Exception], ...] = tuple(row[0] for row in TRANSPORT)
+
+
+def transport_failure(exc: Exception, endpoint: Endpoint) -> ProviderError:
+    """Our error for an exception of the HTTP library."""
+    error, key = next((error, key) for kind, error, key in TRANSPORT if isinstance(exc, kind))
+    return error(key, address=endpoint.shown_address, detail=plain(str(exc) or type(exc).__name__))
+
+
+class LibraryClient:
+    """Requests to one endpoint, through the HTTP library. Raises our errors only."""
+
+    def __init__(self, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
+        self._endpoint = endpoint
+        loopback = is_loopback(endpoint.address)
+        try:
+            # Times are limited around whole calls, so reading has no limit here.
+            self._client = httpx2.AsyncClient(
+                headers=headers,
+                timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
+                follow_redirects=False,
+                # A proxy can't reach our own loopback, and without TLS there are no certificates to load.
+                trust_env=not loopback,
+                verify=not loopback or endpoint.address.startswith("https:"),
+            )
+        except (ImportError, ValueError, httpx2.InvalidURL) as exc:
+            raise ProviderError("llm.bad_proxy", detail=str(exc)) from exc
+
+    @asynccontextmanager
+    async def stream(
+        self, method: str, address: str, content: bytes = b""
+    ) -> AsyncGenerator[httpx2.Response]:
+        """Ask, and read the answer inside."""
+        try:
+            async with self._client.stream(method, address, content=content or None) as response:
+                yield response
+        except TRANSPORT_ERRORS as exc:
+            raise transport_failure(exc, self._endpoint) from exc
+
+    async def aclose(self) -> None:
+        """Close what is open."""
+        await self._client.aclose()

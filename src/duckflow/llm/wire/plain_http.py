@@ -1,0 +1,177 @@
+"""HTTP without TLS and proxies, for servers on this machine: a start that need not load the HTTP library."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from time import monotonic
+from typing import NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from duckflow.domain.errors import Unavailable
+from duckflow.llm.wire.endpoints import Endpoint, is_loopback
+from duckflow.llm.wire.errors import not_understood, plain
+
+CONNECT_TIMEOUT_S = 15.0
+IDLE_S = 5.0
+"""How long a connection may have waited to be used again; servers close theirs after a while."""
+
+_PIECE = 65_536
+_MOST_HEADERS = 200
+_NO_BODY = (204, 304)
+_HEX = frozenset(b"0123456789abcdefABCDEF")
+
+
+class _Malformed(ValueError):
+    """What came is no HTTP."""
+
+
+class _Stream(NamedTuple):
+    """An open connection."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+    async def close(self) -> None:
+        """Close it at once."""
+        self.writer.transport.abort()
+        with suppress(OSError):
+            await self.writer.wait_closed()
+
+
+class PlainAnswer:
+    """Status and headers, by their name in small letters; the body as it comes."""
+
+    def __init__(self, reader: asyncio.StreamReader, status: int, headers: Mapping[str, str]) -> None:
+        self._reader = reader
+        self.status_code = status
+        self.headers = headers
+        self.ended = False
+        """Whether all of it was read, so that another answer may follow."""
+
+    async def aiter_bytes(self) -> AsyncGenerator[bytes]:
+        """The body, piece by piece."""
+        length = self.headers.get("content-length")
+        if self.status_code in _NO_BODY:
+            pass
+        elif self.headers.get("transfer-encoding", "").lower() == "chunked":
+            while size := _size(await _line(self._reader)):
+                async for piece in self._exactly(size):
+                    yield piece
+                await _line(self._reader)
+            while await _line(self._reader):
+                pass
+        elif length is not None:
+            if not (length.isascii() and length.isdecimal()):
+                raise _Malformed("content-length")
+            async for piece in self._exactly(int(length)):
+                yield piece
+        else:
+            while piece := await self._reader.read(_PIECE):
+                yield piece
+            return  # only its end says that it is over
+        self.ended = self.headers.get("connection", "keep-alive").lower() != "close"
+
+    async def _exactly(self, size: int) -> AsyncGenerator[bytes]:
+        while size:
+            piece = await self._reader.read(min(size, _PIECE))
+            if not piece:
+                raise EOFError("the connection was closed")
+            size -= len(piece)
+            yield piece
+
+
+class PlainClient:
+    """Requests to a server on this machine; connections are used again. Raises our errors only."""
+
+    def __init__(self, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
+        self._endpoint = endpoint
+        self._headers = headers
+        self._idle: list[tuple[float, _Stream]] = []
+
+    @asynccontextmanager
+    async def stream(self, method: str, address: str, content: bytes = b"") -> AsyncGenerator[PlainAnswer]:
+        """Ask, and read the answer inside; what is not read to its end is cut off."""
+        parts = urlsplit(address)
+        stream = await self._take() or await self._connect(parts)
+        answer = None
+        try:
+            stream.writer.write(self._head(method, parts, len(content)) + content)
+            with suppress(ConnectionError):  # who refuses a request need not read all of it
+                await stream.writer.drain()
+            answer = await _read_head(stream.reader)
+            if answer.headers.get("content-encoding", "identity") != "identity":
+                raise not_understood(self._endpoint, "an encoding nobody asked for")
+            yield answer
+        except (OSError, EOFError, ValueError) as exc:
+            detail = plain(str(exc) or type(exc).__name__)
+            address = self._endpoint.shown_address
+            raise Unavailable("llm.cut_off", address=address, detail=detail) from exc
+        finally:
+            if answer is not None and answer.ended:
+                self._idle.append((monotonic(), stream))
+            else:
+                await stream.close()
+
+    async def aclose(self) -> None:
+        """Close what is open."""
+        while self._idle:
+            await self._idle.pop()[1].close()
+
+    async def _take(self) -> _Stream | None:
+        while self._idle:
+            since, stream = self._idle.pop()
+            if monotonic() - since < IDLE_S and not stream.reader.at_eof() and not stream.writer.is_closing():
+                return stream
+            await stream.close()
+        return None
+
+    async def _connect(self, parts: SplitResult) -> _Stream:
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                return _Stream(*await asyncio.open_connection(parts.hostname, parts.port or 80))
+        except OSError as exc:
+            detail = plain(str(exc) or type(exc).__name__)
+            address = self._endpoint.shown_address
+            raise Unavailable("llm.unreachable", address=address, detail=detail) from exc
+
+    def _head(self, method: str, parts: SplitResult, length: int) -> bytes:
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        headers = {"Host": parts.netloc, **self._headers, "Content-Length": str(length)}
+        lines = (f"{name}: {value}" for name, value in headers.items())
+        return "\r\n".join((f"{method} {target} HTTP/1.1", *lines, "", "")).encode("ascii")
+
+
+def speaks_plainly(endpoint: Endpoint) -> bool:
+    """Whether this client will do: a server here, without TLS, at an address with nothing odd in it."""
+    address = endpoint.address
+    usual = address.isascii() and address.isprintable() and not set(address) & set("@ %#?\\")
+    return usual and address.startswith("http://") and is_loopback(address)
+
+
+async def _read_head(reader: asyncio.StreamReader) -> PlainAnswer:
+    while True:
+        version, _, rest = (await _line(reader)).partition(b" ")
+        if not version.startswith(b"HTTP/1.") or not (rest[:3].isdigit() and rest[3:4] in (b"", b" ")):
+            raise _Malformed("the answer is no HTTP")
+        headers: dict[str, str] = {} if version == b"HTTP/1.1" else {"connection": "close"}
+        while line := await _line(reader):
+            name, colon, value = line.decode("latin-1").partition(":")
+            if not colon or len(headers) > _MOST_HEADERS:
+                raise _Malformed("a header")
+            headers[name.lower()] = value.strip()
+        if int(rest[:3]) >= 200:  # what comes before only says that an answer will
+            return PlainAnswer(reader, int(rest[:3]), headers)
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    line = await reader.readline()
+    if not line.endswith(b"\n"):
+        raise EOFError("the connection was closed")
+    return line.rstrip(b"\r\n")
+
+
+def _size(line: bytes) -> int:
+    digits = line.partition(b";")[0].strip()
+    if not digits or len(digits) > 15 or not set(digits) <= _HEX:
+        raise _Malformed("the size of a chunk")
+    return int(digits, 16)
