@@ -1,11 +1,11 @@
 """Running one check in a copy, and reading what came of it."""
 
 import asyncio
+import inspect
 import json
 import secrets
 import sys
 from collections.abc import Callable, Sequence
-from importlib.resources import files
 from shlex import quote
 from time import monotonic
 
@@ -146,11 +146,6 @@ async def run_test(
     return result("passed" if ended.exit_code == 0 else "failed", _shown(ended, copy))
 
 
-def _runner() -> str:
-    """The runner's text: it runs in the copy, and is not imported here with all that it needs."""
-    return files("duckflow.evaluation").joinpath("example_runner.py").read_text("utf-8")
-
-
 async def _ask_runner(
     copy: CheckCopy, python: str, time: TimeLeft, **wanted: object
 ) -> list[tuple[CheckState, str]]:
@@ -160,7 +155,9 @@ async def _ask_runner(
         return _for_all("not_run", _NO_TIME)
     mark = secrets.token_hex(8)
     asked = quote(json.dumps({"calls": [], "doctests": False, "tests": False, "mark": mark, **wanted}))
-    code = quote(await asyncio.to_thread(_runner))
+    from duckflow.evaluation import example_runner  # noqa: PLC0415 - with all that it needs, only to be read
+
+    code = quote(await asyncio.to_thread(inspect.getsource, example_runner))
     ended = await copy.run(f"{python} -c {code} {asked}", seconds=seconds)
     for line in reversed(ended.output.splitlines()):
         if line.startswith(mark):
