@@ -8,7 +8,7 @@ import pytest
 import typer.main
 
 from duckflow.cli.main import app
-from duckflow.cli.plain_flags import RunOptions, read_options, read_run_options
+from duckflow.cli.plain_flags import RunFlags, read_options, read_run_flags
 from fakes.engine import write_script
 
 
@@ -49,12 +49,12 @@ def test_the_flags_of_run_mean_the_same_as_to_the_whole_command_line():
         ["x", "--model=a", "--model=b", "--workspace="],
     ]
     for words in lists:
-        read = read_run_options(["run", *words])
-        assert read == RunOptions(**command.make_context("run", list(words)).params), words
+        read = read_run_flags(["run", *words])
+        assert read == RunFlags(**command.make_context("run", list(words)).params), words
     left = ["-h", "--help", "--", "-x", "--mode=no", "--model", "--trust=1", "--max-loops=0", "--max-loops=x"]
     left += ["--max-cost=-1", "--max-cost=nan", "--max-loops=１", "--mod=relay", "second"]
-    assert [word for word in left if read_run_options(["run", "x", word]) is not None] == []
-    assert read_run_options(["x"]) is None
+    assert [word for word in left if read_run_flags(["run", "x", word]) is not None] == []
+    assert read_run_flags(["x"]) is None
 
 
 def test_a_conversation_with_nobody_at_the_keyboard_ends_without_a_fault(folder: Path):

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from duckflow.cli.plain_flags import RunOptions
+    from duckflow.cli.plain_flags import RunFlags
 
 _BETWEEN_COLLECTIONS = 50_000
 """New objects before the garbage collector looks at the young ones. Python's own number is 700: a start makes
@@ -20,7 +20,7 @@ def _say_version() -> int:
     return 0
 
 
-def _run(options: "RunOptions") -> NoReturn:
+def _run(options: "RunFlags") -> NoReturn:
     from duckflow.cli.reports.task import run_with  # noqa: PLC0415 - as below
 
     sys.exit(run_with(options))
@@ -33,9 +33,9 @@ def main() -> NoReturn:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     if sys.argv[1:] == ["--version"]:
         sys.exit(_say_version())
-    from duckflow.cli.plain_flags import read_options, read_run_options  # noqa: PLC0415 - imports nothing
+    from duckflow.cli.plain_flags import read_options, read_run_flags  # noqa: PLC0415 - imports nothing
 
-    options, run_options = read_options(sys.argv[1:]), read_run_options(sys.argv[1:])
+    options, run_options = read_options(sys.argv[1:]), read_run_flags(sys.argv[1:])
     from duckflow.cli.exit import run_to_end  # noqa: PLC0415 - as above
     from duckflow.config.startup_language import configured_language  # noqa: PLC0415 - as above
     from duckflow.i18n.catalogue import detect, set_language  # noqa: PLC0415 - as above

@@ -30,7 +30,7 @@ class ConversationOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions:
+class RunFlags:
     """What `duckflow run` was told."""
 
     task: str | None = None
@@ -61,7 +61,7 @@ def read_options(arguments: Sequence[str]) -> ConversationOptions | None:
     )
 
 
-def read_run_options(arguments: Sequence[str]) -> RunOptions | None:
+def read_run_flags(arguments: Sequence[str]) -> RunFlags | None:
     """What `duckflow run` is to do; None if these arguments may mean something else."""
     read = _read(arguments[1:], *_RUN) if arguments[:1] == ["run"] else None
     if read is None or len(read[1]) > 1:
@@ -70,7 +70,7 @@ def read_run_options(arguments: Sequence[str]) -> RunOptions | None:
     loops, cost = flags.get("--max-loops"), flags.get("--max-cost")
     if not (_is_number(loops) and _is_number(cost and cost.replace(".", "", 1))) or loops == "0":
         return None
-    return RunOptions(
+    return RunFlags(
         task=words[0] if words else None,
         model=flags.get("--model"),
         mode=next((mode for mode in MODES if mode == flags.get("--mode")), None),

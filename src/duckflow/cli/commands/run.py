@@ -15,7 +15,7 @@ from duckflow.cli.flags import (
     TrustFlag,
     VerifyFlag,
 )
-from duckflow.cli.plain_flags import RunOptions
+from duckflow.cli.plain_flags import RunFlags
 from duckflow.i18n.catalogue import text
 
 TaskArgument = Annotated[str | None, typer.Argument(metavar="TASK", help=text("help.argument.task"))]
@@ -39,7 +39,7 @@ def run(
     trust: TrustFlag = False,
 ) -> None:
     """Do one task and end with an exit code that says how it went."""
-    options = RunOptions(
+    options = RunFlags(
         task=task,
         model=model,
         mode=mode,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from duckflow.api import OpenSession, Work, find_session
 from duckflow.cli.log_file import open_log_file
-from duckflow.cli.plain_flags import RunOptions, settings_flags
+from duckflow.cli.plain_flags import RunFlags, settings_flags
 from duckflow.config.loading import Loaded, load
 from duckflow.domain.errors import UsageError
 from duckflow.domain.modes import Mode
@@ -34,7 +34,7 @@ class RunTask:
     """What a command that goes on from here must say again, because the session does not keep it."""
 
 
-def run_with(told: RunOptions) -> int:
+def run_with(told: RunFlags) -> int:
     """Do what the command line says; the exit code."""
     if not told.resume and not (told.task or "").strip():
         raise UsageError("run.no_task")
