@@ -8,7 +8,7 @@ export TASK DIR PYTHON
 BIN = .venv/bin
 
 .PHONY: help run test format lint types layers faults pages pictures test-browser pins clean environment-run environment-dev \
-	bench bench-cost bench-prompts bench-growth bench-sandbox bench-exercises bench-faults site pex
+	bench bench-cost bench-frugality bench-growth bench-safety bench-exercises bench-faults site pex
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 22
@@ -42,24 +42,25 @@ layers: environment-dev ## Import layers only
 faults: environment-dev ## Kills, full disks and disk errors at every write of a session (minutes; needs strace)
 	@$(BIN)/python bench/faults.py
 
-bench: bench-cost bench-prompts bench-growth bench-sandbox bench-faults ## Measure everything; writes docs/benchmarks.md
+bench: bench-cost bench-frugality bench-growth bench-safety bench-faults ## Measure everything but the exercises; writes docs/benchmarks.md
 
 bench-cost: environment-dev ## Start, loop, memory and prompts beside other agents
 	@$(BIN)/python bench/cost.py && $(BIN)/python bench/page.py
 
-bench-prompts: environment-dev ## How much of the prompts repeats, and what they cost
-	@$(BIN)/python bench/prompts.py
+bench-frugality: environment-dev ## How much of the prompts repeats, and what they cost
+	@$(BIN)/python bench/prompts.py && $(BIN)/python bench/page.py
 
 bench-growth: environment-dev ## Large folders, long sessions
 	@$(BIN)/python bench/growth.py && $(BIN)/python bench/page.py
 
-bench-sandbox: environment-dev ## What a command costs in each sandbox
+bench-safety: environment-dev ## What each kind of action costs more than a plain one
 	@$(BIN)/python bench/sandbox.py && $(BIN)/python bench/page.py
 
 bench-exercises: environment-dev ## Exercises on the embedded model (hours on a small machine)
 	@$(BIN)/python bench/exercises.py && $(BIN)/python bench/page.py
 
-bench-faults: faults
+bench-faults: environment-dev ## Some of the faults that `make faults` tries, in minutes
+	@$(BIN)/python bench/faults.py --kills 60 --errors 15 && $(BIN)/python bench/page.py
 
 site: environment-dev ## Build the documentation as a site, in site/
 	@scripts/site

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from peers.agents import AGENTS
 from peers.isolation import without_network
-from peers.results import write_result
+from peers.results import spread, write_result
 from peers.runs import Run, run
 
 
@@ -63,11 +63,6 @@ def main() -> None:
             f"{f'{loop[1]:.1f} ms' if loop else '-':>9}   memory {row['memory_mb'][1]:.0f} MB   "
             f"cost {f'{cost:,.0f}' if cost else '-'}"
         )
-
-
-def spread(values: list[float]) -> tuple[float, float, float]:
-    """Least, median, most."""
-    return min(values), statistics.median(values), max(values)
 
 
 if __name__ == "__main__":

@@ -18,11 +18,21 @@ import time
 from collections import Counter
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from peers.isolation import without_network
+from peers.results import write_result
 
 from fakes.faults import Fault, all_faults, can_inject, check_after, count_calls
 
 OFTEN = "pwrite64"
+NAMES = {
+    "kill": "`kill -9`",
+    "ENOSPC": "disk full, once",
+    "EIO": "disk error, once",
+    "full": "disk full from there on",
+}
 
 
 def choose(faults: list[Fault], count: int, seed: int) -> list[Fault]:
@@ -33,6 +43,9 @@ def choose(faults: list[Fault], count: int, seed: int) -> list[Fault]:
     if len(rare) > count:
         return chance.sample(rare, count)
     return rare + chance.sample(often, min(len(often), count - len(rare)))
+
+
+ROWS: list[list[str]] = []
 
 
 def sweep(name: str, faults: list[Fault], base: Path) -> int:
@@ -48,6 +61,7 @@ def sweep(name: str, faults: list[Fault], base: Path) -> int:
         shutil.rmtree(stage, ignore_errors=True)
     seconds = time.perf_counter() - begun
     listed = ", ".join(f"{word} {count}" for word, count in sorted(found.items()))
+    ROWS.append([NAMES[name], f"{len(faults)}", f"{wrong}", listed])
     print(f"{name}: {len(faults)} faults, {wrong} went wrong; {listed} ({seconds:.0f} s)", flush=True)
     return wrong
 
@@ -59,6 +73,7 @@ def main() -> None:
     parser.add_argument("--errors", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    without_network()
     if not can_inject():
         sys.exit("strace is needed, and the right to trace.")
     with tempfile.TemporaryDirectory() as folder:
@@ -74,6 +89,7 @@ def main() -> None:
             wrong += sweep(error, faults, base)
         lasting = [Fault(f.call, f.when, "ENOSPC", for_ever=True) for f in faults[: options.errors // 2]]
         wrong += sweep("full", lasting, base)
+    write_result("faults", {"heads": ["fault", "tried", "went wrong", "what was found"], "rows": ROWS})
     sys.exit(1 if wrong else 0)
 
 

@@ -1,8 +1,10 @@
-"""Whether a long session costs more than a short one: time and memory a loop, at loop 20 and at loop 2,000.
+"""Whether a long session costs more than a short one: time of a loop, and memory, early and late in one.
 
     .venv/bin/python bench/long_session.py [--loops N]
 
-One process, many requests of ten loops each, on a model that answers at once from memory.
+One process, many requests of ten loops each that write files, on a model that answers at once from memory. A
+session of each length is brought to its place; then they take turns, so that what else the machine does hits
+all of them.
 """
 
 import argparse
@@ -15,16 +17,16 @@ import statistics
 import tempfile
 import time
 import tracemalloc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 from duckflow.app.build import build
 from duckflow.config.settings import Settings
 from duckflow.domain.model import Finished, ModelPiece, ModelRequest, ModelTraits, TextPiece
 from duckflow.llm.default_model import ModelChoice
-from duckflow.llm.tiers import Tiers
 
 A_REQUEST = 10
+ROUNDS = 15
 
 
 class Memory:
@@ -57,37 +59,68 @@ class Memory:
         """Nothing to close."""
 
 
-async def measure(loops: int, *, memory: bool) -> list[float]:
-    """Milliseconds a loop for each request; or kilobytes held after it."""
-    with tempfile.TemporaryDirectory() as folder:
+class LongSession:
+    """A session with a folder and a database of its own."""
+
+    def __init__(self, place: Path) -> None:
+        for name in ("work", "state"):
+            (place / name).mkdir(parents=True)
+        os.environ["DUCKFLOW_STATE_DIR"] = str(place / "state")
+        settings = Settings.model_validate({"mode": "edits", "llm": {"model": "scripted:none"}})
+        choice = ModelChoice(name="scripted:none", reason_key="llm.chosen_by_setting")
+        self._app = build(settings, choice, place / "work", None, {})
         model = Memory()
 
         async def opened(_name: str) -> Memory:
             return model
 
-        settings = Settings.model_validate({"mode": "edits", "llm": {"model": "scripted:none"}})
-        choice = ModelChoice(name="scripted:none", reason_key="llm.chosen_by_setting")
-        app = build(settings, choice, Path(folder), None, {})
-        app.tiers._open = opened
-        assert isinstance(app.tiers, Tiers)
-        app.begin()
-        rows = []
-        if memory:
-            tracemalloc.start()
+        self._app.tiers._open = opened
+        self._app.begin()
+
+    async def request(self) -> float:
+        """One request; milliseconds a loop."""
+        start = time.perf_counter()
+        outcome = await self._app.chat.say("go on")
+        assert outcome == "done", outcome
+        return (time.perf_counter() - start) / A_REQUEST * 1000
+
+    async def close(self) -> None:
+        """The end of it."""
+        await self._app.aclose()
+
+
+async def times(loops: Sequence[int]) -> dict[int, list[float]]:
+    """Milliseconds a loop in sessions of so many loops, in turns."""
+    with tempfile.TemporaryDirectory() as place:
+        sessions = {count: LongSession(Path(place) / str(count)) for count in loops}
+        for count, session in sessions.items():
+            for _ in range(count // A_REQUEST - 1):
+                await session.request()
+        taken: dict[int, list[float]] = {count: [] for count in loops}
+        for number in range(ROUNDS):
+            # The shortest is made again each time: it would grow most, measured by what it has.
+            await sessions[loops[0]].close()
+            sessions[loops[0]] = LongSession(Path(place) / f"short_{number}")
+            for _ in range(loops[0] // A_REQUEST - 1):
+                await sessions[loops[0]].request()
+            for count, session in sessions.items():
+                taken[count].append(await session.request())
+        for session in sessions.values():
+            await session.close()
+    return taken
+
+
+async def kilobytes(loops: int) -> list[float]:
+    """Memory held after each request of one session."""
+    with tempfile.TemporaryDirectory() as place:
+        session, rows = LongSession(Path(place)), list[float]()
+        tracemalloc.start()
         for _ in range(loops // A_REQUEST):
-            start = time.perf_counter()
-            outcome = await app.chat.say("go on")
-            took = (time.perf_counter() - start) / A_REQUEST * 1000
-            assert outcome == "done", outcome
-            rows.append(held() if memory else took)
-        await app.aclose()
+            await session.request()
+            gc.collect()
+            rows.append(tracemalloc.get_traced_memory()[0] / 1024)
+        await session.close()
     return rows
-
-
-def held() -> float:
-    """Kilobytes in use."""
-    gc.collect()
-    return tracemalloc.get_traced_memory()[0] / 1024
 
 
 def main() -> None:
@@ -95,13 +128,10 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--loops", type=int, default=2000)
     loops = parser.parse_args().loops
-    with tempfile.TemporaryDirectory() as state:
-        os.environ["DUCKFLOW_STATE_DIR"] = state
-        times = asyncio.run(measure(loops, memory=False))
-        sizes = asyncio.run(measure(loops, memory=True))
-    first, last = statistics.median(times[1:6]), statistics.median(times[-5:])
-    print(f"time a loop near loop 20:    {first:6.1f} ms")
-    print(f"time a loop near loop {loops}:  {last:6.1f} ms   ({last / first:.2f} times, bound 1.5)")
+    taken = {count: statistics.median(one) for count, one in asyncio.run(times((20, 200, loops))).items()}
+    for count, took in taken.items():
+        print(f"a loop near loop {count}: {took:6.1f} ms   ({took / taken[20]:.2f} times, bound 1.1)")
+    sizes = asyncio.run(kilobytes(loops))
     grown = (sizes[-1] - sizes[len(sizes) // 2]) / (loops / 2)
     print(f"memory held near loop {loops}: {sizes[-1]:.0f} kB, growing by {grown:.2f} kB a loop")
 

@@ -1,4 +1,4 @@
-"""What prompts cost: how much of each repeats the one before, how long the first is, what a session takes.
+"""Frugality: how much of each repeats the one before, how long the first is, what a session takes.
 
     .venv/bin/python bench/prompts.py
 
@@ -13,7 +13,11 @@ import sys
 import tempfile
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from peers.isolation import without_network
+from peers.results import write_result
 
 from duckflow.prompts.tokens import estimate_tokens
 from fakes.sent_prompts import cost, make_project, median_share, send, small_looks
@@ -22,9 +26,13 @@ TALK = [f"Question {number}: what does src/part_{number:02}.py do?" for number i
 ANSWERS = ['{"next_step": "done", "reply": "It returns its number, and nothing else uses it so far."}'] * 10
 
 
+ROWS: list[list[str]] = []
+
+
 def row(title: str, value: str, bound: str, *, fine: bool) -> bool:
-    """Print one measure."""
+    """Print one measure, and keep it."""
     print(f"{'ok  ' if fine else 'FAIL'} {title:<46} {value:>10}   ({bound})")
+    ROWS.append([title, value, bound, "yes" if fine else "**no**"])
     return fine
 
 
@@ -48,10 +56,13 @@ async def measure(home: Path) -> bool:
 
 def main() -> None:
     """Print a table; fails where a bound is not kept."""
+    without_network()
     with tempfile.TemporaryDirectory() as home:
         for part in ("CONFIG", "STATE", "CACHE", "DATA"):
             os.environ[f"XDG_{part}_HOME"] = f"{home}/{part.lower()}"
-        sys.exit(0 if asyncio.run(measure(Path(home))) else 1)
+        fine = asyncio.run(measure(Path(home)))
+    write_result("frugality", {"heads": ["", "measured", "bound", "kept"], "rows": ROWS})
+    sys.exit(0 if fine else 1)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,12 @@ On a machine with other work, `chrt -r 10` before it keeps that out of the numbe
 
 Bare is `bash -c true` started by asyncio. The others are the whole of `Shell.run`, on a copy where there is
 one, in a folder of 100 files and in one of 100,000 (Landlock, which has no copy, only in the small one).
-Then: taking over 1,000 files that a command made.
+Then: taking over 1,000 files that a command made. And what file operations cost from the gate to the stored
+event, beside the plain call.
 """
 
 import asyncio
+import os
 import sys
 import tempfile
 import time
@@ -17,8 +19,16 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from statistics import median
 
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+
+from peers.isolation import without_network
+from peers.results import write_result
+
 from duckflow.config.settings import ShellSettings
+from duckflow.domain.events import ActionFinished, ActionStarted
 from duckflow.safety.sandbox.shell import Shell
+from fakes.engine import action, decision, engine
 
 COMMAND = "true"
 SIZES = (100, 100_000)
@@ -89,9 +99,60 @@ async def take_over(folder: Path, copies: Path) -> tuple[float, float]:
     return ran, taking
 
 
+async def operations(folder: Path, rounds: int) -> list[list[str]]:
+    """Milliseconds an action of each kind takes, from its start to its stored end, and the plain call."""
+    text, target = "value = 1\n" * 40, folder / "a.py"
+    target.write_text(text, "utf-8")
+    plain: dict[str, Callable[[int], object]] = {
+        "read_file": lambda _: target.read_text("utf-8"),
+        "write_file": lambda number: (folder / "b.py").write_text(f"{text}{number}", "utf-8"),
+        "edit_file": lambda _: target.write_text(target.read_text("utf-8"), "utf-8"),
+        "list_files": lambda _: sorted(os.scandir(folder), key=lambda entry: entry.name),
+    }
+    wanted = [
+        one
+        for number in range(rounds)
+        for one in (
+            action("read_file", path="a.py"),
+            action("write_file", path="b.py", content=f"{text}{number}\n"),
+            action(
+                "edit_file", path="c.py", edits=[{"find": f"n = {number}", "replace": f"n = {number + 1}"}]
+            ),
+            action("list_files"),
+        )
+    ]
+    (folder / "c.py").write_text("n = 0\n", "utf-8")
+    begun: dict[str, float] = {}
+    taken: dict[str, list[float]] = {name: [] for name in plain}
+
+    def see(what: object) -> None:
+        event = getattr(what, "event", None)
+        if isinstance(event, ActionStarted):
+            begun[event.action_id] = time.perf_counter()
+        elif isinstance(event, ActionFinished):
+            took = (time.perf_counter() - begun[event.action_id]) * 1000
+            taken[event.operation.partition(".")[2]].append(took)
+
+    decisions = [decision("", *wanted[at : at + 4]) for at in range(0, len(wanted), 4)]
+    async with engine(folder, *decisions, decision("Done."), max_loops=1000) as duck:
+        duck.app.session.subscribe(see)
+        await duck.app.chat.say("go")
+    rows = []
+    for name, call in plain.items():
+        bare_ms = []
+        for number in range(rounds):
+            start = time.perf_counter()
+            call(number)
+            bare_ms.append((time.perf_counter() - start) * 1000)
+        rows.append([f"`file_ops.{name}`", f"{median(bare_ms):.2f} ms", f"{median(taken[name]):.1f} ms", ""])
+    return rows
+
+
 def main() -> None:
     """Print a line for each."""
+    without_network()
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 50
+    rows: list[list[str]] = []
     for files in SIZES:
         with tempfile.TemporaryDirectory() as home:
             folder, copies = Path(home) / "work", Path(home) / "copies"
@@ -103,9 +164,21 @@ def main() -> None:
         print(f"a folder of {files:,} files")
         for name, times in taken.items():
             over = f"+{median(times) - least:.1f} ms   (bound {BOUND_MS:.0f} ms)" if name != "bare" else ""
+            if name != "bare":
+                what = f"a command in {name}, {files:,} files"
+                rows.append([what, f"{least:.1f} ms", f"{median(times):.1f} ms", f"{BOUND_MS:.0f} ms more"])
             print(f"  {name:<12}{median(times):6.1f} ms   {over}")
         print(f"  {CHANGED:,} files made by a command: {changed[0]:.0f} ms")
         print(f"  and taken over: {changed[1]:.0f} ms   (bound {TAKING_OVER_MS:.0f} ms)")
+        what = f"taking over {CHANGED:,} files, {files:,} files"
+        rows.append([what, "-", f"{changed[1]:.0f} ms", f"{TAKING_OVER_MS:.0f} ms"])
+    with tempfile.TemporaryDirectory() as home:
+        os.environ["DUCKFLOW_STATE_DIR"] = f"{home}/state"
+        (Path(home) / "work").mkdir()
+        for row in asyncio.run(operations(Path(home) / "work", rounds)):
+            print("  ".join(row))
+            rows.append(row)
+    write_result("safety", {"heads": ["action", "plain", "Duckflow", "bound"], "rows": rows})
 
 
 if __name__ == "__main__":

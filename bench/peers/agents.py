@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from peers.commands import AIDER, command
+
 ROOT = Path(__file__).parent.parent.parent
 HOME = ROOT / ".bench"
 """Where the others are installed; git ignores it."""
@@ -22,8 +24,8 @@ class Agent:
     name: str
     install: Callable[[], str]
     """Installs it if need be; its version, or nothing if it can't be had."""
-    command: Callable[[str, Path], list[str]]
-    """What to run, for a model's address and a working folder."""
+    command: Callable[[str, Path, int], list[str]]
+    """What to run, for a model's address, a working folder and a number of loops."""
     environment: Callable[[str, Path], Mapping[str, str]]
 
 
@@ -60,18 +62,18 @@ def _own_version() -> str:
     return told.stdout.split()[-1]
 
 
-def _duckflow(_: str, folder: Path) -> list[str]:
+def _duckflow(_: str, folder: Path, _loops: int) -> list[str]:
     flags = ["--model", "openai:bench", "--mode", "auto", "--max-loops", "100000", "--workspace", str(folder)]
     return [sys.executable, "-m", "duckflow", "run", TASK, *flags]
 
 
-def _mini(_: str, folder: Path) -> list[str]:
+def _mini(_: str, folder: Path, _loops: int) -> list[str]:
     program = str(HOME / "mini-swe-agent" / "bin" / "mini")
     flags = ["--yolo", "--exit-immediately", "--cost-limit", "0", "--output", str(folder / "out.json")]
     return [program, "--model", "openai/bench", "--task", TASK, *flags]
 
 
-def _codex(url: str, folder: Path) -> list[str]:
+def _codex(url: str, folder: Path, _loops: int) -> list[str]:
     provider = f'{{name="bench", base_url="{url}", wire_api="responses", env_key="OPENAI_API_KEY"}}'
     settings = ["-c", f"model_providers.bench={provider}", "-c", "model_provider=bench", "-c", "model=gpt-5"]
     settings += ["-c", "approval_policy=never", "-c", "sandbox_mode=workspace-write"]
@@ -79,8 +81,12 @@ def _codex(url: str, folder: Path) -> list[str]:
     return [program, "exec", "--skip-git-repo-check", "--cd", str(folder), *settings, TASK]
 
 
-def _aider(_: str, _folder: Path) -> list[str]:
-    program = str(HOME / "aider-chat" / "bin" / "aider")
+def _aider(_: str, folder: Path, loops: int) -> list[str]:
+    """It asks a person about each command of its model's, `--yes-always` or not: so they are given to it."""
+    program, script = str(HOME / "aider-chat" / "bin" / "aider"), folder / "commands.txt"
+    given = (f"/run {command(number)}\n/code Go on.\n" for number in range(1, loops + 1))
+    script.write_text("/code Say what to run.\n" + "".join(given), "utf-8")
+    how = ["--model", f"openai/{AIDER}", "--edit-format", "whole", "--load", str(script)]
     quiet = [
         "--no-git",
         "--no-check-update",
@@ -88,7 +94,7 @@ def _aider(_: str, _folder: Path) -> list[str]:
         "--no-show-model-warnings",
         "--yes-always",
     ]
-    return [program, "--model", "openai/bench", *quiet, "--message", TASK]
+    return [program, *how, *quiet]
 
 
 def _environment(url: str, home: Path) -> dict[str, str]:

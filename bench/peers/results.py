@@ -3,6 +3,8 @@
 import json
 import os
 import platform
+import statistics
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,11 @@ def read_result(part: str) -> dict[str, Any] | None:
     """What was kept of a part; nothing if it was never measured."""
     path = RESULTS / f"{part}.json"
     return json.loads(path.read_text("utf-8")) if path.exists() else None
+
+
+def spread(values: Sequence[float]) -> tuple[float, float, float]:
+    """Least, median, most."""
+    return min(values), statistics.median(values), max(values)
 
 
 def machine() -> dict[str, Any]:

@@ -28,15 +28,15 @@ class Run:
     loops: int
 
 
-def run(agent: Agent, loops: int, *, files: int = 20, memory: bool = False) -> Run:
-    """Let the agent do `loops` loops in a folder of so many files. Memory is looked at only on demand: that
-    takes time itself."""
+def run(agent: Agent, loops: int, *, files: int = 20, made: Path | None = None, memory: bool = False) -> Run:
+    """Let the agent do `loops` loops in a folder of so many files, or in one that was made before. Memory is
+    looked at only on demand: that takes time itself."""
     with tempfile.TemporaryDirectory() as home, tempfile.TemporaryDirectory() as place:
-        folder = make_folder(Path(place), files)
+        folder = made or make_folder(Path(place), files)
         with PeerServer(loops) as server:
             begin = time.perf_counter()
             process = subprocess.Popen(
-                agent.command(server.url, folder),
+                agent.command(server.url, folder, loops),
                 env={**agent.environment(server.url, Path(home))},
                 cwd=folder,
                 stdin=subprocess.DEVNULL,

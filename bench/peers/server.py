@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+from peers.commands import AIDER, command
+
 BESIDE = {
     "RequirementList": {"requirements": [{"requirement": "the commands ran", "priority": 1}]},
     "SatisfactionEvaluation": {
@@ -19,11 +21,6 @@ BESIDE = {
 
 FINISHED = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
 """How mini-swe-agent is told that the work is done."""
-
-
-def command(loop: int) -> str:
-    """What is run in a loop: something small that differs each time."""
-    return f"echo loop {loop}; ls | head -3"
 
 
 @dataclass
@@ -93,6 +90,9 @@ class _Wire(BaseHTTPRequestHandler):
             self._codex(body)
         elif body.get("tools"):
             self._mini(body)
+        elif body["model"] == AIDER:
+            self._asked("".join(str(message["content"]) for message in body["messages"]))
+            self._say("Run the next command.", body)
         else:
             self._duckflow(body)
 
@@ -119,11 +119,14 @@ class _Wire(BaseHTTPRequestHandler):
             answer = {"next_step": "continue", "reply": "", "actions": [run]}
             if self._over(loop):
                 answer = {"next_step": "done", "reply": "All commands ran."}
+        self._say(json.dumps(answer), body)
+
+    def _say(self, text: str, body: dict[str, Any]) -> None:
         if not body.get("stream"):
-            whole = {"choices": [{"message": {"content": json.dumps(answer)}, "finish_reason": "stop"}]}
+            whole = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
             self._send(200, "application/json", json.dumps(whole).encode())
             return
-        chunk = {"choices": [{"delta": {"content": json.dumps(answer)}, "finish_reason": "stop"}]}
+        chunk = {"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]}
         self._send(200, "text/event-stream", f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode())
 
     def _mini(self, body: dict[str, Any]) -> None:
