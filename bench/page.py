@@ -79,7 +79,7 @@ def _cost(found: dict[str, Any]) -> str:
         "new ones, and a tenth of those that repeat.\n"
         "Duckflow runs its commands on a copy in its sandbox, Codex in its own, the others without one. "
         "Aider runs no commands that its model wants unless a person agrees, "
-        "so its commands and requests are given to it in turns (`--load` with `/run` and `/code`).\n\n"
+        "so its commands and requests are given to it in turns from a file (`--load`).\n\n"
     )
     body = [
         [
