@@ -84,7 +84,7 @@ async def test_the_request_is_passed_on():
 
 def test_turns_keep_their_order_and_role():
     said = [("system", "s"), ("user", "a"), ("user", "b"), ("assistant", "c"), ("user", "d")]
-    turns = to_foreign(ChatMessage(role=role, text=words) for role, words in said)
+    turns = to_foreign((ChatMessage(role=role, text=words) for role, words in said), {})
     assert [turn.kind for turn in turns] == ["request", "response", "request"]
     assert [part.content for part in turns[0].parts] == ["s", "a", "b"]
 
@@ -185,9 +185,10 @@ def test_a_model_whose_library_is_missing_is_an_import_error_the_opener_explains
 
 
 def test_a_picture_goes_before_the_words_about_it():
-    picture = Picture(path="a.png", media="image/png", digest="x", data="AAAA")
+    picture = Picture(path="a.png", media="image/png", digest="x")
     ((asked,),) = (
-        turn.parts for turn in to_foreign([ChatMessage(role="user", text="see", pictures=(picture,))])
+        turn.parts
+        for turn in to_foreign([ChatMessage(role="user", text="see", pictures=(picture,))], {"x": "AAAA"})
     )
     shown, words = asked.content
     assert (shown.data, shown.media_type, words) == (b"\0\0\0", "image/png", "see")

@@ -1,5 +1,6 @@
 """What is asked of a language model and what comes back, whoever provides it."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 from pydantic import Field
@@ -11,13 +12,11 @@ PICTURE_TOKENS = 1600
 
 
 class Picture(Frozen):
-    """A picture as it was when it was mentioned. `data` is only there on the way to a model, in no event."""
+    """A picture as it was when it was mentioned. Its bytes are never kept: only a `ModelRequest` has them."""
 
     path: str
     media: str
     digest: str
-    data: str = Field(default="", repr=False)
-    """Base64."""
 
 
 Role = Literal["system", "user", "assistant"]
@@ -57,6 +56,8 @@ class ModelRequest(Frozen):
     seed: int | None = None
     """Where to draw from, at a temperature above 0; providers that know no seed may ignore it."""
     time_limit_s: float = 300.0
+    picture_data: Mapping[str, str] = Field(default_factory=dict[str, str], repr=False)
+    """The pictures of the messages that are shown, by digest, in Base64."""
 
 
 class ModelTraits(Frozen):

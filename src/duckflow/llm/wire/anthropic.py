@@ -1,6 +1,6 @@
 """Anthropic messages, with marks that let the provider remember the beginning of a prompt."""
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -84,7 +84,7 @@ class AnthropicModel:
 
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         allowance = 0 if self._endpoint.model.startswith(BRIEF_MODELS) else THINKING_ALLOWANCE
-        system, turns = split_system(request.messages)
+        system, turns = split_system(request.messages, request.picture_data)
         body: dict[str, Any] = {
             "model": self._endpoint.model,
             "max_tokens": request.max_tokens + allowance,
@@ -107,7 +107,9 @@ class AnthropicModel:
         return body
 
 
-def split_system(messages: Sequence[ChatMessage]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def split_system(
+    messages: Sequence[ChatMessage], data: Mapping[str, str]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The system blocks and the turns, as the wire has them, marked for the cache."""
     said = [message for message in messages if message.text.strip()]
     marked = _marked(said)
@@ -119,7 +121,9 @@ def split_system(messages: Sequence[ChatMessage]) -> tuple[list[dict[str, Any]],
         turns.append(
             {
                 "role": role,
-                "content": [block for place in places for block in (*_pictures(said[place]), blocks[place])],
+                "content": [
+                    block for place in places for block in (*_pictures(said[place], data), blocks[place])
+                ],
             }
         )
     if not turns or turns[0]["role"] != "user":
@@ -146,10 +150,10 @@ def _marked(messages: Sequence[ChatMessage]) -> set[int]:
     return {*first, *later[-(MAX_MARKS - len(first)) :]}
 
 
-def _pictures(message: ChatMessage) -> Iterator[dict[str, Any]]:
+def _pictures(message: ChatMessage, data: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     for picture in message.pictures:
-        if picture.data:
-            source = {"type": "base64", "media_type": picture.media, "data": picture.data}
+        if picture.digest in data:
+            source = {"type": "base64", "media_type": picture.media, "data": data[picture.digest]}
             yield {"type": "image", "source": source}
 
 

@@ -1,6 +1,6 @@
 """OpenAI-compatible chat completions: the wire most servers speak."""
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -79,7 +79,7 @@ class OpenAIModel:
     def _body(self, request: ModelRequest) -> dict[str, Any]:
         body: dict[str, Any] = {
             "model": self._endpoint.model,
-            "messages": _turns(request.messages),
+            "messages": _turns(request),
             "stream": True,
             "stream_options": {"include_usage": True},
         }
@@ -100,21 +100,21 @@ class OpenAIModel:
         return body
 
 
-def _turns(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
+def _turns(request: ModelRequest) -> list[dict[str, Any]]:
     """One entry a turn: many chat templates refuse two of the same role in a row."""
     return [
-        {"role": role, "content": _content(list(turn))}
-        for role, turn in groupby(messages, key=lambda message: message.role)
+        {"role": role, "content": _content(list(turn), request.picture_data)}
+        for role, turn in groupby(request.messages, key=lambda message: message.role)
     ]
 
 
-def _content(turn: Sequence[ChatMessage]) -> str | list[dict[str, Any]]:
+def _content(turn: Sequence[ChatMessage], data: Mapping[str, str]) -> str | list[dict[str, Any]]:
     """Parts only if there is a picture: many servers know nothing but text."""
     text = "\n\n".join(message.text for message in turn)
-    pictures = [picture for message in turn for picture in message.pictures if picture.data]
+    pictures = [picture for message in turn for picture in message.pictures if picture.digest in data]
     if not pictures:
         return text
-    urls = [f"data:{picture.media};base64,{picture.data}" for picture in pictures]
+    urls = [f"data:{picture.media};base64,{data[picture.digest]}" for picture in pictures]
     return [
         *({"type": "image_url", "image_url": {"url": url}} for url in urls),
         {"type": "text", "text": text},

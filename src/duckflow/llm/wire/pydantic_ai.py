@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from itertools import groupby
 
@@ -91,7 +91,7 @@ class PydanticAIModel:
             settings["temperature"] = request.temperature
         return model_request_stream(
             self._model,
-            to_foreign(request.messages),
+            to_foreign(request.messages, request.picture_data),
             model_settings=settings,
             model_request_parameters=_parameters(request),
             instrument=False,
@@ -157,24 +157,24 @@ def open_pydantic_ai(endpoint: Endpoint, traits: ModelTraits) -> PydanticAIModel
         ) from exc
 
 
-def to_foreign(messages: Iterable[ChatMessage]) -> list[parts.ModelMessage]:
+def to_foreign(messages: Iterable[ChatMessage], data: Mapping[str, str]) -> list[parts.ModelMessage]:
     """A prompt in pydantic-ai's words."""
     turns: list[parts.ModelMessage] = []
     for answered, turn in groupby(messages, key=lambda message: message.role == "assistant"):
         if answered:
             turns.append(parts.ModelResponse(parts=[parts.TextPart(message.text) for message in turn]))
         else:
-            turns.append(parts.ModelRequest(parts=[_asked(message) for message in turn]))
+            turns.append(parts.ModelRequest(parts=[_asked(message, data) for message in turn]))
     return turns
 
 
-def _asked(message: ChatMessage) -> parts.SystemPromptPart | parts.UserPromptPart:
+def _asked(message: ChatMessage, data: Mapping[str, str]) -> parts.SystemPromptPart | parts.UserPromptPart:
     if message.role == "system":
         return parts.SystemPromptPart(message.text)
     pictures = [
-        parts.BinaryContent(base64.b64decode(picture.data), media_type=picture.media)
+        parts.BinaryContent(base64.b64decode(data[picture.digest]), media_type=picture.media)
         for picture in message.pictures
-        if picture.data
+        if picture.digest in data
     ]
     return parts.UserPromptPart([*pictures, message.text] if pictures else message.text)
 

@@ -134,13 +134,15 @@ class PictureClient:
         await self._client.aclose()
 
     async def _seen(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
-        messages = await asyncio.to_thread(lambda: tuple(self._read(request.messages))[::-1])
-        async with closing(self._client.stream(replace(request, messages=messages))) as pieces:
+        data: dict[str, str] = {}
+        messages = await asyncio.to_thread(lambda: tuple(self._read(request.messages, data))[::-1])
+        shown = replace(request, messages=messages, picture_data=data)
+        async with closing(self._client.stream(shown)) as pieces:
             async for piece in pieces:
                 yield piece
 
-    def _read(self, messages: tuple[ChatMessage, ...]) -> Iterator[ChatMessage]:
-        """The messages with what can be shown, the newest first."""
+    def _read(self, messages: tuple[ChatMessage, ...], read: dict[str, str]) -> Iterator[ChatMessage]:
+        """The messages with what can be shown, the newest first; the pictures themselves go into `read`."""
         room = ALL_TOGETHER
         for message in reversed(messages):
             shown: list[Picture] = []
@@ -151,7 +153,8 @@ class PictureClient:
                     notes.append(f"[The picture {picture.path} is not shown: {data}]")
                 else:
                     room -= len(data)
-                    shown.append(replace(picture, data=base64.b64encode(data).decode("ascii")))
+                    shown.append(picture)
+                    read[picture.digest] = base64.b64encode(data).decode("ascii")
             text = "\n\n".join((message.text, *notes))
             yield replace(message, text=text, pictures=tuple(shown)) if message.pictures else message
 
