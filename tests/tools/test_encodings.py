@@ -11,11 +11,12 @@ from duckflow.domain.errors import ToolError
 from duckflow.safety.files.encoding import NAMES, EncodedText, decode, encode
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Catalogue
+from duckflow.tools.files.writing import EditFile, _plan
 from duckflow.tools.toolset import file_tools
 from fakes.access import access_to
 
 POEM = "# 設定ファイル\n名前 = 'ダック'\n# カタカナとひらがな、漢字\nprint(名前)\n"
-CODECS = ("utf-8", "utf-16-le", "utf-16-be", "cp932", "euc_jp")
+CODECS = ("utf-8", "utf-16-le", "utf-16-be", "cp932", "euc_jp", "iso2022_jp_ext")
 
 
 @pytest.fixture
@@ -94,7 +95,7 @@ def test_L9_what_is_no_text_we_can_keep_is_named():
     refused = {
         b"\xff\xfe\0\0a\0\0\0": "UTF-32",
         b"a\0b": "binary file of 3 bytes",
-        "日本".encode("iso2022_jp"): "ISO-2022-JP",
+        b"\x1b$BF|\nK\\\x1b(B\n": "ISO-2022-JP",
         "café crème".encode("latin-1"): "single-byte encoding such as Latin-1",
         codecs.BOM_UTF16_LE + b"a\0b": "damaged at byte 4",
     }
@@ -113,22 +114,36 @@ JAPANESE = "あいうえおかがさざアイウエオーカ漢字設定名前�
 LINE = st.text(st.sampled_from(JAPANESE.replace("\n", "")), max_size=20)
 
 
-@settings(max_examples=500)
+def test_L9_newer_characters_of_euc_jp_are_read_and_kept():
+    """Row 13 and the third level are in no EUC-JP of the standard library, but in many files."""
+    before = "# ①と俱\nx = 1\n".encode("euc_jis_2004")
+    file = decode("a.py", before)
+    assert (file.codec, NAMES[file.codec]) == ("euc_jis_2004", "EUC-JP")
+    assert file.with_text("a.py", file.text.replace("1", "2")) == before.replace(b"x = 1", b"x = 2")
+
+
+@settings(max_examples=500, deadline=None)
 @given(
-    st.lists(LINE, min_size=1, max_size=8),
+    st.lists(st.tuples(LINE, st.sampled_from(("\n", "\r\n", "\r"))), min_size=1, max_size=8),
     st.integers(0, 7),
     LINE,
-    st.sampled_from(("utf-8", "utf-16-le", "cp932", "euc_jp")),
+    st.sampled_from((*CODECS, "utf-8-sig", "euc_jis_2004")),
 )
-def test_L9_random_edits_differ_in_their_line_only(lines, place, new, codec):
-    lines = ["# これは設定です", *lines]
+def test_L9_random_edits_differ_in_their_line_only(shared_workspace, lines, place, new, codec):
+    """With line ends of all kinds in one file, through the tool's own plan."""
+    first = "# ①これは設定です\n" if codec == "euc_jis_2004" else "# これは設定です\n"
     at = place % len(lines)
-    before = written("\n".join(lines), codec)
-    file = decode("a", before)
-    assert (file.codec, file.text.removeprefix("\ufeff")) == (codec, "\n".join(lines))
-    changed = [*lines[:at], new, *lines[at + 1 :]]
-    mark = file.text[:1] if file.text.startswith("\ufeff") else ""
-    assert file.with_text("a", mark + "\n".join(changed)) == written("\n".join(changed), codec)
+    parts = [(f"{number}番 {line}", end) for number, (line, end) in enumerate(lines)]
+    before = first + "".join(line + end for line, end in parts)
+    shared_workspace.write_bytes("a", written(before, codec))
+    wanted = "".join((new if number == at else line) + end for number, (line, end) in enumerate(parts))
+    edit = EditFile.model_validate({"path": "a", "edits": [{"find": parts[at][0], "replace": new}]})
+    assert _plan(edit, shared_workspace).data == written(first + wanted, codec)
+
+
+@pytest.fixture(scope="module")
+def shared_workspace(tmp_path_factory):
+    return Workspace(tmp_path_factory.mktemp("random"))
 
 
 def test_L9_a_new_file_is_utf_8():

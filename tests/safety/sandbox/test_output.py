@@ -1,7 +1,9 @@
 """G7, SAFETY 15: what a command writes is bounded, readable and shown as it comes."""
 
 import time
+from itertools import count
 
+from duckflow.domain.glimpses import OutputPiece
 from duckflow.safety.sandbox.output import LONGEST_PIECE, PIECES_A_SECOND, CommandOutput, Glimpses, plain
 from fakes.rows import every_row
 
@@ -143,3 +145,27 @@ def test_L9_output_cut_at_any_byte_shows_no_lost_character():
     shown = {size: kept(data, most_bytes=size) for size in range(40, 80)}
     assert not {size: text for size, text in shown.items() if "\ufffd" in text}
     assert "left out" in shown[40]
+
+
+def test_L9_a_stream_cut_inside_a_character_at_any_byte_loses_none():
+    """At every byte, in two and in single ones, as it is shown and as it is kept."""
+    said = "é日本🦆ｶﾞ\x1b[31m終\x1b[0m り\n"
+    data, shown = said.encode(), "é日本🦆ｶﾞ終 り\n"
+    cuts = [(data[:at], data[at:]) for at in range(len(data) + 1)]
+    failed = {}
+    for blocks in (*cuts, tuple(data[at : at + 1] for at in range(len(data)))):
+        pieces: list[OutputPiece] = []
+        glimpses, output = Glimpses(pieces.append, count().__next__), CommandOutput(500)
+        for block in blocks:
+            glimpses.take(block)
+            output.take(block)
+        glimpses.finish()
+        came = "".join(piece.text for piece in pieces)
+        if (came, output.text()) != (shown, shown):
+            failed[blocks] = came, output.text()
+    for size in range(10, len(data)):  # what has no room is left out, but never half of a character
+        output = CommandOutput(size)
+        output.take(data)
+        if "\ufffd" in output.text():
+            failed[size] = output.text()
+    assert not failed

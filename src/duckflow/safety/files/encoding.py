@@ -1,7 +1,7 @@
 """A file's bytes as text and back: its encoding is found out, kept, and never changed by an edit (SPEC L9).
 
-UTF-8 and UTF-16 (by its byte order mark), Shift_JIS and EUC-JP. Anything else is
-refused, and named as far as that goes.
+UTF-8 and UTF-16 (by its byte order mark), Shift_JIS, EUC-JP (also with characters of its newer edition) and
+ISO-2022-JP. Anything else is refused, and named as far as that goes.
 """
 
 import codecs
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from duckflow.domain.errors import ToolError
 from duckflow.domain.patterns import late
 
-Codec = Literal["utf-8", "utf-16-le", "utf-16-be", "cp932", "euc_jp"]
+Codec = Literal["utf-8", "utf-16-le", "utf-16-be", "cp932", "euc_jp", "euc_jis_2004", "iso2022_jp_ext"]
 
 NAMES: dict[Codec, str] = {
     "utf-8": "UTF-8",
@@ -20,21 +20,26 @@ NAMES: dict[Codec, str] = {
     "utf-16-be": "UTF-16",
     "cp932": "Shift_JIS",
     "euc_jp": "EUC-JP",
+    "euc_jis_2004": "EUC-JP",
+    "iso2022_jp_ext": "ISO-2022-JP",
 }
 _MARKS: tuple[tuple[bytes, Codec], ...] = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 _UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)  # the first begins with the mark of UTF-16
-_JAPANESE: tuple[Codec, ...] = ("euc_jp", "cp932")
+_JAPANESE: tuple[Codec, ...] = ("euc_jp", "cp932", "euc_jis_2004")
 _ISO_2022_JP = late(rb"\x1b\$[@B]")
 _REPLACEMENT = "\ufffd"
 _RARE = b"\x98\x9f"
 """Where the kanji of the second level begin in Shift_JIS."""
 
+_STANDARD = {0xFF5E: "\u301c", 0xFF0D: "\u2212", 0x2225: "\u2016"}
 _TWINS: dict[Codec, dict[int, str]] = {
     "cp932": {0x301C: "\uff5e", 0x2212: "\uff0d", 0x2016: "\u2225", 0x2014: "\u2015", 0xA6: "\uffe4"},
-    "euc_jp": {0xFF5E: "\u301c", 0xFF0D: "\u2212", 0x2225: "\u2016"},
+    "euc_jp": _STANDARD,
+    "euc_jis_2004": _STANDARD,
+    "iso2022_jp_ext": _STANDARD,
 }
 """Characters that look the same and have the same bytes; which of the two a codec knows differs."""
 
@@ -84,9 +89,10 @@ def _same(one: Sequence[str], other: Sequence[str]) -> int:
 
 def decode(path: str, data: bytes) -> EncodedText:
     """The text of a file; ToolError with what it seems to be, if it is no text that can be kept as it is."""
-    foreign = "UTF-32" if data.startswith(_UTF32) else "ISO-2022-JP" if _ISO_2022_JP.search(data) else ""
-    if foreign:
-        raise ToolError(f"{path}: is {foreign} text; convert it first, for example with iconv.")
+    if data.startswith(_UTF32):
+        raise ToolError(f"{path}: is UTF-32 text; convert it first, for example with iconv.")
+    if data.isascii() and _ISO_2022_JP.search(data):
+        return _by_lines(path, data)
     for mark, codec in _MARKS:
         if data.startswith(mark):
             return _strictly(path, data, codec)
@@ -137,6 +143,15 @@ def _strictly(path: str, data: bytes, codec: Codec) -> EncodedText:
         ) from exc
 
 
+def _by_lines(path: str, data: bytes) -> EncodedText:
+    """ISO-2022-JP switches between sets of characters: each line must stand alone, or none could change."""
+    file = _strictly(path, data, "iso2022_jp_ext")
+    alone = (line.decode(file.codec, "replace") for line in data.split(b"\n"))
+    if "\n".join(alone) != file.text:
+        raise ToolError(f"{path}: is ISO-2022-JP whose lines go over into each other; convert it first.")
+    return file
+
+
 def _japanese(data: bytes) -> EncodedText | None:
     """Shift_JIS or EUC-JP, whichever reads as Japanese; None if neither does."""
     best: tuple[int, EncodedText] | None = None
@@ -164,4 +179,4 @@ def _weight(letter: str) -> int:
         return 3
     if "\u4e00" <= letter <= "\u9fff":
         return 2 if (_encode(letter, "cp932") or _RARE) < _RARE else -1
-    return 0 if "\uff01" <= letter <= "\uff5e" else -2
+    return 0 if "\uff01" <= letter <= "\uff5e" or "\u2460" <= letter <= "\u24ff" else -2
