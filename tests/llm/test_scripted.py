@@ -169,7 +169,7 @@ async def test_a_script_that_is_over_says_for_what(script):
         ('{"text": 3}', "text"),
         ('{"error": 418}', "error"),
         ('{"delay_s": -1}', "delay_s"),
-        ('{"tool_calls": [{"name": "x"}]}', "tool_calls.0.arguments"),
+        ('{"tool_calls": [{"name": "x"}]}', "tool_calls[0].arguments"),
     ],
 )
 async def test_a_wrong_line_is_named(script, line, problem):

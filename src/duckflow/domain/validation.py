@@ -1,4 +1,4 @@
-"""What pydantic has against data that a model wrote, in short sentences the model can act on."""
+"""What pydantic has against data that a model or a user wrote, in short sentences they can act on."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from duckflow.domain.errors import UsageError
+from duckflow.domain.validation import describe_faults
 from duckflow.fleet.fleet import Fleet
 from duckflow.fleet.runs import FleetRun, RunOptions
 from duckflow.i18n.catalogue import text
@@ -40,8 +41,7 @@ def _read_line(file: Path, number: int, line: str, common: RunOptions) -> Wanted
     try:
         return WantedRun.model_validate({**common.model_dump(), **json.loads(line)})
     except ValidationError as exc:
-        fault = exc.errors(include_url=False)[0]
-        reason = ".".join(map(str, fault["loc"])) + f": {fault['msg']}"
+        reason = describe_faults(exc, WantedRun)
         raise UsageError("fleet.file_line", file=file, line=number, reason=reason) from exc
     except (ValueError, TypeError) as exc:
         raise UsageError("fleet.file_line", file=file, line=number, reason=str(exc)) from exc

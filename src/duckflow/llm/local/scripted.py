@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError
 from duckflow.domain.errors import ProviderError, Unavailable, UsageError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import Finished, ModelPiece, ModelRequest, ModelTraits, TextPiece, ToolCall, Usage
+from duckflow.domain.validation import describe_faults
 from duckflow.llm.streams import bounded
 
 MAX_SCRIPT_BYTES = 16 * 1024 * 1024
@@ -126,9 +127,7 @@ def _parse(file: Path, content: bytes) -> Iterator[ScriptedLine]:
         try:
             yield ScriptedLine.model_validate_json(line)
         except ValidationError as exc:
-            fault = exc.errors(include_url=False)[0]
-            where = ".".join(str(part) for part in fault["loc"])
-            problem = f"{where}: {fault['msg']}" if where else fault["msg"]
+            problem = describe_faults(exc, ScriptedLine)
             raise UsageError("llm.script_malformed", file=str(file), line=number, problem=problem) from exc
 
 
