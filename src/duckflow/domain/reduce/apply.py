@@ -47,29 +47,28 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.frozen import replace
 from duckflow.domain.memory import recalled_text
-from duckflow.domain.reduce.approvals import answer_approval, ask_approval, count_unseen
+from duckflow.domain.reduce.actions import finish_action, queue_actions, start_action
+from duckflow.domain.reduce.approvals import answer_approval, ask_approval
 from duckflow.domain.reduce.attempts import note_list, renew
-from duckflow.domain.reduce.changes import end_command, note_changes, note_recovery, take_back
+from duckflow.domain.reduce.changes import end_command, note_recovery, take_back
 from duckflow.domain.reduce.items import check_items, set_items
 from duckflow.domain.reduce.objective import (
     answer_consultation,
-    note_action,
     reduce_objective,
 )
-from duckflow.domain.reduce.plans import begin_task, reduce_plans
-from duckflow.domain.reduce.transcript import outdate, remember, tell
+from duckflow.domain.reduce.plans import reduce_plans
+from duckflow.domain.reduce.transcript import remember, tell
 from duckflow.domain.state import (
     ENDED,
     AgentState,
     Request,
     RequestOutcome,
-    Running,
     TierUsage,
     TranscriptEntry,
 )
 from duckflow.domain.text import count_questions, cut, head_and_tail, one_line
 from duckflow.domain.transitions import Status
-from duckflow.domain.work.objective import Support, TaskObjective
+from duckflow.domain.work.objective import TaskObjective
 
 SUMMARIES, SUMMARY = 5, 100
 """How many requests are remembered in a line each, and how long such a line is."""
@@ -121,9 +120,9 @@ def _apply(state: AgentState, event: Event) -> AgentState:
         case TransitionRefused():
             return tell(state, f"The step stays {event.start}: {event.reason}")
         case ActionStarted():
-            return _action_started(state, event)
+            return start_action(state, event)
         case ActionFinished():
-            return _action_finished(state, event)
+            return finish_action(state, event)
         case ApprovalRequested():
             return ask_approval(state, event)
         case ApprovalAnswered():
@@ -143,7 +142,7 @@ def _apply(state: AgentState, event: Event) -> AgentState:
         ):
             return reduce_objective(state, event)
         case ActionQueued():
-            return _queued(state, event)
+            return queue_actions(state, event)
         case CommandStarted():
             return replace(state, background_commands=(*state.background_commands, event.command))
         case CommandEnded():
@@ -275,99 +274,6 @@ def _sure(decision: Decision) -> bool:
 
 def _asks_too_much(decision: Decision) -> bool:
     return decision.next_step == "pending_user" and count_questions(decision.reply) > 1
-
-
-def _action_started(state: AgentState, event: ActionStarted) -> AgentState:
-    running = Running(
-        action_id=event.action_id, action=event.action, task_id=event.task_id, effect=event.effect
-    )
-    if event.task_id is not None:
-        begun = replace(state, task_running=running, task_answer=None)
-        return begin_task(begun, event.task_id)
-    place = next((at for at, one in enumerate(state.queue) if one == event.action), 0)
-    queue = state.queue[:place] + state.queue[place + 1 :]
-    return replace(state, running=running, queue=queue, approved=None)
-
-
-def _queued(state: AgentState, event: ActionQueued) -> AgentState:
-    """The state with something to be done next; what the user is being asked about stays first."""
-    asked = 1 if state.approval is not None and state.approval.task_id is None else 0
-    return replace(state, queue=state.queue[:asked] + event.actions + state.queue[asked:])
-
-
-def _action_finished(state: AgentState, event: ActionFinished) -> AgentState:
-    request = (
-        note_action(_progress(state.request, event), event, _command(state, event)) if state.request else None
-    )
-    noted = note_changes(state, event, state.running if event.task_id is None else state.task_running)
-    finished = replace(
-        noted,
-        request=request,
-        evidence_count=state.evidence_count + 1,
-        unseen=count_unseen(state, event),
-    )
-    finished = _after(finished, event)
-    shown = (event.path,) if event.path and event.digest else ()
-    current, outdated = outdate(finished, *event.changed, *shown)
-    lines = [f"[{event.evidence_id}] {event.operation}: {event.outcome}", event.text]
-    if event.not_run:
-        lines.append("Not run: " + ", ".join(event.not_run))
-    if outdated:
-        lines.append(f"Older now, do not rely on it: {', '.join(outdated)}")
-    entry = TranscriptEntry(
-        role="user",
-        text="\n".join(lines),
-        evidence_id=event.evidence_id,
-        operation=event.operation,
-        path=event.path,
-        digest=event.digest,
-        supports=_support(state, event),
-    )
-    return remember(current, entry)
-
-
-def _support(state: AgentState, event: ActionFinished) -> Support:
-    """What the result of an action can show: nothing if it, or the command it ran, did not succeed."""
-    running = state.running if event.task_id is None else state.task_running
-    ran = bool(_command(state, event))
-    if event.outcome != "ok" or (ran and event.exit_code != 0):
-        return "nothing"
-    acted = ran or event.changed or (running is not None and running.effect not in (None, "read", "fetch"))
-    return "change" if acted else "reading"
-
-
-def _command(state: AgentState, event: ActionFinished) -> str:
-    """The command that ran to its end, where one did."""
-    running = state.running if event.task_id is None else state.task_running
-    ran = running is not None and event.operation == "shell.run"
-    return str(running.action.args.get("command", "")) if running and ran else ""
-
-
-def _progress(request: Request, event: ActionFinished) -> Request:
-    """The request with what an action changed, and what it failed on or made good."""
-    known = tuple(path for path in request.changed if path not in event.changed)
-    target = event.path or event.operation
-    failing = tuple(one for one in request.failing if one != target and one not in event.changed)
-    if event.outcome != "ok":
-        failing = (*failing, target)
-    return replace(
-        request,
-        changed=known + event.changed,
-        removed=(*(one for one in request.removed if one not in event.changed), *event.removed),
-        failing=failing,
-        recoveries=request.recoveries if failing else 0,
-    )
-
-
-def _after(state: AgentState, event: ActionFinished) -> AgentState:
-    """The state with what the end of an action means for the loop that ran it."""
-    if event.task_id is not None:
-        return replace(state, task_running=None)
-    if event.outcome == "ok":
-        return replace(state, running=None, status=Status.SUCCESS, queue=event.then + state.queue)
-    if event.then:
-        return replace(state, running=None, queue=event.then + state.queue)
-    return replace(state, running=None, status=Status.ERROR, queue=(), next_step="continue")
 
 
 def _consultation_requested(state: AgentState, event: ConsultationRequested) -> AgentState:
