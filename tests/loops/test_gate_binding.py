@@ -4,6 +4,7 @@ from pathlib import Path
 
 from duckflow.domain.events import ActionFinished, ActionStarted, ApprovalRequested, Recorded
 from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.safety.policy.named_files import MOST, named_files
 from fakes.engine import action, decision, engine
 from fakes.rows import every_row
 
@@ -106,6 +107,36 @@ async def test_G5_a_file_that_appeared_meanwhile_is_not_overwritten(folder: Path
         assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "awaiting_approval"
         assert (folder / "a.txt").read_text() == OTHERS
         assert f"-{OTHERS}" in duck.state.approval.difference
+
+
+async def test_G5_a_script_that_changed_before_it_ran_is_asked_about_again(folder: Path):
+    (folder / "x.sh").write_text("echo harmless > a.txt\n")
+    command = {"operation": "shell.run", "args": {"command": "sh ./x.sh", "network": True}}
+    async with engine(folder, decision("", command), decision("Done."), mode="auto") as duck:
+        assert await duck.app.chat.say("go") == "awaiting_approval"
+        (folder / "x.sh").write_text("echo swapped > a.txt\n")
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "awaiting_approval"
+        assert not (folder / "a.txt").exists()
+        # What it did is ordinary, and passes in this mode.
+        assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
+    assert (folder / "a.txt").read_text() == "swapped\n"
+
+
+NAMED = {
+    "sh ./x.sh": "x.sh",
+    "bash -c 'cd sub && python3 tools/a.py --flag=1'": "tools/a.py",
+    "python -m pkg.mod -v": "pkg/mod.py",
+    "FOO=1 /usr/bin/make -j4 test": "Makefile",
+    "npm test": "package.json",
+    "cat <script.sh|sh": "script.sh",
+    "env X=run.sh sh $X": "run.sh",
+}
+
+
+def test_G5_the_files_a_command_names_are_found():
+    missing = [command for command, path in NAMED.items() if path not in named_files(command)]
+    assert not missing
+    assert len(named_files("a b " * 100_000 + " ".join(map(str, range(1000))))) == MOST
 
 
 async def test_SAFETY_7_an_approval_is_used_once(folder: Path):

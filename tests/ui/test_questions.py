@@ -98,6 +98,14 @@ async def test_G1_a_single_very_long_line_is_paged_by_screen_lines():
     assert all(width_of(row) <= 80 for row in writer.text.split("\n"))
 
 
+async def test_G1_a_very_long_command_above_a_difference_is_paged_on_a_wide_screen_too():
+    writer, keyboard = FakeWriter(columns=200), Keyboard("y", "all", "y")
+    long = "$ " + "x" * 9_000 + "END\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
+    assert await questions(keyboard, writer).approve(approval(long)) == AnswerApproval(yes=True)
+    assert "more lines" in keyboard.asked[0]
+    assert all(width_of(row) <= 200 for row in writer.text.split("\n"))
+
+
 async def test_no_answer_is_none():
     """The end of input and Ctrl-C."""
     assert await questions(Keyboard(None), FakeWriter()).approve(approval()) is None

@@ -1,5 +1,7 @@
 """SAFETY 9: which sandbox is in force, found by running it, and never said to be better than it is."""
 
+import asyncio
+
 import pytest
 
 from duckflow.config.settings import ShellSettings
@@ -141,3 +143,18 @@ async def test_it_is_asked_once(folder, monkeypatch):
     assert await shells[1].sandbox() is first
     for shell in shells:
         await shell.aclose()
+
+
+async def test_who_comes_while_it_is_being_tried_waits_for_the_same_answer(folder, monkeypatch):
+    tried = []
+
+    async def trying(launcher):
+        tried.append(launcher)
+        await asyncio.sleep(0)
+        return Sandbox(level="namespaces", reason="sandbox.namespaces")
+
+    monkeypatch.setattr(probe, "_namespaces", trying)
+    shell = Shell(folder, ShellSettings(sandbox="namespaces"), probe=Probe())
+    found = await asyncio.gather(*(shell.sandbox() for _ in range(5)))
+    assert (len(tried), {one.level for one in found}) == (1, {"namespaces"})
+    await shell.aclose()

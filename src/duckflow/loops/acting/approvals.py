@@ -11,6 +11,8 @@ from duckflow.loops.acting.impact import ChangeOutline, alternatives_to, impact_
 from duckflow.safety.files.access import Permit
 from duckflow.safety.policy.policy import Ruling
 
+COMMANDS = ("shell.run", "shell.start")
+
 
 def ask_about(
     state: AgentState,
@@ -43,7 +45,12 @@ def ask_about(
 
 
 def permit_of(approval: Approval | None) -> Permit | None:
-    """What may be changed or read while the approved action runs."""
+    """What may be changed or read while the approved action runs.
+
+    A yes to a command before it ran says nothing of files: what it did to its copy is judged by itself.
+    """
+    if approval is not None and approval.action.operation in COMMANDS:
+        return None
     return Permit(approval.before, approval.outside, approval.folders) if approval else None
 
 
@@ -56,6 +63,7 @@ def _digest(root: Path, action: Action, outline: ChangeOutline) -> str:
         str(root),
         outline.before,
         outline.outside,
+        outline.scripts,
         outline.effects.model_dump_json() if outline.effects else "",
     ]
     text = json.dumps(bound, sort_keys=True, ensure_ascii=False)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from duckflow.config.settings import GateSettings
@@ -26,6 +27,7 @@ from duckflow.loops.acting.impact import ChangeOutline
 from duckflow.safety.files.outside import OutsideFile, find_outside
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.command_risk import Place
+from duckflow.safety.policy.named_files import named_files
 from duckflow.safety.policy.policy import Case, Ruling, decide, may_remember
 from duckflow.safety.policy.protected import (
     Protection,
@@ -139,6 +141,7 @@ class Gate:
             on_copy=case.copies,
             files_in_all=files,
             foreign=proposal.impact,
+            scripts=await asyncio.to_thread(self._scripts, call),
         )
         return ask_about(state, self._workspace.root, call.action, ruling, assessed.risk, outline, kind)
 
@@ -149,6 +152,16 @@ class Gate:
             yield "network"
         if secrets_of(call):
             yield "secrets"
+
+    def _scripts(self, call: ResolvedCall) -> dict[str, str]:
+        """What the files that a command names hold now: a yes is to a script as it was."""
+        found: dict[str, str] = {}
+        for path in named_files(command_of(call) or ""):
+            with suppress(ToolError):
+                there = self._workspace.status(path)
+                if there is not None and there.kind == "file":
+                    found[path] = self._workspace.digest(path) or ""
+        return found
 
     async def _proposal(self, call: ResolvedCall) -> Proposal:
         """What would change. What only reads may look at nothing before it is allowed to."""

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from pydantic import Field
+
 from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen
@@ -37,6 +39,8 @@ class ChangeOutline(Frozen):
     effects: Effects | None = None
     """What a command did to its copy."""
     ended: CommandEnd = "well"
+    scripts: dict[str, str] = Field(default_factory=dict[str, str])
+    """What the files hold that a command names."""
     foreign: tuple[ApprovalLine, ...] = ()
     """What it does where Duckflow can't look, in the tool's own words."""
 

@@ -71,6 +71,7 @@ class Shell:
         self._env = os.environ if env is None else env
         self._probe = probe
         self._launcher = Launcher()
+        self._probing = asyncio.Lock()
         self._place = copies
         self._folders: CopyFolders | None = None
         self._held: dict[str, WorkspaceCopy] = {}
@@ -96,8 +97,9 @@ class Shell:
 
     async def sandbox(self) -> Sandbox:
         """What keeps commands in here; found out by trying, once for the process."""
-        copies = await self._copies() if self._place is not None else None
-        return await self._probe.find(self._settings.sandbox, self._launcher, self._workspace, copies)
+        async with self._probing:  # who comes while it is being tried waits for the same answer
+            copies = await self._copies() if self._place is not None else None
+            return await self._probe.find(self._settings.sandbox, self._launcher, self._workspace, copies)
 
     async def run(
         self,

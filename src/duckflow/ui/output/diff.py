@@ -72,7 +72,8 @@ def _side_by_side(lines: list[str], columns: int, *, coloured: bool) -> Iterator
     room = (columns - 1 - len(_BETWEEN)) // 2 - _NUMBER
     for row in difference_rows(lines):
         if row.kind in ("title", "hunk"):
-            yield _paint(row.title, difference_colour(row.title), coloured=coloured)
+            colour = difference_colour(row.title)
+            yield from (_paint(one, colour, coloured=coloured) for one in split_at_width(row.title, columns))
             continue
         signs = ("-", "+") if row.kind == "changed" else (" ", " ")
         sides = _side(row.old, row.left, signs[0], room), _side(row.new, row.right, signs[1], room)

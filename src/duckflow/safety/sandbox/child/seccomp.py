@@ -82,10 +82,19 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "acct": (163, 89),
     "syslog": (103, 116),
     "vhangup": (153, 58),
+    # memory that nobody is seen to hold
+    "msgget": (68, 186),
 }
 """Refused whatever their arguments; the numbers on x86_64 and on aarch64."""
 
 _CLONE, _CLONE3, _IOCTL, _SOCKET, _PRLIMIT = (56, 220), (435, 435), (16, 29), (41, 198), (302, 261)
+_SHMGET = (29, 194)
+_OTHER_IPC = {"shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semctl": (66, 191)}
+SHARED_BYTES = 16_384
+"""Of one piece of System V's shared memory: what databases lock each other out with, not what holds data.
+
+There can be 4,096 of them, which is 64 MB."""
+
 _SIGNALS = {
     "kill": (62, 129),
     "tkill": (200, 130),
@@ -120,8 +129,11 @@ def supported() -> bool:
 
 
 @lru_cache
-def assemble(sockets: tuple[int, ...], spared: tuple[int, ...] = ()) -> bytes:
-    """The filter. Only these kinds of `sockets` can be made; the processes `spared` get no signals."""
+def assemble(sockets: tuple[int, ...], spared: tuple[int, ...] = (), *, own_ipc: bool = True) -> bytes:
+    """The filter. Only these kinds of `sockets` can be made; the processes `spared` get no signals.
+
+    Unless `own_ipc`, System V's shared memory and semaphores are the machine's, and refused.
+    """
     architecture, column = ARCHITECTURES[os.uname().machine]
     lines = [
         _load(_ARCHITECTURE),
@@ -137,6 +149,12 @@ def assemble(sockets: tuple[int, ...], spared: tuple[int, ...] = ()) -> bytes:
     lines += _call(_CLONE[column], [*_if(_ANY_BIT, _NEW_NAMESPACES, _refusal(errno.EPERM))])
     tricks = [line for trick in _TERMINAL_TRICKS for line in _if(_EQUAL, trick, _refusal(errno.EPERM))]
     lines += _call(_IOCTL[column], tricks, argument=1)
+    for numbers in () if own_ipc else (_SHMGET, *_OTHER_IPC.values()):
+        lines += _if(_EQUAL, numbers[column], _refusal(errno.EPERM))
+    # Held by no process once it is let go, so that it can't be counted: only as much as is no matter.
+    size = _ARGUMENTS + 8
+    small = [*_if(_GREATER_EQUAL, SHARED_BYTES + 1, _refusal(errno.ENOMEM)), _load(size + 4)]
+    lines += _call(_SHMGET[column], [*small, *_unless(_EQUAL, 0, _refusal(errno.ENOMEM))], argument=1)
     permitted = [line for kind in sockets for line in _if(_EQUAL, kind, _ALLOW)]
     lines += _call(_SOCKET[column], [*permitted, _answer(_refusal(errno.EPERM))])
     lines += _call(_PRLIMIT[column], [*_unless(_EQUAL, 0, _refusal(errno.EPERM))])
