@@ -15,12 +15,12 @@ from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from duckflow.app.app import App
 from duckflow.app.build import build
 from duckflow.app.models import choose, unknown_prices
-from duckflow.app.places import open_log
+from duckflow.app.places import forget_files, open_log
 from duckflow.config.loading import Loaded, load
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
@@ -34,14 +34,17 @@ from duckflow.domain.commands import (
 )
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ModeChanged, Recorded, VerifySet
+from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.glimpses import Glimpse
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.questions.consultation import Consultation
+from duckflow.domain.reduce.rewind import present
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.llm.local.relay import Relay
+from duckflow.loops.undo.rewind import PastMessage, Rewind, fork
 from duckflow.store.sessions import Sessions, SessionSummary
 from duckflow.tools.files.unsaved import Unsaved
 from duckflow.ui.commands.table import find_custom, read_prompt
@@ -71,6 +74,14 @@ def find_session(wanted: str) -> SessionSummary:
     if found.is_run:
         raise UsageError("fleet.is_a_run", run=found.id)
     return found
+
+
+def delete_session(wanted: str) -> SessionSummary:
+    """Delete a session and all that is kept of it; what was deleted."""
+    with closing(open_log()) as log:
+        gone = Sessions(log.database).delete(wanted)
+    forget_files(gone.id)
+    return gone
 
 
 def trace(app: App, settings: Settings) -> None:
@@ -231,6 +242,40 @@ class OpenSession:
     def set_mode(self, mode: Mode) -> None:
         """Ask more, or less, from now on."""
         self.app.session.record(ModeChanged(mode=mode))
+
+    async def set_model(self, name: str) -> None:
+        """Think with another model from now on."""
+        await self.app.model.change(name)
+
+    def events(self) -> Sequence[Recorded]:
+        """All that happened, from the first event; not what was gone back behind."""
+        return present(self.app.log.load(self.id))
+
+    async def diff(self, *, session: bool = False) -> str:
+        """What changed since the last request began, or the session."""
+        return await self.app.undoing.diff("session" if session else "request")
+
+    async def undo(self, actions: int | Literal["all", "redo"] = 1) -> UndoReport:
+        """Take back so many actions, "all" of the last request, or ("redo") what was taken back last."""
+        undoing = self.app.undoing
+        if actions == "redo":
+            return await undoing.redo()
+        return await (undoing.undo_request() if actions == "all" else undoing.undo(actions))
+
+    def messages(self) -> Sequence[PastMessage]:
+        """What was said, oldest first: to go back to."""
+        return self._rewind().messages()
+
+    async def rewind(self, number: int, *, conversation: bool = True, files: bool = True) -> UndoReport:
+        """Go back to before a message, with the conversation, the files, or both."""
+        return await self._rewind().back_to(number, conversation=conversation, files=files)
+
+    def fork(self, number: int | None = None) -> str:
+        """The id of a new session that begins as this one is now, or was before a message."""
+        return fork(self.app.log, self.id, number)
+
+    def _rewind(self) -> Rewind:
+        return Rewind(self.app.session, self.app.log, self.app.undoing)
 
     def _receive(self, command: ClientCommand) -> Callable[[], None] | str | None:
         """Other windows may stop the work, change the mode, and answer while somebody is asked here; the

@@ -9,7 +9,8 @@ import pytest
 
 import duckflow
 from duckflow import Session
-from duckflow.api import Update, Work, earlier_sessions
+from duckflow.api import Update, Work, delete_session, earlier_sessions
+from duckflow.config.places import config_dir
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import (
     ApprovalRequested,
@@ -19,6 +20,7 @@ from duckflow.domain.events import (
     Reply,
     RequestFinished,
     SessionStarted,
+    UserMessage,
 )
 from duckflow.domain.frozen import replace
 from duckflow.domain.glimpses import ReplyPiece
@@ -137,3 +139,32 @@ def test_the_package_stays_cheap_to_import():
     assert duckflow.Session is Session
     with pytest.raises(AttributeError):
         _ = duckflow.Sessions
+
+
+async def test_L8_what_was_done_is_seen_taken_back_gone_back_behind_and_forked(folder: Path):
+    """The same as on the command line; and a command of the user's own stands for what it says."""
+    again = decision("Again.", action("write_file", path="a.txt", content="two\n"))
+    own = config_dir() / "commands" / "change.md"
+    own.parent.mkdir(parents=True)
+    own.write_text("Change $1\n")
+    answers = (WRITE, decision("Done."), again, decision("Done."), decision("Hello."))
+    async with session(folder, *answers, mode="auto") as duck:
+        await duck.start("write it")
+        await duck.start("/change a.txt")
+        assert [one.text.strip() for one in duck.messages()] == ["write it", "Change a.txt"]
+        assert "+two" in await duck.diff()
+        assert "+two" in await duck.diff(session=True)
+        assert (await duck.undo()).actions == 1
+        assert (folder / "a.txt").read_text() == "one\n"
+        await duck.undo("redo")
+        await duck.undo("all")
+        forked = duck.fork(2)
+        await duck.rewind(1)
+        assert not (folder / "a.txt").exists()
+        assert not any(isinstance(one.event, UserMessage) for one in duck.events())
+        await duck.set_model(duck.state.model)
+        assert await duck.start("hi") == "done"
+    listed = [one.id for one in earlier_sessions(folder)]
+    assert forked in listed
+    assert delete_session(forked).id == forked
+    assert forked not in [one.id for one in earlier_sessions(folder)]

@@ -1,9 +1,10 @@
 """Plugins: the example of the docs, installed and used; and those that can't be loaded (SPEC L7)."""
 
-import os
 import re
 import subprocess
 import sys
+import sysconfig
+import venv
 from pathlib import Path
 
 import pytest
@@ -48,22 +49,32 @@ def build_example(place: Path) -> Path:
     return place
 
 
+def fresh_environment(place: Path) -> Path:
+    """The Python of an environment of its own, which sees what we are installed with."""
+    venv.create(place, with_pip=False, symlinks=True)
+    (site,) = place.glob("lib/python*/site-packages")
+    ours = sysconfig.get_path("purelib")
+    (site / "ours.pth").write_text(f"import site; site.addsitedir({ours!r})\n")
+    return place / "bin" / "python"
+
+
 def test_L7_the_example_of_the_docs_is_installed_and_used(folder: Path, tmp_path: Path):
-    package, site = build_example(tmp_path / "package"), tmp_path / "site"
+    """Into a fresh environment, without a network."""
+    package, python = build_example(tmp_path / "package"), fresh_environment(tmp_path / "fresh")
     options = ["--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "-q"]
-    install = [sys.executable, "-m", "pip", "install", *options, "--target", str(site), str(package)]
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", *options, str(package)]
     done = subprocess.run(install, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "fresh").glob("lib/*/site-packages/duckflow_words/__init__.py"))
     (folder / "a.txt").write_text("one two three\n")
     count = {"operation": "words.count", "args": {"path": "a.txt"}}
     shout = {"operation": "words.shout", "args": {"text": "quack"}}
     script = write_script(tmp_path / "script.jsonl", [decision("", count), decision("", shout)])
     ran = subprocess.run(
-        [sys.executable, "-c", USES, str(folder), str(script)],
+        [str(python), "-c", USES, str(folder), str(script)],
         capture_output=True,
         text=True,
         timeout=240,
-        env={**os.environ, "PYTHONPATH": str(site)},
     )
     assert ran.returncode == 0, ran.stderr
     said = ran.stdout
