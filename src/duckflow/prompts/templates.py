@@ -3,6 +3,7 @@
 import re
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from duckflow.config.files.toml import read_text
@@ -22,7 +23,8 @@ def template(name: str) -> str:
 
 @cache
 def _read(name: str, own: Path) -> str:
-    ours = resources.files("duckflow.prompts").joinpath("texts", f"{name}.txt").read_text("utf-8")
+    places = (folder.joinpath(f"{name}.txt") for folder in _folders())
+    ours = next(place for place in places if place.is_file()).read_text("utf-8")
     theirs = read_text(own / f"{name}.txt")
     if theirs is None:
         return ours
@@ -36,10 +38,16 @@ def _read(name: str, own: Path) -> str:
     return theirs
 
 
+def _folders() -> tuple[Traversable, Traversable]:
+    """The texts of the work itself, and those of the side questions."""
+    texts = resources.files("duckflow.prompts").joinpath("texts")
+    return texts, texts.joinpath("questions")
+
+
 def check_own_templates() -> None:
     """A UsageError if one of the user's own texts can't stand in for ours."""
     own = config_dir() / OWN_FOLDER
-    known = {Path(file.name).stem for file in resources.files("duckflow.prompts").joinpath("texts").iterdir()}
+    known = {Path(one.name).stem for folder in _folders() for one in folder.iterdir() if one.is_file()}
     for file in sorted(own.glob("*")) if own.is_dir() else ():
         if file.suffix != ".txt" or file.stem not in known:
             raise UsageError("prompt.own_unknown", path=file, known=", ".join(sorted(known)))
