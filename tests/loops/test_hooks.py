@@ -346,3 +346,20 @@ def test_L5_what_a_hook_prints_is_bounded_and_read_with_care():
             assert read_verdict(hook, HookEnd(0, output)).outcome == wanted
     assert len(read_verdict(hook, HookEnd(2, "", "x" * 100_000)).reason) <= 2_000
     failures.report()
+
+
+async def test_L5_a_hook_can_end_the_work_on_a_message(folder: Path, tmp_path: Path):
+    """`continue: false` before or after an action: the model is not asked again until the user speaks."""
+    says = """$echo '{"continue": false, "stopReason": "enough"}'"""
+    write = decision("", action("write_file", path="a.txt", content="x"))
+    failures = Failures()
+    for event, written in (("PreToolUse", False), ("PostToolUse", True)):
+        with failures.of(event):
+            work = folder / event
+            work.mkdir()
+            write_hooks(tmp_path, (event, "Write", says))
+            async with engine(work, write, decision("Hello."), mode="auto") as duck:
+                assert await duck.app.chat.say("go") == "stopped"
+                assert (work / "a.txt").exists() is written
+                assert await duck.app.chat.say("and you?") == "done"
+    failures.report()

@@ -60,6 +60,8 @@ class Turn:
         """Go on until the request ends or needs the user; actions left from before come first."""
         outcome = await self._act() if self._state.queue else None
         while outcome is None or await self._hook_wants_more(outcome):
+            if self._hooks.halted:
+                return "stopped"
             outcome = await self._loop()
         return outcome
 

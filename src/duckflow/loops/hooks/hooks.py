@@ -46,6 +46,8 @@ class Hooks:
         self._behind: set[asyncio.Task[None]] = set()
         self._starting: asyncio.Task[str] | None = None
         self._stopped_before = False
+        self.halted = False
+        """Whether a hook wants the work on this message to end (`"continue": false`)."""
 
     def start(self, *, resumed: bool) -> None:
         """The session is open; what its hooks say goes to the model with the first message."""
@@ -75,7 +77,7 @@ class Hooks:
 
     async def submitted(self, text: str) -> Submission:
         """At the start of a request, or of more on it: whether the message may be worked on."""
-        self._stopped_before = False
+        self._stopped_before = self.halted = False
         begun = await self._starting if self._starting is not None else ""
         verdicts = await self._run(self._for("UserPromptSubmit"), {"prompt": text})
         if any(one.outcome == "blocked" for one in verdicts):
@@ -147,6 +149,7 @@ class Hooks:
         }
         sent = json.dumps(given, ensure_ascii=False).encode("utf-8", "replace")
         verdict = read_verdict(hook, await self._shell.run(hook.command, sent, hook.seconds))
+        self.halted |= verdict.halts and tool is not None
         told = hook.event == "Stop" and verdict.outcome == "blocked"
         self._session.record(
             HookRan(

@@ -17,11 +17,12 @@ _SPEAKS = ("UserPromptSubmit", "SessionStart")
 
 
 class HookVerdict(NamedTuple):
-    """How it ended, why, and what the model is to know."""
+    """How it ended, why, what the model is to know, and whether the whole work is to stop here."""
 
     outcome: HookOutcome
     reason: str = ""
     context: str = ""
+    halts: bool = False
 
 
 def read_verdict(hook: Hook, ended: HookEnd) -> HookVerdict:
@@ -56,7 +57,7 @@ def _judge(hook: Hook, said: dict[str, Any]) -> HookVerdict:
     stops = said.get("continue") is False and hook.event != "Stop"
     decision = details.get("permissionDecision")
     if stops or said.get("decision") == "block" or decision == "deny":
-        return HookVerdict("blocked", reason or "a hook refused it", context)
+        return HookVerdict("blocked", reason or "a hook refused it", context, halts=stops)
     if decision in ("ask", "defer") and hook.event == "PreToolUse":
         return HookVerdict("asks", reason or "a hook wants you to decide", context)
     return HookVerdict("ok", cut(_text(said.get("systemMessage")), _REASON), context)
