@@ -24,7 +24,7 @@ from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.prompt_states import ENGLISH, JAPANESE, answered, asked, background, looks
 from fakes.rows import every_row
 
-OPERATIONS = (Operation(name="file_ops.read_file", line="file_ops.read_file(path): its text", parameters={}),)
+OPERATIONS = (Operation(name="file_ops.read_file", line="file_ops.read_file(path): its text", schema=dict),)
 MAIN, PROCEDURE = "Step: EXECUTION", "Procedure for EXECUTION"
 
 

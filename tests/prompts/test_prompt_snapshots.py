@@ -20,7 +20,7 @@ from fakes.prompt_states import ENGLISH, JAPANESE, looks
 from fakes.rows import every_row
 
 OPERATIONS = tuple(
-    Operation(name=line.partition("(")[0], line=line, parameters={})
+    Operation(name=line.partition("(")[0], line=line, schema=dict)
     for line in (
         "file_ops.read_file(path, start?, end?): the text of the file at path",
         "file_ops.write_file(path, content): make or replace the file at path",

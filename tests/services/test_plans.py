@@ -1,6 +1,7 @@
 """Drafting a plan and the tasks of a step: what is asked, and what is refused by name (SPEC B2, B3)."""
 
 import json
+from functools import partial
 
 import pytest
 
@@ -17,7 +18,7 @@ from fakes.plans import plan, step, tasks
 from fakes.rows import every_row
 
 OPERATIONS = tuple(
-    Operation(name=name, line=f"{name}(path): …", parameters={"properties": known, "required": needed})
+    Operation(name=name, line=f"{name}(path): …", schema=partial(dict, properties=known, required=needed))
     for name, known, needed in [
         ("file_ops.read_file", {"path": {}, "start": {}}, ["path"]),
         ("file_ops.write_file", {"path": {}, "content": {}}, ["path", "content"]),

@@ -1,7 +1,6 @@
 """A session that is ready to work: its parts, how it begins, how it ends."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from duckflow.config.places import state_dir
 from duckflow.domain.events import ErrorReported, SessionStarted, VerifySet
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
 from duckflow.app.places import COPIES
 
 
-@dataclass(frozen=True)
-class App:
+class App(NamedTuple):
     """A session that is ready to work."""
 
     session: Session

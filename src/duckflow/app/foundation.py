@@ -3,8 +3,9 @@
 import os
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from duckflow.app.brought import Brought
 from duckflow.app.places import COPIES, open_kept_files, open_log
@@ -12,7 +13,7 @@ from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError
 from duckflow.domain.files.programs import find_program, program_environment
-from duckflow.domain.state import AgentState
+from duckflow.domain.state import AgentState, new_state
 from duckflow.evaluation.check_room import CheckRoom, check_environment
 from duckflow.evaluation.checks import Checks
 from duckflow.loops.acting.command_effects import CommandEffects
@@ -32,19 +33,17 @@ from duckflow.store.kept_files import KeptFiles
 from duckflow.tools.searching.ripgrep import find_ripgrep
 
 
-@dataclass(frozen=True)
-class Carried:
+class Carried(NamedTuple):
     """How a session is worked on by one process after another: the fleet's way, and by default nobody's."""
 
     log: SqliteEventLog | None = None
     """Where its events are kept, if not only on this machine."""
     pause: Pause = go_straight_on
-    asked: Mapping[str, int] = field(default_factory=dict[str, int])
+    asked: Mapping[str, int] = MappingProxyType({})
     """How often a model was asked for what so far."""
 
 
-@dataclass(frozen=True)
-class Foundation:
+class Foundation(NamedTuple):
     """What a session stands on: its log and folder, and what keeps both safe."""
 
     log: SqliteEventLog
@@ -110,7 +109,7 @@ def _open_session(
     log: SqliteEventLog, workspace: Workspace, session_id: str | None, redactor: Redactor, carried: Carried
 ) -> Session:
     if session_id is None:
-        return Session(log, AgentState(session_id=secrets.token_hex(4)), redactor, carried.pause)
+        return Session(log, new_state(secrets.token_hex(4)), redactor, carried.pause)
     session = Session.load(log, session_id, redactor, carried.pause)
     if carried.log is None:  # else its folder may have another place on each machine
         _check_same_folder(session.state, workspace)

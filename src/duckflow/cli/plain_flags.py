@@ -4,8 +4,8 @@ Anything that is not plainly one of these flags is left to the whole command lin
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from duckflow.domain.modes import MODES, Mode
 
@@ -17,8 +17,7 @@ _RUN = (
 """Flags with a value, and flags without."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConversationOptions:
+class ConversationOptions(NamedTuple):
     """How to open the conversation. Without a folder, it is the session's own."""
 
     model: str | None
@@ -29,8 +28,7 @@ class ConversationOptions:
     session: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunFlags:
+class RunFlags(NamedTuple):
     """What `duckflow run` was told."""
 
     task: str | None = None

@@ -1,7 +1,6 @@
 """What a project's own file may do: tighten, never loosen, never say which model is asked (SPEC M5)."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal, cast
 
@@ -50,7 +49,7 @@ def tighten(layer: Layer, user: Settings, user_file: Path) -> tuple[Layer, list[
         {"where": layer.place(key), "setting": key, "value": shown(layer.values[key])}
         for key in sorted(looser)
     ]
-    return replace(layer, values=kept), left_out
+    return layer._replace(values=kept), left_out
 
 
 def _looser(layer: Layer, user: Settings) -> Iterator[str]:

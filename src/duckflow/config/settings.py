@@ -171,7 +171,7 @@ class LlmSettings(Frozen):
     max_tokens: Count = 8192
     """The longest answer asked for, in tokens."""
 
-    embedded: EmbeddedSettings = EmbeddedSettings()
+    embedded: EmbeddedSettings = EmbeddedSettings.model_construct()
     """The embedded model."""
 
 
@@ -295,56 +295,56 @@ class Settings(Frozen):
     mode: Mode = "ask"
     """What may happen without asking: plan (nothing changes), ask, edits, auto."""
 
-    llm: LlmSettings = LlmSettings()
+    llm: LlmSettings = LlmSettings.model_construct()
     """Models."""
 
-    transitions: Transitions = Transitions()
+    transitions: Transitions = Transitions.model_construct()
     """Which step of the work may follow which."""
 
-    duck_pacemaker: PacemakerSettings = PacemakerSettings()
+    duck_pacemaker: PacemakerSettings = PacemakerSettings.model_construct()
     """Pace."""
 
-    evaluation: EvaluationRules = EvaluationRules()
+    evaluation: EvaluationRules = EvaluationRules.model_construct()
     """When a request is done."""
 
-    checks: CheckSettings = CheckSettings()
+    checks: CheckSettings = CheckSettings.model_construct()
     """Checks by running."""
 
-    rules: RulesSettings = RulesSettings()
+    rules: RulesSettings = RulesSettings.model_construct()
     """Rules files."""
 
-    prompt: PromptSettings = PromptSettings()
+    prompt: PromptSettings = PromptSettings.model_construct()
     """Prompts."""
 
-    ui: UiSettings = UiSettings()
+    ui: UiSettings = UiSettings.model_construct()
     """The conversation."""
 
-    tracing: TracingSettings = TracingSettings()
+    tracing: TracingSettings = TracingSettings.model_construct()
     """Traces."""
 
-    hooks: HookSettings = HookSettings()
+    hooks: HookSettings = HookSettings.model_construct()
     """Hooks."""
 
-    skills: SkillSettings = SkillSettings()
+    skills: SkillSettings = SkillSettings.model_construct()
     """Skills."""
 
-    plugins: PluginSettings = PluginSettings()
+    plugins: PluginSettings = PluginSettings.model_construct()
     """Plugins."""
 
-    undo: UndoSettings = UndoSettings()
+    undo: UndoSettings = UndoSettings.model_construct()
     """Undo."""
 
-    memory: MemorySettings = MemorySettings()
+    memory: MemorySettings = MemorySettings.model_construct()
     """Long-term memory."""
 
-    shell: ShellSettings = ShellSettings()
+    shell: ShellSettings = ShellSettings.model_construct()
     """Shell commands."""
 
-    mcp: McpSettings = McpSettings()
+    mcp: McpSettings = McpSettings.model_construct()
     """MCP servers."""
 
-    web: WebSettings = WebSettings()
+    web: WebSettings = WebSettings.model_construct()
     """The web."""
 
-    gate: GateSettings = GateSettings()
+    gate: GateSettings = GateSettings.model_construct()
     """Questions."""

@@ -1,11 +1,13 @@
 """Decision and Action: the one shape of everything a model wants done (SPEC A1, A2)."""
 
 import unicodedata
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import JsonSchema
 from duckflow.domain.patterns import late
 from duckflow.domain.transitions import Step
 
@@ -56,7 +58,7 @@ class Decision(Frozen):
     next_step: NextStep
     step: Step | None = None
     prompt_pattern: PromptPattern | None = None
-    state_delta: StateDelta = StateDelta()
+    state_delta: StateDelta = StateDelta.model_construct()
     confidence: Annotated[float, Field(ge=0, le=1)] | None = None
     task_profile: TaskProfile | None = None
     reply: str = ""
@@ -96,9 +98,10 @@ def is_yes(answer: str) -> bool:
     return bool(_YES.match(unicodedata.normalize("NFKC", answer).strip().casefold()))
 
 
-class Operation(Frozen):
+class Operation(NamedTuple):
     """An operation as a model learns of it: its name, one line with its arguments, and their schema."""
 
     name: str
     line: str
-    parameters: dict[str, JsonValue]
+    schema: Callable[[], JsonSchema]
+    """Made on demand: most models are shown the line alone."""

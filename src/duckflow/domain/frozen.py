@@ -9,7 +9,11 @@ Changed_co = TypeVar("Changed_co", covariant=True)
 
 
 class Frozen(BaseModel):
-    """A value. Change it with `replace`, which gives a new one."""
+    """A value. Change it with `replace`, which gives a new one.
+
+    Its validator is built when it is first needed. `model_construct()`, a value of nothing but defaults, does
+    not need it: so write defaults of fields, or a start builds validators that nobody uses.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 

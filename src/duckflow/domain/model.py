@@ -110,7 +110,7 @@ class Finished(Frozen):
     """The end of a stream. A stream that ends without it was cut off."""
 
     stop: StopReason = "end"
-    usage: Usage = Usage()
+    usage: Usage = Usage.model_construct()
 
 
 ModelPiece = TextPiece | ToolCall | Retrying | Finished

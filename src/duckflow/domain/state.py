@@ -152,7 +152,7 @@ class TierUsage(Frozen):
     """What one tier has used in this session; `cost_usd` is None where a price is not known."""
 
     calls: int = 0
-    tokens: Usage = Usage()
+    tokens: Usage = Usage.model_construct()
     cost_usd: float | None = None
 
 
@@ -166,7 +166,7 @@ class AgentState(Frozen):
     seq: int = 0
     step: Step = Step.PLANNING
     status: Status = Status.SUCCESS
-    vitals: Vitals = Vitals()
+    vitals: Vitals = Vitals.model_construct()
     vitals_over_time: tuple[Vitals, ...] = ()
     """The last of them, oldest first, for the chart."""
     confident: bool = True
@@ -177,7 +177,7 @@ class AgentState(Frozen):
     """How much of the model's window the last prompt took."""
     verify: str | None = None
     """The command whose success requests need; empty if the user wants none, None if nobody knows."""
-    items: Items = Items()
+    items: Items = Items.model_construct()
     pattern: PromptPattern = "base_main"
     """The prompt pattern the model chose for its next call."""
     last_reply: str = ""
@@ -251,3 +251,8 @@ def purpose_of(state: AgentState, task: Task) -> str:
         if any(one.task_id == task.task_id for one in step.task_list):
             return f"{step.name}: {step.description}"
     return state.request.text if state.request else task.operation
+
+
+def new_state(session_id: str = "") -> AgentState:
+    """The state of a session in which nothing has happened yet. No validator of the whole is ever needed."""
+    return AgentState.model_construct(session_id=session_id)

@@ -12,8 +12,8 @@ import sys
 import tempfile
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
 from duckflow.safety.files.listing import Listing
@@ -34,8 +34,7 @@ _PROGRAMS = (".venv/bin", "venv/bin", "node_modules/.bin")
 _LEFT_OUT = (".git", ".hg", ".svn", "__pycache__", "target", "dist", "build", ".tox", ".nox", ".next")
 
 
-@dataclass(frozen=True)
-class CheckCopy:
+class CheckCopy(NamedTuple):
     """One copy, as long as it lasts."""
 
     shell: Shell

@@ -5,8 +5,8 @@ Everything runs in the check room, on a copy. What can't be run is told as not r
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from duckflow.config.settings import CheckSettings
 from duckflow.domain.errors import ToolError
@@ -32,8 +32,7 @@ _READ = 200_000
 _DETAIL = 300
 
 
-@dataclass(frozen=True)
-class _Work:
+class _Work(NamedTuple):
     """What there is to run before a verdict."""
 
     sources: Mapping[str, str]

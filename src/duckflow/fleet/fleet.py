@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Recorded
 from duckflow.domain.reduce.apply import apply
-from duckflow.domain.state import AgentState
+from duckflow.domain.state import AgentState, new_state
 from duckflow.fleet.checkout import Checkout, find_repository
 from duckflow.fleet.database import FleetDatabase, address, answers, events, runs
 from duckflow.fleet.questions import is_answer
@@ -51,7 +51,7 @@ class Fleet:
 
     def state(self, run: FleetRun) -> AgentState:
         """The run's session as its events tell it: with the open question, the plan, the verdict."""
-        state = AgentState(session_id=run.id)
+        state = new_state(run.id)
         for recorded in self.runs.events(run.id):
             state = apply(state, recorded)
         return state

@@ -8,7 +8,7 @@ from duckflow.domain.glimpses import Glimpse
 from duckflow.domain.ports import EventLog
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.reduce.rewind import rewind
-from duckflow.domain.state import AgentState
+from duckflow.domain.state import AgentState, new_state
 from duckflow.safety.redaction.events import GlimpseRedaction, redact_event, said_by_user
 from duckflow.safety.redaction.redactor import Redactor
 
@@ -54,7 +54,7 @@ class Session:
         pause: Pause = go_straight_on,
     ) -> "Session":
         """The session as its events tell it."""
-        session = cls(log, AgentState(session_id=session_id), redactor, pause)
+        session = cls(log, new_state(session_id), redactor, pause)
         session._take(log.load(session_id))
         return session
 

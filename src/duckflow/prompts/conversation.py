@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage
-from duckflow.domain.state import AgentState, TranscriptEntry
+from duckflow.domain.state import AgentState, TranscriptEntry, new_state
 from duckflow.prompts.lines import LineKind, PromptLines
 from duckflow.prompts.recap import write_recap
 from duckflow.prompts.tokens import TokenCounter
@@ -24,7 +24,7 @@ class PromptHistory:
         self._counter = counter
         self._lines = PromptLines(counter)
         self._transcript: Sequence[TranscriptEntry] = ()
-        self._state = AgentState()
+        self._state = new_state()
         self._request = ""
         self._cut_off = False
         """Whether the state itself has let go of the beginning since the last recap."""

@@ -117,7 +117,7 @@ def native_tools(operations: Sequence[Operation]) -> tuple[NativeTool, ...]:
         NativeTool(
             name=native_name(operation.name),
             description=operation.line,
-            parameters=dict(operation.parameters),
+            parameters=dict(operation.schema()),
         )
         for operation in operations
     )

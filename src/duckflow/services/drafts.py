@@ -5,8 +5,8 @@ and a seed of their own, and the one that passes most checks is taken (SPEC J11)
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from time import monotonic
+from typing import NamedTuple
 
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import ModelRequest, Usage
@@ -43,8 +43,7 @@ class DraftLimits(Frozen):
     seconds: float = 60.0
 
 
-@dataclass(frozen=True)
-class _Draft:
+class _Draft(NamedTuple):
     content: str
     checked: DraftCheck
 

@@ -79,11 +79,11 @@ def _unknown(name: str, offered: dict[str, Operation]) -> str:
 
 def _misfits(task: TaskDraft, operation: Operation) -> Iterable[str]:
     """Arguments that are missing or unknown; the tool itself checks their values."""
-    properties, required = operation.parameters.get("properties"), operation.parameters.get("required")
-    known = properties if isinstance(properties, dict) else {}
-    needed = required if isinstance(required, list) else []
+    schema = operation.schema()
+    known: dict[str, object] = schema.get("properties") or {}
+    needed: list[str] = schema.get("required") or []
     for name in needed:
-        if str(name) not in task.args:
+        if name not in task.args:
             yield f"{name} is missing"
     for name in task.args:
         if name not in known:

@@ -1,6 +1,7 @@
 """Arguments of an operation: from a model's JSON to a valid value, or to sentences it can act on."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, cast
 
 from pydantic import JsonValue, ValidationError
@@ -33,6 +34,7 @@ def signature(model: type[Frozen]) -> str:
     return ", ".join(name if field.is_required() else f"{name}?" for name, field in fields)
 
 
+@lru_cache(maxsize=256)
 def argument_schema(model: type[Frozen]) -> JsonSchema:
     """The JSON schema of the arguments, as small as it can be: it becomes a grammar or part of a prompt."""
     schema = model.model_json_schema()

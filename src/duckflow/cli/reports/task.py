@@ -3,8 +3,8 @@
 import asyncio
 import signal
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from duckflow.api import OpenSession, Work, find_session
 from duckflow.cli.log_file import open_log_file
@@ -18,8 +18,7 @@ from duckflow.ui.headless import JsonLines, PlainText
 from duckflow.ui.output.escaping import echo
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunTask:
+class RunTask(NamedTuple):
     """One task, or the session to go on with and an answer for it."""
 
     text: str

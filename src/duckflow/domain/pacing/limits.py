@@ -35,7 +35,7 @@ class LoopLimit(Frozen):
     """What the table says, where earlier requests have taught otherwise; else the same."""
     learned_from: int = 0
     """How many earlier requests that was learned from."""
-    vitals: Vitals = Vitals()
+    vitals: Vitals = Vitals.model_construct()
     vitals_score: float = 1.0
     vitals_factor: float = 1.0
     complexity: float = 0.0

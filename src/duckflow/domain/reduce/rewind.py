@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from duckflow.domain.events import Recorded, Rewound
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.apply import apply
-from duckflow.domain.state import AgentState
+from duckflow.domain.state import AgentState, new_state
 
 
 def present(events: Iterable[Recorded]) -> Sequence[Recorded]:
@@ -20,7 +20,7 @@ def present(events: Iterable[Recorded]) -> Sequence[Recorded]:
 
 def rewind(state: AgentState, marker: Recorded, events: Sequence[Recorded]) -> AgentState:
     """The state after a marker: what was said as it was then, what was done and spent as it is now."""
-    past = AgentState(session_id=state.session_id)
+    past = new_state(state.session_id)
     upto = marker.event.to if isinstance(marker.event, Rewound) else marker.seq
     for recorded in present(one for one in events if one.seq < marker.seq):
         if recorded.seq < upto:

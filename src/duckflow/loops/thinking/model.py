@@ -128,7 +128,7 @@ class ModelInUse:
 def operations_of(catalogue: Catalogue) -> tuple[Operation, ...]:
     """The catalogue as the prompts show it."""
     return tuple(
-        Operation(name=tool.operation, line=tool.line, parameters=tool.schema())
+        Operation(name=tool.operation, line=tool.line, schema=tool.schema)
         for tool in catalogue.tools
         if not tool.by_program and not tool.hidden
     )

@@ -7,7 +7,7 @@ from duckflow.domain.errors import UserError
 from duckflow.domain.files.changes import ChangeSet
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.apply import apply
-from duckflow.domain.state import AgentState
+from duckflow.domain.state import AgentState, new_state
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.sessions import Sessions
 
@@ -36,7 +36,7 @@ class EarlierChanges:
         return ()
 
     def _sets_of(self, session_id: str) -> Sequence[ChangeSet]:
-        state = AgentState(session_id=session_id)
+        state = new_state(session_id)
         try:
             for recorded in self._log.load(session_id):
                 state = apply(state, recorded)

@@ -2,9 +2,8 @@
 
 import os
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from duckflow.safety.files.atomic import is_temporary
 
@@ -26,8 +25,7 @@ def names_skipped(path: str) -> bool:
     return any(name in SKIPPED for name in path.split("/"))
 
 
-@dataclass(frozen=True, slots=True)
-class ListedEntry:
+class ListedEntry(NamedTuple):
     """One thing in a folder. `size` is that of a file. There may be very many, so no pydantic."""
 
     path: str
@@ -35,8 +33,7 @@ class ListedEntry:
     size: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     """What was found, in order of path; `complete` is False where a cap ended it."""
 
     entries: tuple[ListedEntry, ...]

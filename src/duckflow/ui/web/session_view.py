@@ -27,7 +27,7 @@ from duckflow.domain.questions.approval import Approval
 from duckflow.domain.questions.consultation import Consultation, effect_of
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.reduce.rewind import rewind
-from duckflow.domain.state import AgentState, Request
+from duckflow.domain.state import AgentState, Request, new_state
 from duckflow.domain.work.plan import Plan, Task
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.diff import difference_rows
@@ -60,7 +60,7 @@ class SessionView:
     """Takes events one after the other; what to show of each, and of all of them so far."""
 
     def __init__(self, session_id: str) -> None:
-        self.state = AgentState(session_id=session_id)
+        self.state = new_state(session_id)
         self.seq = 0
         self._id = session_id
         self._describe = Describer()
