@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from duckflow.cli.plain_flags import RunFlags
 
-_BETWEEN_COLLECTIONS = 50_000
+_BETWEEN_COLLECTIONS = 100_000
 """New objects before the garbage collector looks at the young ones. Python's own number is 700: a start makes
 objects that stay, and looking for garbage among them took a tenth of its time."""
 

@@ -1,6 +1,7 @@
 """What `duckflow run` does: open a session, work until it ends or asks, and say how with an exit code."""
 
 import asyncio
+import gc
 import signal
 import sys
 from pathlib import Path
@@ -72,6 +73,7 @@ async def _work(task: RunTask, loaded: Loaded) -> int:
     )
     session.listen(JsonLines() if task.json else PlainText(task.flags))
     async with session:
+        gc.freeze()  # what is there now stays to the end: no collection has to look at it
         work = _begin(session, task)
         loop = asyncio.get_running_loop()
         # Ctrl-C and a polite kill end it in order, with everything kept.
