@@ -225,7 +225,7 @@ async def test_an_error_inside_the_stream_is_an_error(error, kind, key):
     assert type(caught.value) is kind
 
 
-class TestConcessions:
+class TestFallbacks:
     """What a compatible server refuses is left out, at once and from then on."""
 
     async def test_a_refused_schema_is_left_out_and_remembered(self):
@@ -262,7 +262,7 @@ class TestConcessions:
             assert len(server.requests) == 2
         assert caught.value.values["detail"] == "temperature is wrong"
 
-    async def test_a_concession_that_does_not_help_is_not_made_again(self):
+    async def test_a_fallback_that_does_not_help_is_not_tried_again(self):
         refusal = Fault(400, "Function tools with reasoning_effort are not supported here.")
         with ModelServer([refusal, refusal, refusal]) as server:
             async with model_at(server) as model:

@@ -1,4 +1,4 @@
-"""Forty decisions over several requests, over real HTTP; the event log tells the story."""
+"""Forty decisions over several requests, over real HTTP; the event log tells what happened."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def write(path: str, content: str, **fields: object) -> str:
     return decision("", action("write_file", path=path, content=content), **fields)
 
 
-def story() -> list[str]:
+def script() -> list[str]:
     """Three requests: one that just works, one with trouble, one refused and planned again."""
     first = [
         decision("I look around.", action("list_files"), step="PLANNING"),
@@ -50,7 +50,7 @@ def story() -> list[str]:
 
 async def test_forty_decisions_walk_through_all_steps_with_error_refusal_and_a_no(tmp_path: Path):
     """A1, A4, D2-D5, G1, K2: on the wire, and told by the log."""
-    answers = story()
+    answers = script()
     assert len(answers) >= 39
     with ModelServer(play(*answers)) as server:
         async with engine(tmp_path, server=server, mode="edits", max_loops=30) as duck:

@@ -44,7 +44,7 @@ def ended(outcome="ok"):
     )
 
 
-STORY = (
+EVENTS = (
     STARTED,
     UserMessage(request_id="r", text="words of the user"),
     ApprovalRequested(approval=QUESTION),
@@ -83,9 +83,9 @@ def contents(log):
 
 
 def test_every_event_leaves_an_entry_without_its_content(log):
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     entries = contents(log)
-    assert [entry["kind"] for entry in entries] == [event.type for event in STORY]
+    assert [entry["kind"] for entry in entries] == [event.type for event in EVENTS]
     assert [entry["n"] for entry in entries] == list(range(1, 8))
     assert entries[0]["prev"] == GENESIS
     assert all(entry["session"] == "s" and entry["workspace"] == "/w" for entry in entries)
@@ -103,7 +103,7 @@ def test_every_event_leaves_an_entry_without_its_content(log):
 
 
 def test_an_answer_in_another_process_knows_its_question(log, path):
-    log.append("s", STORY[:3])
+    log.append("s", EVENTS[:3])
     log.close()
     later = SqliteEventLog(path)
     later.load("s")
@@ -121,21 +121,21 @@ def test_one_chain_goes_through_all_sessions(log):
 
 
 def test_only_the_user_can_read_it(log, path):
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()} == {0o600}
 
 
 @pytest.mark.parametrize("statement", ["UPDATE audit SET body = 'x'", "DELETE FROM audit WHERE number = 1"])
 def test_entries_can_not_be_changed_by_mistake(log, statement):
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     with pytest.raises(sqlite3.IntegrityError, match="only added to"), log.database.write() as connection:
         connection.execute(statement)
     assert check_audit(log.database).finding is None
 
 
 def test_neither_event_nor_entry_is_stored_without_the_other(log, monkeypatch):
-    log.append("s", STORY[:1])
+    log.append("s", EVENTS[:1])
 
     def broken(*_):
         raise sqlite3.OperationalError("on purpose")
@@ -143,14 +143,14 @@ def test_neither_event_nor_entry_is_stored_without_the_other(log, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(audit_module, "write_entry", broken)
         with pytest.raises(sqlite3.OperationalError):
-            log.append("s", STORY[1:])
+            log.append("s", EVENTS[1:])
     assert len(log.load("s")) == len(contents(log)) == 1
-    log.append("s", STORY[1:])
+    log.append("s", EVENTS[1:])
     assert check_audit(log.database) == (7, None)
 
 
 def test_deleting_a_session_leaves_the_chain_whole_and_says_so(log):
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     log.append("t", [Reply(text="b")])
     Sessions(log.database).delete("s")
     assert check_audit(log.database) == (9, None)
@@ -164,7 +164,7 @@ def test_any_changed_byte_of_any_entry_is_found(path, data):
     path.unlink(missing_ok=True)
     HeadFile(path).path.unlink(missing_ok=True)
     log = SqliteEventLog(path)
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     number = data.draw(st.integers(1, 7))
     column = data.draw(st.sampled_from(["body", "hash"]))
     entry = list(read_entries(log.database))[number - 1]
@@ -178,14 +178,14 @@ def test_any_changed_byte_of_any_entry_is_found(path, data):
 
 @pytest.mark.parametrize("number", range(1, 7))
 def test_a_removed_entry_is_found(log, path, number):
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     tamper(path, ("DELETE FROM audit WHERE number = ?", number))
     assert check_audit(log.database).finding == AuditFinding("missing", number)
 
 
 @pytest.mark.parametrize("left", [0, 1, 6])
 def test_a_cut_off_end_is_found_and_stays_visible(log, path, left):
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     tamper(path, ("DELETE FROM audit WHERE number > ?", left))
     assert check_audit(log.database).finding == AuditFinding("cut", left + 1)
     log.append("t", [Reply(text=str(count)) for count in range(20)])
@@ -193,7 +193,7 @@ def test_a_cut_off_end_is_found_and_stays_visible(log, path, left):
 
 
 def test_an_entry_twice_is_found(log, path):
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     tamper(path, ("INSERT INTO audit SELECT 8, body, hash, seal FROM audit WHERE number = 7",))
     assert check_audit(log.database).finding == AuditFinding("moved", 8)
 
@@ -204,7 +204,7 @@ def test_swapped_entries_are_found(path, pair):
     path.unlink(missing_ok=True)
     HeadFile(path).path.unlink(missing_ok=True)
     log = SqliteEventLog(path)
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     one, other = pair
     move = "UPDATE audit SET number = ? WHERE number = ?"
     tamper(path, (move, 99, one), (move, one, other), (move, other, 99))
@@ -214,7 +214,7 @@ def test_swapped_entries_are_found(path, pair):
 
 def test_a_chain_written_anew_is_found(log, path):
     """Whoever changes an entry and mends all hashes after it, and the file beside it, lacks the key."""
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     previous, statements = GENESIS, []
     for entry in read_entries(log.database):
         content = json.loads(entry.body)
@@ -232,7 +232,7 @@ def test_a_chain_written_anew_is_found(log, path):
 
 
 def test_a_file_beside_it_that_was_not_written_with_the_key_is_not_believed(log, path):
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     tamper(path, ("DELETE FROM audit WHERE number > 5",), ("DELETE FROM events WHERE seq > 5",))
     last = list(read_entries(log.database))[-1]
     HeadFile(path).path.write_text(f"{5:020d} {last.hash} {last.seal}\n")
@@ -240,7 +240,7 @@ def test_a_file_beside_it_that_was_not_written_with_the_key_is_not_believed(log,
 
 
 def test_the_key_is_the_users_alone_and_its_loss_is_told(log, path):
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     key = KeyFile(path).path
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     key.unlink()
@@ -250,7 +250,7 @@ def test_the_key_is_the_users_alone_and_its_loss_is_told(log, path):
 
 
 def test_an_event_without_an_entry_is_found(log, path):
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     tamper(
         path,
         (
@@ -275,7 +275,7 @@ def test_entries_of_an_older_file_stay_whole_and_new_ones_are_sealed(path):
     HeadFile(path).advance(Head(2, second.hash))
     log = SqliteEventLog(path)
     assert check_audit(log.database) == (2, None)
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     assert check_audit(log.database) == (9, None)
     assert [bool(entry.seal) for entry in read_entries(log.database)] == [False, False, *[True] * 7]
     tamper(path, ("UPDATE audit SET seal = '' WHERE number > 2",))
@@ -284,7 +284,7 @@ def test_entries_of_an_older_file_stay_whole_and_new_ones_are_sealed(path):
 
 
 def test_without_the_file_beside_it_nobody_can_say_that_the_end_is_there(log, path):
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     HeadFile(path).path.unlink()
     assert check_audit(log.database).finding == AuditFinding("no_head", 7)
     log.append("t", [Reply(text="b")])
@@ -293,16 +293,16 @@ def test_without_the_file_beside_it_nobody_can_say_that_the_end_is_there(log, pa
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"9 short"])
 def test_a_file_beside_it_that_says_nothing_is_as_good_as_none(log, path, content):
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     HeadFile(path).path.write_bytes(content)
     assert check_audit(log.database).finding == AuditFinding("no_head", 7)
 
 
 def test_a_file_that_is_behind_is_no_finding(log, path):
     """A crash between the commit and its writing leaves it so."""
-    log.append("s", STORY[:3])
+    log.append("s", EVENTS[:3])
     behind = HeadFile(path).path.read_bytes()
-    log.append("s", STORY[3:])
+    log.append("s", EVENTS[3:])
     HeadFile(path).path.write_bytes(behind)
     assert check_audit(log.database) == (7, None)
     log.append("s", [Reply(text="more")])
@@ -321,13 +321,13 @@ def test_a_file_that_is_behind_is_no_finding(log, path):
     ],
 )
 def test_a_changed_or_removed_event_is_found_too(log, path, statement, fault):
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     tamper(path, (statement,))
     assert check_audit(log.database).finding == fault
 
 
 def test_hashes_are_plain_sha256_of_what_is_exported(log):
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     entries = list(read_entries(log.database))
     assert all(hash_of(entry.body) == entry.hash for entry in entries)
     again = [json.dumps(json.loads(entry.body), sort_keys=True, separators=(",", ":")) for entry in entries]
@@ -378,7 +378,7 @@ log.close()
 
 
 def test_two_processes_keep_one_chain(log, path):
-    log.append("s", STORY)
+    log.append("s", EVENTS)
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), name]) for name in ("a", "b")]
     assert [writer.wait() for writer in writers] == [0, 0]
     assert check_audit(log.database) == (7 + 240, None)

@@ -70,12 +70,12 @@ def bench(tmp_path):
 
 
 async def test_generate_list_saves_the_tasks_on_the_step_and_runs_nothing_B3(bench):
-    desk = bench(planned(GAME))
-    result = await desk.call("task_tool.generate_list", step_id="step_a")
-    assert desk.asked == [("plan_1", "step_a")]
-    assert [task.task_id for task in desk.step("a").task_list] == ["task_n1", "task_n2"]
-    assert desk.step("a").status == "pending"
-    assert desk.started == []
+    tools = bench(planned(GAME))
+    result = await tools.call("task_tool.generate_list", step_id="step_a")
+    assert tools.asked == [("plan_1", "step_a")]
+    assert [task.task_id for task in tools.step("a").task_list] == ["task_n1", "task_n2"]
+    assert tools.step("a").status == "pending"
+    assert tools.started == []
     (event,) = result.events
     assert (type(event), event.change) == (PlanChanged, "tasks")
     assert "2 tasks for step_a (Step a), none has run yet" in result.text
@@ -84,25 +84,25 @@ async def test_generate_list_saves_the_tasks_on_the_step_and_runs_nothing_B3(ben
 
 
 async def test_a_list_may_be_written_before_its_step_can_start_B3(bench):
-    desk = bench(planned(GAME))
-    await desk.call("task_tool.generate_list", step_id="step_b")
-    assert len(desk.step("b").task_list) == 2
+    tools = bench(planned(GAME))
+    await tools.call("task_tool.generate_list", step_id="step_b")
+    assert len(tools.step("b").task_list) == 2
 
 
 async def test_what_happens_while_the_model_writes_is_kept_C2(bench):
     before = plan(step("a", task_list=tasks("pending")), step("b"))
-    desk = bench(planned(before))
+    tools = bench(planned(before))
     after = plan(step("a", task_list=tasks("completed")), step("b"))
-    desk.meanwhile = lambda: setattr(desk, "state", planned(after))
-    await desk.call("task_tool.generate_list", step_id="step_b")
-    assert desk.step("a").status == "completed"
-    assert len(desk.step("b").task_list) == 2
+    tools.meanwhile = lambda: setattr(tools, "state", planned(after))
+    await tools.call("task_tool.generate_list", step_id="step_b")
+    assert tools.step("a").status == "completed"
+    assert len(tools.step("b").task_list) == 2
 
 
 async def test_a_failed_step_gets_a_new_list_and_waits_again_B4(bench):
-    desk = bench(planned(plan(step("a", task_list=tasks("completed", "failed")))))
-    await desk.call("task_tool.generate_list", step_id="step_a")
-    assert desk.step("a").status == "pending"
+    tools = bench(planned(plan(step("a", task_list=tasks("completed", "failed")))))
+    await tools.call("task_tool.generate_list", step_id="step_a")
+    assert tools.step("a").status == "pending"
 
 
 async def test_a_list_is_only_written_for_a_step_that_wants_one_B3(bench):
@@ -134,18 +134,18 @@ async def test_a_model_that_writes_no_list_costs_an_action_not_the_session_A6(be
 
 async def test_run_hands_the_step_s_tasks_to_the_background_and_comes_back_A3(bench):
     listed = tasks("pending", "pending")
-    desk = bench(planned(plan(step("a", task_list=listed))))
-    result = await desk.call("task_loop.run", step_id=" step_a ")
-    assert desk.started == [(listed, "step_a")]
+    tools = bench(planned(plan(step("a", task_list=listed))))
+    result = await tools.call("task_loop.run", step_id=" step_a ")
+    assert tools.started == [(listed, "step_a")]
     assert result.text == "list_7 runs in the background: 2 tasks. A report follows when it has ended."
     assert result.events == ()
 
 
 async def test_run_goes_on_where_a_list_stopped_C5(bench):
     failed = tasks("completed", "failed", "pending")
-    desk = bench(planned(plan(step("a", task_list=failed))))
-    await desk.call("task_loop.run", step_id="step_a")
-    ((given, _),) = desk.started
+    tools = bench(planned(plan(step("a", task_list=failed))))
+    await tools.call("task_loop.run", step_id="step_a")
+    ((given, _),) = tools.started
     assert [(task.task_id, task.status, task.result) for task in given] == [
         ("task_x2", "pending", None),
         ("task_x3", "pending", None),
@@ -153,9 +153,9 @@ async def test_run_goes_on_where_a_list_stopped_C5(bench):
 
 
 async def test_run_takes_a_list_of_the_model_s_own(bench):
-    desk = bench(planned())
-    await desk.call("task_loop.run", task_list=[READ, {"operation": "list_files"}])
-    ((given, step_id),) = desk.started
+    tools = bench(planned())
+    await tools.call("task_loop.run", task_list=[READ, {"operation": "list_files"}])
+    ((given, step_id),) = tools.started
     assert step_id is None
     assert [(task.operation, task.args) for task in given] == [
         ("file_ops.read_file", {"path": "a.py"}),
@@ -199,14 +199,14 @@ async def test_what_can_t_run_is_refused_by_name_B4(bench, args, words):
 
 
 async def test_a_step_that_is_done_is_not_run_again(bench):
-    desk = bench(planned(plan(step("a", task_list=tasks("completed")))))
-    assert "All tasks of step_a are complete" in await desk.refusal("task_loop.run", step_id="step_a")
+    tools = bench(planned(plan(step("a", task_list=tasks("completed")))))
+    assert "All tasks of step_a are complete" in await tools.refusal("task_loop.run", step_id="step_a")
 
 
 async def test_one_list_at_a_time_C1(bench):
-    desk = bench(planned(plan(step("a"), step("b", task_list=tasks("pending"))), running="step_a"))
+    tools = bench(planned(plan(step("a"), step("b", task_list=tasks("pending"))), running="step_a"))
     for args in ({"step_id": "step_b"}, {"task_list": [READ]}):
-        assert "list_1 is still under way" in await desk.refusal("task_loop.run", **args)
+        assert "list_1 is still under way" in await tools.refusal("task_loop.run", **args)
 
 
 @pytest.mark.parametrize("operation", ["task_tool.generate_list", "task_loop.run"])
@@ -222,10 +222,12 @@ async def test_no_step_of_high_risk_starts_before_the_user_s_yes_B7(bench, opera
 
 async def test_a_bare_name_does_not_smuggle_in_what_can_t_be_a_task(bench):
     """Even where the whole catalogue is given as the one for the background."""
-    desk = bench(planned(GAME))
-    whole = Catalogue(desk.catalogue.tools)
-    desk.catalogue = Catalogue(task_tools(lambda: desk.state, desk._draft, desk._start, lambda: False, whole))
-    words = await desk.refusal(
+    tools = bench(planned(GAME))
+    whole = Catalogue(tools.catalogue.tools)
+    tools.catalogue = Catalogue(
+        task_tools(lambda: tools.state, tools._draft, tools._start, lambda: False, whole)
+    )
+    words = await tools.refusal(
         "task_loop.run", task_list=[{"operation": "generate_list", "args": {"step_id": "x"}}]
     )
     assert "task_tool.generate_list can't be a task" in words
@@ -235,9 +237,9 @@ async def test_a_bare_name_does_not_smuggle_in_what_can_t_be_a_task(bench):
     ("runs", "words"), [(True, "The list in the background is being stopped."), (False, "No list runs.")]
 )
 async def test_cancel_says_whether_there_was_something_to_stop_C4(bench, runs, words):
-    desk = bench(planned())
-    desk.runs = runs
-    assert (await desk.call("task_loop.cancel")).text == words
+    tools = bench(planned())
+    tools.runs = runs
+    assert (await tools.call("task_loop.cancel")).text == words
 
 
 def test_what_the_prompt_says_of_task_lists(bench):

@@ -19,7 +19,7 @@ from duckflow.prompts.tokens import TokenCounter
 Wish = Literal["answer", "change"]
 """What the user wants: to know something, or files changed."""
 
-STORY = 300
+LONG_MESSAGE = 300
 """Characters from which a message may tell a story before it says what to do."""
 
 _TEXT: JsonSchema = {"type": "string"}

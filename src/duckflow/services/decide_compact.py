@@ -21,7 +21,7 @@ from duckflow.i18n.catalogue import Language, text_in
 from duckflow.llm.answers.response import collect
 from duckflow.llm.answers.structured import StructuredAnswer, ask
 from duckflow.prompts.compact import (
-    STORY,
+    LONG_MESSAGE,
     Choices,
     CompactPrompt,
     Wish,
@@ -229,7 +229,7 @@ def _nothing_else_known(state: AgentState, path: str, current: str | None) -> bo
     said, *found = state.transcript or (None,)
     return (
         said is not None
-        and len(_asked(state)) >= STORY
+        and len(_asked(state)) >= LONG_MESSAGE
         and len(current or "") <= _STUB
         and all(entry.evidence_id and entry.path == path for entry in found)
     )

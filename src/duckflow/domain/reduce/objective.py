@@ -47,11 +47,13 @@ REPLAN = (
 PRAISE_FROM = 8
 """From this rating on, of 10, the user liked it."""
 
-Knowing = LimitSet | VitalsChanged | RequirementsFound | Evaluated | AttemptPlanned | VerifySet | RequestRated
+ObjectiveEvent = (
+    LimitSet | VitalsChanged | RequirementsFound | Evaluated | AttemptPlanned | VerifySet | RequestRated
+)
 """What the duck learns of itself and its work."""
 
 
-def reduce_objective(state: AgentState, event: Knowing) -> AgentState:
+def reduce_objective(state: AgentState, event: ObjectiveEvent) -> AgentState:
     """The state after one of these."""
     match event:
         case LimitSet():

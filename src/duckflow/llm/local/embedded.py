@@ -60,7 +60,7 @@ class EmbeddedModel:
         self._ready = False
         self._begun = False
         self._last = 0
-        self._heard = 0
+        self._answered = 0
         self._session = ""
 
     @property
@@ -97,7 +97,7 @@ class EmbeddedModel:
         async with self._lock:
             worker = await self._loaded()
             try:
-                message = await self._heard_of(worker, self._ask(worker, "count", {"text": text}))
+                message = await self._message_for(worker, self._ask(worker, "count", {"text": text}))
             except WorkerGone as exc:
                 raise await self._lost() from exc
             if message["tokens"] is None:
@@ -131,7 +131,7 @@ class EmbeddedModel:
         except WorkerGone as exc:
             raise await self._lost() from exc
         except Unavailable:
-            if self._heard != self._last:
+            if self._answered != self._last:
                 # It did not even begin: whatever it is busy with, only a new process helps.
                 await self._end()
             raise
@@ -143,8 +143,8 @@ class EmbeddedModel:
         ended = False
         try:
             while not ended:
-                message = await self._heard_of(worker, number)
-                self._heard = number
+                message = await self._message_for(worker, number)
+                self._answered = number
                 ended = "end" in message
                 text = "" if ended else answer.add(message["chunk"])
                 if text:
@@ -185,8 +185,8 @@ class EmbeddedModel:
         number, ended = self._ask(worker, "ask", {"body": completion(request)}), False
         try:
             while not ended:
-                message = await self._heard_of(worker, number)
-                self._heard = number
+                message = await self._message_for(worker, number)
+                self._answered = number
                 ended = "end" in message
                 read = message.get("chunk", {}).get("prompt_progress")
                 if read:
@@ -204,9 +204,9 @@ class EmbeddedModel:
 
     async def _state(self, worker: WorkerProcess, action: str, file: str) -> bool:
         number = self._ask(worker, "state", {"action": action, "file": file})
-        return bool((await self._heard_of(worker, number)).get("done"))
+        return bool((await self._message_for(worker, number)).get("done"))
 
-    async def _heard_of(self, worker: WorkerProcess, number: int) -> dict[str, Any]:
+    async def _message_for(self, worker: WorkerProcess, number: int) -> dict[str, Any]:
         """The next message about one question; an earlier one that was given up may still be ending."""
         while (message := await worker.receive()).get("id") != number:
             pass

@@ -19,7 +19,7 @@ MAX_MARKS = 4
 BRIEF_MODELS = ("claude-2", "claude-3", "claude-instant")
 """They do not think, and refuse to be allowed a longer answer."""
 
-CONCESSIONS = (Fallback("temperature", ("temperature",), {"temperature": None}),)
+FALLBACKS = (Fallback("temperature", ("temperature",), {"temperature": None}),)
 
 ERROR_STATUS = {
     "invalid_request_error": 400,
@@ -41,7 +41,7 @@ class AnthropicModel:
     def __init__(self, endpoint: Endpoint, traits: ModelTraits) -> None:
         self._endpoint = endpoint
         self._traits = traits
-        self._concessions = Fallbacks(CONCESSIONS)
+        self._fallbacks = Fallbacks(FALLBACKS)
         headers = {"anthropic-version": VERSION}
         if endpoint.key:
             headers["x-api-key"] = endpoint.key
@@ -54,7 +54,7 @@ class AnthropicModel:
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """The answer, piece by piece."""
-        return self._concessions.apply(self._body(request), lambda body: self._answer(request, body))
+        return self._fallbacks.apply(self._body(request), lambda body: self._answer(request, body))
 
     async def aclose(self) -> None:
         """Close the connection."""

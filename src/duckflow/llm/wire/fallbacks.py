@@ -28,7 +28,7 @@ class Fallbacks:
     async def apply(
         self, body: Body, ask: Callable[[Body], AsyncGenerator[ModelPiece]]
     ) -> AsyncGenerator[ModelPiece]:
-        """The answer to `body`, with as many concessions as it takes."""
+        """The answer to `body`, with as many fallbacks as it takes."""
         while True:
             conceded = self._concede(body)
             started = False
@@ -49,18 +49,18 @@ class Fallbacks:
 
     def _concede(self, body: Body) -> Body:
         changed = dict(body)
-        for concession in self._made:
-            if concession.field in changed:
-                changed.update(concession.changes)
+        for fallback in self._made:
+            if fallback.field in changed:
+                changed.update(fallback.changes)
         return {name: value for name, value in changed.items() if value is not None}
 
     def _find(self, refusal: ProviderError, body: Body) -> Fallback | None:
-        """A concession not made yet that answers this refusal."""
+        """A fallback not made yet that answers this refusal."""
         if refusal.key != REFUSED:
             return None
         said = str(refusal.values.get("detail", "")).lower()
-        for concession in self._table:
-            fits = concession.field in body and any(word in said for word in concession.words)
-            if fits and concession not in self._made:
-                return concession
+        for fallback in self._table:
+            fits = fallback.field in body and any(word in said for word in fallback.words)
+            if fits and fallback not in self._made:
+                return fallback
         return None

@@ -12,7 +12,7 @@ from duckflow.llm.wire.fallbacks import Fallback, Fallbacks
 from duckflow.llm.wire.http import HttpConnection
 from duckflow.llm.wire.openai_response import Chunk, OpenAIResponse
 
-CONCESSIONS = (
+FALLBACKS = (
     Fallback(
         "response_format",
         ("response_format", "response format", "json_schema", "json schema", "grammar"),
@@ -35,7 +35,7 @@ class OpenAIModel:
     def __init__(self, endpoint: Endpoint, traits: ModelTraits) -> None:
         self._endpoint = endpoint
         self._traits = traits
-        self._concessions = Fallbacks(CONCESSIONS)
+        self._fallbacks = Fallbacks(FALLBACKS)
         headers = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
         self._connection = HttpConnection(endpoint, headers)
 
@@ -46,7 +46,7 @@ class OpenAIModel:
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """The answer, piece by piece."""
-        return self._concessions.apply(self._body(request), lambda body: self._answer(request, body))
+        return self._fallbacks.apply(self._body(request), lambda body: self._answer(request, body))
 
     async def aclose(self) -> None:
         """Close the connection."""

@@ -67,7 +67,7 @@ class Dispatcher:
         self._steps = steps
         self._checks = checks
         self._hooks = hooks
-        self._heard: tuple[str, str] | None = None
+        self._hooks_said: tuple[str, str] | None = None
         self._log = ActionLog(session, workspace, kept)
 
     @property
@@ -235,9 +235,9 @@ class Dispatcher:
     async def _ask_hooks(self, call: ResolvedCall) -> str:
         """Why a hook wants it asked; each call is put to them once, before the user hears of it (SPEC L5)."""
         digest = digest_of((call.action,))
-        if self._heard is None or self._heard[0] != digest:
-            self._heard = digest, await self._hooks.before(call)
-        return self._heard[1]
+        if self._hooks_said is None or self._hooks_said[0] != digest:
+            self._hooks_said = digest, await self._hooks.before(call)
+        return self._hooks_said[1]
 
     async def _run(
         self,
@@ -250,7 +250,7 @@ class Dispatcher:
     ) -> ActionFinished:
         action, tool, args = call
         await self._session.pause()
-        self._heard = None
+        self._hooks_said = None
         mark = self._log.start(action, task_id, tool.effect)
         access = Access(self._workspace, self._kept, mark, permit_of(approval))
         watches = tool.effect == "execute" and not await self._effects.on_copies()

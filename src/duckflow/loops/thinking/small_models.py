@@ -16,7 +16,7 @@ from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.facts import look_at
 from duckflow.loops.thinking.pictures import FoundPictures, find_pictures
-from duckflow.prompts.compact import STORY, Choices, Wish
+from duckflow.prompts.compact import LONG_MESSAGE, Choices, Wish
 from duckflow.safety.files.listing import SKIPPED
 from duckflow.safety.files.workspace import Workspace
 from duckflow.services.decide_compact import LOOKING, PROFILES
@@ -121,7 +121,7 @@ def _wish(state: AgentState) -> Wish | None:
 def _told_files(state: AgentState, files: Sequence[str]) -> tuple[str, ...]:
     """The files a long message that is no question names and which are not there: it wants them written."""
     asked = state.request.text.strip() if state.request else ""
-    if len(asked) < STORY or asked.endswith(("?", "？")):
+    if len(asked) < LONG_MESSAGE or asked.endswith(("?", "？")):
         return ()
     there = {path.rpartition("/")[2] for path in files}
     return tuple(dict.fromkeys(name for name in _FILE.findall(asked) if name not in there))

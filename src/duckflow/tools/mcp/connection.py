@@ -22,7 +22,7 @@ from duckflow.tools.mcp.remote import (
 
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 60.0
-_STEADY_S = 10.0
+_STABLE_S = 10.0
 """A server that ran so long may be started again at once."""
 
 _CLOSING_S = 15.0
@@ -139,7 +139,7 @@ class ServerConnection:
             raise ToolError(f"The MCP server {self.name} can't be used: {reason}.") from exc
         finally:
             started.cancel()
-        self._session, self.problem, self._not_before = session, "", self._clock() + _STEADY_S
+        self._session, self.problem, self._not_before = session, "", self._clock() + _STABLE_S
         self._connected()
         return session
 
@@ -168,10 +168,10 @@ class ServerConnection:
         """It is gone. If it ran for a while it may be tried at once, else later and later."""
         if session is not None and session is not self._session:
             return
-        steady = at_once or (self._session is not None and self._clock() >= self._not_before)
-        self._failures = 0 if steady else self._failures + 1
+        stable = at_once or (self._session is not None and self._clock() >= self._not_before)
+        self._failures = 0 if stable else self._failures + 1
         first = self._session is not None and self._failures <= 1
-        wait = 0.0 if first or steady else min(_FIRST_WAIT_S * 2 ** (self._failures - 1), _LONGEST_WAIT_S)
+        wait = 0.0 if first or stable else min(_FIRST_WAIT_S * 2 ** (self._failures - 1), _LONGEST_WAIT_S)
         self._session, self.problem = None, one_line(reason, 500).rstrip(".")
         self._not_before = self._clock() + wait
         self._leave.set()
