@@ -1,7 +1,7 @@
 """Programming exercises on a small model: the bare model, Duckflow's first try, Duckflow with candidates.
 
     .venv/bin/python bench/exercises.py FOLDER [--modes bare,first,candidates,verified] [--seeds 1]
-        [--model FILE.gguf] [--only SLUG,SLUG] [--results exercises.json] [--limit SECONDS]
+        [--model FILE.gguf] [--only SLUG,SLUG] [--results exercises.json] [--limit SECONDS] [--jobs N]
 
 FOLDER has a folder for each exercise with `instructions.md` and `canonical-data.json`, in the form of
 Exercism's problem specifications. An exercise is an empty folder, its instructions and the names of the
@@ -14,8 +14,8 @@ loading, and for each exercise all modes run one after the other, so that they m
     verified    Duckflow with the cases as its verifying command (`--verify`), as if tests were written first
 
 Seed 0 is greedy; others only make sense for `bare`. What is in the results already is not run again, so a run
-that was stopped goes on; the table compares only exercises that ran in every mode. Needs `duckflow model
-install`, or a model's file.
+that was stopped goes on; the table compares only exercises that ran in every mode. With `--jobs` several
+exercises run at once, each on cores of its own. Needs `duckflow model install`, or a model's file.
 """
 
 import argparse
@@ -29,9 +29,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +243,19 @@ def keep(file: Path, results: list[dict[str, Any]]) -> None:
     draft.replace(file)
 
 
+def side_by_side(jobs: int, work: Callable[[Any], None], over: Sequence[Any]) -> None:
+    """Do this for each, `jobs` at once, each of them on cores that no other uses."""
+    cores = sorted(os.sched_getaffinity(0))
+    each = max(1, len(cores) // jobs)
+    free = [cores[start : start + each] for start in range(0, each * jobs, each)]
+
+    def settle() -> None:
+        os.sched_setaffinity(0, free.pop() or cores)
+
+    with ThreadPoolExecutor(jobs, initializer=settle) as pool:
+        list(pool.map(work, over))
+
+
 def installed() -> Path:
     """The file of the configured model."""
     command = [sys.executable, "-m", "duckflow", "model", "path"]
@@ -255,7 +270,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--only", default="")
     parser.add_argument("--model", type=Path)
-    parser.add_argument("--threads", type=int, default=max(1, len(os.sched_getaffinity(0))))
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--threads", type=int)
     parser.add_argument("--limit", type=float, default=LIMIT_S)
     parser.add_argument("--results", type=Path, default=Path("exercises.json"))
     options = parser.parse_args()
@@ -265,14 +281,21 @@ def main() -> None:
     modes = options.modes.split(",")
     chosen = [name for name in options.only.split(",") if name]
     folders = sorted(path.parent for path in options.folder.glob("*/canonical-data.json"))
-    for folder in (one for one in folders if not chosen or one.name in chosen):
+    options.threads = options.threads or max(1, len(os.sched_getaffinity(0)) // options.jobs)
+    kept = threading.Lock()
+
+    def exercise(folder: Path) -> None:
         for mode in modes:
             for seed in range(options.seeds if mode == "bare" else 1):
                 if (folder.name, mode, seed) in known:
                     continue
-                results.append(run_one(folder, mode, seed, options))
-                keep(options.results, results)
-                print(_line(results[-1]), flush=True)
+                one = run_one(folder, mode, seed, options)
+                with kept:
+                    results.append(one)
+                    keep(options.results, results)
+                    print(_line(one), flush=True)
+
+    side_by_side(options.jobs, exercise, [one for one in folders if not chosen or one.name in chosen])
     print(*summary(results, modes), sep="\n")
 
 

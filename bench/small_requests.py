@@ -1,7 +1,7 @@
 """Small everyday requests in English and Japanese for the embedded model, judged by running what it made.
 
     .venv/bin/python bench/small_requests.py [--only NAME,NAME] [--model FILE.gguf]
-        [--results small_requests.json] [--threads N] [--limit SECONDS] [--mode auto]
+        [--results small_requests.json] [--threads N] [--jobs N] [--limit SECONDS] [--mode auto]
 
 Each request gets a folder of its own and a new process. Afterwards a program looks at the folder, or at the
 reply: it imports, calls, runs the tests. What is in the results already is not run again. Needs `duckflow
@@ -16,12 +16,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from exercises import LIMIT_S, installed, keep
+from exercises import LIMIT_S, installed, keep, side_by_side
 
 CALC = "def add(a, b):\n    return a + b\n\n\ndef subtract(a, b):\n    return a - b\n"
 BUGGY = "def mean(values):\n    return sum(values) / (len(values) + 1)\n"
@@ -135,6 +136,21 @@ REQUESTS: dict[str, SmallRequest] = {
         "shop.py は何をするプログラムですか？", f"{JAPANESE}; {same('shop.py')}", {"shop.py": SHOP}
     ),
     "question": SmallRequest("What is a Python list?", "assert len(reply) > 20 and 'list' in reply.lower()"),
+    "question_beside_files": SmallRequest(
+        "What is a dictionary in Python?",
+        f"assert 'key' in reply.lower(), reply; {same('shop.py')}",
+        {"shop.py": SHOP, "greet.py": GREET},
+    ),
+    "how_to": SmallRequest(
+        "How do I reverse a list in Python?",
+        f"assert 'reverse' in reply.lower() or '[::-1]' in reply, reply; {same('calc.py')}",
+        {"calc.py": CALC},
+    ),
+    "how_to_ja": SmallRequest(
+        "Git でコミットを取り消すにはどうすればいいですか？",
+        f"{JAPANESE}; assert 'git' in reply.lower(), reply; {same('calc.py')}",
+        {"calc.py": CALC},
+    ),
     "question_ja": SmallRequest("Python の辞書とは何ですか？", JAPANESE),
     "which_port": SmallRequest(
         "Which port is set in config.json?",
@@ -262,7 +278,8 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--model", type=Path)
     parser.add_argument("--mode", default="auto")
-    parser.add_argument("--threads", type=int, default=max(1, len(os.sched_getaffinity(0))))
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--threads", type=int)
     parser.add_argument("--limit", type=float, default=LIMIT_S)
     parser.add_argument("--results", type=Path, default=Path("small_requests.json"))
     options = parser.parse_args()
@@ -270,10 +287,17 @@ def main() -> None:
     results = json.loads(options.results.read_text("utf-8")) if options.results.exists() else []
     known = {one["name"] for one in results}
     chosen = [name for name in options.only.split(",") if name] or list(REQUESTS)
-    for name in (one for one in chosen if one not in known):
-        results.append(run_one(name, REQUESTS[name], options))
-        keep(options.results, results)
-        print(f"{name:<20}{results[-1]['wrong'] or 'right':<60}{results[-1]['seconds']:>7.1f} s", flush=True)
+    options.threads = options.threads or max(1, len(os.sched_getaffinity(0)) // options.jobs)
+    kept = threading.Lock()
+
+    def request(name: str) -> None:
+        one = run_one(name, REQUESTS[name], options)
+        with kept:
+            results.append(one)
+            keep(options.results, results)
+            print(f"{name:<20}{one['wrong'] or 'right':<60}{one['seconds']:>7.1f} s", flush=True)
+
+    side_by_side(options.jobs, request, [one for one in chosen if one not in known])
     print(*summary(results), sep="\n")
 
 

@@ -1,5 +1,8 @@
 """Guidance for small models: which files a message names, and how long a small model may look around."""
 
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from duckflow.config.settings import CheckSettings, ShellSettings
@@ -17,11 +20,20 @@ FILES = ("calc.py", "src/app.py", "README.md", "a.c", "データ.csv")
 
 def checks_of(folder: Path) -> Checks:
     room = CheckRoom(Workspace(folder), lambda copy: Shell(copy, ShellSettings()))
-    return Checks(room, CheckSettings(), lambda _: None)
+    return Checks(room, CheckSettings(), shutil.which)
 
 
 def looking_at(folder: Path) -> WorkspaceLook:
     return WorkspaceLook(Workspace(folder), checks_of(folder))
+
+
+@asynccontextmanager
+async def running_in(folder: Path) -> AsyncIterator[WorkspaceLook]:
+    checks = checks_of(folder)
+    try:
+        yield WorkspaceLook(Workspace(folder), checks)
+    finally:
+        await checks.aclose()
 
 
 def named(text: str) -> list[object]:
@@ -84,6 +96,41 @@ async def test_looking_is_offered_a_few_times_and_never_for_what_was_seen(tmp_pa
     assert third.hidden == tuple("de")
 
 
+async def test_J11_nothing_is_deleted_to_repair_what_was_written_or_moved(tmp_path: Path):
+    (tmp_path / "a").write_text("a")
+    moved = TranscriptEntry(role="user", text="no", evidence_id="e1", operation="file_ops.move_file")
+    look = looking_at(tmp_path)
+    assert (await look.choices(_state(_read("a")))).may_delete
+    assert not (await look.choices(_state(_said(), moved))).may_delete
+    next_request = TranscriptEntry(role="user", text="Now delete it", said=True)
+    assert (await look.choices(_state(_said(), moved, next_request))).may_delete
+
+
+async def test_J11_tests_that_fail_now_are_known(tmp_path: Path):
+    (tmp_path / "stats.py").write_text("def mean(v):\n    return sum(v)\n")
+    test = tmp_path / "test_stats.py"
+    head = "from stats import mean\n\ndef test_mean():\n    assert mean([1, 2, 3]) =="
+    async with running_in(tmp_path) as look:
+        for expected, failing in ((6, ()), (2, ("test_stats.py",))):
+            test.write_text(f"{head} {expected}\n")
+            assert await look.failing_tests(("stats.py", "test_stats.py")) == frozenset(failing)
+        assert await look.failing_tests(("test_stats.py",)) == frozenset()
+
+
+async def test_J11_a_test_with_a_name_that_is_nowhere_is_no_draft_to_keep(tmp_path: Path):
+    (tmp_path / "calc.py").write_text("def add(a, b):\n    return a + b\n")
+    drafts = (("", 3), ("from calc import add\n", 3), ("from calc import add\n", 4))
+    async with running_in(tmp_path) as look:
+        checked = [
+            await look.check(
+                _state(), "test_calc.py", f"{head}\ndef test_add():\n    assert add(1, 2) == {result}\n"
+            )
+            for head, result in drafts
+        ]
+    assert [bool(one.failed) for one in checked] == [True, False, False]
+    assert checked[2].doubts  # it may be there before its code is
+
+
 async def test_nothing_more_to_look_at_when_the_named_files_were_read(tmp_path: Path):
     for name in "ab":
         (tmp_path / name).write_text(name)
@@ -124,18 +171,14 @@ def _asked(text: str) -> AgentState:
 
 async def test_J11_a_draft_is_checked_by_running_it_in_a_copy(tmp_path: Path):
     """Examples of the request and the verifying command decide; nothing is written to the folder."""
-    checks = checks_of(tmp_path)
-    look = WorkspaceLook(Workspace(tmp_path), checks)
     request = Request(request_id="r", text="x", objective=TaskObjective(request="add(2, 3) == 5 in a.py"))
     state = AgentState(request=request)
     good, bad = "def add(a, b):\n    return a + b\n", "def add(a, b):\n    return a - b\n"
     verified = state.model_copy(update={"verify": "python3 -c 'import a; assert a.add(1, 1) == 2'"})
-    assert (await look.check(state, "a.py", "def")).failed == 1
-    try:
+    async with running_in(tmp_path) as look:
+        assert (await look.check(state, "a.py", "def")).failed == 1
         assert (await look.check(state, "a.py", good)).failed == 0
         better, worse = [await look.check(verified, "a.py", draft) for draft in (good, bad)]
-    finally:
-        await checks.aclose()
     assert (better.failed, better.passed > 0, worse.failed > 0) == (0, True, True)
     assert better.rank > worse.rank
     assert list(tmp_path.iterdir()) == []

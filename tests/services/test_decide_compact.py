@@ -1,6 +1,7 @@
 """The compact form: what a small model is offered, and how its few words become a Decision."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,16 @@ class Folder:
         """A word `wrong` is a failed check, a word `right` a passed one."""
         return DraftCheck(failed=content.count("wrong"), passed=content.count("right"))
 
+    async def failing_tests(self, paths) -> frozenset[str]:
+        return frozenset(path for path in paths if "fails" in self.files.get(path, ""))
+
+
+class Asked(Folder):
+    """The same where the user is known to want an answer."""
+
+    async def choices(self, state: AgentState) -> Choices:
+        return Choices(wish="answer")
+
 
 def asked(text: str) -> AgentState:
     return AgentState(
@@ -69,6 +80,7 @@ def test_what_was_wanted_stays_for_the_request():
     choices = Choices(wish="answer", files=files, unseen=files, may_search=True)
     assert {wish for wish, _ in offered(choices)} == {"answer"}
     assert ("change", "delete") in offered(Choices(wish="change", files=files))
+    assert ("change", "delete") not in offered(Choices(wish="change", files=files, may_delete=False))
 
 
 def test_paths_can_only_be_files_that_are_there():
@@ -91,6 +103,16 @@ def test_a_full_decision_is_accepted_too():
     """N: whatever was asked for, a Decision is a Decision."""
     whole = {"next_step": "done", "reply": "Hello."}
     assert CompactDecision.model_validate(whole).reply == "Hello."
+
+
+@every_row(("test", "written"), [("# fails", ["calc.py"]), ("# passes", ["calc.py", "test_calc.py"])])
+async def test_a_test_that_fails_is_not_written_together_with_its_code(test: str, written: list[str]):
+    """J11: it is what the code must pass; one that passes may be meant to grow."""
+    folder = Folder(calc_py="x = 1")
+    folder.files["test_calc.py"] = test
+    answers = [flat("write", paths=["calc.py", "test_calc.py"]), "x = 2", "y = 2"]
+    decided = await decide(FakeModel(*answers, traits=SMALL), folder, "Fix calc.py")
+    assert [action.args["path"] for action in decided.decision.actions] == written
 
 
 async def test_each_content_is_asked_for_by_itself_and_continues_the_same_prompt():
@@ -222,6 +244,24 @@ async def test_J11_a_new_attempt_is_drawn_with_other_seeds_and_differs_from_what
     assert [(one.temperature, one.seed) for one in model.requests[1:]] == [(0.8, 3), (0.8, 4)]
 
 
+async def test_J11_the_only_file_of_a_change_is_drawn_again_if_nothing_changed():
+    content, model = await content_of("x = 1", "x = 2", current="x = 1\n")
+    assert (content, len(model.requests)) == ("x = 2\n", 3)
+    content, _ = await content_of("x = 1", "x = 1", "x = 1", current="x = 1\n")
+    assert content == "x = 1\n"
+
+
+async def test_J11_a_question_is_repeated_behind_what_was_looked_up_for_it():
+    state = asked("How do I reverse a list?")
+    looked = TranscriptEntry(role="user", text="a.py", evidence_id="e1", operation="file_ops.read_file")
+    later = state.model_copy(update={"transcript": (*state.transcript, looked)})
+    for one, repeated in ((state, False), (later, True)):
+        model = FakeModel(flat("reply", wants="answer", reply="list.reverse()"), traits=SMALL)
+        decider = CompactDecider(model, Asked(), "", lambda _: None, DraftLimits())
+        await decider.decide(one, lambda _: None)
+        assert ("The question: How do I" in model.requests[0].messages[-1].text) == repeated
+
+
 async def test_F8_what_it_does_is_said_in_the_language_of_the_request():
     for text, told in (("Write a.py", "I'll write a.py."), ("a.py を書いて", "a.py を書きます。")):
         model = FakeModel(WRITE, "x", traits=SMALL)
@@ -234,6 +274,9 @@ async def test_F8_an_english_answer_to_a_japanese_question_is_asked_for_in_japan
     decided = await decide(model, Folder(), "リストとは何ですか？")
     assert decided.decision.reply == "リストです。"
     assert "日本語" in model.requests[1].messages[-1].text
+    (only,) = (model.requests[1].answer_schema or {})["anyOf"]
+    begins = re.compile(only["properties"]["reply"]["pattern"])
+    assert [bool(begins.search(text)) for text in ("リスト\n`a`", "A list リスト")] == [True, False]
     model = FakeModel(english, english, traits=SMALL)
     assert (await decide(model, Folder(), "リストとは何ですか？")).decision.reply == "A list."
     model = FakeModel(japanese, traits=SMALL)

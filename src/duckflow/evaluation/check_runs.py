@@ -25,6 +25,7 @@ _NO_TESTS = 5
 _EACH_S = 30.0
 _NO_TIME = "there was no time left for it"
 _NO_PYTEST = "No module named pytest"
+_NO_NAME = "NameError: name "
 
 
 class TimeLeft:
@@ -120,7 +121,8 @@ async def run_script(copy: CheckCopy, example: OutputExample, python: str, time:
 async def run_test(
     copy: CheckCopy, test: RelatedTest, source: str, python: str, time: TimeLeft
 ) -> CheckResult:
-    """What a file with tests says. One that was only written itself, without code of it, binds nobody."""
+    """What a file with tests says. One that was only written itself, without code of it, binds nobody: it may
+    be there before its code is. A name that is nowhere is another matter: those tests can never pass."""
 
     def result(state: CheckState, detail: str = "") -> CheckResult:
         return CheckResult(
@@ -129,7 +131,7 @@ async def run_test(
             state=state,
             detail=detail,
             path=test.path,
-            binding=not test.of_itself,
+            binding=not test.of_itself or (state == "failed" and _NO_NAME in detail),
         )
 
     command, seconds = test_command(test.path, source, python), time.next()

@@ -44,6 +44,8 @@ class Choices(Frozen):
     unseen: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     may_search: bool = False
+    may_delete: bool = True
+    """Not once something was written or moved for this request: a delete would be no repair of that."""
 
 
 class CompactPrompt:
@@ -77,8 +79,14 @@ class CompactPrompt:
 
 
 def _ending(state: AgentState, choices: Choices) -> str:
-    """The last word of the prompt. Of a long message its end is repeated: that is where people ask."""
+    """The last word of the prompt. Of a long message its end is repeated: that is where people ask.
+
+    A question that lies behind what was looked up for it is repeated: what is read last is answered.
+    """
     asked = state.request.text if state.request else ""
+    looked_up = bool(state.transcript) and not state.transcript[-1].said
+    if choices.wish == "answer" and looked_up and 0 < len(asked) <= _REPEATED:
+        return f"The question: {asked}\n{_ENDING}"
     if choices.wish or len(asked) < _LONG_REQUEST:
         return _ENDING
     return f"The message ends: …{asked[-_ITS_END:].strip()}\n{_ENDING}"
@@ -118,7 +126,8 @@ def _changes(choices: Choices) -> list[JsonSchema]:
     if choices.files:
         known = _one_of(choices.files)
         found.append(_alternative("change", "move", path=known, to=_TEXT))
-        found.append(_alternative("change", "delete", paths=_several(known)))
+        if choices.may_delete:
+            found.append(_alternative("change", "delete", paths=_several(known)))
     return found
 
 
@@ -134,6 +143,12 @@ def _alternative(wish: Wish, operation: str, **arguments: JsonSchema) -> JsonSch
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def japanese_answer() -> JsonSchema:
+    """A reply that begins in Japanese: a small model goes on in the language it began with."""
+    japanese: JsonSchema = {"type": "string", "pattern": "^[ぁ-ゖァ-ヺ一-龠](.|\n)*$"}
+    return {"anyOf": [_alternative("answer", "reply", reply=japanese)]}
 
 
 def _several(item: JsonSchema) -> JsonSchema:

@@ -27,6 +27,7 @@ from duckflow.prompts.compact import (
     Wish,
     compact_system,
     content_prompt,
+    japanese_answer,
     plain_prompt,
 )
 from duckflow.prompts.sections import RenderedPrompt
@@ -35,6 +36,7 @@ from duckflow.services.decide import Check, Decided, ModelCall, OnGlimpse
 from duckflow.services.drafts import DraftCheck, DraftLimits, draft
 
 LOOKING = ("file_ops.read_file", "file_ops.search")
+MAKING = ("file_ops.write_file", "file_ops.move_file")
 PROFILES: dict[Wish, TaskProfile] = {"answer": "simple_question", "change": "file_operation"}
 """What a small model's word for the user's wish means as a profile."""
 
@@ -100,6 +102,10 @@ class Look(Protocol):
         """What the program's checks say of a file as it would be; nothing is written."""
         ...
 
+    async def failing_tests(self, paths: Sequence[str]) -> frozenset[str]:
+        """The tests, existing and failing, of those of these files that are code."""
+        ...
+
 
 class CompactDecider:
     """For small models. `look` tells what there is to choose from at this moment."""
@@ -123,7 +129,8 @@ class CompactDecider:
         request = (await self._prompt.assemble(state, choices)).request
         language = _language(state)
         answer = await self._ask(request, on_glimpse, language)
-        decision = _in_words(Decision.model_validate(answer.value.model_dump()), language)
+        decision = Decision.model_validate(answer.value.model_dump())
+        decision = _in_words(await self._measured(decision), language)
         decided = Decided(
             decision=decision,
             exchange=(ChatMessage(role="assistant", text=answer.text),),
@@ -149,10 +156,17 @@ class CompactDecider:
             return answer
         said = ChatMessage(role="assistant", text=answer.text)
         again = ChatMessage(role="user", text=_IN_JAPANESE)
-        asked = replace(request, messages=(*request.messages, said, again))
+        asked = replace(request, messages=(*request.messages, said, again), answer_schema=japanese_answer())
         second = await ask(self._client, asked, CompactDecision, glimpse, self._check)
         usage = answer.usage + second.usage
         return StructuredAnswer(second.value, second.text, usage, answer.tries + second.tries)
+
+    async def _measured(self, decision: Decision) -> Decision:
+        """Without the tests that fail now, if their code is written, too: they are what it must pass."""
+        writes = [str(action.args.get("path")) for action in decision.actions if action.operation == _WRITE]
+        failing = await self._look.failing_tests(writes) if len(writes) > 1 else ()
+        kept = tuple(action for action in decision.actions if action.args.get("path") not in failing)
+        return replace(decision, actions=kept) if kept else decision
 
     async def _with_content(
         self,
@@ -185,7 +199,14 @@ class CompactDecider:
 
         failed = _failed_attempts(state)
         content, usage = await draft(
-            self._client, wanted, prompt, check, self._limits, failed_attempts=failed, current=current
+            self._client,
+            wanted,
+            prompt,
+            check,
+            self._limits,
+            failed_attempts=failed,
+            current=current,
+            must_change=len(decided.decision.actions) == 1,
         )
         if content is None:
             error = BadAnswer("llm.content_cut", path=path)

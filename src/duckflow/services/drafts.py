@@ -57,13 +57,15 @@ async def draft(
     *,
     failed_attempts: int,
     current: str | None,
+    must_change: bool,
 ) -> tuple[str | None, Usage]:
     """The best of the drafts made, None if not one was whole.
 
-    No further one is made once one has nothing wrong with it, or enough were made. After a failed attempt,
-    what the file holds already is no draft.
+    No further one is made once one has nothing wrong with it, or enough were made. Where the file must change,
+    as after a failed attempt, what it holds already is only taken if there is nothing else.
     """
     drafts: list[_Draft] = []
+    unchanged: str | None = None
     usage, start = Usage(), monotonic()
     for number in range(limits.most):
         if number and monotonic() - start > limits.seconds:
@@ -76,13 +78,16 @@ async def draft(
         if response.stop != "end" and end is None:
             continue
         content = inside_fence(response.text[:end], prompt)
-        if content in (one.content for one in drafts) or (failed_attempts and content == current):
+        if (must_change or failed_attempts) and content == current:
+            unchanged = content
+            continue
+        if content in (one.content for one in drafts):
             continue
         drafts.append(_Draft(content, await check(content)))
         if not drafts[-1].checked.failed:
             break
     best = max(drafts, key=lambda one: one.checked.rank, default=None)
-    return best.content if best else None, usage
+    return best.content if best else unchanged, usage
 
 
 def first_round(text: str) -> int | None:

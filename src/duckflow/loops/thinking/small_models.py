@@ -15,11 +15,12 @@ from duckflow.domain.patterns import late
 from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.facts import look_at
+from duckflow.evaluation.related_tests import is_test
 from duckflow.loops.thinking.pictures import FoundPictures, find_pictures
 from duckflow.prompts.compact import LONG_MESSAGE, Choices, Wish
 from duckflow.safety.files.listing import SKIPPED
 from duckflow.safety.files.workspace import Workspace
-from duckflow.services.decide_compact import LOOKING, PROFILES
+from duckflow.services.decide_compact import LOOKING, MAKING, PROFILES
 from duckflow.services.drafts import DraftCheck
 
 WISHES: dict[str, Wish] = {profile: wish for wish, profile in PROFILES.items()}
@@ -71,6 +72,7 @@ class WorkspaceLook:
             unseen=unseen if may_look else (),
             hidden=unseen,
             may_search=may_look and looks == 0 and bool(files),
+            may_delete=not any(entry.operation in MAKING for entry in _since_asked(state.transcript)),
         )
 
     async def check(self, state: AgentState, path: str, content: str) -> DraftCheck:
@@ -86,6 +88,14 @@ class WorkspaceLook:
         binding = sum(one.binding for one in failed)
         passed = sum(one.state == "passed" for one in results)
         return DraftCheck(failed=binding, passed=passed, doubts=len(failed) - binding)
+
+    async def failing_tests(self, paths: Sequence[str]) -> frozenset[str]:
+        """The tests, existing and failing, of those of these files that are code."""
+        code = [path for path in paths if not is_test(path)]
+        if not code or len(code) == len(paths):
+            return frozenset()
+        results = await self._checks.before_verdict("", code)
+        return frozenset(one.name for one in results if one.kind == "test" and one.state == "failed")
 
     async def content(self, path: str) -> str | None:
         """What a file holds, None if there is none that can be shown."""
