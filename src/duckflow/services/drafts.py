@@ -61,8 +61,8 @@ async def draft(
 ) -> tuple[str | None, Usage]:
     """The best of the drafts made, None if not one was whole.
 
-    No further one is made once one has nothing wrong with it, or enough were made. Where the file must change,
-    as after a failed attempt, what it holds already is only taken if there is nothing else.
+    No further one is made once one has nothing wrong with it, or enough were made. Where the file must
+    change, as after a failed attempt, what it holds already is only taken if there is nothing else.
     """
     drafts: list[_Draft] = []
     unchanged: str | None = None
