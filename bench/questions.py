@@ -1,6 +1,6 @@
 """How often a mode asks about ordinary commands, as coding agents run them.
 
-    .venv/bin/python bench/questions.py
+    .venv/bin/python bench/questions.py [bubblewrap | namespaces]
 
 Each command of `tests/safety/sandbox/ordinary_commands.txt` runs in a session and a git repository of its
 own; every question is answered with yes. Fails if `auto` asks about more than 3 in 100, or `ask` about one
@@ -26,13 +26,16 @@ from fakes.engine import decision, engine
 from fakes.long_work import run, tree
 
 BOUND = 3
+LEVEL = sys.argv[1] if len(sys.argv) > 1 else "auto"
 
 
 async def ask_about(command: str, mode: str, template: Path, folder: Path) -> tuple[list[str], list[str]]:
     """Why it was asked about, and the paths that are not as before."""
     shutil.copytree(template, folder, symlinks=True)
     before = tree(folder)
-    async with engine(folder, decision("", run(command)), *[decision("Done.")] * 3, mode=mode) as duck:
+    answers = decision("", run(command)), *[decision("Done.")] * 3
+    async with engine(folder, *answers, mode=mode, shell={"sandbox": LEVEL}) as duck:
+        assert LEVEL in ("auto", (await duck.app.shell.sandbox()).level)
         outcome = await duck.app.chat.say("go")
         while outcome == "awaiting_approval":
             outcome = await duck.app.chat.answer(AnswerApproval(yes=True))

@@ -14,6 +14,7 @@ import pytest
 
 import duckflow
 from duckflow.safety.sandbox.child import landlock
+from source_tree import ROOT
 
 NOBODY = 65534
 PROGRAM = textwrap.dedent("""
@@ -67,12 +68,13 @@ def users_folder():
     shutil.rmtree(folder)
 
 
-def as_nobody(command):
+def as_nobody(command, **more):
     paths = [
         str(Path(duckflow.__file__).parent.parent),
+        str(ROOT / "tests"),
         *(path for path in sys.path if "site-packages" in path),
     ]
-    env = {"PYTHONPATH": ":".join(paths), "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {"PYTHONPATH": ":".join(paths), "PYTHONDONTWRITEBYTECODE": "1", **more}
     who = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
     return subprocess.run(command, **who, cwd="/", env=env, capture_output=True, text=True, check=False)
 
@@ -144,3 +146,29 @@ def test_G9_an_ordinary_user_works_on_a_copy(copying, users_folder):
     assert served == "made\n"
     assert [one["path"] for one in rest["effects"]] == ["server"]
     assert not closed["left"]
+
+
+EVERY = {"bubblewrap": 3}
+"""Of its attacks only every third is tried here, to save time; `python -m fakes.attacking` tries all."""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="all the other tests already run as an ordinary user")
+def test_G7_attacks_of_an_ordinary_user_get_nowhere(level):
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="duckflow-tests-", dir="/var/lib"))
+    except OSError as exc:
+        pytest.skip(f"attacks need a folder outside /tmp that everybody can get at: {exc}")
+    try:
+        os.chown(folder, NOBODY, NOBODY)
+        env = {"PATH": os.environ["PATH"], "HOME": str(folder), "DUCKFLOW_TEST_CACHE": str(folder / "cache")}
+        words = [python_for_nobody(), "-m", "fakes.attacking", level, str(EVERY.get(level, 1))]
+        ran = as_nobody(words, **env)
+    finally:
+        shutil.rmtree(folder)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout)
+    if level != "namespaces" and found["level"] == "none":
+        pytest.skip(f"this system has no {level} for an ordinary user: {found['values']}")
+    assert found["level"] == level, found
+    assert found["wrong"] == {}
+    assert found["tried"] > 50

@@ -90,6 +90,20 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
 _CLONE, _CLONE3, _IOCTL, _SOCKET, _PRLIMIT = (56, 220), (435, 435), (16, 29), (41, 198), (302, 261)
 _SHMGET = (29, 194)
 _OTHER_IPC = {"shmat": (30, 196), "shmctl": (31, 195), "semget": (64, 190), "semctl": (66, 191)}
+_PRIORITIES: dict[tuple[int, int], tuple[bool, int]] = {
+    (141, 140): (True, 0),  # setpriority
+    (251, 30): (True, 1),  # ioprio_set
+    (144, 119): (False, 0),  # sched_setscheduler
+    (142, 118): (False, 0),  # sched_setparam
+    (314, 274): (False, 0),  # sched_setattr
+    (203, 122): (False, 0),  # sched_setaffinity
+    (256, 238): (False, 0),  # migrate_pages
+    (279, 239): (False, 0),  # move_pages
+}
+"""Calls that change how a process is run. What its first argument has to be, so that it is the caller itself.
+
+True: the second argument names the process, and has to be 0."""
+
 SHARED_BYTES = 16_384
 """Of one piece of System V's shared memory: what databases lock each other out with, not what holds data.
 
@@ -129,10 +143,11 @@ def supported() -> bool:
 
 
 @lru_cache
-def assemble(sockets: tuple[int, ...], spared: tuple[int, ...] = (), *, own_ipc: bool = True) -> bytes:
+def assemble(sockets: tuple[int, ...], spared: tuple[int, ...] = (), *, apart: bool = True) -> bytes:
     """The filter. Only these kinds of `sockets` can be made; the processes `spared` get no signals.
 
-    Unless `own_ipc`, System V's shared memory and semaphores are the machine's, and refused.
+    Unless it is `apart` in namespaces of its own, System V's shared memory and semaphores are the machine's,
+    and processes of others can be named: both is refused.
     """
     architecture, column = ARCHITECTURES[os.uname().machine]
     lines = [
@@ -149,8 +164,13 @@ def assemble(sockets: tuple[int, ...], spared: tuple[int, ...] = (), *, own_ipc:
     lines += _call(_CLONE[column], [*_if(_ANY_BIT, _NEW_NAMESPACES, _refusal(errno.EPERM))])
     tricks = [line for trick in _TERMINAL_TRICKS for line in _if(_EQUAL, trick, _refusal(errno.EPERM))]
     lines += _call(_IOCTL[column], tricks, argument=1)
-    for numbers in () if own_ipc else (_SHMGET, *_OTHER_IPC.values()):
-        lines += _if(_EQUAL, numbers[column], _refusal(errno.EPERM))
+    if not apart:
+        for numbers in (_SHMGET, *_OTHER_IPC.values()):
+            lines += _if(_EQUAL, numbers[column], _refusal(errno.EPERM))
+        for numbers, (argument, itself) in _PRIORITIES.items():
+            only = [*_unless(_EQUAL, itself, _refusal(errno.EPERM))]
+            only += [_load(_ARGUMENTS + 8), *_unless(_EQUAL, 0, _refusal(errno.EPERM))] if argument else []
+            lines += _call(numbers[column], only)
     # Held by no process once it is let go, so that it can't be counted: only as much as is no matter.
     size = _ARGUMENTS + 8
     small = [*_if(_GREATER_EQUAL, SHARED_BYTES + 1, _refusal(errno.ENOMEM)), _load(size + 4)]

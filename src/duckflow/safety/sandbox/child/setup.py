@@ -91,7 +91,7 @@ def _give_up(order: dict[str, Any], lines: ChildPipes) -> None:
     landlock.restrict(order["readable"], order["writable"])
     scoped = landlock.version() >= landlock.SIGNALS_SINCE
     spared = () if scoped else (*order["spared"], supervisor)
-    seccomp.apply(seccomp.assemble(tuple(order["sockets"]), spared, own_ipc=False))
+    seccomp.apply(seccomp.assemble(tuple(order["sockets"]), spared, apart=False))
     if scoped:
         _stay_as_warden(supervisor, lines)
 
