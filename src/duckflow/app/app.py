@@ -1,6 +1,7 @@
 """A session that is ready to work: its parts, how it begins, how it ends."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from duckflow.config.places import state_dir
 from duckflow.domain.events import ErrorReported, SessionStarted, VerifySet
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 from duckflow.app.places import COPIES
 
 
-class App(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False)
+class App:
     """A session that is ready to work."""
 
     session: Session
