@@ -34,7 +34,7 @@ from duckflow.domain.glimpses import OutputPiece
 from duckflow.domain.state import AgentState
 from duckflow.ui.frontend import open_front
 from duckflow.ui.screen import Screen
-from duckflow.ui.views.live.prompt_view import View
+from duckflow.ui.input.prompt_view import View
 
 async def main():
     frontend = open_front(lambda: Path(sys.argv[1]) / "history")

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 from duckflow.ui.frontend import open_frontend
+from duckflow.ui.input.prompt_view import View
 from duckflow.ui.output.colours import Theme, paint
-from duckflow.ui.views.live.prompt_view import View
 
 
 async def main(folder: str, theme: Theme = "auto", keys: str = "emacs") -> None:

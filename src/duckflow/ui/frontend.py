@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from duckflow.ui.input.keyboard import Keyboard, PlainKeyboard
+from duckflow.ui.input.prompt_view import DrawView
 from duckflow.ui.output.colours import Theme, use_theme
 from duckflow.ui.output.writer import PlainWriter, TerminalWriter, Writer
-from duckflow.ui.views.live.prompt_view import DrawView
 
 if TYPE_CHECKING:
     from duckflow.ui.input.completion import Known

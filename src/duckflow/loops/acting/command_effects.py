@@ -14,8 +14,8 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.state import AgentState
 from duckflow.loops.acting.approvals import ask_about
-from duckflow.loops.acting.calls import ResolvedCall
 from duckflow.loops.acting.impact import ChangeOutline
+from duckflow.loops.calls import ResolvedCall
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import READ_CAP, Workspace
 from duckflow.safety.policy.command_risk import read_risks

@@ -22,10 +22,10 @@ from duckflow.domain.work.plan import Task
 from duckflow.evaluation.checks import Checks
 from duckflow.loops.acting.action_log import ActionLog
 from duckflow.loops.acting.approvals import permit_of
-from duckflow.loops.acting.calls import ResolvedCall, edited_action
 from duckflow.loops.acting.command_effects import CommandEffects
 from duckflow.loops.acting.evidence import changed_files
 from duckflow.loops.acting.gate import Gate
+from duckflow.loops.calls import ResolvedCall, edited_action
 from duckflow.loops.hooks.hooks import Hooks
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps

@@ -14,7 +14,8 @@ from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.state import AgentState
 from duckflow.loops.acting.approvals import ask_about
-from duckflow.loops.acting.calls import (
+from duckflow.loops.acting.impact import ChangeOutline
+from duckflow.loops.calls import (
     ResolvedCall,
     command_of,
     handed_over,
@@ -23,7 +24,6 @@ from duckflow.loops.acting.calls import (
     secrets_of,
     uses_network,
 )
-from duckflow.loops.acting.impact import ChangeOutline
 from duckflow.safety.files.outside import OutsideFile, find_outside
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.command_risk import Place

@@ -10,7 +10,7 @@ from duckflow.domain.events import HookRan
 from duckflow.domain.extensions import Hook, HookEvent
 from duckflow.domain.frozen import replace
 from duckflow.domain.modes import Mode
-from duckflow.loops.acting.calls import ResolvedCall
+from duckflow.loops.calls import ResolvedCall
 from duckflow.loops.hooks.known_tools import KnownTool, fits, known_as, matches
 from duckflow.loops.hooks.process import HookShell
 from duckflow.loops.hooks.verdicts import HookVerdict, read_verdict

@@ -17,7 +17,7 @@ from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import protection_of
 from duckflow.store.kept_files import KeptFiles, Mark
-from duckflow.tools.files.listing import list_all
+from duckflow.tools.searching.inventory import list_all
 from duckflow.tools.threads import finish
 
 _SETTLED_NS = 50_000_000  # a file written a moment ago may be written again within the same tick

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from duckflow.domain.errors import ToolError, UsageError
-from duckflow.safety.files.paths import relative_path
+from duckflow.safety.paths import relative_path
 from duckflow.safety.policy.protected import STRENGTH, Protection, protection_of, within
 
 _DELETED = " (deleted)"  # how Linux marks the name of an open file that was removed

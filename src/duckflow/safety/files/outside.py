@@ -10,7 +10,7 @@ from duckflow.safety.files import atomic
 from duckflow.safety.files.confined_open import open_walking
 from duckflow.safety.files.encoding import decode
 from duckflow.safety.files.errors import as_tool_errors
-from duckflow.safety.files.paths import check_characters
+from duckflow.safety.paths import check_characters
 from duckflow.safety.policy.protected import keeps_secrets, within
 
 READ_CAP = 1_000_000

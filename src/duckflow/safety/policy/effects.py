@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from duckflow.domain.files.effects import Effect, Effects
 from duckflow.domain.frozen import replace
-from duckflow.safety.files.paths import fold
+from duckflow.safety.paths import fold
 from duckflow.safety.policy.git_internals import ReadFile, git_reason, led_to_by_git
 from duckflow.safety.policy.homoglyphs import imitating_letters
 from duckflow.safety.policy.protected import folded, is_environment_program, protection_of

@@ -12,7 +12,7 @@ from typing import Literal
 
 from duckflow.domain.files.effects import Effect
 from duckflow.domain.patterns import late
-from duckflow.safety.files.paths import fold
+from duckflow.safety.paths import fold
 
 ReadFile = Callable[[str], bytes | None]
 """The content of a path in the folder; None if there is no such file or it can't be read."""

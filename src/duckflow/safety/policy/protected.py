@@ -8,7 +8,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
-from duckflow.safety.files.paths import fold
+from duckflow.safety.paths import fold
 
 Protection = Literal["none", "guarded", "asks", "denied"]
 """`guarded`: anyone may read it, a change asks."""

@@ -9,7 +9,7 @@ from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.patterns import late
 from duckflow.domain.questions.approval import Risk
-from duckflow.safety.files.paths import fold
+from duckflow.safety.paths import fold
 from duckflow.safety.policy.command_risk import Places, read_risks
 from duckflow.safety.policy.homoglyphs import imitating_letters
 from duckflow.safety.policy.protected import Protection

@@ -19,7 +19,7 @@ from duckflow.tools.editing.matching import (
     squeeze,
 )
 from duckflow.tools.editing.nearest import nearest_text
-from duckflow.tools.files.text_form import splice
+from duckflow.tools.editing.text_form import splice
 
 _LINES_SHOWN = 8
 _TELLING_LINE, _TELLING_FRAGMENT = 4, 8  # letters; fewer are found by chance

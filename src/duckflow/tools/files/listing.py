@@ -1,28 +1,22 @@
 """file_ops.list_files: what files there are, without those a project ignores."""
 
-import os
 from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
-from duckflow.safety.files.atomic import is_temporary
-from duckflow.safety.files.listing import SKIPPED, names_skipped
-from duckflow.safety.files.paths import printable
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.paths import printable
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.searching.globs import file_matcher
-from duckflow.tools.searching.ripgrep import run_ripgrep, skip_arguments
+from duckflow.tools.searching.inventory import DEEPEST, Inventory, list_all
 from duckflow.tools.threads import finish
 
 LINES_SHOWN = 400
 DEPTH = 3
-_DEEPEST = 24
-_MOST = 50_000
 
 
 class ListFiles(Frozen):
@@ -33,13 +27,6 @@ class ListFiles(Frozen):
         default=None, description="only files that match, such as *.py or src/**/*.ts"
     )
     depth: int | None = Field(default=None, ge=1, description="levels of folders to show; 3 unless told")
-
-
-class Inventory(NamedTuple):
-    """Paths of files, relative to the workspace; `complete` is False if a cap ended the list."""
-
-    files: list[str]
-    complete: bool
 
 
 def list_tool(ripgrep: Path | None) -> Tool:
@@ -64,18 +51,6 @@ def list_tool(ripgrep: Path | None) -> Tool:
     )
 
 
-async def list_all(workspace: Workspace, ripgrep: Path | None, folder: str) -> Inventory:
-    """Every file below a folder but ignored ones, which only ripgrep knows, and those in SKIPPED folders."""
-    if ripgrep is None:
-        skip = () if names_skipped(folder) else SKIPPED
-        found = await finish(workspace.list, folder, depth=_DEEPEST, limit=_MOST, skip=skip)
-        return Inventory([entry.path for entry in found.entries if entry.kind == "file"], found.complete)
-    output = await run_ripgrep(ripgrep, workspace.root, ["--files", *skip_arguments(folder)], folder)
-    paths = [os.fsdecode(name).removeprefix("./") for name in output.data.split(b"\0")[:-1]]
-    files = [path for path in paths if not is_temporary(path.rpartition("/")[2])]
-    return Inventory(files, output.complete)
-
-
 def _show(workspace: Workspace, folder: str, inventory: Inventory, args: ListFiles) -> str:
     files = inventory.files
     if args.pattern is not None:
@@ -83,7 +58,7 @@ def _show(workspace: Workspace, folder: str, inventory: Inventory, args: ListFil
         base = "" if folder == "." else folder + "/"
         files = [file for file in files if matches(file) or matches(file.removeprefix(base))]
     unbounded = args.pattern is not None and args.depth is None
-    rows = list(_fold(files, folder, _DEEPEST if unbounded else args.depth or DEPTH).items())
+    rows = list(_fold(files, folder, DEEPEST if unbounded else args.depth or DEPTH).items())
     lines = [_row(path, count) for path, count in rows[:LINES_SHOWN] if _inside(workspace, path)]
     where = "the workspace" if folder == "." else folder
     what = f"files that match {args.pattern}" if args.pattern is not None else "files"

@@ -8,8 +8,8 @@ from duckflow.safety.files.access import Access
 from duckflow.safety.files.encoding import NAMES, EncodedText
 from duckflow.safety.files.outside import read_outside
 from duckflow.tools.catalogue import Tool, ToolResult
+from duckflow.tools.editing.text_form import form_of, plain
 from duckflow.tools.files.suggestions import suggesting
-from duckflow.tools.files.text_form import form_of, plain
 from duckflow.tools.threads import finish
 
 LINES_SHOWN = 1000

@@ -6,8 +6,8 @@ from difflib import get_close_matches
 
 from duckflow.domain.errors import ToolError
 from duckflow.safety.files.listing import SKIPPED
-from duckflow.safety.files.paths import printable
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.paths import printable
 
 _LOOKED_AT = 5000
 _SHOWN = 3

@@ -10,8 +10,8 @@ from duckflow.safety.files.access import Access
 from duckflow.safety.files.encoding import EncodedText
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
+from duckflow.tools.editing.text_form import plain
 from duckflow.tools.files.reading import READ_FILE, ReadFile, excerpt_of
-from duckflow.tools.files.text_form import plain
 from duckflow.tools.threads import finish
 
 Unsaved = Callable[[Path], Awaitable[str | None]]

@@ -12,8 +12,8 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.editing.differences import count_lines, split_lines, unified
 from duckflow.tools.editing.edits import Edit, apply_edits
+from duckflow.tools.editing.text_form import MARK, form_of, plain, shape
 from duckflow.tools.files.suggestions import suggesting
-from duckflow.tools.files.text_form import MARK, form_of, plain, shape
 from duckflow.tools.threads import finish
 
 MOST_EDITS = 100

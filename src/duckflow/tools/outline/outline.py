@@ -9,8 +9,8 @@ from duckflow.domain.text import cut
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
+from duckflow.tools.editing.text_form import plain
 from duckflow.tools.files.suggestions import suggesting
-from duckflow.tools.files.text_form import plain
 from duckflow.tools.threads import finish
 
 if TYPE_CHECKING:

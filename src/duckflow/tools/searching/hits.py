@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 from duckflow.domain.errors import ToolError
 from duckflow.safety.files.workspace import Workspace
-from duckflow.tools.files.listing import list_all
 from duckflow.tools.searching import line_matcher
 from duckflow.tools.searching.globs import file_matcher
-from duckflow.tools.searching.ripgrep import run_capped, run_ripgrep, skip_arguments
+from duckflow.tools.searching.inventory import list_all, skip_arguments
+from duckflow.tools.searching.ripgrep import run_capped, run_ripgrep
 from duckflow.tools.threads import finish
 
 FILE_CAP = 4_000_000

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
-from duckflow.safety.files.listing import SKIPPED, names_skipped
 
 TIME_LIMIT_S = 20.0
 _IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
@@ -146,8 +145,3 @@ async def _take(
 def _kill(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):  # it ended by itself
         process.kill()
-
-
-def skip_arguments(path: str) -> list[str]:
-    """What keeps ripgrep out of folders that are skipped when it goes through `path`."""
-    return [] if names_skipped(path) else [f"--glob=!{name}" for name in sorted(SKIPPED)]

@@ -16,8 +16,8 @@ from prompt_toolkit.layout.screen import Screen
 from prompt_toolkit.widgets import SearchToolbar
 
 from duckflow.i18n.catalogue import text
+from duckflow.ui.input.prompt_view import Line, View
 from duckflow.ui.output.graphemes import AgreedWidths
-from duckflow.ui.views.live.prompt_view import Line, View
 
 _MENU_ROWS = 8
 

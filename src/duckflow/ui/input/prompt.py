@@ -21,9 +21,9 @@ from duckflow.ui.input.inbox import Inbox
 from duckflow.ui.input.keys import bindings
 from duckflow.ui.input.layout import ReflowingApplication, make_layout
 from duckflow.ui.input.listener import Listener, NullListener
+from duckflow.ui.input.prompt_view import STYLES, DrawView, View, styles_of
 from duckflow.ui.output.scrollback import Scrollback
 from duckflow.ui.output.synchronized import open_output
-from duckflow.ui.views.live.prompt_view import STYLES, DrawView, View, styles_of
 
 _GRACE_S = 0.05
 """Time for keys that are on their way."""

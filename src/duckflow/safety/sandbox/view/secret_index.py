@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import cache
 
 from duckflow.domain.patterns import late
-from duckflow.safety.files.paths import fold
+from duckflow.safety.paths import fold
 from duckflow.safety.policy.protected import is_secret, protected_kinds
 from duckflow.safety.sandbox.child.syscalls import LINUX
 

@@ -7,10 +7,10 @@ from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
 from duckflow.ui.engine import Engine
 from duckflow.ui.input.keyboard import Keyboard
+from duckflow.ui.input.prompt_view import DrawView, Line, View
 from duckflow.ui.output.escaping import harmless, on_one_line
 from duckflow.ui.output.text_width import cut_to_width, width_of
 from duckflow.ui.views.live.progress import progress_line
-from duckflow.ui.views.live.prompt_view import DrawView, Line, View
 from duckflow.ui.views.live.status_bar import bar_lines
 
 _PREVIEW_ROWS = 6

@@ -3,9 +3,9 @@
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Plan, PlanStep, Task, WorkStatus
 from duckflow.i18n.catalogue import text
+from duckflow.ui.input.prompt_view import Line
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width
-from duckflow.ui.views.live.prompt_view import Line
 from duckflow.ui.views.tool_lines import named_action
 
 MARKS: dict[WorkStatus, str] = {"pending": "○", "in_progress": "◐", "completed": "●", "failed": "✗"}

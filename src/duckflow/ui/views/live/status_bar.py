@@ -5,8 +5,8 @@ from typing import NamedTuple
 from duckflow.domain.pacing.vitals import VitalName, face_of
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
+from duckflow.ui.input.prompt_view import Line
 from duckflow.ui.output.text_width import cut_to_width, width_of
-from duckflow.ui.views.live.prompt_view import Line
 
 _NAMES: tuple[VitalName, ...] = ("mood", "focus", "stamina")
 _LOW, _MIDDLE = 0.5, 0.7

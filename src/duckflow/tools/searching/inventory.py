@@ -1,0 +1,38 @@
+"""Every file there is below a folder, without those a project ignores."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from duckflow.safety.files.atomic import is_temporary
+from duckflow.safety.files.listing import SKIPPED, names_skipped
+from duckflow.safety.files.workspace import Workspace
+from duckflow.tools.searching.ripgrep import run_ripgrep
+from duckflow.tools.threads import finish
+
+DEEPEST = 24
+_MOST = 50_000
+
+
+class Inventory(NamedTuple):
+    """Paths of files, relative to the workspace; `complete` is False if a cap ended the list."""
+
+    files: list[str]
+    complete: bool
+
+
+async def list_all(workspace: Workspace, ripgrep: Path | None, folder: str) -> Inventory:
+    """Every file below a folder but ignored ones, which only ripgrep knows, and those in SKIPPED folders."""
+    if ripgrep is None:
+        skip = () if names_skipped(folder) else SKIPPED
+        found = await finish(workspace.list, folder, depth=DEEPEST, limit=_MOST, skip=skip)
+        return Inventory([entry.path for entry in found.entries if entry.kind == "file"], found.complete)
+    output = await run_ripgrep(ripgrep, workspace.root, ["--files", *skip_arguments(folder)], folder)
+    paths = [os.fsdecode(name).removeprefix("./") for name in output.data.split(b"\0")[:-1]]
+    files = [path for path in paths if not is_temporary(path.rpartition("/")[2])]
+    return Inventory(files, output.complete)
+
+
+def skip_arguments(path: str) -> list[str]:
+    """What keeps ripgrep out of folders that are skipped when it goes through `path`."""
+    return [] if names_skipped(path) else [f"--glob=!{name}" for name in sorted(SKIPPED)]
