@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,14 +20,14 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
 import pyte  # noqa: E402 - after the path is set
-from terminal_svg import draw  # noqa: E402
+from terminal_svg import draw, still  # noqa: E402
 
 from fakes.conversation import ready  # noqa: E402
 from fakes.terminal import Terminal  # noqa: E402
 
 DUCKFLOW = [sys.executable, "-m", "duckflow"]
 COLUMNS, ROWS = 94, 60
-PATIENCE_S = 300
+PATIENCE_S = 900
 STATS = "def mean(values):\n    return sum(values) / len(values)\n"
 BETTER = f"{STATS}\n\ndef median(values):\n    ordered = sorted(values)\n    middle = len(ordered) // 2\n"
 BETTER += "    if len(ordered) % 2:\n        return ordered[middle]\n"
@@ -95,21 +96,33 @@ def converse(language: str, model: str) -> str:
         with Terminal(command, columns=COLUMNS, rows=ROWS, env=environment(home, language)) as terminal:
             terminal.screen = Coloured(COLUMNS, ROWS)
             terminal._stream.attach(terminal.screen)
-            speak(terminal, TALKS[language])
-            return draw(terminal.screen, len(terminal.shown), "duckflow")
+            stills = list(speak(terminal, TALKS[language]))
+            return draw(stills, COLUMNS, len(terminal.shown), "duckflow")
 
 
-def speak(terminal: Terminal, talk: Talk) -> None:
-    """Ask something, wish for a change, allow it."""
+def speak(terminal: Terminal, talk: Talk) -> Iterator[list[str]]:
+    """Ask something, wish for a change, allow it; the screen after each of these."""
+
+    def seen() -> list[str]:
+        return still(terminal.screen, len(terminal.shown))
+
     wait_for_prompt(terminal)
-    terminal.type(f"{talk.question}\r")
-    terminal.wait_for(talk.question)
+    terminal.type(talk.question)
+    terminal.wait_for(f"> {talk.question}")
+    yield seen()
+    terminal.type("\r")
     wait_for_prompt(terminal)
-    terminal.type(f"{talk.wish}\r")
+    terminal.type(talk.wish)
+    terminal.wait_for(f"> {talk.wish}")
+    yield seen()
+    terminal.type("\r")
     terminal.wait_for(talk.ask, PATIENCE_S)
+    terminal.settle()
+    yield seen()
     terminal.type("y\r")
     terminal.wait_for("→ ")
     wait_for_prompt(terminal)
+    yield seen()
 
 
 def wait_for_prompt(terminal: Terminal) -> None:

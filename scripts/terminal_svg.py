@@ -1,6 +1,6 @@
 """A terminal's screen as an SVG picture: every character in its column, full-width ones in two."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
@@ -8,6 +8,8 @@ from xml.sax.saxutils import escape
 import pyte
 
 CELL, LINE = 8.4, 19
+SECONDS = 4
+"""How long each still is shown."""
 MARGIN, BAR = 18, 34
 FONT = (
     "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', 'Noto Sans Mono CJK JP', "
@@ -44,13 +46,28 @@ class Run(NamedTuple):
     look: Look
 
 
-def draw(screen: pyte.Screen, rows: int, title: str) -> str:
-    """The first `rows` lines of a screen in a window with a title."""
-    width = round(screen.columns * CELL + 2 * MARGIN)
+def still(screen: pyte.Screen, rows: int) -> list[str]:
+    """The first `rows` lines of a screen as they are now."""
+    return [_drawn(run, row) for row in range(rows) for run in _runs(screen, row)]
+
+
+def draw(stills: Sequence[list[str]], columns: int, rows: int, title: str) -> str:
+    """Stills one after the other, round and round, in a window with a title. The last stays
+    if nothing moves."""
+    width = round(columns * CELL + 2 * MARGIN)
     height = BAR + rows * LINE + MARGIN
+    share = 100 / (len(stills) + 1)  # the last is shown twice as long
+    moving = (
+        "text{white-space:pre}"
+        f".still{{opacity:0;animation:turn {SECONDS * (len(stills) + 1)}s steps(1) infinite}}"
+        f"@keyframes turn{{0%{{opacity:1}}{share:.2f}%{{opacity:0}}}}"
+        f".last{{opacity:1;animation-name:end}}@keyframes end{{0%{{opacity:1}}{2 * share:.2f}%{{opacity:0}}}}"
+        "@media(prefers-reduced-motion){.still{animation:none}}"
+    )
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" role="img" aria-label="{escape(title)}">',
+        f"<style>{moving}</style>",
         f'<rect width="{width}" height="{height}" rx="9" fill="{GROUND}"/>',
         *(
             f'<circle cx="{MARGIN + 3 + 18 * place}" cy="17" r="5.5" fill="{colour}"/>'
@@ -60,8 +77,13 @@ def draw(screen: pyte.Screen, rows: int, title: str) -> str:
         f'sans-serif" font-size="13">{escape(title)}</text>',
         f'<g font-family="{FONT}" font-size="14" xml:space="preserve">',
     ]
-    for row in range(rows):
-        parts += [_drawn(run, row) for run in _runs(screen, row)]
+    for number, one in enumerate(stills):
+        last = " last" if number + 1 == len(stills) else ""
+        parts += [
+            f'<g class="still{last}" style="animation-delay:{SECONDS * (number - len(stills) - 1)}s">',
+            *one,
+            "</g>",
+        ]
     return "\n".join([*parts, "</g>", "</svg>", ""])
 
 
