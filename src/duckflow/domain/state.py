@@ -199,6 +199,8 @@ class AgentState(Frozen):
     """What the user said of rules that are too long."""
     transcript: tuple[TranscriptEntry, ...] = ()
     transcript_chars: int = 0
+    shown_files: Mapping[str, tuple[str, ...]] = {}
+    """The evidence in the transcript that shows a file as it is, by path."""
     files_note: str = ""
     """What the model was last told of the files there are."""
     evidence_count: int = 0

@@ -37,11 +37,13 @@ class PromptHistory:
         """Take in what is new."""
         self._request = state.request.text if state.request else ""
         start = len(self._transcript) if _goes_on(self._transcript, state.transcript) else 0
+        counted = self._counted() if start == 0 else {}
         if start == 0:
             self._lines = PromptLines(self._counter)
         for at in range(start, len(state.transcript)):
             entry = state.transcript[at]
-            await self._lines.add(at, _kind(entry), entry.role, entry.text, entry.pictures)
+            tokens = counted.get(id(entry.text))
+            await self._lines.add(at, _kind(entry), entry.role, entry.text, entry.pictures, tokens)
         cut_off = bool(self._transcript) or len(self._lines.said) < len(state.said)
         self._state, self._transcript = state, state.transcript
         if start == 0 and self._lines.shown:
@@ -51,6 +53,11 @@ class PromptHistory:
             self._let_go = int(first[1:]) - 1 if self._cut_off and first[1:].isdecimal() else 0
             if lost:
                 await self._lines.open_with("said", self._request)
+
+    def _counted(self) -> dict[int, int]:
+        """The tokens of entries that are shown whole, by the text they hold."""
+        shown = ((line, self._transcript[line.at].text) for line in self._lines.shown if line.at >= 0)
+        return {id(text): line.tokens for line, text in shown if text == line.message.text}
 
     async def trim(self, most: int, most_evidence: int) -> bool:
         """Leave out what does not fit, and say what matters of it; whether that was needed."""

@@ -13,6 +13,9 @@ _ID_AT_START = late(r"^(\s*)\[(e\d+|reply)\]", re.MULTILINE)
 _FAR = 400
 """How many entries back something is worth judging by: a long session must not make verdicts dear."""
 
+_LINE = 8
+"""Tokens in which nothing could be said of anything."""
+
 _LEAST = 40
 """Tokens below which a part of something is not worth showing."""
 
@@ -44,10 +47,12 @@ def show_evidence(evidence: Sequence[Evidence], budget: int) -> str:
     newest_first = current[::-1]
     shown: dict[str, str] = {}
     for one in sorted(newest_first, key=lambda one: one.kind != "check"):
-        text = _within(f"[{one.evidence_id}] {harmless(one.text)}", budget)
+        if budget < _LINE:
+            break  # what is far back is not even counted
+        text, tokens = _within(f"[{one.evidence_id}] {harmless(one.text)}", budget)
         if text:
             shown[one.evidence_id] = text
-            budget -= estimate_tokens(text)
+            budget -= tokens
     if not shown:
         return "Evidence: none"
     texts = [shown[one.evidence_id] for one in current if one.evidence_id in shown]
@@ -61,9 +66,10 @@ def harmless(text: str) -> str:
     return _ID_AT_START.sub(r"\1(\2)", text)
 
 
-def _within(text: str, budget: int) -> str:
-    """The text; its two ends if it is too long; nothing if even that would say nothing."""
+def _within(text: str, budget: int) -> tuple[str, int]:
+    """The text, its two ends if it is too long, nothing if even that would say nothing; and its tokens."""
     tokens = estimate_tokens(text)
     if tokens <= budget:
-        return text
-    return head_and_tail(text, len(text) * budget // tokens) if budget >= _LEAST else ""
+        return text, tokens
+    text = head_and_tail(text, len(text) * budget // tokens) if budget >= _LEAST else ""
+    return text, estimate_tokens(text)

@@ -41,10 +41,17 @@ class PromptLines:
         return self.words + self.evidence
 
     async def add(
-        self, at: int, kind: LineKind, role: Role, text: str, pictures: tuple[Picture, ...] = ()
+        self,
+        at: int,
+        kind: LineKind,
+        role: Role,
+        text: str,
+        pictures: tuple[Picture, ...] = (),
+        tokens: int | None = None,
     ) -> None:
-        """One more line, at the end."""
-        tokens = await self._counter.count(text) + PICTURE_TOKENS * len(pictures)
+        """One more line, at the end; `tokens` if they were counted before."""
+        if tokens is None:
+            tokens = await self._counter.count(text) + PICTURE_TOKENS * len(pictures)
         line = PromptLine(at, kind, ChatMessage(role=role, text=text, pictures=pictures), tokens)
         self.shown.append(line)
         self._account(line, line.tokens)

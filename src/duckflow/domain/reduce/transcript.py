@@ -1,5 +1,7 @@
 """The conversation with the model as state keeps it: it only grows, until the older half goes."""
 
+from collections.abc import Iterable, Mapping
+
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, TranscriptEntry
 
@@ -11,9 +13,11 @@ def remember(state: AgentState, *entries: TranscriptEntry) -> AgentState:
     """The state with these entries at the end of its transcript."""
     transcript = state.transcript + entries
     size = state.transcript_chars + sum(len(entry.text) for entry in entries)
+    shown = _shown_files(state.shown_files, entries)
     if size > TRANSCRIPT_LIMIT:
         transcript, size = _newest(transcript, TRANSCRIPT_LIMIT // 2)
-    return replace(state, transcript=transcript, transcript_chars=size)
+        shown = _shown_files({}, transcript)
+    return replace(state, transcript=transcript, transcript_chars=size, shown_files=shown)
 
 
 def tell(state: AgentState, *notes: str) -> AgentState:
@@ -23,18 +27,26 @@ def tell(state: AgentState, *notes: str) -> AgentState:
 
 def outdate(state: AgentState, *paths: str) -> tuple[AgentState, tuple[str, ...]]:
     """The state with all that showed these files marked as old, and the ids of those entries (SPEC F5)."""
-    old = {
-        entry.evidence_id
-        for entry in state.transcript
-        if entry.path in paths and entry.digest and not entry.stale and entry.evidence_id
-    }
+    old = {one for path in paths for one in state.shown_files.get(path, ())}
     if not old:
         return state, ()
+    shown = {path: ids for path, ids in state.shown_files.items() if path not in paths}
     transcript = tuple(
         replace(entry, stale=True) if entry.evidence_id in old else entry for entry in state.transcript
     )
     ids = tuple(entry.evidence_id for entry in transcript if entry.evidence_id and entry.evidence_id in old)
-    return replace(state, transcript=transcript), ids
+    return replace(state, transcript=transcript, shown_files=shown), ids
+
+
+def _shown_files(
+    before: Mapping[str, tuple[str, ...]], entries: Iterable[TranscriptEntry]
+) -> Mapping[str, tuple[str, ...]]:
+    """What shows which file, with these entries: kept apart, so that no loop reads the whole transcript."""
+    shown = before
+    for entry in entries:
+        if entry.path and entry.digest and not entry.stale and entry.evidence_id:
+            shown = {**shown, entry.path: (*shown.get(entry.path, ()), entry.evidence_id)}
+    return shown
 
 
 def _newest(transcript: tuple[TranscriptEntry, ...], limit: int) -> tuple[tuple[TranscriptEntry, ...], int]:
