@@ -1,6 +1,6 @@
 """Draws docs/pictures again: a real conversation in a real terminal, in both languages.
 
-    .venv/bin/python scripts/pictures.py [--model embedded|scripted]
+    .venv/bin/python scripts/pictures.py [--model embedded|scripted] [--language en|ja]
 
 Without --model the embedded model talks if it is installed, else a script does. Needs the developer's
 environment (`make test` sets it up). Nothing of the user's own set-up is touched or shown.
@@ -74,8 +74,10 @@ def main() -> None:
     """Draw both."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--model", choices=["embedded", "scripted"])
-    model = parser.parse_args().model or ("embedded" if installed() else "scripted")
-    for language in TALKS:
+    parser.add_argument("--language", choices=list(TALKS), nargs="*", default=list(TALKS))
+    options = parser.parse_args()
+    model = options.model or ("embedded" if installed() else "scripted")
+    for language in options.language:
         picture = ROOT / "docs" / "pictures" / f"conversation-{language}.svg"
         picture.write_text(converse(language, model), "utf-8")
         sys.stdout.write(f"{picture.relative_to(ROOT)} ({model})\n")

@@ -283,6 +283,15 @@ async def test_F8_an_english_answer_to_a_japanese_question_is_asked_for_in_japan
     assert len((await decide(model, Folder(), "リストとは何ですか？")).calls) == 1
 
 
+async def test_F8_a_japanese_answer_to_an_english_question_is_asked_for_in_english_once():
+    english, japanese = (flat("reply", wants="answer", reply=one) for one in ("A list.", "リストです。"))
+    model = FakeModel(japanese, english, traits=SMALL)
+    assert (await decide(model, Folder(), "What is a list?")).decision.reply == "A list."
+    assert "English" in model.requests[1].messages[-1].text
+    model = FakeModel(japanese, traits=SMALL)
+    assert (await decide(model, Folder(), "What is a list in Japanese?")).decision.reply == "リストです。"
+
+
 async def test_where_there_are_rules_a_long_request_is_not_read_twice_and_its_end_is_where_the_question_is():
     story = "Once there was a duck. " * 60 + "Now write a.py."
     model = FakeModel(WRITE, "x", traits=SMALL)

@@ -13,6 +13,7 @@ from pydantic import model_validator
 from duckflow.domain.decision import Action, Decision, TaskProfile
 from duckflow.domain.errors import BadAnswer
 from duckflow.domain.frozen import replace
+from duckflow.domain.glimpses import ReplyVoid
 from duckflow.domain.model import ChatMessage, ModelRequest
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState
@@ -49,11 +50,17 @@ _OPERATIONS = {
     "delete": "file_ops.delete_file",
 }
 """The short names of the compact form: each token that need not be written is time."""
+_QUOTED = 0.3
+"""The share of Japanese letters up to which a reply is in English."""
+
 _JUST_ASKED = 3
 """Messages of a prompt that has nothing but its beginning, one message of the user and the question."""
 _STUB = 2_000
 """Characters of a file that may be shown twice."""
-_IN_JAPANESE = "日本語で答えてください。\n\nOutput: Decision"
+_AGAIN: dict[Language, str] = {
+    "ja": "日本語で答えてください。\n\nOutput: Decision",
+    "en": "Answer in English.\n\nOutput: Decision",
+}
 _WORDS = {
     "file_ops.read_file": "small.reads",
     "file_ops.search": "small.searches",
@@ -148,15 +155,17 @@ class CompactDecider:
     async def _ask(
         self, request: ModelRequest, on_glimpse: OnGlimpse, language: Language
     ) -> StructuredAnswer[CompactDecision]:
-        """The decision; an English answer to a Japanese question is asked for once more, in Japanese."""
+        """The decision; an answer in the other language is asked for once more, in the user's."""
         glimpse: OnGlimpse = on_glimpse if language == "en" else _unseen
         answer = await ask(self._client, request, CompactDecision, glimpse, self._check)
         reply = answer.value.reply
-        if language == "en" or answer.value.actions or not reply.strip() or is_japanese(reply):
+        if answer.value.actions or not reply.strip() or _speaks(reply, request, language):
             return answer
+        glimpse(ReplyVoid())
         said = ChatMessage(role="assistant", text=answer.text)
-        again = ChatMessage(role="user", text=_IN_JAPANESE)
-        asked = replace(request, messages=(*request.messages, said, again), answer_schema=japanese_answer())
+        again = ChatMessage(role="user", text=_AGAIN[language])
+        schema = japanese_answer() if language == "ja" else request.answer_schema
+        asked = replace(request, messages=(*request.messages, said, again), answer_schema=schema)
         second = await ask(self._client, asked, CompactDecision, glimpse, self._check)
         usage = answer.usage + second.usage
         return StructuredAnswer(second.value, second.text, usage, answer.tries + second.tries)
@@ -265,6 +274,14 @@ def _language(state: AgentState) -> Language:
     """The language of the user's last message (SPEC F8)."""
     said = next((entry.text for entry in reversed(state.transcript) if entry.said), "")
     return "ja" if is_japanese(said) else "en"
+
+
+def _speaks(reply: str, request: ModelRequest, language: Language) -> bool:
+    """Whether a reply is in the user's language. English may quote Japanese, and be asked to."""
+    if language == "ja":
+        return is_japanese(reply)
+    asked = any("japanese" in one.text.casefold() for one in request.messages if one.role == "user")
+    return asked or sum(map(is_japanese, reply)) <= len(reply) * _QUOTED
 
 
 def _in_words(decision: Decision, language: Language) -> Decision:
