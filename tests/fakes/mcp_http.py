@@ -1,6 +1,7 @@
 """An MCP server of the older protocol over HTTP that forgets its sessions and goes away on request."""
 
 import json
+import queue
 import socket
 import threading
 from collections.abc import Callable
@@ -20,6 +21,9 @@ class HttpServer:
         self.calls: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.stream = False
+        self.forerunner = False
+        """Speak the older HTTP: answers come as events of one long GET, whose first names where to POST."""
+        self._events: queue.Queue[str | None] = queue.Queue()
         self.forgotten = 404
         self.on_call: Callable[[BaseHTTPRequestHandler], bool] = lambda _: False
         """Called first for each call of a tool; True if it has answered in a way of its own."""
@@ -62,9 +66,13 @@ class HttpServer:
                 pass
 
             def do_GET(self) -> None:
-                self.send_error(405)
+                if outer.forerunner:
+                    outer.tell_events(self)
+                else:
+                    self.send_error(405)
 
-            do_DELETE = do_GET
+            def do_DELETE(self) -> None:
+                self.send_error(405)
 
             def do_POST(self) -> None:
                 outer.answer(self)
@@ -83,15 +91,38 @@ class HttpServer:
             server.shutdown()
             server.server_close()
         self.sessions.clear()
+        self._events.put(None)
         for one in [*self._open]:
             with suppress(OSError):  # it is gone already
                 one.shutdown(socket.SHUT_RDWR)
+
+    def tell_events(self, talk: BaseHTTPRequestHandler) -> None:
+        self._events = queue.Queue()
+        self._made += 1
+        self.sessions.append(f"/messages?session_id={self._made}")
+        talk.close_connection = True
+        talk.send_response(200)
+        talk.send_header("content-type", "text/event-stream")
+        talk.end_headers()
+        told = f"event: endpoint\ndata: {self.sessions[-1]}"
+        with suppress(OSError):
+            while told is not None:
+                talk.wfile.write(f"{told}\n\n".encode())
+                talk.wfile.flush()
+                told = self._events.get()
 
     def answer(self, talk: BaseHTTPRequestHandler) -> None:
         asked = json.loads(talk.rfile.read(int(talk.headers["content-length"])))
         method, params = asked["method"], asked.get("params", {})
         self.headers.append({name.lower(): value for name, value in talk.headers.items()})
-        if method != "initialize" and talk.headers.get("mcp-session-id") not in self.sessions:
+        if self.forerunner and talk.path not in self.sessions:  # one that was opened before a restart is gone
+            send(talk, 405, "no", "text/plain")
+            return
+        if (
+            not self.forerunner
+            and method != "initialize"
+            and talk.headers.get("mcp-session-id") not in self.sessions
+        ):
             if talk.headers.get("mcp-session-id") is None:
                 send(
                     talk,
@@ -116,7 +147,10 @@ class HttpServer:
         result = result_of(method, params, self.offer)
         told = {"result": result} if result is not None else {"error": {"code": -32601, "message": "unknown"}}
         body = {"jsonrpc": "2.0", "id": asked["id"], **told}
-        if self.stream:
+        if self.forerunner:
+            self._events.put(f"event: message\ndata: {json.dumps(body)}")
+            send(talk, 202, "Accepted", "text/plain")
+        elif self.stream:
             send(talk, 200, f"event: message\ndata: {json.dumps(body)}\n\n", "text/event-stream", more)
         else:
             send(talk, 200, body, more=more)

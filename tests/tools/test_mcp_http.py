@@ -65,6 +65,25 @@ async def test_l4_a_session_that_expired_and_a_server_that_was_restarted_are_con
             await web.aclose()
 
 
+async def test_l4_a_server_that_speaks_the_forerunner_of_streamable_http_is_used_too():
+    clock = Clock()
+    with HttpServer(tools={"echo": "Says it again."}) as server:
+        server.forerunner = True
+        web = connection_to(server, clock, headers={"X-Key": "k"})
+        try:
+            assert "echo" in (await web.call("echo", {})).text
+            assert [tool.name for tool in web.offer.tools] == ["echo"]
+            assert server.headers[-1]["x-key"] == "k"
+            server.stop()
+            server.start()
+            with pytest.raises(ToolError, match="It is connected again"):
+                await web.call("echo", {})
+            assert "echo" in (await web.call("echo", {})).text
+            assert server.calls == ["echo", "echo"]
+        finally:
+            await web.aclose()
+
+
 def drop(talk: BaseHTTPRequestHandler) -> bool:
     talk.close_connection = True
     return True

@@ -1,16 +1,17 @@
-"""The only module that knows the `mcp` package. Importing it takes seconds: in a thread, when needed."""
+"""The only module that knows the `mcp` client. Importing it takes seconds: in a thread, when needed."""
 
 import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import anyio
 import httpx2
 import mcp_types as types
 from mcp.client.client import Client
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
@@ -18,6 +19,7 @@ from mcp.shared.message import SessionMessage
 import duckflow
 from duckflow.domain.text import cut
 from duckflow.safety.sandbox.server_process import ServerProcess
+from duckflow.tools.mcp.http import BAD_STATUS, LONGEST_MESSAGE, UNSENT, BoundedTransport
 from duckflow.tools.mcp.remote import (
     LONGEST_DESCRIPTION,
     LONGEST_SCHEMA,
@@ -28,25 +30,18 @@ from duckflow.tools.mcp.remote import (
     RemoteResource,
     RemoteResult,
     RemoteTool,
+    first_of,
     one_line,
     plain,
 )
 
-LONGEST_MESSAGE = 4_000_000
-"""Bytes of one message of a server; one that writes more has ended."""
-
 _WAITING = 1_000
 _PAGES = 20
 _CONNECT_S = 30.0
+_IDLE_S = 3_600.0
 _NAME = 100
-_UNSENT = -32098
-"""Our code for what no server has taken up: it could not be reached, or did not know our session any more."""
-_BAD_STATUS = -32099
-"""Our code for an answer that is an error of HTTP, no message."""
-_GONE = (-32000, -32001, -32600, _UNSENT, _BAD_STATUS)
+_GONE = (-32000, -32001, -32600, UNSENT, BAD_STATUS)
 """Codes, of the package and ours, for a connection or a session that is no more."""
-_SESSION = "mcp-session-id"
-_FIRST_ERROR, _NOT_FOUND = 400, 404
 
 T = TypeVar("T")
 logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it would log what servers say, with tracebacks
@@ -174,14 +169,35 @@ async def open_process(process: ServerProcess) -> AsyncGenerator[ConnectedServer
 async def open_address(
     url: str, headers: Mapping[str, str], seconds: float
 ) -> AsyncGenerator[ConnectedServer]:
-    """Speak with an address, over streamable HTTP."""
+    """Speak with an address, over streamable HTTP or, if it knows nothing of that, over its forerunner."""
     ending: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    timeout = httpx2.Timeout(_CONNECT_S, read=2 * seconds)  # later than ours, which has a sentence
-    transport = _BoundedTransport(httpx2.AsyncHTTPTransport())
-    async with httpx2.AsyncClient(headers=dict(headers), timeout=timeout, transport=transport) as http:
+
+    def connected(
+        headers: Mapping[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:
+        transport = BoundedTransport(httpx2.AsyncHTTPTransport())
+        return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, transport=transport)
+
+    async with AsyncExitStack() as stack:
+        timeout = httpx2.Timeout(_CONNECT_S, read=2 * seconds)  # later than ours, which has a sentence
+        http = await stack.enter_async_context(connected(headers, timeout))
         streams = streamable_http_client(url, http_client=http, max_sse_event_size=LONGEST_MESSAGE)
-        async with Client(streams, client_info=_us(), cache=None) as client:
-            yield ConnectedServer(client, ending)
+        try:
+            client = await stack.enter_async_context(Client(streams, client_info=_us(), cache=None))
+        except Exception as error:
+            first = first_of(error)
+            if not isinstance(first, MCPError) or first.error.code != BAD_STATUS:
+                raise
+            older = sse_client(url, dict(headers), _CONNECT_S, _IDLE_S, connected)
+            try:
+                client = await stack.enter_async_context(
+                    Client(older, client_info=_us(), cache=None, mode="legacy")
+                )
+            except Exception:  # noqa: BLE001 - whatever it is: it speaks neither, and the first reason counts
+                raise error from None
+        yield ConnectedServer(client, ending)
 
 
 class _Pipes:
@@ -254,78 +270,9 @@ class _Pipes:
                 return
 
 
-class _BoundedTransport(httpx2.AsyncBaseTransport):
-    """Lets no answer grow past what a message may have, and follows nobody elsewhere.
-
-    What went wrong is told as a message, so that it ends the one request it is about, and in plain words.
-    """
-
-    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
-        self._inner = inner
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """The answer with its length counted; a stream of events is bounded event by event."""
-        try:
-            response = await self._inner.handle_async_request(request)
-        except (httpx2.ConnectError, httpx2.ConnectTimeout) as exc:
-            return _refusal(503, _UNSENT, f"it can't be reached at {request.url.host} ({exc})")
-        except httpx2.ReadTimeout:
-            return _refusal(504, types.INTERNAL_ERROR, "it did not answer in time")
-        except (httpx2.NetworkError, httpx2.RemoteProtocolError):
-            return _refusal(502, _BAD_STATUS, "it closed the connection without an answer")
-        if response.status_code >= _FIRST_ERROR and request.method == "POST":
-            return await _refused(request, response)
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            response.stream = _Counted(response.stream)  # pyright: ignore[reportArgumentType] - async here
-        return response
-
-    async def aclose(self) -> None:
-        """Close connections."""
-        await self._inner.aclose()
-
-
-async def _refused(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-    """An error of HTTP, with the message in it if it has one."""
-    said = b""
-    async for block in _Counted(response.stream):
-        said += block
-    await response.aclose()
-    if response.status_code == _NOT_FOUND and _SESSION in request.headers:
-        return _refusal(_NOT_FOUND, _UNSENT, "its session has expired")
-    try:
-        told = types.jsonrpc_message_adapter.validate_json(said, by_name=False)
-    except (ValueError, RecursionError):
-        told = None
-    if isinstance(told, types.JSONRPCError):
-        return _refusal(response.status_code, told.error.code, told.error.message, told.error.data)
-    phrase = f"{response.status_code} {response.reason_phrase}".strip()
-    return _refusal(response.status_code, _BAD_STATUS, f"it answered with HTTP {phrase}")
-
-
-def _refusal(status: int, code: int, message: str, data: object = None) -> httpx2.Response:
-    error = {"code": code, "message": message, **({"data": data} if data is not None else {})}
-    return httpx2.Response(status, json={"jsonrpc": "2.0", "id": None, "error": error})
-
-
-class _Counted(httpx2.AsyncByteStream):
-    def __init__(self, inner: Any) -> None:  # noqa: ANN401 - one of several kinds
-        self._inner = inner
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for block in self._inner:
-            size += len(block)
-            if size > LONGEST_MESSAGE:
-                raise httpx2.ReadError("the answer is too long")
-            yield block
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
 def _fault(error: MCPError) -> RemoteFault:
     code = error.error.code
-    return RemoteFault(error.error.message, lost=code in _GONE, unsent=code == _UNSENT)
+    return RemoteFault(error.error.message, lost=code in _GONE, unsent=code == UNSENT)
 
 
 def _us() -> types.Implementation:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from duckflow.config.mcp import McpServer
 from duckflow.domain.errors import ToolError
@@ -17,6 +17,7 @@ from duckflow.tools.mcp.remote import (
     RemoteResult,
     RemoteSession,
     RemoteTool,
+    first_of,
     one_line,
 )
 
@@ -189,8 +190,7 @@ class ServerConnection:
 
 
 def _reason(exc: BaseException) -> str:
-    """The first plain error of a group of them, in a few words."""
-    while isinstance(exc, BaseExceptionGroup):
-        exc = cast("BaseExceptionGroup[BaseException]", exc).exceptions[0]
+    """What went wrong, in a few words."""
+    exc = first_of(exc)
     known = isinstance(exc, (ToolError, RemoteFault)) or type(exc).__name__ == "MCPError"  # never loaded here
     return str(exc) if known else f"{type(exc).__name__}: {exc}"

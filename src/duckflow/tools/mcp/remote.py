@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from pydantic import Field
 
@@ -109,6 +109,13 @@ class RemoteFault(Exception):
         super().__init__(one_line(reason, 500).rstrip("."))
         self.lost = lost
         self.unsent = unsent
+
+
+def first_of(exc: BaseException) -> BaseException:
+    """The first plain error of a group of them."""
+    while isinstance(exc, BaseExceptionGroup):
+        exc = cast("BaseExceptionGroup[BaseException]", exc).exceptions[0]
+    return exc
 
 
 OpenRemote = Callable[[], AbstractAsyncContextManager[RemoteSession]]
