@@ -12,6 +12,7 @@ from duckflow.domain.errors import UsageError, UserError
 from duckflow.domain.files.programs import find_program, program_environment
 from duckflow.safety.files.boundary import refuse_wide_folder
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.sandbox.view.git_settings import ignored_folders
 from duckflow.tools.searching.ripgrep import find_ripgrep
 from duckflow.ui.input.editor import find_editor
 
@@ -150,3 +151,37 @@ def test_a_file_tool_does_not_write_through_a_hard_link(tmp_path):
     Workspace(tmp_path / "ws").write_text("inside", "mine\n")
     assert outside.read_text() == "theirs\n"
     assert (tmp_path / "ws/inside").read_text() == "mine\n"
+
+
+def test_SAFETY_17_a_repository_that_lacks_an_object_makes_our_git_run_nothing(tmp_path):
+    """It would fetch it, with the program its own settings name."""
+    folder, evil = tmp_path / "work", tmp_path / "evil"
+    folder.mkdir()
+    (folder / ".gitignore").write_text("ignored/\n")
+    evil.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    evil.chmod(0o755)
+
+    def git(*words):
+        who = ("-c", "user.name=a", "-c", "user.email=a@b")
+        return subprocess.run(
+            ["git", *who, *words], cwd=folder, check=True, capture_output=True, text=True
+        ).stdout
+
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "x")
+    assert ignored_folders(str(folder), ["ignored", "src"]) == {"ignored"}
+    blob = git("rev-parse", ":.gitignore").strip()
+    git("update-index", "--skip-worktree", ".gitignore")
+    (folder / ".gitignore").unlink()
+    (folder / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    settings = {
+        "remote.origin.url": "ssh://h/x",
+        "remote.origin.promisor": "true",
+        "core.sshCommand": str(evil),
+    }
+    settings |= {"extensions.partialClone": "origin", "core.repositoryformatversion": "1"}
+    for name, value in settings.items():
+        git("config", name, value)
+    ignored_folders(str(folder), ["ignored", "src"])
+    assert not (tmp_path / "ran").exists()

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import stat
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -332,3 +333,21 @@ async def test_G9_what_is_mounted_in_the_folder_can_be_read(folder, copying, ope
     command = ["unshare", "-m", sys.executable, "-c", MOUNTED, str(folder), copying]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.stdout == f"seen|['own']|{folder}/work/other place/file\n", ran.stderr
+
+
+async def test_G9_who_else_may_use_a_file_is_not_taken_over(folder, tmp_path, copying, open_shell):
+    """An access list is no permission bit, and nobody would be shown it."""
+    entries = ((1, 6, -1), (2, 7, 1001), (4, 4, -1), (16, 7, -1), (32, 4, -1))
+    value = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    name = "system.posix_acl_access"
+    (folder / "shared").write_text("old")
+    try:
+        os.setxattr(folder / "shared", name, value)
+    except OSError:
+        pytest.skip("this file system has no access lists")
+    shell = await open_shell(folder, copying, copies=tmp_path / "copies")
+    give = f"import os; os.setxattr('new', {name!r}, bytes.fromhex('{value.hex()}'))"
+    result = await shell.run(f'echo x > new; python3 -c "{give}"; echo more >> shared')
+    assert (await shell.take_over(result.copy_id, result.effects)).left == ()
+    assert os.listxattr(folder / "new") == []
+    assert os.getxattr(folder / "shared", name) == value

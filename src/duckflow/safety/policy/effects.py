@@ -5,6 +5,7 @@ The rules are those for a file tool's change (SPEC G2, G9). A build, a formatter
 
 import posixpath
 from collections.abc import Collection, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from duckflow.domain.files.effects import Effect, Effects
@@ -38,6 +39,8 @@ SOURCE_SUFFIXES = (
 _COMPILED = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"PK\x03\x04")
 _SET_ID, _EXECUTE, _WORLD_WRITE = 0o6000, 0o111, 0o002
 _ENVIRONMENT = "pyvenv.cfg"
+_RUN_BY_TOOLS = {(".yarn", "releases"), (".yarn", "plugins"), (".gradle", "init.d")}
+"""In folders that are built, what is run by the tool itself and not made by it."""
 
 
 class Contents(NamedTuple):
@@ -87,7 +90,8 @@ def assess_effects(
 def told_apart(path: str) -> bool:
     """Whether a path in a folder that is told as a whole (.venv, node_modules) must be told by itself."""
     names = folded(path)
-    return ".git" in names or names[-1:] == (_ENVIRONMENT,) or is_environment_program(path)
+    tools = any(pair in _RUN_BY_TOOLS for pair in pairwise(names))
+    return ".git" in names or names[-1:] == (_ENVIRONMENT,) or tools or is_environment_program(path)
 
 
 class _EffectRules:

@@ -20,7 +20,7 @@ ReadFile = Callable[[str], bytes | None]
 GitReason = Literal["ordinary", "git_program", "repository", "mask"]
 
 ORDINARY = late(
-    r"(objects|refs|logs|rr-cache|lfs|rebase-merge|rebase-apply|sequencer|branches)(/.*)?"
+    r"(objects|refs|logs|rr-cache|lfs|rebase-merge|rebase-apply|sequencer)(/.*)?|branches"
     r"|info|info/(refs|sparse-checkout)|modules|worktrees"
     r"|index|index\.stash\..*|sharedindex\..*|packed-refs|shallow|description|gc\.(pid|log)"
     r"|(orig_|fetch_|cherry_pick_|revert_|rebase_|bisect_)?head|auto_merge|merge_.*|bisect_.*|notes_.*"

@@ -17,6 +17,9 @@ from duckflow.safety.sandbox.child.process_tree import process_tree, read_proc
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MB = 1_000_000
 _BLOCK = 512
+_OF_EACH = 1024
+"""What a file takes that holds nothing: else millions of them would be free."""
+
 _OWN_PROCESSES = 3
 """What the sandbox itself adds to a command's processes."""
 
@@ -118,7 +121,7 @@ def _bytes_below(top: str) -> int:
         with suppress(OSError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 with suppress(OSError):
-                    total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK
+                    total += entry.stat(follow_symlinks=False).st_blocks * _BLOCK + _OF_EACH
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
     return total

@@ -232,7 +232,7 @@ class _Target:
             path = self._copy.made(effect.path)
             with suppress(OSError):
                 for name in os.listxattr(path, follow_symlinks=False):
-                    if name.startswith(OVERLAY_ATTRIBUTES):
+                    if name.startswith(OVERLAY_ATTRIBUTES) or self._gives_rights(name, path, effect.path):
                         os.removexattr(path, name, follow_symlinks=False)
                 if len(files) <= _SYNC_ONE_BY_ONE:
                     opened.append(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
@@ -241,6 +241,15 @@ class _Target:
             os.close(one)
         if len(files) > _SYNC_ONE_BY_ONE:
             _sync_all(self._copy.upper)  # all layers of a copy are on one file system
+
+    def _gives_rights(self, name: str, made: str, path: str) -> bool:
+        """Whether an attribute lets other users in, and was not there before: nobody was shown that."""
+        if not name.startswith("system."):
+            return False
+        value = os.getxattr(made, name, follow_symlinks=False)
+        with suppress(OSError):
+            return os.getxattr(self._copy.real(path), name, follow_symlinks=False) != value
+        return True
 
     def _change(self, effect: Effect) -> None:
         if effect.path == ".":

@@ -23,7 +23,11 @@ HARMLESS = (
 IGNORED = ".gitignore-secrets"
 """In the home that commands see: the secrets that git does not add."""
 
-_HIDDEN = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1"}
+_LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
+_OFFLINE = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+"""A repository that lacks an object says where to fetch it from, and with which program."""
+
+_HIDDEN = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_OPTIONAL_LOCKS": "0"}
 _MOST_FOLDERS = 5_000
 _PASSED_ON = (
     *("user.name", "user.email", "init.defaultbranch", "core.autocrlf", "core.eol", "core.quotepath"),
@@ -45,7 +49,7 @@ def ignored_folders(root: str, folders: list[str]) -> frozenset[str]:
 
 def tracked_times(root: str, paths: list[str]) -> str:
     """What git has noted of those of the paths that it tracks, in git's own words."""
-    return _run(("-C", root, *HARMLESS, "ls-files", "--debug", "-z", "--", *paths), _HIDDEN)
+    return _run(("-C", root, *HARMLESS, "ls-files", "--debug", "-z", "--", *paths), {**_HIDDEN, **_LITERAL})
 
 
 def passed_on(home: str, environment: Mapping[str, str]) -> str:
@@ -78,7 +82,7 @@ def _run(words: tuple[str, ...], environment: Mapping[str, str], given: bytes = 
         answer = subprocess.run(  # noqa: S603 - git of the system, with everything off that runs programs
             [git, *words],
             input=given,
-            env={"GIT_CONFIG_NOSYSTEM": "1", **environment},
+            env={**_OFFLINE, **environment},
             cwd="/",
             capture_output=True,
             timeout=_SECONDS,

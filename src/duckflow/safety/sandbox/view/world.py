@@ -46,6 +46,9 @@ SYSTEM_FOLDERS = (
 _PRIVATE = ("/etc", "/opt")
 """Folders of the system in which root, too, should not read what others may not."""
 
+_OF_THE_KERNEL = ("/sys/kernel/debug", "/sys/kernel/tracing", "/sys/fs/pstore", "/sys/firmware/efi/efivars")
+"""What all programs do, and what is left of crashes."""
+
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - of the session's own
 _OF_OTHERS = 0o004
 
@@ -157,6 +160,10 @@ def _holders(guarded: Iterable[str], workspace: str) -> list[str]:
 
 def _only_for_root() -> Iterator[str]:
     """What others may not read in the system's folders: keys of the host, passwords, connections."""
+    for path in _OF_THE_KERNEL:
+        with suppress(OSError):
+            if os.listdir(path):
+                yield path
     waiting: list[str] = [*_PRIVATE]
     while waiting:
         with suppress(OSError), os.scandir(waiting.pop()) as entries:
