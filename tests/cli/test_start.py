@@ -5,6 +5,10 @@ import sys
 
 import pytest
 
+from fakes.engine import decision
+from fakes.model_server import ModelServer
+from fakes.plays import play
+
 HEAVY = (
     "pydantic",
     "httpx2",
@@ -63,3 +67,45 @@ def test_run_never_imports_the_terminal(tmp_path):
         heavy=("typer", "prompt_toolkit", "rich", "httpx2", "xllamacpp", "pydantic_ai", "genai_prices"),
     )  # fmt: skip
     assert "imported []" in shown
+
+
+AT_FIRST_REQUEST = """
+import sys
+import pydantic
+
+def kinds(of):
+    for one in of.__subclasses__():
+        yield one
+        yield from kinds(one)
+
+def connected(event, args):
+    if event == "socket.connect" and args[1] == ("127.0.0.1", {port}):
+        connected.times += 1
+        if connected.times == 2:  # the first asks which models are served
+            ours = [name for name in sys.modules if name.startswith("duckflow.")]
+            built = [one for one in set(kinds(pydantic.BaseModel)) if one.__pydantic_complete__]
+            print("counted", len(ours), len([one for one in built if one.__module__ in ours]))
+            print("loaded", [name for name in {heavy!r} if name in sys.modules])
+
+connected.times = 0
+sys.addaudithook(connected)
+sys.argv = ["duckflow", "run", "x", "--workspace", {folder!r}, "--model", "openai:m"]
+from duckflow.cli import main
+main()
+"""
+
+
+def test_run_has_little_to_do_before_its_first_request(tmp_path, monkeypatch):
+    """What is not needed to ask a model here is neither imported nor built before; counts, not times."""
+    heavy = ("typer", "click", "httpx2", "httpcore2", "anyio", "h11", "doctest", "unittest", "rich")
+    with ModelServer(play(decision("hello"))) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        port = int(server.url.rpartition(":")[2])
+        probe = AT_FIRST_REQUEST.format(port=port, heavy=heavy, folder=str(tmp_path))
+        done = subprocess.run(
+            [sys.executable, "-c", probe], capture_output=True, text=True, check=False, timeout=120
+        )
+    assert done.returncode == 0, done.stderr
+    assert "loaded []" in done.stdout
+    counted = done.stdout.partition("counted ")[2].split()
+    assert (int(counted[0]) <= 360, int(counted[1]) <= 45) == (True, True), counted[:2]

@@ -36,7 +36,7 @@ def writes(monkeypatch) -> Counter[bool]:
     return counted
 
 
-async def test_a_loop_waits_twice_for_the_disk_and_writes_six_times_at_most(
+async def test_a_loop_waits_twice_for_the_disk_and_writes_five_times_at_most(
     tmp_path: Path, writes: Counter[bool]
 ):
     """Once before the action, because it must be known after a crash that it began, and once after it."""
@@ -49,7 +49,7 @@ async def test_a_loop_waits_twice_for_the_disk_and_writes_six_times_at_most(
         spent.append(writes - before)
     more = spent[1] - spent[0]
     assert more[True] <= 2 * 10
-    assert more.total() <= 6 * 10
+    assert more.total() <= 5 * 10
 
 
 async def test_all_calls_of_a_session_use_one_connection(tmp_path: Path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from functools import cache
 from pathlib import Path
 
 from duckflow.domain.errors import UserError
@@ -14,9 +15,7 @@ def state_dir() -> Path:
     given = _given("DUCKFLOW_STATE_DIR")
     if given:
         return _create(given)
-    from platformdirs import user_state_path  # noqa: PLC0415 - costs more than all the rest here
-
-    return _create(user_state_path("duckflow", appauthor=False), ours=True)
+    return _create(_usual("state"), ours=True)
 
 
 def config_dir() -> Path:
@@ -24,9 +23,7 @@ def config_dir() -> Path:
     given = _given("DUCKFLOW_CONFIG_DIR")
     if given:
         return given
-    from platformdirs import user_config_path  # noqa: PLC0415 - as above
-
-    return user_config_path("duckflow", appauthor=False)
+    return _usual("config")
 
 
 def cache_dir() -> Path:
@@ -34,9 +31,7 @@ def cache_dir() -> Path:
     given = _given("DUCKFLOW_CACHE_DIR")
     if given:
         return _create(given)
-    from platformdirs import user_cache_path  # noqa: PLC0415 - as above
-
-    return _create(user_cache_path("duckflow", appauthor=False), ours=True)
+    return _create(_usual("cache"), ours=True)
 
 
 def checkouts_dir() -> Path:
@@ -44,9 +39,20 @@ def checkouts_dir() -> Path:
     given = _given("DUCKFLOW_FLEET_DIR")
     if given:
         return _create(given)
-    from platformdirs import user_data_path  # noqa: PLC0415 - as above
+    return _create(_usual("data") / "fleet", ours=True)
 
-    return _create(user_data_path("duckflow", appauthor=False) / "fleet", ours=True)
+
+def _usual(kind: str) -> Path:
+    """The system's usual place for files of this kind."""
+    return _found(kind, os.environ.get("HOME"), os.environ.get(f"XDG_{kind.upper()}_HOME"))
+
+
+@cache
+def _found(kind: str, _home: str | None, _wish: str | None) -> Path:
+    """Asked for many times a loop, so it is looked up again only if the environment has changed."""
+    import platformdirs  # noqa: PLC0415 - costs more than all the rest here
+
+    return getattr(platformdirs, f"user_{kind}_path")("duckflow", appauthor=False)
 
 
 def _given(variable: str) -> Path | None:

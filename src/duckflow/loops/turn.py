@@ -101,12 +101,12 @@ class Turn:
 
     async def _think(self) -> Decision:
         await self._dispatcher.look_again()
-        decided = await self._model.decide(self._state)
+        decided, used = await self._model.decide(self._state)
         decision = decided.decision
         loops = self._state.request.loops if self._state.request else 0
         made = DecisionMade(loop=loops + 1, decision=decision, exchange=decided.exchange)
         said = (Reply(text=decision.reply),) if decision.reply.strip() else ()
-        self._session.record(made, *said)
+        self._session.record(*used, made, *said)
         self._pacing.set_limit(decision)
         self._judging.begin(decision)
         return decision

@@ -28,8 +28,12 @@ class Spending:
 
     async def report(self, tier: TierName, *calls: ModelCall) -> None:
         """Record calls that were made with a tier."""
+        self._session.record(*await self.priced(tier, *calls))
+
+    async def priced(self, tier: TierName, *calls: ModelCall) -> list[UsageReported]:
+        """The same for those who record them with what came of the calls."""
         model = self._tiers.name(tier)
-        reports = [
+        return [
             UsageReported(
                 tier=tier,
                 model=model,
@@ -39,7 +43,6 @@ class Spending:
             )
             for call in calls
         ]
-        self._session.record(*reports)
 
 
 class Advisor:

@@ -3,7 +3,7 @@
 from duckflow.config.settings import PromptSettings
 from duckflow.domain.decision import Decision, Operation
 from duckflow.domain.errors import ProviderError, ToolError
-from duckflow.domain.events import ModelChanged
+from duckflow.domain.events import ModelChanged, UsageReported
 from duckflow.domain.model import ModelTraits, TierName
 from duckflow.domain.ports import ModelClient
 from duckflow.domain.state import AgentState, RulesUse
@@ -67,8 +67,8 @@ class ModelInUse:
         except (ProviderError, RulesTooLong):
             return  # the first message meets the same error, and tells it
 
-    async def decide(self, state: AgentState) -> Decided:
-        """The next decision, its cost reported."""
+    async def decide(self, state: AgentState) -> tuple[Decided, list[UsageReported]]:
+        """The next decision and what it cost, to be recorded together; a failure is reported here."""
         self.tier = await self._tier_for(state)
         await self._session.pause()
         try:
@@ -77,8 +77,7 @@ class ModelInUse:
             if error.usage is not None:
                 await self._spending.report(self.tier, ModelCall(output="Decision", tokens=error.usage))
             raise
-        await self._spending.report(self.tier, *decided.calls)
-        return decided
+        return decided, await self._spending.priced(self.tier, *decided.calls)
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
         """What the model would be asked in this state; nothing is sent."""

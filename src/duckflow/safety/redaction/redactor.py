@@ -54,8 +54,11 @@ class Redactor:
         text = self._clean_values(text, self._known, own=own)
         text = self._clean_values(text, self._learned, own=own)
         found: dict[str, str] = {}
+        lowered = lower(text)
         for pattern in patterns_for(text):
-            text = self._clean_pattern(text, pattern, found, own=own)
+            if pattern.may_fit(text, lowered):
+                text = self._clean_pattern(text, lowered, pattern, found, own=own)
+                lowered = lower(text)
         learned = {value: kind for value, kind in found.items() if own or looks_random(value, 12)}
         self._learn(learned)
         return self._clean_values(text, learned, own=own)
@@ -80,11 +83,13 @@ class Redactor:
                 text = text.replace(value, self._mark(value, kind, own=own))
         return text
 
-    def _clean_pattern(self, text: str, pattern: Pattern, found: dict[str, str], *, own: bool) -> str:
+    def _clean_pattern(
+        self, text: str, lowered: str, pattern: Pattern, found: dict[str, str], *, own: bool
+    ) -> str:
         """The text without what fits one pattern; that is added to `found`."""
         pieces: list[str] = []
         end = 0
-        for match in pattern.find(text, lower(text) if pattern.hint else ""):
+        for match in pattern.find(text, lowered):
             start, stop = span_of(match)
             value, kind = text[start:stop], kind_of(pattern, match)
             pieces += (text[end:start], self._mark(value, kind, own=own))
