@@ -97,7 +97,20 @@ main()
 
 def test_run_has_little_to_do_before_its_first_request(tmp_path, monkeypatch):
     """What is not needed to ask a model here is neither imported nor built before; counts, not times."""
-    heavy = ("typer", "click", "httpx2", "httpcore2", "anyio", "h11", "doctest", "unittest", "rich")
+    heavy = (
+        "typer",
+        "click",
+        "importlib.metadata",
+        "email",
+        "zipfile",
+        "httpx2",
+        "httpcore2",
+        "anyio",
+        "h11",
+        "doctest",
+        "unittest",
+        "rich",
+    )
     with ModelServer(play(decision("hello"))) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
         port = int(server.url.rpartition(":")[2])

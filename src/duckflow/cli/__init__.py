@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -11,6 +12,14 @@ if TYPE_CHECKING:
 _BETWEEN_COLLECTIONS = 100_000
 """New objects before the garbage collector looks at the young ones. Python's own number is 700: a start makes
 objects that stay, and looking for garbage among them took a tenth of its time."""
+
+
+def _skip_foreign_plugins() -> None:
+    """Let pydantic find nothing that extends it: else it reads the metadata of everything that is installed,
+    with all it takes to do so. PYDANTIC_DISABLE_PLUGINS would save the reading, but not the imports."""
+    nothing = ModuleType("pydantic.plugin._loader")
+    nothing.__dict__["get_plugins"] = tuple
+    sys.modules.setdefault(nothing.__name__, nothing)
 
 
 def _say_version() -> int:
@@ -29,8 +38,7 @@ def _run(options: "RunFlags") -> NoReturn:
 def main() -> NoReturn:
     """Entry point. The conversation and `run` load nothing that only other commands need."""
     gc.set_threshold(_BETWEEN_COLLECTIONS)
-    # Else pydantic reads the metadata of everything installed, in search of what extends it.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    _skip_foreign_plugins()
     if sys.argv[1:] == ["--version"]:
         sys.exit(_say_version())
     from duckflow.cli.plain_flags import read_options, read_run_flags  # noqa: PLC0415 - imports nothing

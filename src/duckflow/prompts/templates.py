@@ -2,8 +2,6 @@
 
 import re
 from functools import cache
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from duckflow.config.files.toml import read_text
@@ -38,17 +36,19 @@ def _read(name: str, own: Path) -> str:
     return theirs
 
 
-def _folders() -> tuple[Traversable, Traversable]:
+def _folders() -> tuple[Path, Path]:
     """The texts of the work itself, and those of the side questions."""
-    texts = resources.files("duckflow.prompts").joinpath("texts")
-    return texts, texts.joinpath("questions")
+    texts = Path(__file__).with_name("texts")
+    return texts, texts / "questions"
 
 
 def check_own_templates() -> None:
     """A UsageError if one of the user's own texts can't stand in for ours."""
     own = config_dir() / OWN_FOLDER
+    if not own.is_dir():
+        return
     known = {Path(one.name).stem for folder in _folders() for one in folder.iterdir() if one.is_file()}
-    for file in sorted(own.glob("*")) if own.is_dir() else ():
+    for file in sorted(own.glob("*")):
         if file.suffix != ".txt" or file.stem not in known:
             raise UsageError("prompt.own_unknown", path=file, known=", ".join(sorted(known)))
         _read(file.stem, own)

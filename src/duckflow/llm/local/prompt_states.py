@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 from contextlib import suppress
-from importlib.metadata import version
 from pathlib import Path
 from secrets import token_hex
 from typing import Literal
@@ -29,6 +28,8 @@ class PromptStates:
     def __init__(self, folder: Path, model: Path, window: int, most_mb: int) -> None:
         self.folder = folder
         self._most = most_mb * _MEGABYTE
+        from importlib.metadata import version  # noqa: PLC0415 - slow, and only for embedded models
+
         self._key = [_identity(model), version("xllamacpp"), window]
 
     def name(self, kind: StateKind, *texts: str) -> str:

@@ -3,7 +3,6 @@
 import json
 import math
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
 from duckflow.domain.errors import ProviderError, Unavailable
@@ -55,6 +54,8 @@ def seconds_to_wait(retry_after: str | None) -> float | None:
     try:
         seconds = float(retry_after)
     except ValueError:
+        from email.utils import parsedate_to_datetime  # noqa: PLC0415 - seldom needed, and brings much along
+
         try:
             at = parsedate_to_datetime(retry_after)
             seconds = (at.astimezone(UTC) - datetime.now(UTC)).total_seconds()

@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 ANY = "*"
@@ -35,7 +35,7 @@ class CommandTable(NamedTuple):
 @cache
 def command_table() -> CommandTable:
     """The table as the package brings it."""
-    raw = tomllib.loads(files("duckflow.safety.policy").joinpath("commands.toml").read_text("utf-8"))
+    raw = tomllib.loads(Path(__file__).with_name("commands.toml").read_text("utf-8"))
     words: Mapping[str, str] = raw["words"]
     return CommandTable(
         looks=_options(raw["looks"]),

@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Mapping
 from fnmatch import translate
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from duckflow.safety.paths import fold
@@ -60,7 +60,7 @@ class ProtectedKind(NamedTuple):
 @cache
 def protected_kinds() -> Mapping[str, ProtectedKind]:
     """The table as the package brings it."""
-    raw = tomllib.loads(files("duckflow.safety.policy").joinpath("protected.toml").read_text("utf-8"))
+    raw = tomllib.loads(Path(__file__).with_name("protected.toml").read_text("utf-8"))
     return {
         kind: ProtectedKind(row["why"], _READING[row["reading"]], tuple(row["names"].split()))
         for kind, row in raw.items()

@@ -6,7 +6,7 @@ Every repeat in these expressions is bounded, so each takes time in proportion t
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 from duckflow.domain.patterns import late
@@ -182,7 +182,7 @@ def lines_with_secrets(text: str) -> frozenset[int]:
 @cache
 def _tokens() -> tuple[Pattern, ...]:
     """The rows of tokens.txt."""
-    table = files("duckflow.safety.redaction").joinpath("tokens.txt").read_text("utf-8")
+    table = Path(__file__).with_name("tokens.txt").read_text("utf-8")
     rows = [line.split() for line in table.splitlines() if line and not line.startswith("#")]
     return tuple(
         Pattern(kind, tuple(needles.split(",")), rf"(?<![A-Za-z0-9])(?:{expression})", re.ASCII)

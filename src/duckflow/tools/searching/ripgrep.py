@@ -5,10 +5,8 @@ import os
 import shutil
 import stat
 import sys
-import sysconfig
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,8 +48,11 @@ def find_ripgrep(root: Path) -> Path | None:
 
 
 def _candidates() -> Iterator[Path]:
-    yield Path(sysconfig.get_path("scripts")) / "rg"
     yield Path(sys.executable).parent / "rg"
+    import sysconfig  # noqa: PLC0415 - slow, and nearly always it was found already
+    from importlib import metadata  # noqa: PLC0415 - as above
+
+    yield Path(sysconfig.get_path("scripts")) / "rg"
     try:
         files = metadata.distribution("ripgrep").files or []
     except metadata.PackageNotFoundError:
