@@ -89,6 +89,27 @@ def test_modules_do_not_import_each_other_in_a_circle():
     assert not circles(imports)
 
 
+def test_folders_side_by_side_do_not_import_each_other_in_a_circle():
+    """A folder and what is in it are one; two rooms of it point one way."""
+    names = {dotted(module) for module in modules()}
+    folders = {
+        dotted(module): ".".join(module.path.parent.relative_to(PACKAGE).parts) for module in modules()
+    }
+    imports: dict[str, set[str]] = {folder: set() for folder in folders.values()}
+    for module in modules():
+        here = folders[dotted(module)]
+        imports[here] |= {there for name in imported(module, names) if apart(here, there := folders[name])}
+    assert not circles(imports)
+
+
+def apart(here: str, there: str) -> bool:
+    return (
+        not f"{here}.".startswith(f"{there}.")
+        and not f"{there}.".startswith(f"{here}.")
+        and bool(here and there)
+    )
+
+
 def dotted(module: Module) -> str:
     return module.name.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
 

@@ -7,6 +7,7 @@ from prompt_toolkit.document import Document
 from duckflow.domain.extensions import ServerReport
 from duckflow.i18n.catalogue import entries
 from duckflow.ui.commands.actions import ACTIONS
+from duckflow.ui.commands.completion import Known, Suggestions
 from duckflow.ui.commands.table import (
     COMMANDS,
     Typed,
@@ -15,7 +16,6 @@ from duckflow.ui.commands.table import (
     prompt_commands,
     read_command,
 )
-from duckflow.ui.input.completion import Known, Suggestions
 
 SPEC = "help status goal plan tasks diff undo mode model cost memory history resume config quit"
 

@@ -13,8 +13,8 @@ from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import set_language
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.output.text_width import width_of
+from duckflow.ui.questions import Questions
 from duckflow.ui.screen import Screen
-from duckflow.ui.views.questions import Questions
 from fakes.keyboard import FakeWriter, Keyboard
 
 LONG = "--- /dev/null\n+++ b/a\n@@ -0,0 +1,60 @@\n" + "".join(f"+line {number}\n" for number in range(60))

@@ -25,11 +25,11 @@ from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import Exit, dispatch_in_turn
 from duckflow.ui.commands.table import Typed, find_custom, read_command, read_prompt
-from duckflow.ui.input.key_listener import KeyListener
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.jobs import Job, stopped
+from duckflow.ui.key_listener import KeyListener
 from duckflow.ui.output.escaping import visible
-from duckflow.ui.views.questions import Questions
+from duckflow.ui.questions import Questions
 
 _LONG_S = 5.0
 """Work that lasted longer is worth a call when it is done."""

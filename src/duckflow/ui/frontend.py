@@ -18,7 +18,7 @@ from duckflow.ui.output.colours import Theme, use_theme
 from duckflow.ui.output.writer import PlainWriter, TerminalWriter, Writer
 
 if TYPE_CHECKING:
-    from duckflow.ui.input.completion import Known
+    from duckflow.ui.commands.completion import Known
     from duckflow.ui.input.prompt import Prompt
 
 QUIET_S = 0.6
@@ -39,7 +39,7 @@ class Frontend:
         """From now on draw this around the line, and suggest what is known."""
         if self.prompt is None:
             return
-        from duckflow.ui.input.completion import Suggestions  # noqa: PLC0415 - only a terminal completes
+        from duckflow.ui.commands.completion import Suggestions  # noqa: PLC0415 - only a terminal completes
 
         self.prompt.draw = draw
         self.prompt.completer = Suggestions(known)

@@ -24,16 +24,16 @@ from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import Relay
 from duckflow.store.sessions import Sessions, SessionSummary
 from duckflow.ui.commands.actions import CommandContext
+from duckflow.ui.commands.completion import known_of
 from duckflow.ui.commands.dispatch import Exit
 from duckflow.ui.conversation import Conversation
 from duckflow.ui.frontend import Frontend
-from duckflow.ui.input.completion import known_of
 from duckflow.ui.input.editor import Edit, edit_on_line, edit_with, find_editor
 from duckflow.ui.input.relay import RelayPrompt
 from duckflow.ui.output.writer import notifier
+from duckflow.ui.questions import Questions
 from duckflow.ui.screen import Screen
 from duckflow.ui.views.live.activity import prompt_view
-from duckflow.ui.views.questions import Questions
 from duckflow.ui.views.transcript import last_exchange
 from duckflow.ui.views.welcome import FolderFacts, start_text
 

@@ -1,1 +1,1 @@
-"""The slash commands: a table, what each does, and how one is found."""
+"""The slash commands: a table, what each does, how one is found and completed."""

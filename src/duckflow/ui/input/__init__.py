@@ -1,1 +1,1 @@
-"""Where a person types: prompt, keys, completion, editor."""
+"""Where a person types: prompt, keys, editor, and what is drawn around the line."""

@@ -1,1 +1,1 @@
-"""What is shown: events, approvals, questions, status, tables."""
+"""What is shown: events, approvals, goal, health, tables; live/ is drawn around the prompt."""
