@@ -231,7 +231,7 @@ async def test_servers_and_commands_of_ones_own_are_there_in_the_editor(folder: 
         header = schema.HttpHeader(name="X-Key", value="k")
         servers = [
             schema.HttpMcpServer(type="http", name="Notes", url=server.url, headers=[header]),
-            schema.SseMcpServer(type="sse", name="old", url=server.url, headers=[]),
+            schema.AcpMcpServer(type="acp", name="inside", server_id="1"),
             schema.McpServerStdio(
                 name="greedy", command="x", args=[], env=[schema.EnvVariable(name="A", value="${HOME}")]
             ),
@@ -243,7 +243,7 @@ async def test_servers_and_commands_of_ones_own_are_there_in_the_editor(folder: 
             offered = editor.of(schema.AvailableCommandsUpdate)[1].available_commands
             assert {"review", "mcp.notes.visit"} <= {one.name for one in offered}
             told = "".join(one.content.text for one in editor.of(schema.AgentThoughtChunk))
-            assert "Left out old" in told
+            assert "Left out inside" in told
             assert "Left out greedy" in told
             await agent.prompt(session_id=session, prompt=says("say hi"))
             asked, _ = editor.asked[0]

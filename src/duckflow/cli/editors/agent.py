@@ -109,12 +109,13 @@ class EditorAgent:
         """Say what can be done here, and learn what the editor can do."""
         files = client_capabilities.fs if client_capabilities else None
         self._reads = bool(files and files.read_text_file)
+        speaks_mcp = find_spec("mcp") is not None
         return schema.InitializeResponse(
             protocol_version=min(protocol_version, acp.PROTOCOL_VERSION),
             agent_info=schema.Implementation(name="duckflow", title="Duckflow", version=__version__),
             agent_capabilities=schema.AgentCapabilities(
                 load_session=True,
-                mcp_capabilities=schema.McpCapabilities(http=find_spec("mcp") is not None),
+                mcp_capabilities=schema.McpCapabilities(http=speaks_mcp, sse=speaks_mcp),
                 prompt_capabilities=schema.PromptCapabilities(embedded_context=True),
                 session_capabilities=schema.SessionCapabilities(
                     list=schema.SessionListCapabilities(),

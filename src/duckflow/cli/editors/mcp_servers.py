@@ -39,7 +39,7 @@ def _entry(server: object) -> Mapping[str, Any]:
         case schema.McpServerStdio():
             env = {one.name: one.value for one in server.env}
             return {"command": server.command, "args": server.args, "env": env}
-        case schema.HttpMcpServer():
+        case schema.HttpMcpServer() | schema.SseMcpServer():
             return {"url": server.url, "headers": {one.name: one.value for one in server.headers}}
         case _:
-            return {}  # the older kind of HTTP, or through the editor: not spoken here
+            return {}  # through the editor: not spoken here
