@@ -1,6 +1,7 @@
 """L4: tools of MCP servers in a conversation: asked about, evidence like any other, harmless when hostile."""
 
 import json
+import re
 import shutil
 import socket
 import sys
@@ -15,8 +16,11 @@ import pytest
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.prompts.tokens import estimate_tokens
+from duckflow.tools.mcp.operations import _within
 from fakes import mcp_stdio
 from fakes.engine import decision, engine
+from fakes.rows import Failures
 
 YES = AnswerApproval(yes=True)
 ALWAYS = AnswerApproval(yes=True, always=True)
@@ -169,6 +173,32 @@ async def test_l4_fifty_tools_cost_at_most_500_tokens_and_none_costs_nothing(fol
             sizes.append(sum((await duck.app.model.preview(duck.state)).tokens.values()))
             assert (duck.app.mcp is None) == (not settings)
     assert 0 < sizes[1] - sizes[0] <= 500
+
+
+def test_l4_however_many_servers_the_tools_are_on_their_names_stay_within_the_budget():
+    """Of each server the first tools, then how many more; nothing is passed over in silence."""
+    failures = Failures()
+    for servers, tools, length in (
+        (1, 50, 30),
+        (5, 10, 30),
+        (10, 5, 30),
+        (50, 1, 60),
+        (2, 25, 100),
+        (3, 1, 9),
+    ):
+        with failures.of((servers, tools, length)):
+            name = f"tool_{'x' * length}"[:length]
+            offered = {
+                f"a-server-called-{n:02}": [f"{name}{m:02}" for m in range(tools)] for n in range(servers)
+            }
+            listed = _within(420, offered)
+            assert estimate_tokens(listed) <= 440
+            told = sum(map(int, re.findall(r"(?:and |\()(\d+) (?:more(?! servers)|tools)", listed)))
+            hidden = re.search(r"and (\d+) more servers", listed)
+            unnamed = int(hidden[1]) if hidden else 0
+            assert listed.count("a-server") + unnamed == servers
+            assert listed.count(name) + told + unnamed * tools == servers * tools
+    failures.report()
 
 
 async def test_l4_a_program_that_is_missing_or_too_slow_does_not_hold_up_the_conversation(folder, server):

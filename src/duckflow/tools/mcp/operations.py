@@ -35,13 +35,16 @@ _LISTED_TOKENS = 420
 """For the names of tools, which every prompt carries."""
 
 _CHANGED = "(its description changed)"
-_SUMMARY = "what a tool of an MCP server does and takes; ask before you first call one, as mcp.SERVER.TOOL. "
+_SUMMARY = (
+    "what a tool of an MCP server does and takes, or which a SERVER has; ask before you first call one, as "
+    "mcp.SERVER.TOOL. "
+)
 
 
 class Describe(Frozen):
     """What describe takes."""
 
-    tool: str = Field(description="SERVER.TOOL, or SERVER for all of its tools", max_length=200)
+    tool: str = Field(default="", description="SERVER.TOOL, or SERVER for all of its tools", max_length=200)
 
 
 class ReadResource(Frozen):
@@ -110,8 +113,7 @@ class McpServers:
         """`mcp.describe`, which lists the names, and the tools themselves, which no prompt shows."""
         if not self.connections:
             return ()
-        share = _LISTED_TOKENS // len(self.connections)
-        listed = "; ".join(f"{name}: {_within(share, self._names(name))}" for name in self.connections)
+        listed = _within(_LISTED_TOKENS, {name: self._names(name) for name in self.connections})
         describe = Tool(
             operation=DESCRIBE, args=Describe, summary=_SUMMARY + listed, effect="read", run=self._describe
         )
@@ -260,6 +262,10 @@ class McpServers:
 
     async def _describe(self, args: Describe, _access: Access) -> ToolResult:
         wanted = args.tool.strip().removeprefix(PREFIX)
+        if not wanted:
+            return ToolResult(
+                text="\n".join(f"{one}: {', '.join(self._names(one))}" for one in self.connections)
+            )
         if wanted in self.connections:
             return ToolResult(text=await self._all_of(self.connections[wanted]))
         connection, remote = await self._find(wanted)
@@ -323,15 +329,31 @@ async def _try_to_connect(connection: ServerConnection) -> None:
         return  # it is known to be down, and says why when it is asked for
 
 
-def _within(tokens: int, names: list[str]) -> str:
-    """As many names as there is room for, and where the others are."""
-    shown = ""
-    for place, name in enumerate(names):
-        longer = f"{shown}, {name}" if shown else name
-        if estimate_tokens(longer) > tokens:
-            return f"{shown} and {len(names) - place} more (describe the server)"
-        shown = longer
-    return shown
+def _within(tokens: int, offered: Mapping[str, list[str]]) -> str:
+    """As many names as there is room for, of each server the first ones first; of the others, how many."""
+    servers = list(offered)
+    shown = dict.fromkeys(servers, 0)
+
+    def line() -> str:
+        return "; ".join(_part(name, offered[name], shown[name]) for name in servers)
+
+    while len(servers) > 1 and estimate_tokens(line()) > tokens:
+        servers.pop()
+    most = max(len(names) for names in offered.values())
+    for name in (name for count in range(most) for name in servers if count < len(offered[name])):
+        shown[name] += 1
+        if estimate_tokens(line()) > tokens:
+            shown[name] -= 1
+            break
+    left = len(offered) - len(servers)
+    return line() + (f"; and {left} more servers (describe without a name)" if left else "")
+
+
+def _part(server: str, names: list[str], shown: int) -> str:
+    more = len(names) - shown
+    if not shown:
+        return f"{server} ({more} tools)"
+    return f"{server}: {', '.join(names[:shown])}" + (f" and {more} more" if more else "")
 
 
 def _first_accept(server: str, remote: RemoteTool, then: Action) -> ToolResult:
