@@ -147,6 +147,7 @@ def _parameters(runtime: Any, settings: dict[str, Any], key: str) -> Any:  # noq
     # Prompts that take turns (deciding, judging) are swapped instead of read again.
     parameters.cache_ram_mib = settings["cache_mib"]
     parameters.warmup = False  # the first prompt comes at once, and warms it as well
+    parameters.fit_params = False  # it would read the file once more to see what a graphics card can hold
     parameters.slot_save_path = settings["states"]
     if settings["alike"]:
         parameters.speculative.types = [runtime.common_speculative_type.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE]
