@@ -316,7 +316,7 @@ class EditorAgent:
 
     async def _announce(self, opened: EditorSession) -> None:
         """Tell the editor which commands there are, and what it should know of the configuration."""
-        if self._sessions.get(opened.session.id) is not opened:
+        if not self._has(opened):
             return
         await self._list_commands(opened)
         told = [text(notice.key, **notice.values) for notice in opened.loaded.notices]
@@ -327,8 +327,12 @@ class EditorAgent:
         servers = opened.session.app.mcp
         if servers is not None:
             await servers.ready()
-            if any(one.prompts for one in servers.reports()):
+            if self._has(opened) and any(one.prompts for one in servers.reports()):
                 await self._list_commands(opened)
+
+    def _has(self, opened: EditorSession) -> bool:
+        """Whether it is still open: it may be put aside at any time."""
+        return any(one is opened for one in self._sessions.values())
 
     async def _list_commands(self, opened: EditorSession) -> None:
         commands = helpers.update_available_commands(available_commands(opened.session.app))
