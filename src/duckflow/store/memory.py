@@ -9,6 +9,7 @@ from typing import Any
 
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Event, MemoryKept
+from duckflow.domain.frozen import replace
 from duckflow.domain.memory import Memory, memory_line
 from duckflow.store.database.database import Database
 from duckflow.store.memory_search import ranked
@@ -79,7 +80,7 @@ class Memories:
             found = _find(connection, wanted)
             change = "UPDATE memory SET text = ?, folded = ? WHERE id = ?"
             connection.execute(change, (line, _folded(line), wanted))
-        return found.model_copy(update={"text": line})
+        return replace(found, text=line)
 
     def delete(self, wanted: Sequence[int]) -> Sequence[Memory]:
         """Delete these, all or none, and overwrite what they said. Returns what they were."""

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from duckflow.domain.decision import Action
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 
 Risk = Literal["low", "medium", "high", "forbidden"]
 
@@ -63,4 +63,4 @@ class Approval(Frozen):
 
 def asked_by_task(approval: Approval, approval_id: str, task_id: str) -> Approval:
     """The same question, asked by a task of the background."""
-    return approval.model_copy(update={"approval_id": approval_id, "task_id": task_id})
+    return replace(approval, approval_id=approval_id, task_id=task_id)

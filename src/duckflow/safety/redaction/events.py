@@ -15,6 +15,7 @@ from duckflow.domain.events import (
     TaskListStarted,
     UserMessage,
 )
+from duckflow.domain.frozen import replace
 from duckflow.domain.glimpses import Glimpse, OutputPiece, ReplyPiece, ReplyVoid
 from duckflow.domain.patterns import late
 from duckflow.safety.redaction.patterns import NAME_NEEDLES
@@ -34,12 +35,12 @@ def redact_event(redactor: Redactor, event: Event) -> Event:
             # The decision first: the words it was made in have the same values, but escaped.
             decision = redactor.clean_all(event.decision, own=True)
             exchange = redactor.clean_all(event.exchange)
-            return event.model_copy(update={"decision": decision, "exchange": exchange})
+            return replace(event, decision=decision, exchange=exchange)
         case PlanChanged() | TaskListStarted():
             return redactor.clean_all(event, own=True)
         case ApprovalAnswered(edited=edited) if edited is not None:
-            rest = redactor.clean_all(event.model_copy(update={"edited": None}))
-            return rest.model_copy(update={"edited": redactor.clean_all(edited, own=True)})
+            rest = redactor.clean_all(replace(event, edited=None))
+            return replace(rest, edited=redactor.clean_all(edited, own=True))
         case _:
             return redactor.clean_all(event)
 

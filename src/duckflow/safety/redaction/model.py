@@ -45,7 +45,7 @@ class RedactedModel:
             return message
         cleaned = self._redactor.clean(message.text)
         if cleaned != message.text:
-            return message.model_copy(update={"text": cleaned})
+            return replace(message, text=cleaned)
         if len(self._clean) >= _MOST_REMEMBERED:
             self._clean.clear()
         self._clean.add(seen)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from duckflow.config.settings import SandboxChoice, ShellSettings
 from duckflow.domain.errors import ToolError
+from duckflow.domain.frozen import replace
 from duckflow.safety.sandbox.child import landlock, seccomp
 from duckflow.safety.sandbox.child.syscalls import LINUX
 from duckflow.safety.sandbox.copy.copies import CopyFolders
@@ -58,7 +59,7 @@ class Probe:
                 for _ in range(bubblewrap.TRIES):
                     if bubblewrap.lost_a_mask(failed):
                         failed = await _try_copy(found, launcher, workspace, copies)
-                found = found.model_copy(update={"copies": not failed})
+                found = replace(found, copies=not failed)
             self._known[known] = found
         return self._known[known]
 
@@ -80,10 +81,10 @@ async def _find(choice: SandboxChoice, launcher: Launcher) -> Sandbox:
     if found.level == "bubblewrap":
         return found
     if choice == "bubblewrap":
-        return found.model_copy(update={"reason": _ALONE[found.reason]})
+        return replace(found, reason=_ALONE[found.reason])
     if await _landlock(launcher) is None:
-        return found.model_copy(update={"reason": _NEITHER[found.reason]})
-    return found.model_copy(update={"level": "landlock"})
+        return replace(found, reason=_NEITHER[found.reason])
+    return replace(found, level="landlock")
 
 
 async def _namespaces(launcher: Launcher) -> Sandbox:
@@ -109,7 +110,7 @@ async def _bubblewrap(launcher: Launcher) -> Sandbox:
     for _ in range(bubblewrap.TRIES):
         said = await _try(sandbox, launcher) if bubblewrap.lost_a_mask(said) else said
     if said and features:
-        sandbox = sandbox.model_copy(update={"features": frozenset[str]()})
+        sandbox = replace(sandbox, features=frozenset[str]())
         said = await _try(sandbox, launcher)
     if not said:
         return sandbox

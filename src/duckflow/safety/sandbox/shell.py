@@ -10,7 +10,7 @@ from pathlib import Path
 from duckflow.config.settings import ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.effects import Effects
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.safety.sandbox.background import BackgroundOutput, LiveCopy
 from duckflow.safety.sandbox.copy.copies import CopyFolders, WorkspaceCopy
 from duckflow.safety.sandbox.copy.take_over import KeepChanges, TakenOver, take_over
@@ -134,7 +134,7 @@ class Shell:
         ending, written = await self._run(self._launcher.run, order, emit)
         _check_started(ending, written, sandbox)
         after = await asyncio.to_thread(look, str(self._workspace))
-        return _result(ending, written).model_copy(update={"changed": changed_between(before, after)})
+        return replace(_result(ending, written), changed=changed_between(before, after))
 
     async def _run_on_copy(
         self,
@@ -170,17 +170,17 @@ class Shell:
             raise
         if copy.unused:
             copies.give_back(copy)
-            return _result(ending, written).model_copy(update={"effects": Effects()})
+            return replace(_result(ending, written), effects=Effects())
         return await self._with_effects(_result(ending, written), copy)
 
     async def _with_effects(self, result: CommandResult, copy: WorkspaceCopy) -> CommandResult:
         self._held[copy.id] = copy
         effects = (await asyncio.to_thread(copy.read)).effects
         if effects != Effects():
-            return result.model_copy(update={"effects": effects, "copy_id": copy.id})
+            return replace(result, effects=effects, copy_id=copy.id)
         if self._live is None:
             await self.discard(copy.id)
-        return result.model_copy(update={"effects": effects})
+        return replace(result, effects=effects)
 
     @property
     def background(self) -> tuple[str, ...]:
@@ -299,7 +299,7 @@ class Shell:
         """
         copy = await self.copy(copy_id)
         live = self._live is not None and self._live.copy is copy
-        copy.about = copy.about.model_copy(update={"owner": owner})
+        copy.about = replace(copy.about, owner=owner)
         work = asyncio.ensure_future(
             asyncio.to_thread(take_over, copy, approved, keep, conflicts=tuple(conflicts), live=live)
         )

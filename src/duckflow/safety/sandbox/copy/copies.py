@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from duckflow.domain.files.effects import Effects
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.safety.files.git_directory import INSIDE, outer_git_directory, split_root
 from duckflow.safety.sandbox.copy.effect_reader import EffectReader, Reading
 from duckflow.safety.sandbox.view.confinement import CopyMount
@@ -133,8 +133,7 @@ class WorkspaceCopy:
 
     def keep(self, command: str = "", approved: Effects | None = None) -> None:
         """Let it outlive this process: its effects wait for an answer, or are being taken over."""
-        changes = {"kept": True, "command": command or self.about.command, "approved": approved}
-        self.about = self.about.model_copy(update=changes)
+        self.about = replace(self.about, kept=True, command=command or self.about.command, approved=approved)
         _write_about(self.folder, self.about)
 
     def discard(self) -> None:

@@ -485,13 +485,8 @@ def _pair_moves(found: list[Effect]) -> Iterable[Effect]:
         source = (same_name or sources)[0]
         sources.remove(source)
         taken.add(source.path)
-        moves[effect.path] = effect.model_copy(
-            update={
-                "kind": "moved",
-                "moved_from": source.path,
-                "before": source.before,
-                "mode_before": source.mode_before,
-            }
+        moves[effect.path] = replace(
+            effect, kind="moved", moved_from=source.path, before=source.before, mode_before=source.mode_before
         )
     for effect in sorted(found, key=lambda one: (one.path, one.kind != "deleted")):
         if effect.kind == "deleted" and effect.path in taken:

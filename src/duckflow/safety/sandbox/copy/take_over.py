@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from duckflow.domain.files.effects import Effect, Effects
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.safety.files.atomic import LARGEST
 from duckflow.safety.files.confined_open import ConfinedFolder, rename_to_new
 from duckflow.safety.files.git_directory import split_root
@@ -369,15 +369,14 @@ def _in_order(wanted: Iterable[Effect]) -> tuple[list[Effect], list[Effect]]:
 def _steps(effect: Effect) -> Iterator[Effect]:
     """A move as its two halves; a new folder with few rights as one that is closed at the end."""
     if effect.kind == "moved":
-        changes = {"kind": "created", "before": None, "mode_before": None, "moved_from": ""}
-        yield effect.model_copy(update=changes)
+        yield replace(effect, kind="created", before=None, mode_before=None, moved_from="")
         yield Effect(
             path=effect.moved_from, kind="deleted", before=effect.before, mode_before=effect.mode_before
         )
         return
     yield effect
     if effect.kind == "created" and effect.type == "folder" and _is_closed(effect):
-        yield effect.model_copy(update={"kind": "mode"})
+        yield replace(effect, kind="mode")
 
 
 def _batches(steps: Sequence[Effect]) -> Iterator[list[Effect]]:

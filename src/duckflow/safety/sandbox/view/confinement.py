@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from duckflow.config.settings import ShellSettings
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.safety.sandbox.child import seccomp
 from duckflow.safety.sandbox.view import bubblewrap
 from duckflow.safety.sandbox.view.environment import command_environment
@@ -118,7 +118,7 @@ def confine(
         if sandbox.level == "namespaces":
             return order
         argv = bubblewrap.arguments(sandbox.program, reach, sandbox.features, network=network or held)
-        return order.model_copy(update={"argv": (*argv, *shell), "world": ()})
+        return replace(order, argv=(*argv, *shell), world=())
     order = Order(
         kind=sandbox.level,
         argv=shell,
@@ -128,13 +128,12 @@ def confine(
     )
     if sandbox.level == "none":
         return order
-    return order.model_copy(
-        update={
-            "readable": tuple(_readable(reach)),
-            "writable": tuple(_writable(reach)),
-            "sockets": seccomp.ON_THE_NETWORK if network else (),
-            "spared": (os.getpid(),),
-        }
+    return replace(
+        order,
+        readable=tuple(_readable(reach)),
+        writable=tuple(_writable(reach)),
+        sockets=seccomp.ON_THE_NETWORK if network else (),
+        spared=(os.getpid(),),
     )
 
 
