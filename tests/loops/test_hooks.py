@@ -180,6 +180,7 @@ async def test_L5_what_a_hook_is_told_has_the_known_names(folder: Path, tmp_path
     assert (before["permission_mode"], before["tool_name"]) == ("default", "Write")
     assert before["tool_input"] == {"file_path": f"{folder}/a.txt", "content": "hello\n"}
     assert after["tool_response"]["success"] is True
+    assert after["tool_response"]["filePath"] == f"{folder}/a.txt"
     assert told["UserPromptSubmit"]["prompt"] == "write it"
     assert told["Stop"]["stop_hook_active"] is False
     assert told["SessionStart"]["source"] == "startup"

@@ -10,6 +10,7 @@ from duckflow.domain.events import HookRan
 from duckflow.domain.extensions import Hook, HookEvent
 from duckflow.domain.frozen import replace
 from duckflow.domain.modes import Mode
+from duckflow.domain.patterns import late
 from duckflow.loops.calls import ResolvedCall
 from duckflow.loops.hooks.known_tools import KnownTool, fits, known_as, matches
 from duckflow.loops.hooks.process import HookShell
@@ -24,6 +25,7 @@ PERMISSION_MODES: dict[Mode, str] = {
     "auto": "auto",
 }
 Question = Literal["permission_prompt", "elicitation_dialog"]
+_EXIT_LINE = late(r"\Aexit code -?\d+\n?")
 _LAST_WORD_S = 10.0
 """How long the end of a session waits for hooks that tell of its last question: without a terminal, it ends
 at that question."""
@@ -70,7 +72,9 @@ class Hooks:
         """After an action: its result, with what hooks have to say about it."""
         if not any(hook.event == "PostToolUse" for hook in self._hooks):
             return result
-        verdicts = await self._around("PostToolUse", call, {"tool_response": _response(call, result)})
+        verdicts = await self._around(
+            "PostToolUse", call, {"tool_response": _response(call, result, self._shell.folder)}
+        )
         said = [one.reason for one in verdicts if one.outcome == "blocked"]
         said += [one.context for one in verdicts if one.context]
         return replace(result, text="\n".join([result.text, *map(_from_hook, said)])) if said else result
@@ -172,10 +176,10 @@ def _from_hook(said: str) -> str:
     return f"A hook of the user's says: {said}"
 
 
-def _response(call: ResolvedCall, result: ToolResult) -> dict[str, Any]:
-    """What came of an action, as hooks know it."""
+def _response(call: ResolvedCall, result: ToolResult, root: str) -> dict[str, Any]:
+    """What came of an action, as hooks know it: of a command what it wrote, without the line that we add."""
     if call.tool.effect == "execute":
-        ended = {"stdout": result.text, "stderr": "", "interrupted": False}
+        ended = {"stdout": _EXIT_LINE.sub("", result.text), "stderr": "", "interrupted": False}
         return {**ended, "exit_code": result.exit_code}
-    about = {"filePath": result.path} if result.path else {}
+    about = {"filePath": f"{root}/{result.path}"} if result.path else {}
     return {**about, "success": True, "text": result.text}
