@@ -5,7 +5,9 @@
 A model on loopback answers slowly, so that a reply is seen while it is written. What is looked at: a request
 is started, streams, is approved after a look at the difference, another one refused with a reason; a
 consultation is answered; evidence is shown; the page is loaded again in the middle; a second window sees the
-same, at the width of a phone; and script in a file name, a reply and a difference does nothing.
+same, at the width of a phone; script in a file name, a reply and a difference does nothing. Then, in
+browser_walks.py: the keyboard alone, two answers to one question, back and fork, "always", plan and tasks,
+notices, a terminal beside it, the fleet; names, contrast and width of each page.
 """
 
 import argparse
@@ -18,11 +20,25 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from browser_walks import (
+    WIDE,
+    back_and_fork,
+    by_keyboard_alone,
+    in_the_fleet,
+    in_the_terminal_too,
+    look_over,
+    notices,
+    reach_the_end,
+    two_answers,
+    wrong,
+)
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Error as PlaywrightError
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
@@ -45,7 +61,7 @@ TALKS = {
         "fine": "Then I leave it.",
         "unsure": "Look around once more",
         "end": "Everything is in order.",
-        "no": "No",
+        "go": "Yes, go on",
     },
     "ja": {
         "ask": "stats.py に times_2 から times_13 を追加して",
@@ -57,7 +73,7 @@ TALKS = {
         "fine": "では、そのままにします。",
         "unsure": "もう一度見直して",
         "end": "すべて整っています。",
-        "no": "いいえ",
+        "go": "はい、続けて",
     },
 }
 
@@ -76,6 +92,15 @@ def answers(talk: dict[str, str]) -> dict[str, list[Any]]:
     """What the model says, by what it is asked for."""
     read = {"operation": "file_ops.read_file", "args": {"path": "stats.py"}}
     score = {"requirement": "1", "score": 0.95, "evidence": ["e1"]}
+    over = {"reply": talk["end"], "next_step": "done", "confidence": 0.9}
+
+    def note(name: str) -> dict[str, Any]:
+        return write(name, "x\n", "", talk["why"])
+
+    def call(operation: str, next_step: str = "continue", **args: str) -> dict[str, Any]:
+        return {"reply": "", "next_step": next_step, "actions": [{"operation": operation, "args": args}]}
+
+    steps = [{"name": name, "description": talk["ask"], "depends_on": []} for name in ("one", "two", "three")]
     return {
         "Decision": [
             write("stats.py", MORE, talk["say"] * 3, f"{talk['why']} {EVIL}"),
@@ -83,10 +108,33 @@ def answers(talk: dict[str, str]) -> dict[str, list[Any]]:
             write(f"{EVIL.replace('/', '')}.md", f"{EVIL}\n", "", talk["why"]),
             {"reply": talk["fine"], "next_step": "done"},
             {"reply": "", "next_step": "continue", "confidence": 0.3, "actions": [read]},
-            {"reply": talk["end"], "next_step": "done", "confidence": 0.9},
+            over,
+            *(write("long.py", MORE, "", talk["why"]), over),  # by keyboard
+            *(note("race.md"), over),
+            *(note("one.md"), note("two.md"), over),  # always
+            call("plan_tool.propose", goal=talk["ask"]),
+            {"reply": talk["say"], "next_step": "pending_user"},
+            call("task_tool.generate_list", step_id="STEP"),
+            call("task_loop.run", "defer", step_id="STEP"),
+            {"reply": talk["end"], "next_step": "pending_user"},
+            *(note("a.md"), over, note("b.md"), over),  # in the terminal
+            *(note("a.md"), over),  # in the fleet
         ],
-        "RequirementList": [{"requirements": [{"requirement": talk["ask"], "priority": 1}]}] * 9,
-        "SatisfactionEvaluation": [{"requirement_scores": [score], "completion_recommendation": True}] * 9,
+        "PlanDraft": [
+            {
+                "name": "Game",
+                "goal": talk["ask"],
+                "risk": "low",
+                "success_criteria": ["it runs"],
+                "steps": steps,
+            }
+        ],
+        "TaskListDraft": [
+            {"tasks": [{"operation": "file_ops.write_file", "args": {"path": "task.md", "content": "x\n"}}]}
+        ],
+        "TaskReport": [{"status": "success", "summary": talk["end"], "failures": [], "next_action": ""}],
+        "RequirementList": [{"requirements": [{"requirement": talk["ask"], "priority": 1}]}] * 50,
+        "SatisfactionEvaluation": [{"requirement_scores": [score], "completion_recommendation": True}] * 50,
     }
 
 
@@ -109,7 +157,8 @@ class Model(BaseHTTPRequestHandler):
         self.end_headers()
         if not left:
             return
-        text = json.dumps(left.pop(0), ensure_ascii=False)
+        step = next(iter(re.findall(r"step_[0-9a-f]{8}", body)), "")
+        text = json.dumps(left.pop(0), ensure_ascii=False).replace("STEP", step)
         pause = 0.05 if output == "Decision" else 0.0
         for at in range(0, len(text), 12):
             self._send({"choices": [{"index": 0, "delta": {"content": text[at : at + 12]}}]})
@@ -154,7 +203,20 @@ def tour(browser: Browser, language: str, home: Path, *, pictures: bool) -> None
     try:
         assert server.stdout is not None
         address = server.stdout.readline().split()[-1]
-        visit(browser, address, language, folder, pictures=pictures)
+        page, picture = visit(browser, address, language, folder, pictures=pictures)
+        walk(page, talk, folder)
+        program = [command[0], "--model", "openai:any"]
+        in_the_terminal_too(
+            page, lambda words: subprocess.run(words, env=env, check=True), home / "other", program
+        )
+        run = lambda *words: subprocess.run([command[0], *words], env=env, check=True)  # noqa: E731 - short
+        in_the_fleet(page, run, home / "shop", picture)
+        page.context.close()
+    except (AssertionError, PlaywrightError):
+        for number, seen in enumerate(one for context in browser.contexts for one in context.pages):
+            seen.screenshot(path=(at := Path(tempfile.gettempdir()) / f"duckflow-tour-{number}.png"))
+            sys.stderr.write(f"what was seen: {at}\n")
+        raise
     finally:
         server.terminate()
         server.wait(20)
@@ -162,10 +224,53 @@ def tour(browser: Browser, language: str, home: Path, *, pictures: bool) -> None
         provider.server_close()
 
 
-def visit(browser: Browser, address: str, language: str, folder: Path, *, pictures: bool) -> None:
-    """What a person does and sees."""
+def walk(page: Page, talk: dict[str, str], folder: Path) -> None:
+    """What else can be done with sessions."""
+    by_keyboard_alone(page, talk["ask"])
+    expect(page.locator(".entry.reply").last).to_contain_text(talk["end"])
+    assert (folder / "long.py").read_text() == MORE
+    second = page.context.new_page()
+    notices(second)
+    send(page, talk["again"])
+    expect(page.locator("#question h2")).to_contain_text("race.md")
+    two_answers(page, second)
+    expect(page.locator(".entry.reply")).to_have_count(2)
+    assert (folder / "race.md").exists()
+    assert second.evaluate("told.length") > 0, "nobody looks at the page: a notice"
+    second.close()
+    back_and_fork(page, folder / "race.md")
+
+    send(page, talk["again"])
+    page.locator("#always").click()
+    expect(page.locator(".entry.reply")).to_have_count(2)
+    assert (folder / "two.md").exists(), "the second one was covered by always"
+    assert page.locator(".entry.question").count() == 2, "one for the first request, one for always"
+    look_over(page)
+
+    page.goto(page.url.partition("#")[0] + "#")
+    expect(page.locator("#folder")).to_be_visible()
+    send(page, talk["ask"])
+    page.locator("#difference").focus()
+    reach_the_end(page)
+    page.locator("#yes").click()
+    expect(page.locator(".entry.reply").last).to_contain_text(talk["say"][:20])
+    page.locator("#tab-plan").click()
+    expect(page.locator(".plan.active > .tree > li")).to_have_count(3)
+    send(page, talk["go"])
+    expect(page.locator("#question h2")).to_contain_text("task.md")
+    expect(page.locator(".plan.active .tree .tree")).to_contain_text("task.md")
+    page.locator("#yes").click()
+    expect(page.locator(".entry.reply").last).to_contain_text(talk["end"])
+    expect(page.locator(".plan.active .mark").first).to_have_attribute("aria-label", re.compile("done|完了"))
+    look_over(page)
+
+
+def visit(
+    browser: Browser, address: str, language: str, folder: Path, *, pictures: bool
+) -> tuple[Page, Callable[[str], None]]:
+    """What a person does and sees; the page, and what takes a picture of it."""
     talk = TALKS[language]
-    context = browser.new_context(locale=language, viewport={"width": 1360, "height": 860})
+    context = browser.new_context(locale=language, viewport=WIDE)
     context.set_default_timeout(60_000)
     expect.set_options(timeout=60_000)
     page = context.new_page()
@@ -178,6 +283,7 @@ def visit(browser: Browser, address: str, language: str, folder: Path, *, pictur
 
     expect(page.locator("html")).to_have_attribute("lang", language)
     assert "token" not in page.url, "the used token is not left in the address"
+    expect(page.locator("#send")).to_be_visible()
     page.keyboard.press("/")
     page.keyboard.type(talk["ask"])
     page.keyboard.press("Enter")
@@ -194,11 +300,9 @@ def visit(browser: Browser, address: str, language: str, folder: Path, *, pictur
     second = context.new_page()
     watch(second)
     second.goto(page.url)
-    second.set_viewport_size({"width": 390, "height": 844})
+    second.set_viewport_size({"width": 360, "height": 780})
     expect(second.locator("#question h2")).to_contain_text("stats.py")
-    assert second.evaluate("document.documentElement.scrollWidth <= innerWidth"), (
-        "nothing sticks out on a phone"
-    )
+    assert not (wide := wrong(second, "wide")), wide
     picture("phone", second)
     yes.click()
     expect(page.locator(".entry.reply").last).to_contain_text(EVIL)
@@ -238,7 +342,8 @@ def visit(browser: Browser, address: str, language: str, folder: Path, *, pictur
     assert page.title() != "hacked"
     assert page.locator("img:not(#top img)").count() == 0, "no markup came from what was said"
     assert outside(browser, address, page.url) == 403
-    context.close()
+    page.emulate_media(color_scheme="light")
+    return page, picture
 
 
 def send(page: Page, text: str) -> None:
@@ -272,11 +377,13 @@ def main() -> None:
     """Both languages, one after the other."""
     read = argparse.ArgumentParser()
     read.add_argument("--pictures", action="store_true")
-    pictures = read.parse_args().pictures
+    read.add_argument("wanted", nargs="*", help="languages (en, ja); all if none is named")
+    given = read.parse_args()
+    pictures, wanted = given.pictures, given.wanted
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as home:
         found = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
-        for language in TALKS:
+        for language in wanted or TALKS:
             tour(browser, language, Path(home) / language, pictures=pictures)
             sys.stdout.write(f"{language}: all of it was seen\n")
         browser.close()

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from fakes.engine import action, decision, write_script
@@ -142,6 +143,12 @@ def test_M7_nobody_else_is_let_in_and_nothing_is_answered(folder: Path, tmp_path
         bare = {"content-type": "application/json"}
         here, where = {"origin": client.origin}, client.base + path
         named = f"127.0.0.1.{evil}"
+        foreign = {"origin": "http://evil.example"}
+        socket = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+
+        def pieces() -> Iterator[bytes]:
+            yield from [b" " * 65_536] * 8
+
         after = [
             ("used token", lambda: stranger.enter(), 403),
             ("no cookie", lambda: stranger.post(path, yes), 403),
@@ -160,10 +167,32 @@ def test_M7_nobody_else_is_let_in_and_nothing_is_answered(folder: Path, tmp_path
             ("far too long", lambda: client.post(path, {"kind": "say", "text": "x" * 300_000}), 400),
             ("no such session", lambda: client.send("nobody", kind="cancel"), 409),
             ("another method", lambda: client.http.request("DELETE", where, headers=here), 403),
+            ("a form of another site", lambda: client.http.post(where, data=yes, headers=foreign), 403),
+            ("its own form", lambda: client.http.post(where, data=yes, headers=here), 400),
+            ("foreign stream", lambda: client.get(f"api/stream?session={session}", **foreign), 403),
+            ("foreign websocket", lambda: client.get("api/stream", **foreign, **socket), 403),
+            ("answer without its hash", lambda: client.post(path, {**yes, "shown": ""}), 409),
+            ("choice for an approval", lambda: client.post(path, {**yes, "kind": "choose"}), 400),
+            ("far too deep", lambda: client.http.post(where, content=b"[" * 9_999, headers=bare | here), 400),
+            ("too many pieces", lambda: client.http.post(where, content=pieces(), headers=bare | here), 400),
+            ("a path as session", lambda: client.get("api/stream?session=../../../etc/passwd"), 400),
+            ("a path as evidence", lambda: client.get(f"api/sessions/{session}/evidence/..%2f..%2fx"), 404),
+            ("a path in its place", lambda: client.get("api/sessions/..%2f..%2fetc/difference"), 404),
+            ("dots in its place", lambda: client.get("api/sessions/%2e%2e./patch"), 400),
+            ("a file beside the page", lambda: client.get("..%2fguard.py"), 404),
+            ("absurd place to read from", lambda: client.get("api/stream?after=" + "9" * 5000), 400),
+            ("rewind to nowhere", lambda: client.post(path, {"kind": "rewind", "before": "x"}), 400),
+            ("fork at nowhere", lambda: client.post(f"api/sessions/{session}/fork", {}), 400),
+            ("retry of no run", lambda: client.post(f"api/sessions/{session}/retry", {}), 409),
+            ("folder nobody named", lambda: client.post("api/sessions", {**wish, "folder": "/"}), 409),
         ]  # fmt: skip
         for name, ask, status in after:
             with refused.of(name):
-                assert ask().status_code == status
+                answer = ask()
+                assert answer.status_code == status
+                assert answer.headers["x-frame-options"] == "DENY"
+                assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+                assert "text/html" not in answer.headers["content-type"]
         refused.report()
         stranger.http.close()
         assert client.question(session)["shown"] == asked["shown"], "the question is still open"

@@ -63,7 +63,8 @@ def test_M8_the_fleet_is_watched_answered_cancelled_and_retried_on_the_page(fold
         client.enter()
         first = client.follow("fleet", lambda event, found: event == "fleet")[-1][1]
         assert first is None, "nobody has used the fleet here"
-        asking, talking = waiting_runs(folder)
+        other = make_repository(tmp_path / "other")
+        asking, talking = waiting_runs(other)
         shown = client.follow("fleet", lambda event, found: event == "fleet" and found)[-1][1]
         assert shown["counts"] == {"waiting": 2}
         assert {one["id"] for one in shown["runs"]} == {asking, talking}
@@ -108,8 +109,10 @@ def test_M8_the_fleet_is_watched_answered_cancelled_and_retried_on_the_page(fold
         assert (patch.status_code, patch.headers["content-type"]) == (200, "text/plain; charset=utf-8")
         assert patch.headers["content-disposition"].startswith("attachment;")
 
-        wish = {"folder": str(folder), "text": "And this", "mode": "edits", "where": "fleet"}
+        wish = {"folder": str(other), "text": "And this", "mode": "edits", "where": "fleet"}
         new = client.post("api/sessions", wish).json()["session"]
+        with refused.of("a folder nobody named"):
+            assert client.post("api/sessions", {**wish, "folder": str(tmp_path)}).status_code == 409
         refused.report()
     with open_fleet() as fleet:
         answers = {

@@ -111,6 +111,10 @@ class FleetWindow:
         self._looked = -_FRESH_S
         return run
 
+    def repositories(self) -> set[str]:
+        """Where runs have worked."""
+        return {run.repository for run in self._needed().runs.listed(_LISTED)}
+
     def close(self) -> None:
         """Give the database back."""
         self._opened.close()

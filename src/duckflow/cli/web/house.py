@@ -133,7 +133,8 @@ class LocalHouse:
 
     async def start(self, folder: str, said: str, mode: str, *, queued: bool = False) -> str:
         """Open a session in one of the known folders and say something, or queue it; its id."""
-        if folder not in self.folders() or (mode and mode not in get_args(Mode)) or not said.strip():
+        known = [*self.folders(), *(await asyncio.to_thread(self._fleet.repositories) if queued else ())]
+        if folder not in known or (mode and mode not in get_args(Mode)) or not said.strip():
             raise UsageError("web.unreadable")
         said = self._redactor.clean(said)
         if queued:

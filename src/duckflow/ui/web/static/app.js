@@ -1,6 +1,6 @@
 // The page: one stream from the server, drawn as it comes; what the user wants goes back as a command.
 
-import { call, clock, difference, h, moment, prose, setTexts, t } from './dom.js';
+import { call, clock, difference, h, isPlain, moment, prose, setTexts, t } from './dom.js';
 import { counted, drawFleet, drawRun } from './fleet.js';
 import { chip, drawDetails } from './panels.js';
 import { drawQuestion } from './questions.js';
@@ -99,7 +99,7 @@ function addEntry(entry) {
   if (entry.back) for (const one of [...list.children]) if (Number(one.dataset.seq) >= entry.back) one.remove();
   const inside = entry.kind === 'reply' ? prose(entry.text) : [h('div', { class: 'text' }, entry.text)];
   if (entry.output.length) inside.push(h('pre', { class: 'code' }, [entry.hidden ? t('more_lines', { count: entry.hidden }) + '\n' : '', entry.output.join('\n')].join('')));
-  if (entry.difference.length) inside.push(h('details', {}, h('summary', {}, t('diff.title')), h('div', { class: 'wide' }, difference(entry.difference))));
+  if (entry.difference.length) inside.push(h('details', {}, h('summary', {}, isPlain(entry.difference) ? t('diff.plain') : t('diff.title')), h('div', { class: 'wide' }, difference(entry.difference))));
   if (entry.evidence) inside.push(chip(session, entry.evidence));
   if (entry.kind === 'message' && !isRun()) inside.push(goBack(entry.seq));
   list.append(h('li', { class: `entry ${entry.kind} ${entry.tone}`, 'data-seq': entry.seq },
@@ -214,7 +214,8 @@ function show(name) {
 function drawComposer() {
   const form = at('composer');
   const fresh = !session || session === 'fleet';
-  const kind = fresh ? `new ${session}` : `session ${now?.working} ${now?.mode} ${asked}`;
+  const places = session === 'fleet' ? [...new Set([...(fleet?.runs ?? []).map((one) => one.repository), ...folders])] : folders;
+  const kind = fresh ? `new ${session} ${places.length}` : `session ${now?.working} ${now?.mode} ${asked}`;
   form.hidden = isRun();
   if (form.dataset.kind === kind) return;
   const typed = at('message')?.value ?? '';
@@ -225,7 +226,7 @@ function drawComposer() {
   message.addEventListener('keydown', (event) => { if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit(); } });
   const mode = h('select', { id: 'mode', 'aria-label': t('mode') }, ['plan', 'ask', 'edits', 'auto'].map((name) => h('option', { value: name, selected: name === (now?.mode ?? 'ask') }, t(`mode_${name}`))));
   if (!fresh) mode.addEventListener('change', () => act({ kind: 'mode', mode: mode.value }));
-  const folder = !fresh ? '' : h('label', {}, t('folder'), ' ', h('select', { id: 'folder' }, folders.map((name) => h('option', { value: name }, name))));
+  const folder = !fresh ? '' : h('label', {}, t('folder'), ' ', h('select', { id: 'folder' }, places.map((name) => h('option', { value: name }, name))));
   form.replaceChildren(message, h('div', { class: 'row' }, folder, mode,
     h('span', { class: 'grow faint', role: 'status', id: 'working' }, now?.working ? t('working') : ''),
     now?.working ? h('button', { type: 'button', id: 'cancel', onclick: () => act({ kind: 'cancel' }) }, t('cancel')) : '',

@@ -36,8 +36,14 @@ export function prose(text) {
     .filter((one) => one.textContent);
 }
 
+/** Whether it is only a text in full, such as a plan. */
+export function isPlain(rows) {
+  return rows.every(([kind]) => kind === 'title');
+}
+
 /** A difference, both sides next to each other; on a narrow screen one below the other. */
 export function difference(rows) {
+  if (isPlain(rows)) return h('pre', { class: 'code' }, rows.map(([, line]) => (typeof line === 'string' ? line : '')).join('\n'));
   const body = h('tbody');
   for (const [kind, ...row] of rows) {
     if (kind === 'title' || kind === 'hunk') {

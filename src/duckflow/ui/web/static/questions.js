@@ -1,6 +1,6 @@
 // What waits for the user. An answer carries the hash of what was shown, so it can't be given to anything else.
 
-import { difference, h, t } from './dom.js';
+import { difference, h, isPlain, t } from './dom.js';
 
 /** Draw a question into its section; `act(command)` sends the answer. */
 export function drawQuestion(section, question, act) {
@@ -17,7 +17,8 @@ function approval(section, question, act) {
   const always = question.always ? h('button', { type: 'button', id: 'always', title: question.always, onclick: () => answer(true, true) }, t('question.always')) : null;
   const no = h('button', { type: 'button', id: 'no', class: 'bad', onclick: () => answer(false, false) }, t('question.no'));
   reason.addEventListener('keydown', (event) => { if (event.key === 'Enter' && !event.isComposing) { event.preventDefault(); answer(false, false); } });
-  const box = question.difference.length ? h('div', { class: 'scroll', tabindex: '0', id: 'difference', role: 'region', 'aria-label': t('diff.title') }, difference(question.difference)) : null;
+  const title = isPlain(question.difference) ? t('diff.plain') : t('diff.title');
+  const box = question.difference.length ? h('div', { class: 'scroll', tabindex: '0', id: 'difference', role: 'region', 'aria-label': title }, difference(question.difference)) : null;
   const unseen = h('span', { class: 'faint', id: 'unseen', role: 'status' });
   const row = h('div', { class: 'row answers' }, unseen, yes, always, h('label', { class: 'grow' }, h('span', { class: 'hidden' }, t('question.reason')), reason), no);
   if (box) guard(section, box, row, unseen, [yes, always].filter(Boolean));
@@ -31,15 +32,15 @@ function approval(section, question, act) {
       points('question.impact', question.impact),
       points('question.alternatives', question.alternatives),
       points('question.covers', question.always ? [question.always] : [])),
-    box ? h('h3', {}, t('diff.title')) : null, box, row,
+    box ? h('h3', {}, title) : null, box, row,
   ].filter(Boolean);
 }
 
 /** A yes counts only once all of the difference was on the screen. */
 function guard(section, box, row, unseen, buttons) {
+  const whole = () => box.scrollHeight - box.scrollTop - box.clientHeight < 4;
   const look = () => {
-    const whole = box.scrollHeight - box.scrollTop - box.clientHeight < 4;
-    if (!whole || box.getBoundingClientRect().bottom > row.getBoundingClientRect().top + 8) return;
+    if (!whole() || box.getBoundingClientRect().bottom > row.getBoundingClientRect().top + 8) return;
     buttons.forEach((one) => { one.disabled = false; });
     unseen.textContent = '';
     for (const one of [box, section]) one.removeEventListener('scroll', look);
@@ -47,6 +48,7 @@ function guard(section, box, row, unseen, buttons) {
   buttons.forEach((one) => { one.disabled = true; });
   unseen.textContent = t('question.unseen');
   for (const one of [box, section]) one.addEventListener('scroll', look);
+  box.addEventListener('keyup', () => { if (whole()) section.scrollTop = section.scrollHeight; });
   requestAnimationFrame(() => requestAnimationFrame(look));
 }
 

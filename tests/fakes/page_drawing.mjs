@@ -1,0 +1,75 @@
+// Draws parts of the page on a document that only remembers, and says "drawn" if they are as they should be.
+
+import assert from 'node:assert';
+import { pathToFileURL } from 'node:url';
+
+class Item {
+  constructor(name) { this.name = name; this.attributes = {}; this.children = []; this.listeners = {}; this.scrollHeight = 900; this.scrollTop = 0; this.clientHeight = 100; }
+  setAttribute(name, value) { this.attributes[name] = String(value); }
+  addEventListener(name, does) { (this.listeners[name] ??= []).push(does); }
+  removeEventListener(name, does) { this.listeners[name] = this.listeners[name].filter((one) => one !== does); }
+  append(...found) { this.children.push(...found); }
+  replaceChildren(...found) { this.children = found; }
+  getBoundingClientRect() { return { bottom: 0, top: 500 }; }
+  fire(name) { for (const does of [...(this.listeners[name] ?? [])]) does({}); }
+  get textContent() { return this.children.map((one) => (one instanceof Item ? one.textContent : one)).join(''); }
+  set textContent(text) { this.children = [text]; }
+  all(test) { return this.children.filter((one) => one instanceof Item).flatMap((one) => [...(test(one) ? [one] : []), ...one.all(test)]); }
+  tag(name) { return this.all((one) => one.name === name); }
+  id(name) { return this.all((one) => one.attributes.id === name)[0]; }
+}
+globalThis.document = { createElement: (name) => new Item(name), createElementNS: (_, name) => new Item(name), documentElement: { lang: 'en' } };
+globalThis.requestAnimationFrame = (does) => does();
+
+const load = (name) => import(pathToFileURL(`${process.argv[2]}/${name}.js`));
+const { difference, prose, setTexts, t } = await load('dom');
+const { charts } = await load('chart');
+const { drawQuestion } = await load('questions');
+const { drawFleet, drawRun } = await load('fleet');
+const EVIL = '<img src=x onerror=alert(1)>';
+
+setTexts({ 'a.b': 'x {y}' });
+assert.equal(t('a.b', { y: '{y}$&' }), 'x {y}$&');
+assert.equal(t('no.such'), 'no.such');
+
+const sides = difference([['title', '+++ b/x'], ['hunk', '@@'], ['both', 1, 'same', 1, 'same'], ['changed', 2, EVIL, 2, 'new'], ['changed', 0, null, 3, 'more']]);
+const rows = sides.tag('tbody')[0].children;
+assert.deepEqual(rows.map((row) => row.attributes.class), ['title', 'hunk', 'both', 'changed', 'changed']);
+assert.equal(rows[3].children[1].children.at(-1), EVIL);
+assert.equal(rows[4].children[1].attributes.class, 'line none');
+assert.equal(difference([['title', 'a plan']]).name, 'pre');
+assert.deepEqual(prose(`before\n\`\`\`py\n${EVIL}\n\`\`\`\nafter`).map((one) => one.name), ['div', 'pre', 'div']);
+
+const point = { at: '2026-01-01T00:00:00Z', mood: 1, focus: 0.5, stamina: 0, loops: 1, limit: null, why: [] };
+const chart = charts([point, { ...point, limit: 9, why: ['limit set to 9'] }]);
+assert.equal(chart.tag('polyline').length, 5);
+assert.equal(chart.tag('circle').length, 1);
+assert.match(chart.tag('circle')[0].textContent, /limit set to 9/);
+assert.match(chart.tag('table')[0].textContent, /limit set to 9/);
+
+const sent = [];
+const asked = { kind: 'approval', shown: 'hash', risk: 'low', question: EVIL, facts: [], intent: '', rationale: 'r', risk_line: '', impact: [], alternatives: [], difference: [['both', 1, 'x', 1, 'x']], always: 'all of it' };
+const section = new Item('section');
+drawQuestion(section, asked, (command) => sent.push(command));
+const difference_box = section.id('difference');
+assert.ok(section.id('yes').disabled && section.id('always').disabled, 'its end was not seen');
+difference_box.scrollTop = 800;
+difference_box.fire('scroll');
+assert.ok(!section.id('yes').disabled && !section.id('always').disabled);
+section.id('reason').value = ' because ';
+for (const name of ['yes', 'always', 'no']) section.id(name).fire('click');
+assert.deepEqual(sent.map((one) => [one.shown, one.answer.yes, one.answer.always, one.answer.reason]), [['hash', true, false, ''], ['hash', true, true, ''], ['hash', false, false, 'because']]);
+drawQuestion(section, null, () => {});
+assert.ok(section.hidden && section.children.length === 0, 'answered: gone');
+drawQuestion(section, { kind: 'consultation', shown: 'h2', question: 'How?', choices: [{ name: 'go_on', label: 'On', words: false }] }, (command) => sent.push(command));
+section.id('words').value = '';
+section.all((one) => one.attributes['data-choice'])[0].fire('click');
+assert.deepEqual(sent.at(-1), { kind: 'choose', shown: 'h2', way: { choice: 'go_on', text: '' } });
+
+const run = { id: 'r1', state: 'waiting', label: 'waits', repository: '/a/shop', request: `${EVIL}\nmore`, updated: 1, minutes: 0, outcome: '', score: null, error: '', branch: '', asks: 'Write it?', can_cancel: true, can_retry: false };
+drawFleet(section, { error: '', counts: { waiting: 1 }, runs: [run] });
+assert.deepEqual(section.tag('a').map((one) => [one.attributes.href, one.textContent]), [['#run-r1', EVIL]]);
+drawRun(section, run, (command) => sent.push(command), () => {});
+section.id('run-cancel').fire('click');
+assert.deepEqual([sent.at(-1).kind, section.id('run-retry')], ['cancel', undefined]);
+console.log('drawn');

@@ -1,0 +1,37 @@
+"""M7: the page itself: only text, in order, with names. Its logic runs in node where there is one."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from source_tree import PACKAGE
+
+STATIC = PACKAGE / "ui/web/static"
+MARKUP = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|DOMParser|setHTML|srcdoc"
+    r"|createContextualFragment|javascript:|https?://(?!www\.w3\.org/2000/svg)"
+)
+"""Ways from a string to markup or script, and addresses outside."""
+
+
+def test_M7_nothing_on_the_page_can_become_markup_or_comes_from_outside():
+    for file in (*STATIC.glob("*.js"), STATIC / "style.css", STATIC / "index.html"):
+        assert not MARKUP.findall(file.read_text("utf-8")), file.name
+    page = (STATIC / "index.html").read_text("utf-8")
+    assert not re.findall(r"<script(?![^>]* src=)|<style|\son\w+=|\sstyle=", page), "nothing inline"
+
+
+def test_M7_the_page_draws_what_it_is_told(tmp_path: Path):
+    """Differences side by side, a chart with what moved it, questions that wait to be read, the fleet."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("needs node; `make test-browser` drives the whole page")
+    drawing = Path(__file__).parent.parent / "fakes" / "page_drawing.mjs"
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    for file in STATIC.glob("*.js"):
+        shutil.copy(file, tmp_path)
+    done = subprocess.run([node, drawing, tmp_path], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (0, "drawn\n"), done.stderr
