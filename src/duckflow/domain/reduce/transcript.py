@@ -8,13 +8,16 @@ from duckflow.domain.state import AgentState, TranscriptEntry
 TRANSCRIPT_LIMIT = 400_000
 """Characters of conversation kept in state; past it, the older half goes (the event log keeps all)."""
 
+TRANSCRIPT_ENTRIES = 2_000
+"""Entries kept, however short: each one that comes copies what is there."""
+
 
 def remember(state: AgentState, *entries: TranscriptEntry) -> AgentState:
     """The state with these entries at the end of its transcript."""
     transcript = state.transcript + entries
     size = state.transcript_chars + sum(len(entry.text) for entry in entries)
     shown = _shown_files(state.shown_files, entries)
-    if size > TRANSCRIPT_LIMIT:
+    if size > TRANSCRIPT_LIMIT or len(transcript) > TRANSCRIPT_ENTRIES:
         transcript, size = _newest(transcript, TRANSCRIPT_LIMIT // 2)
         shown = _shown_files({}, transcript)
     return replace(state, transcript=transcript, transcript_chars=size, shown_files=shown)
@@ -52,6 +55,7 @@ def _shown_files(
 def _newest(transcript: tuple[TranscriptEntry, ...], limit: int) -> tuple[tuple[TranscriptEntry, ...], int]:
     """The newest entries within `limit` that are not old versions, and at least the last one."""
     current = tuple(entry for entry in transcript[:-1] if not entry.stale) + transcript[-1:]
+    current = current[-TRANSCRIPT_ENTRIES // 2 :]
     size, start = 0, len(current)
     while start > 0 and (start == len(current) or size + len(current[start - 1].text) <= limit):
         start -= 1
