@@ -31,9 +31,12 @@ class _Stream(NamedTuple):
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
-    async def close(self) -> None:
-        """Close it at once."""
-        self.writer.transport.abort()
+    async def close(self, *, whole: bool = True) -> None:
+        """Close it; at once, if what was sent on it is not read to its end."""
+        if whole:
+            self.writer.close()
+        else:
+            self.writer.transport.abort()
         with suppress(OSError):
             await self.writer.wait_closed()
 
@@ -110,7 +113,7 @@ class PlainClient:
             if answer is not None and answer.ended:
                 self._idle.append((monotonic(), stream))
             else:
-                await stream.close()
+                await stream.close(whole=False)
 
     async def aclose(self) -> None:
         """Close what is open."""
