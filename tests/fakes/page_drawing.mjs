@@ -20,6 +20,8 @@ class Item {
 }
 globalThis.document = { createElement: (name) => new Item(name), createElementNS: (_, name) => new Item(name), documentElement: { lang: 'en' } };
 globalThis.requestAnimationFrame = (does) => does();
+const resize = new Set();
+globalThis.ResizeObserver = class { constructor(does) { this.does = does; } observe() { resize.add(this.does); } disconnect() { resize.delete(this.does); } };
 
 const load = (name) => import(pathToFileURL(`${process.argv[2]}/${name}.js`));
 const { difference, prose, setTexts, t } = await load('dom');
@@ -53,8 +55,17 @@ const section = new Item('section');
 drawQuestion(section, asked, (command) => sent.push(command));
 const difference_box = section.id('difference');
 assert.ok(section.id('yes').disabled && section.id('always').disabled, 'its end was not seen');
-difference_box.scrollTop = 800;
-difference_box.fire('scroll');
+Object.assign(difference_box, { scrollHeight: 0, clientHeight: 0 });
+for (const does of [...resize]) does();
+assert.ok(section.id('yes').disabled, 'nothing is seen of a box that is not shown');
+Object.assign(difference_box, { scrollHeight: 900, clientHeight: 900 });
+for (const does of [...resize]) does();
+assert.ok(!section.id('yes').disabled, 'all of it is seen on a larger screen');
+section.id('yes').disabled = section.id('always').disabled = true;
+assert.equal(resize.size, 0, 'nobody watches any more');
+drawQuestion(section, asked, (command) => sent.push(command));
+section.id('difference').scrollTop = 800;
+section.id('difference').fire('scroll');
 assert.ok(!section.id('yes').disabled && !section.id('always').disabled);
 section.id('reason').value = ' because ';
 for (const name of ['yes', 'always', 'no']) section.id(name).fire('click');

@@ -38,16 +38,18 @@ function approval(section, question, act) {
 
 /** A yes counts only once all of the difference was on the screen. */
 function guard(section, box, row, unseen, buttons) {
-  const whole = () => box.scrollHeight - box.scrollTop - box.clientHeight < 4;
+  const resized = new ResizeObserver(() => look());
+  const whole = () => box.clientHeight > 0 && box.scrollHeight - box.scrollTop - box.clientHeight < 4;
   const look = () => {
     if (!whole() || box.getBoundingClientRect().bottom > row.getBoundingClientRect().top + 8) return;
     buttons.forEach((one) => { one.disabled = false; });
     unseen.textContent = '';
     for (const one of [box, section]) one.removeEventListener('scroll', look);
+    resized.disconnect();
   };
   buttons.forEach((one) => { one.disabled = true; });
   unseen.textContent = t('question.unseen');
-  for (const one of [box, section]) one.addEventListener('scroll', look);
+  for (const one of [box, section]) { one.addEventListener('scroll', look); resized.observe(one); }
   box.addEventListener('keyup', () => { if (whole()) section.scrollTop = section.scrollHeight; });
   requestAnimationFrame(() => requestAnimationFrame(look));
 }
