@@ -127,7 +127,7 @@ def in_the_terminal_too(page: Page, start: Callable[..., Any], folder: Path, pro
         wait_for("openai:any")
         wait_for("[ Duckflow")
         press("First", "Enter")
-        wait_for("a.md?")
+        wait_for("+++ b/a.md")
         page.locator("#sessions a.asks").first.click()
         expect(page.locator("#question h2")).to_contain_text("a.md")
         page.locator("#yes").click()
@@ -137,7 +137,7 @@ def in_the_terminal_too(page: Page, start: Callable[..., Any], folder: Path, pro
         assert (folder / "a.md").exists()
         page.locator("#message").fill("Second")
         page.locator("#send").click()
-        wait_for("b.md?")
+        wait_for("+++ b/b.md")
         expect(page.locator("#question h2")).to_contain_text("b.md")
         time.sleep(1)  # keys pressed as a question appears do not count as its answer
         press("n", "Enter")
