@@ -19,12 +19,12 @@ from duckflow.safety.sandbox.output import CommandOutput, Emit, Glimpses
 from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.view import bubblewrap
 from duckflow.safety.sandbox.view.confinement import Limits, Order, confine, limits_of
+from duckflow.safety.sandbox.view.folder_watch import FolderWatch
 from duckflow.safety.sandbox.view.git_settings import IGNORED, passed_on
 from duckflow.safety.sandbox.view.levels import Level, Sandbox
 from duckflow.safety.sandbox.view.secret_index import SecretIndex
 from duckflow.safety.sandbox.view.tracked_masks import TrackedMasks, ignore
 from duckflow.safety.sandbox.view.visibility import Visibility, visibility_of
-from duckflow.safety.sandbox.view.workspace_scan import WorkspaceScan, changed_between, look
 from duckflow.safety.sandbox.view.world import World, WorldParts, world_of, world_parts
 
 LONGEST_COMMAND = 100_000
@@ -82,6 +82,7 @@ class Shell:
         self._shown: dict[str, Effects] = {}
         """What the user is asked about, in a copy that commands still change."""
         self._secrets = SecretIndex(str(self._workspace))
+        self._watch = FolderWatch(str(self._workspace))
         self._ignored: object = None
         self._masks = TrackedMasks(str(self._workspace))
 
@@ -129,12 +130,11 @@ class Shell:
                     raise
         if sandbox.copies:
             raise ToolError("The command could not be run in its sandbox: too much changed meanwhile.")
-        reach, before = await asyncio.to_thread(self._look, await self._launcher.temporary(), sandbox.level)
+        reach = await asyncio.to_thread(self._look, await self._launcher.temporary(), sandbox.level)
         order = confine(command, sandbox, reach, limits, self._env, network=network)
         ending, written = await self._run(self._launcher.run, order, emit)
         _check_started(ending, written, sandbox)
-        after = await asyncio.to_thread(look, str(self._workspace))
-        return replace(_result(ending, written), changed=changed_between(before, after))
+        return replace(_result(ending, written), changed=await asyncio.to_thread(self._watch.end))
 
     async def _run_on_copy(
         self,
@@ -368,6 +368,7 @@ class Shell:
             self._held[live.copy.id] = live.copy
         await self._launcher.aclose()
         self._secrets.close()
+        self._watch.close()
         if self._folders is not None:
             await asyncio.to_thread(self._close_copies, self._folders)
 
@@ -380,12 +381,12 @@ class Shell:
                 copy.discard()
         self._held.clear()
 
-    def _look(self, temporary: Path, level: Level) -> tuple[World | Visibility, WorkspaceScan]:
-        seen = look(str(self._workspace))
+    def _look(self, temporary: Path, level: Level) -> World | Visibility:
+        guarded = self._watch.begin()
         if level in ("bubblewrap", "namespaces"):
-            return world_of(self._parts(temporary), guarded=seen.guarded), seen
+            return world_of(self._parts(temporary), guarded=guarded)
         home = Path(self._env.get("HOME") or Path.home())
-        return visibility_of(self._workspace, temporary, home, self._closed, seen.guarded), seen
+        return visibility_of(self._workspace, temporary, home, self._closed, guarded)
 
     def _parts(self, temporary: Path) -> WorldParts:
         """What the commands of this session see, as long as the launcher with its folders lives."""

@@ -26,12 +26,12 @@ NOT_LOOKED_INTO = frozenset(
 )
 """What others published, or git keeps: no secrets of the user's, and many files."""
 
-_CREATE, _MOVED_FROM, _MOVED_TO, _MOVE_SELF = 0x100, 0x40, 0x80, 0x800
-_OVERFLOW, _IS_FOLDER, _ONLY_FOLDERS, _FOLLOW_NOT = 0x4000, 0x40000000, 0x01000000, 0x02000000
-_WATCHED = _CREATE | _MOVED_FROM | _MOVED_TO | _MOVE_SELF | _ONLY_FOLDERS | _FOLLOW_NOT
-_NON_BLOCKING = os.O_NONBLOCK | os.O_CLOEXEC
-_EVENT = struct.Struct("iIII")
-_BUFFER = 1 << 16
+CREATED, MOVED_FROM, MOVED_TO, MOVE_SELF = 0x100, 0x40, 0x80, 0x800
+OVERFLOW, IS_FOLDER, ONLY_THAT_FOLDER = 0x4000, 0x40000000, 0x03000000
+_WATCHED = CREATED | MOVED_FROM | MOVED_TO | MOVE_SELF | ONLY_THAT_FOLDER
+NON_BLOCKING = os.O_NONBLOCK | os.O_CLOEXEC
+EVENT = struct.Struct("iIII")
+BUFFER = 1 << 16
 
 _PUBLIC = late(r"\.pub$|^\.env[.-](example|sample|template|dist|defaults)$")
 _BY_CONTENT: tuple[tuple[re.Pattern[str], re.Pattern[bytes]], ...] = (
@@ -74,7 +74,7 @@ class SecretIndex:
         self.close()
         self._folders.clear()
         self._named.clear()
-        self._watching = _libc().inotify_init1(_NON_BLOCKING) if LINUX else -1
+        self._watching = _libc().inotify_init1(NON_BLOCKING) if LINUX else -1
         self._complete = self._watching >= 0
         self._look(self._root)
 
@@ -115,20 +115,20 @@ class SecretIndex:
         """Take in what happened since; False if all has to be looked at again."""
         while True:
             try:
-                data = os.read(self._watching, _BUFFER)
+                data = os.read(self._watching, BUFFER)
             except BlockingIOError:
                 return self._complete
             except OSError:
                 return False
             at = 0
             while at < len(data):
-                number, mask, _, length = _EVENT.unpack_from(data, at)
-                name = os.fsdecode(data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0"))
-                at += _EVENT.size + length
-                if mask & (_OVERFLOW | _MOVE_SELF) or (mask & _MOVED_FROM and mask & _IS_FOLDER):
+                number, mask, _, length = EVENT.unpack_from(data, at)
+                name = os.fsdecode(data[at + EVENT.size : at + EVENT.size + length].rstrip(b"\0"))
+                at += EVENT.size + length
+                if mask & (OVERFLOW | MOVE_SELF) or (mask & MOVED_FROM and mask & IS_FOLDER):
                     return False
-                if name and number in self._folders and mask & (_CREATE | _MOVED_TO):
-                    self._take_in(self._folders[number], name, is_folder=bool(mask & _IS_FOLDER))
+                if name and number in self._folders and mask & (CREATED | MOVED_TO):
+                    self._take_in(self._folders[number], name, is_folder=bool(mask & IS_FOLDER))
 
     def _take_in(self, folder: str, name: str, *, is_folder: bool) -> None:
         path = f"{folder}/{name}"
