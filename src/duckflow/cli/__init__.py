@@ -13,6 +13,8 @@ _BETWEEN_COLLECTIONS = 100_000
 """New objects before the garbage collector looks at the young ones. Python's own number is 700: a start makes
 objects that stay, and looking for garbage among them took a tenth of its time."""
 
+_INTERRUPTED = 130
+
 
 def _skip_foreign_plugins() -> None:
     """Let pydantic find nothing that extends it: else it reads the metadata of everything that is installed,
@@ -36,7 +38,15 @@ def _run(options: "RunFlags") -> NoReturn:
 
 
 def main() -> NoReturn:
-    """Entry point. The conversation and `run` load nothing that only other commands need."""
+    """Entry point. Ctrl-C while modules still load ends it without a word, too."""
+    try:
+        _start()
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+
+
+def _start() -> NoReturn:
+    """The conversation and `run` load nothing that only other commands need."""
     gc.set_threshold(_BETWEEN_COLLECTIONS)
     _skip_foreign_plugins()
     if sys.argv[1:] == ["--version"]:
