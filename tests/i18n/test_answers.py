@@ -13,6 +13,7 @@ please|alright|sounds good|looks good|that's fine|lgtm
 """
 ALWAYS = "a|always|Always|ａ|3|yes, always|always allow|いつも|常に|常に許可|はい、常に"
 UNCLEAR = """
+no?|n.py|no1|nothing|wait, what is a.py?
 yes but smaller|sure, but rename it|yesterday|all of it|edit it|maybe|no problem|no worries, go ahead|yes?|ok?
 why?|do|please do not know|y e s|yes/no|5|0|99|いいです|大丈夫です|結構です|はい、でも小さく|はい？
 どういう意味ですか|うーん|👍|use another name|?|/help|...
@@ -26,6 +27,11 @@ NO = {
     "no, wrong file": "wrong file",
     "No: wrong file": "wrong file",
     "n wrong file": "wrong file",
+    "no use python 3": "use python 3",
+    "no, put it in src/app.py": "put it in src/app.py",
+    "n 3つにして": "3つにして",
+    "No (too long)": "(too long)",
+    "stop, a.py is mine": "stop, a.py is mine",
     "nope": "",
     "no thanks": "thanks",
     "stop": "",

@@ -54,6 +54,7 @@ _JA_ALWAYS = "いつも|常に|今後も"
 
 _APART = " \t\n\u3000,.!;:、。，．！：；…~〜～\"'「」"
 _SPOKEN = late(r"[a-z][a-z' \n\t,.!;:-]*")
+_BEGINS = late(r"([a-z]+(?:'[a-z]+)?)(?=$|[\s,;:!(]|[.-]+(?:\s|$)|[^\x00-\x7f])")
 _BEHIND_NUMBER = late("[、，,：:]")
 
 
@@ -104,7 +105,7 @@ def _is_always(plain: str) -> bool:
 
 
 def _read_no(said: str, plain: str) -> AnswerApproval | None:
-    first = (_words(plain) or [""])[0]
+    first = _first_word(plain)
     if first in _STOP:
         return AnswerApproval(yes=False, reason="" if first == plain else said)
     if first in _NO and not _NO_IDIOM.match(plain):
@@ -114,6 +115,12 @@ def _read_no(said: str, plain: str) -> AnswerApproval | None:
     if _JA_STOP.match(plain):
         return AnswerApproval(yes=False, reason="" if _JA_STOP.fullmatch(plain) else said)
     return None
+
+
+def _first_word(plain: str) -> str:
+    """The word an answer begins with, whatever else it holds: paths, numbers, code. A question has none."""
+    begins = None if plain.endswith("?") else _BEGINS.match(plain.replace("’", "'"))
+    return begins[1].replace("'", "") if begins else ""
 
 
 def _rest(said: str, length: int) -> str:
