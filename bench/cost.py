@@ -55,7 +55,16 @@ def main() -> None:
         }
         for name, seen in runs.items()
     ]
-    write_result("cost", {"loops": chosen.loops, "files": chosen.files, "isolated": isolated, "rows": rows})
+    write_result(
+        "cost",
+        {
+            "rounds": chosen.rounds,
+            "loops": chosen.loops,
+            "files": chosen.files,
+            "isolated": isolated,
+            "rows": rows,
+        },
+    )
     for row in rows:
         loop, cost = row["loop_ms"], row["cost"]
         print(

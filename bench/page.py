@@ -49,8 +49,8 @@ def main() -> None:
         ("faults", _plain("Faults", _FAULTS)),
     ):
         found = read_result(name)
-        if found:
-            parts.append(write(found) + _where(found))
+        missing = f"*Not measured on this machine yet: `make bench-{name}`.*\n"
+        parts.append(write(found) + _where(found) if found else missing)
     (DOCS / "benchmarks.md").write_text("\n".join(parts), "utf-8")
 
 
@@ -74,8 +74,8 @@ def _cost(found: dict[str, Any]) -> str:
     rows = found["rows"]
     text = (
         f"## Own cost\n\nEach agent runs {found['loops']} small shell commands, one a loop, for a model on "
-        "the same machine that answers at once. Medians of runs in turns, with the least and the most; "
-        f"network {_network(found)}. Memory is that of all processes. The last column counts characters: "
+        f"the same machine that answers at once. Medians of {found['rounds']} runs in turns, with the least "
+        f"and the most; network {_network(found)}. Memory is that of all processes. The last column counts characters: "
         "new ones, and a tenth of those that repeat.\n"
         "Duckflow runs its commands on a copy in its sandbox, Codex in its own, the others without one. "
         "Aider runs no commands that its model wants unless a person agrees, "
