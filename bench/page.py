@@ -75,8 +75,8 @@ def _cost(found: dict[str, Any]) -> str:
     text = (
         f"## Own cost\n\nEach agent runs {found['loops']} small shell commands, one a loop, for a model on "
         f"the same machine that answers at once. Medians of {found['rounds']} runs in turns, with the least "
-        f"and the most; network {_network(found)}. Memory is that of all processes. The last column counts characters: "
-        "new ones, and a tenth of those that repeat.\n"
+        f"and the most; network {_network(found)}. Memory is that of all processes. The last column counts "
+        "characters: new ones, and a tenth of those that repeat.\n"
         "Duckflow runs its commands on a copy in its sandbox, Codex in its own, the others without one. "
         "Aider runs no commands that its model wants unless a person agrees, "
         "so its commands and requests are given to it in turns from a file (`--load`).\n\n"
