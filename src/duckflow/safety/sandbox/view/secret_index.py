@@ -11,7 +11,7 @@ import os
 import re
 import struct
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 
 from duckflow.domain.patterns import late
 from duckflow.safety.paths import fold
@@ -94,8 +94,10 @@ class SecretIndex:
 
     def _note(self, folder: str, name: str) -> bool:
         """Note a name if it is one that secrets have; True if all below it is covered."""
-        path = f"{folder}/{name}"
-        if not _may_be_secret(name) and not is_secret(f"{os.path.basename(folder)}/{name}"):
+        path, above = f"{folder}/{name}", os.path.basename(folder)
+        if not _may_be_secret(name) and not _is_secret_folder(above):
+            return False
+        if not is_secret(name) and not is_secret(f"{above}/{name}"):
             return False
         if _PUBLIC.search(name) or _is_environment(path):
             return False
@@ -151,8 +153,11 @@ def _rough() -> re.Pattern[str]:
 
 
 def _may_be_secret(name: str) -> bool:
-    plain = name.lower() if name.isascii() else fold(name)
-    return _rough().match(plain) is not None and is_secret(name)
+    """Whether secrets may have names that end so: a look that costs little, for the many that have not."""
+    return _rough().match(name.lower() if name.isascii() else fold(name)) is not None
+
+
+_is_secret_folder = lru_cache(maxsize=1024)(is_secret)
 
 
 def _is_environment(path: str) -> bool:
