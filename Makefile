@@ -56,8 +56,8 @@ bench-growth: environment-dev ## Large folders, long sessions
 bench-safety: environment-dev ## What each kind of action costs more than a plain one
 	@$(BIN)/python bench/sandbox.py && $(BIN)/python bench/page.py
 
-bench-exercises: environment-dev ## Exercises on the embedded model (hours on a small machine)
-	@$(BIN)/python bench/exercises.py && $(BIN)/python bench/page.py
+bench-exercises: environment-dev ## Exercises in FOLDER=... on the embedded model (hours on a small machine)
+	@$(BIN)/python bench/exercises.py $(or $(FOLDER),$(error which exercises? make bench-exercises FOLDER=...))
 
 bench-faults: environment-dev ## Some of the faults that `make faults` tries, in minutes
 	@$(BIN)/python bench/faults.py --kills 60 --errors 15 && $(BIN)/python bench/page.py

@@ -157,6 +157,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as home:
             folder, copies = Path(home) / "work", Path(home) / "copies"
             fill(folder, files)
+            os.sync()  # or taking over, which waits for the disk, would wait for these files
             levels = LEVELS if files == SIZES[0] else LEVELS[:2]
             taken = asyncio.run(measure(folder, copies, rounds, levels))
             changed = asyncio.run(take_over(folder, copies))
