@@ -133,7 +133,9 @@ REQUESTS: dict[str, SmallRequest] = {
         {"shop.py": SHOP},
     ),
     "explain_ja": SmallRequest(
-        "shop.py は何をするプログラムですか？", f"{JAPANESE}; {same('shop.py')}", {"shop.py": SHOP}
+        "shop.py は何をするプログラムですか？",
+        f"{JAPANESE}; assert '価格' in reply or '合計' in reply, reply; {same('shop.py')}",
+        {"shop.py": SHOP},
     ),
     "question": SmallRequest("What is a Python list?", "assert len(reply) > 20 and 'list' in reply.lower()"),
     "question_beside_files": SmallRequest(

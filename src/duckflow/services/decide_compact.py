@@ -58,7 +58,7 @@ _JUST_ASKED = 3
 _STUB = 2_000
 """Characters of a file that may be shown twice."""
 _AGAIN: dict[Language, str] = {
-    "ja": "日本語で答えてください。\n\nOutput: Decision",
+    "ja": "その答えの全文を日本語に訳してください。\n\nOutput: Decision",
     "en": "Answer in English.\n\nOutput: Decision",
 }
 _WORDS = {
