@@ -42,7 +42,7 @@ layers: environment-dev ## Import layers only
 faults: environment-dev ## Kills, full disks and disk errors at every write of a session (minutes; needs strace)
 	@$(BIN)/python bench/faults.py
 
-bench: bench-cost bench-frugality bench-growth bench-safety bench-faults ## Measure everything but the exercises; writes docs/benchmarks.md
+bench: bench-cost bench-frugality bench-growth bench-safety bench-exercises bench-faults ## Measure everything; writes docs/benchmarks.md
 
 bench-cost: environment-dev ## Start, loop, memory and prompts beside other agents
 	@$(BIN)/python bench/cost.py && $(BIN)/python bench/page.py
@@ -56,8 +56,8 @@ bench-growth: environment-dev ## Large folders, long sessions
 bench-safety: environment-dev ## What each kind of action costs more than a plain one
 	@$(BIN)/python bench/sandbox.py && $(BIN)/python bench/page.py
 
-bench-exercises: environment-dev ## Exercises in FOLDER=... on the embedded model (hours on a small machine)
-	@$(BIN)/python bench/exercises.py $(or $(FOLDER),$(error which exercises? make bench-exercises FOLDER=...))
+bench-exercises: environment-dev ## Exercises on the embedded model: bare, Aider, Duckflow (all of FOLDER=...: hours)
+	@$(BIN)/python bench/exercises.py $(or $(FOLDER),--fresh --minutes 8) && $(BIN)/python bench/page.py
 
 bench-faults: environment-dev ## Some of the faults that `make faults` tries, in minutes
 	@$(BIN)/python bench/faults.py --kills 60 --errors 15 && $(BIN)/python bench/page.py

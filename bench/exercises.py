@@ -1,28 +1,32 @@
-"""Programming exercises on a small model: the bare model, Duckflow's first try, Duckflow with candidates.
+"""Programming exercises on a small model: the bare model, Aider and Duckflow around the same weights.
 
-    .venv/bin/python bench/exercises.py FOLDER [--modes bare,first,candidates,verified] [--seeds 1]
+    .venv/bin/python bench/exercises.py [FOLDER] [--modes bare,aider,first,candidates,verified] [--seeds 1]
         [--model FILE.gguf] [--only SLUG,SLUG] [--results exercises.json] [--limit SECONDS] [--jobs N]
+        [--minutes N] [--fresh]
 
-FOLDER has a folder for each exercise with `instructions.md` and `canonical-data.json`, in the form of
-Exercism's problem specifications. An exercise is an empty folder, its instructions and the names of the
-functions with their arguments; the cases decide afterwards. Everything runs in a new process each time, with
-loading, and for each exercise all modes run one after the other, so that they meet the same load.
+FOLDER (without it the six of bench/small_exercises) has a folder for each exercise with `instructions.md` and
+`canonical-data.json`, in the form of Exercism's problem specifications. An exercise is an empty folder, its
+instructions and the names of the functions with their arguments; the cases decide afterwards. Everything runs
+in a new process each time, with loading, and for each exercise all modes run one after the other, so that
+they meet the same load.
 
     bare        the runtime alone: one prompt, greedy, the first code block of the answer
+    aider       Aider, one message, for the runtime behind HTTP in a process of its own
     first       Duckflow, one draft of the file
     candidates  Duckflow as it is set by default: drafts chosen by what the program can run by itself
     verified    Duckflow with the cases as its verifying command (`--verify`), as if tests were written first
 
-Seed 0 is greedy; others only make sense for `bare`. What is in the results already is not run again, so a run
-that was stopped goes on; the table compares only exercises that ran in every mode. With `--jobs` several
-exercises run at once, each on cores of its own. Needs `duckflow model install`, or a model's file.
+Seed 0 is greedy; others only make sense for `bare`. What is in the results already is not run again (but with
+`--fresh`), so a run that was stopped goes on; the table compares only exercises that ran in every mode. With
+`--jobs` several exercises run at once, each on cores of its own; with `--minutes` none is begun after that
+time. Needs `duckflow model install`, or a model's file; Aider is installed on first use, into `.bench`.
+Writes bench/results/exercises.json; `bench/page.py` makes docs/benchmarks.md of it.
 """
 
 import argparse
 import base64
 import json
 import os
-import platform
 import re
 import shlex
 import statistics
@@ -37,19 +41,33 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-MODES = ("bare", "first", "candidates", "verified")
+sys.path.insert(0, str(Path(__file__).parent))
+
+from peers.agents import AIDER_QUIET, HOME, install_aider, peer_environment
+from peers.results import write_result
+
+MODES = ("bare", "aider", "candidates")
+DUCKFLOW = ("first", "candidates", "verified")
+OWN_EXERCISES = Path(__file__).parent / "small_exercises"
 LIMIT_S = 600.0
-BARE = """
+SERVER = """
 import json, sys, xllamacpp
-asked = json.load(sys.stdin)
+asked = json.loads(sys.stdin.readline())
 p = xllamacpp.CommonParams()
 p.model.path, p.n_ctx, p.n_parallel, p.port, p.verbosity = asked["model"], 8192, 1, 0, -1
 p.hostnames = ["127.0.0.1"]
 p.cpuparams.n_threads = p.cpuparams_batch.n_threads = asked["threads"]
-said = xllamacpp.Server(p).handle_chat_completions({
-    "messages": [{"role": "user", "content": asked["prompt"]}], "max_tokens": 2048,
-    "temperature": 0.8 if asked["seed"] else 0.0, "seed": asked["seed"]})
+server = xllamacpp.Server(p)
+"""
+BARE = f"""{SERVER}
+said = server.handle_chat_completions({{
+    "messages": [{{"role": "user", "content": asked["prompt"]}}], "max_tokens": 2048,
+    "temperature": 0.8 if asked["seed"] else 0.0, "seed": asked["seed"]}})
 print(json.dumps(said if isinstance(said, dict) else json.loads(said)))
+"""
+OVER_HTTP = f"""{SERVER}
+print(server.listening_address, flush=True)
+sys.stdin.read()
 """
 CASES = """
 import json, sys
@@ -141,6 +159,32 @@ def run_bare(folder: Path, work: Path, seed: int, options: argparse.Namespace) -
     return {"exit": done.returncode, "calls": [answer["usage"]]}
 
 
+def run_aider(folder: Path, work: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """One message to Aider, which may write the file as often as it likes to mend it."""
+    asked = json.dumps({"model": str(options.model), "threads": options.threads})
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", OVER_HTTP], stdin=pipe, stdout=pipe, text=True) as server:
+        try:
+            assert server.stdin
+            assert server.stdout
+            server.stdin.write(f"{asked}\n")
+            server.stdin.flush()
+            url = f"{server.stdout.readline().strip()}/v1"
+            command = [str(options.aider), "--model", "openai/local", "--edit-format", "whole", *AIDER_QUIET]
+            done = subprocess.run(
+                [*command, "--message", request_of(folder), "solution.py"],
+                cwd=work,
+                env=peer_environment(url, work.parent),
+                capture_output=True,
+                text=True,
+                timeout=options.limit,
+                check=False,
+            )
+        finally:
+            server.kill()
+    return {"exit": done.returncode, "calls": [], "said": (done.stdout + done.stderr)[-1500:]}
+
+
 def run_duckflow(folder: Path, work: Path, mode: str, options: argparse.Namespace) -> dict[str, Any]:
     """The same of Duckflow; all that it kept is thrown away but what it knows of the model."""
     env = {
@@ -175,11 +219,12 @@ def run_one(folder: Path, mode: str, seed: int, options: argparse.Namespace) -> 
         work.mkdir()
         start = time.perf_counter()
         try:
-            run = (
-                run_bare(folder, work, seed, options)
-                if mode == "bare"
-                else run_duckflow(folder, work, mode, options)
-            )
+            if mode == "bare":
+                run = run_bare(folder, work, seed, options)
+            elif mode == "aider":
+                run = run_aider(folder, work, options)
+            else:
+                run = run_duckflow(folder, work, mode, options)
         except subprocess.TimeoutExpired:
             run = {"exit": "timeout", "calls": []}
         took = time.perf_counter() - start
@@ -197,15 +242,21 @@ def run_one(folder: Path, mode: str, seed: int, options: argparse.Namespace) -> 
     }
 
 
-def summary(results: list[dict[str, Any]], modes: Sequence[str]) -> Iterator[str]:
-    """The table, of the exercises that ran in every mode."""
+HEADS = ("", "exercises", "right", "median s", "median of times the bare model's", "right, yet asked")
+NAMES = {
+    "bare": "bare model",
+    "aider": "Aider",
+    "first": "Duckflow, one draft",
+    "candidates": "Duckflow",
+    "verified": "Duckflow, with a verifying command",
+}
+
+
+def summary(results: list[dict[str, Any]], modes: Sequence[str]) -> Iterator[list[str]]:
+    """The rows of the table, of the exercises that ran in every mode."""
     ran = {mode: {one["exercise"] for one in results if one["mode"] == mode} for mode in modes}
     common = set[str].intersection(*ran.values())
     results = [one for one in results if one["exercise"] in common]
-    yield f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores, {len(common)} exercises"
-    heads = ("mode", "exercises", "right", "median s", "median of times the bare model's", "right, yet asked")
-    yield f"| {' | '.join(heads)} |"
-    yield f"|{'---|' * len(heads)}"
     bare = {one["exercise"]: one["seconds"] for one in results if (one["mode"], one["seed"]) == ("bare", 0)}
     for mode in modes:
         for seed in sorted({one["seed"] for one in results if one["mode"] == mode}):
@@ -215,8 +266,9 @@ def summary(results: list[dict[str, Any]], modes: Sequence[str]) -> Iterator[str
             asked = sum(one["good"] and one["exit"] != 0 for one in runs)
             middle = statistics.median(one["seconds"] for one in runs)
             times = f"{statistics.median(ratios):.2f}" if ratios else ""
-            title = f"{mode}, seed {seed}" if seed else mode
-            yield f"| {title} | {len(runs)} | {right} | {middle:.1f} | {times} | {asked} |"
+            title = f"{NAMES[mode]}, seed {seed}" if seed else NAMES[mode]
+            cells = (len(runs), right, f"{middle:.1f}", times, asked if mode in DUCKFLOW else "")
+            yield [title, *map(str, cells)]
 
 
 def _flat(cases: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -265,7 +317,7 @@ def installed() -> Path:
 def main() -> None:
     """Run what is missing, show the table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?", default=OWN_EXERCISES)
     parser.add_argument("--modes", default=",".join(MODES))
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--only", default="")
@@ -273,18 +325,31 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--threads", type=int)
     parser.add_argument("--limit", type=float, default=LIMIT_S)
-    parser.add_argument("--results", type=Path, default=Path("exercises.json"))
+    parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--fresh", action="store_true")
+    parser.add_argument("--results", type=Path, default=HOME / "exercises.json")
     options = parser.parse_args()
+    begin = time.monotonic()
     options.model = (options.model or installed()).resolve()
-    results = json.loads(options.results.read_text("utf-8")) if options.results.exists() else []
+    results: list[dict[str, Any]] = []
+    if options.results.exists() and not options.fresh:
+        results = json.loads(options.results.read_text("utf-8"))
     known = {(one["exercise"], one["mode"], one["seed"]) for one in results}
     modes = options.modes.split(",")
+    if "aider" in modes and (version := install_aider()):
+        options.aider = HOME / "aider-chat" / "bin" / "aider"
+        NAMES["aider"] = f"Aider {version}"
+    elif "aider" in modes:
+        print("Aider can't be installed here; measuring without it.", file=sys.stderr)
+        modes.remove("aider")
     chosen = [name for name in options.only.split(",") if name]
     folders = sorted(path.parent for path in options.folder.glob("*/canonical-data.json"))
     options.threads = options.threads or max(1, len(os.sched_getaffinity(0)) // options.jobs)
     kept = threading.Lock()
 
     def exercise(folder: Path) -> None:
+        if time.monotonic() - begin > options.minutes * 60:
+            return
         for mode in modes:
             for seed in range(options.seeds if mode == "bare" else 1):
                 if (folder.name, mode, seed) in known:
@@ -296,7 +361,9 @@ def main() -> None:
                     print(_line(one), flush=True)
 
     side_by_side(options.jobs, exercise, [one for one in folders if not chosen or one.name in chosen])
-    print(*summary(results, modes), sep="\n")
+    rows = list(summary(results, modes))
+    write_result("exercises", {"model": options.model.name, "heads": HEADS, "rows": rows})
+    print(*(" | ".join(row) for row in (HEADS, *rows)), sep="\n")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,11 @@ _FRUGALITY = (
     "Whole sessions over HTTP against a scripted model; counted is what went over the wire. The cost of 21 "
     "calls is in characters: new ones, and a tenth of those that repeat."
 )
-_EXERCISES = "The same weights with nothing around them, and with an agent around them."
+_EXERCISES = (
+    "Small programs to write, judged by cases that nobody saw before: the weights with nothing around them, "
+    "with Aider and with Duckflow around them, each in a new process, loading included. "
+    "Larger sets stand in bench/README.md."
+)
 _SAFETY = (
     "What an action costs from the gate to the stored event, beside the plain call or `bash -c true`. A file "
     "is written through a temporary one, kept for undo, and the event is on the disk before it is shown."

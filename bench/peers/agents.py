@@ -14,6 +14,13 @@ ROOT = Path(__file__).parent.parent.parent
 HOME = ROOT / ".bench"
 """Where the others are installed; git ignores it."""
 
+AIDER_QUIET = (
+    "--no-git",
+    "--no-check-update",
+    "--analytics-disable",
+    "--no-show-model-warnings",
+    "--yes-always",
+)
 TASK = "Run the small commands you think of, then say that all commands ran."
 
 
@@ -87,17 +94,15 @@ def _aider(_: str, folder: Path, loops: int) -> list[str]:
     given = (f"/run {command(number)}\n/code Go on.\n" for number in range(1, loops + 1))
     script.write_text("/code Say what to run.\n" + "".join(given), "utf-8")
     how = ["--model", f"openai/{AIDER}", "--edit-format", "whole", "--load", str(script)]
-    quiet = [
-        "--no-git",
-        "--no-check-update",
-        "--analytics-disable",
-        "--no-show-model-warnings",
-        "--yes-always",
-    ]
-    return [program, *how, *quiet]
+    return [program, *how, *AIDER_QUIET]
 
 
-def _environment(url: str, home: Path) -> dict[str, str]:
+def install_aider() -> str:
+    """Aider's version, or nothing if it can't be had."""
+    return _python_package("aider-chat", "aider")
+
+
+def peer_environment(url: str, home: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     return {
         **kept,
@@ -114,10 +119,12 @@ def _environment(url: str, home: Path) -> dict[str, str]:
     }
 
 
-DUCKFLOW = Agent("Duckflow", _own_version, _duckflow, _environment)
+DUCKFLOW = Agent("Duckflow", _own_version, _duckflow, peer_environment)
 AGENTS = (
     DUCKFLOW,
-    Agent("Codex", lambda: _npm_package("@openai/codex", "codex"), _codex, _environment),
-    Agent("mini-swe-agent", lambda: _python_package("mini-swe-agent", "mini", "mcp"), _mini, _environment),
-    Agent("Aider", lambda: _python_package("aider-chat", "aider"), _aider, _environment),
+    Agent("Codex", lambda: _npm_package("@openai/codex", "codex"), _codex, peer_environment),
+    Agent(
+        "mini-swe-agent", lambda: _python_package("mini-swe-agent", "mini", "mcp"), _mini, peer_environment
+    ),
+    Agent("Aider", install_aider, _aider, peer_environment),
 )
