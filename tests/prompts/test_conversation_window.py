@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from duckflow.domain.reduce.transcript import outdate, remember
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
-from duckflow.prompts.conversation import PromptHistory
+from duckflow.prompts.conversation.history import PromptHistory
 from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.prompt_states import answered, asked, found, looks, said
 

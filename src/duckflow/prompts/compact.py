@@ -11,7 +11,7 @@ from typing import Any, Literal
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ChatMessage, JsonSchema, ModelRequest, ModelTraits
 from duckflow.domain.state import AgentState
-from duckflow.prompts.conversation import PromptHistory
+from duckflow.prompts.conversation.history import PromptHistory
 from duckflow.prompts.sections import RenderedPrompt, SectionName
 from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import TokenCounter

@@ -7,7 +7,7 @@ from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits, Native
 from duckflow.domain.state import AgentState
 from duckflow.llm.answers.native_calls import native_name
 from duckflow.prompts.budget import DROP_ORDER, LayerBudget, Layers, PromptFrame
-from duckflow.prompts.conversation import PromptHistory
+from duckflow.prompts.conversation.history import PromptHistory
 from duckflow.prompts.layers import session_text
 from duckflow.prompts.sections import LeftOut, RenderedPrompt, SectionName
 from duckflow.prompts.templates import fill, template

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import is_japanese, one_line
-from duckflow.prompts.lines import PromptLines
+from duckflow.prompts.conversation.lines import PromptLines
 from duckflow.prompts.templates import template
 from duckflow.prompts.tokens import TokenCounter
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage
 from duckflow.domain.state import AgentState, TranscriptEntry, new_state
-from duckflow.prompts.lines import LineKind, PromptLines
-from duckflow.prompts.recap import write_recap
+from duckflow.prompts.conversation.lines import LineKind, PromptLines
+from duckflow.prompts.conversation.recap import write_recap
+from duckflow.prompts.conversation.trimming import shorten, trim
 from duckflow.prompts.tokens import TokenCounter
-from duckflow.prompts.trimming import shorten, trim
 
 _RECAP_SHARE = 16
 """What is said in place of what is left out may take one in so many tokens."""

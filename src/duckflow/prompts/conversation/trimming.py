@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from duckflow.domain.state import TranscriptEntry
 from duckflow.domain.text import head_and_tail
-from duckflow.prompts.lines import PromptLine, PromptLines
+from duckflow.prompts.conversation.lines import PromptLine, PromptLines
 
 _SHORT = 40
 """Tokens up to which evidence stays as it is: a word in its place would hardly be shorter."""
