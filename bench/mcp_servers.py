@@ -21,7 +21,7 @@ from pathlib import Path
 from duckflow.app.build import build
 from duckflow.config.settings import Settings
 from duckflow.domain.events import ActionFinished, Recorded
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.llm.default_model import ModelChoice
 
 PYTHON = ("mcp-server-time", "mcp-server-git", "mcp-server-fetch")

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from duckflow.domain.events import ApprovalRequested
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "safety" / "sandbox"))
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))

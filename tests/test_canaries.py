@@ -11,7 +11,7 @@ import pytest
 
 from duckflow.config.places import state_dir
 from duckflow.domain.events import ActionFinished, ApprovalRequested, ErrorReported, UserMessage
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.safety.redaction.redactor import MARKER
 from duckflow.store.audit.log import read_entries
 from fakes.conversation import conversation, ready

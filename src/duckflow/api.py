@@ -37,9 +37,8 @@ from duckflow.domain.events import ModeChanged, Recorded, VerifySet
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.glimpses import Glimpse
 from duckflow.domain.modes import Mode
-from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
-from duckflow.domain.questions.approval import Approval
-from duckflow.domain.questions.consultation import Consultation
+from duckflow.domain.questions.approval import AnswerApproval, Approval
+from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.domain.reduce.rewind import present
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.i18n.answers import read_answer, read_choice

@@ -18,8 +18,15 @@ from duckflow.domain.errors import ProviderError, ToolError
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.extensions import PluginFacts
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.model import Finished, ModelPiece, ModelRequest, ModelTraits, TextPiece, Usage
-from duckflow.domain.ports import ModelClient
+from duckflow.domain.model import (
+    Finished,
+    ModelClient,
+    ModelPiece,
+    ModelRequest,
+    ModelTraits,
+    TextPiece,
+    Usage,
+)
 from duckflow.evaluation.diagnostics import Checker
 from duckflow.llm.providers import OpenModel, is_known_provider
 from duckflow.safety.files.access import Access

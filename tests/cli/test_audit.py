@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from duckflow.config.places import state_dir
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from fakes.engine import action, decision, engine
 
 WRITE = decision("I write.", action("write_file", path="a.txt", content="one\n"))

@@ -15,7 +15,7 @@ from acp.stdio import spawn_agent_process
 
 from duckflow.config.places import config_dir
 from duckflow.domain.commands import AnswerShown, hash_of
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from fakes.engine import action, decision, write_script
 from fakes.gate import Gate
 from fakes.mcp_http import HttpServer

@@ -15,9 +15,8 @@ from duckflow.domain.commands import AnswerShown, CancelWork, ChooseShown, hash_
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ApprovalRequested, RequestFinished, SessionStarted, UserMessage
-from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
-from duckflow.domain.questions.approval import Approval
-from duckflow.domain.questions.consultation import Consultation
+from duckflow.domain.questions.approval import AnswerApproval, Approval
+from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.domain.state import AgentState
 from duckflow.fleet.fleet import open_fleet
 from duckflow.fleet.questions import question_key, words_of

@@ -19,7 +19,7 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.pacing.limits import LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
-from duckflow.domain.questions.answers import ChooseWay
+from duckflow.domain.questions.consultation import ChooseWay
 from duckflow.domain.transitions import Step
 from duckflow.pacemaker.limit import Counted, compute_limit, measure
 from duckflow.pacemaker.repetition import IDLE, Sign, find_signs

@@ -1,7 +1,7 @@
 """A5, B6, I6: what a person answers, in both languages: one reader for every interface."""
 
-from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
-from duckflow.domain.questions.consultation import CHOICES, Consultation
+from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.domain.questions.consultation import CHOICES, ChooseWay, Consultation
 from duckflow.i18n.answers import read_answer, read_choice
 
 YES = """

@@ -10,7 +10,7 @@ import pytest
 
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ActionFinished, ApprovalRequested, CommandEnded, CommandStarted, Recovered
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from fakes.engine import action, decision, engine
 from fakes.sandbox_world import processes_with
 

@@ -11,7 +11,7 @@ import pytest
 
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ApprovalRequested
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.safety.sandbox.copy.take_over import _Target
 from fakes.engine import Watched, decision, engine
 

@@ -10,8 +10,7 @@ from duckflow.domain.events import (
     UsageReported,
     VitalsChanged,
 )
-from duckflow.domain.questions.answers import ChooseWay
-from duckflow.domain.questions.consultation import CHOICES, EFFECTS
+from duckflow.domain.questions.consultation import CHOICES, EFFECTS, ChooseWay
 from duckflow.domain.transitions import Step
 from duckflow.i18n.catalogue import set_language
 from duckflow.loops.judging.consultation import WISHES, consult

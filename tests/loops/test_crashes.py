@@ -7,7 +7,7 @@ import pytest
 
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted, Recovered, UserMessage
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.i18n.catalogue import set_language
 from duckflow.safety.files import atomic
 from duckflow.ui.views.undo import recovered_text

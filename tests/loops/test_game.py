@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from duckflow.domain.events import ApprovalRequested, PlanChanged, TaskReported
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from fakes.engine import action, decision, engine
 from fakes.model_server import Answer, ModelServer
 

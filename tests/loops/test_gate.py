@@ -7,8 +7,7 @@ import pytest
 
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested, ErrorReported
-from duckflow.domain.questions.answers import AnswerApproval
-from duckflow.domain.questions.approval import Kind
+from duckflow.domain.questions.approval import AnswerApproval, Kind
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.safety.sandbox.view.levels import Sandbox
 from fakes.engine import action, decision, engine

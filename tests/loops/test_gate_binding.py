@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from duckflow.domain.events import ActionFinished, ActionStarted, ApprovalRequested, Recorded
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.safety.policy.named_files import MOST, named_files
 from fakes.engine import action, decision, engine
 from fakes.rows import every_row

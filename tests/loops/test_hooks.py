@@ -13,7 +13,8 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, HookRan, UserMessage
 from duckflow.domain.extensions import Hook
-from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
+from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.domain.questions.consultation import ChooseWay
 from duckflow.loops.hooks.known_tools import fits, known_as, matches
 from duckflow.loops.hooks.process import HookEnd
 from duckflow.loops.hooks.verdicts import read_verdict

@@ -10,7 +10,7 @@ from duckflow.domain.events import (
     Transition,
     TransitionRefused,
 )
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.transitions import Step
 from duckflow.loops.session import Session
 from fakes.engine import action, decision, engine

@@ -15,7 +15,7 @@ import pytest
 
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ApprovalRequested
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.prompts.tokens import estimate_tokens
 from duckflow.tools.mcp.operations import _within
 from fakes import mcp_stdio

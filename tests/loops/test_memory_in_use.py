@@ -9,9 +9,9 @@ import pytest
 
 from duckflow.app.places import open_log
 from duckflow.domain.events import ActionFinished, ApprovalRequested, MemoryKept, MemoryRecalled
-from duckflow.domain.memory import Memory
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.state import Request
+from duckflow.domain.work.memory import Memory
 from duckflow.domain.work.objective import AttemptResult, TaskObjective
 from duckflow.loops.thinking.memory import lesson_of
 from duckflow.store.memory import Memories

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from duckflow.domain.events import ConsultationRequested, RequestFinished, Transition
-from duckflow.domain.questions.answers import ChooseWay
+from duckflow.domain.questions.consultation import ChooseWay
 from duckflow.domain.transitions import Step
 from fakes.engine import action, decision, engine
 from fakes.rows import every_row

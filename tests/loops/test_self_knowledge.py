@@ -19,7 +19,7 @@ from duckflow.domain.events import (
     VerifySet,
     VitalsChanged,
 )
-from duckflow.domain.questions.answers import ChooseWay
+from duckflow.domain.questions.consultation import ChooseWay
 from duckflow.domain.transitions import Step
 from fakes.engine import action, decision, engine
 from fakes.model_server import ModelServer

@@ -7,7 +7,7 @@ import pytest
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ActionStarted, Recorded, UserMessage
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.loops.session import Session
 from fakes.engine import action, decision, engine
 

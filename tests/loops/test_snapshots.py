@@ -7,7 +7,7 @@ import pytest
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted
 from duckflow.domain.files.changes import FileChange
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace

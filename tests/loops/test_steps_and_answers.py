@@ -10,7 +10,8 @@ from duckflow.domain.events import (
     RequestFinished,
     Transition,
 )
-from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
+from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.domain.questions.consultation import ChooseWay
 from duckflow.domain.transitions import Status, Step, Transitions
 from fakes.engine import action, decision, engine
 from fakes.rows import every_row

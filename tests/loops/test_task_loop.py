@@ -15,7 +15,7 @@ from duckflow.domain.events import (
     TaskReported,
     UsageReported,
 )
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.state import AgentState
 from duckflow.safety.files.access import Access
 from duckflow.tools.catalogue import Tool, ToolResult

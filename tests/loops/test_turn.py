@@ -18,7 +18,7 @@ from duckflow.domain.events import (
     TransitionRefused,
     UsageReported,
 )
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.transitions import Status, Step
 from fakes.engine import action, decision, engine
 from fakes.gate import Gate

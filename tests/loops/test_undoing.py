@@ -11,7 +11,7 @@ from duckflow.config.places import state_dir
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.events import ActionFinished, ActionStarted, Undone
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.i18n.catalogue import set_language
 from duckflow.store.kept_files import KeptFiles
 from duckflow.ui.views.undo import undo_text

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from duckflow.domain.events import ConsultationRequested, DecisionMade, VitalsChanged
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from fakes.engine import Watched, action, decision, engine
 from fakes.rows import every_row
 

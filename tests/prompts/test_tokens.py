@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 
 from duckflow.domain.errors import ProviderError
-from duckflow.domain.ports import ModelClient
+from duckflow.domain.model import ModelClient
 from duckflow.llm.retry import RetryingClient
 from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.model import FakeModel

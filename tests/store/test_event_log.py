@@ -11,9 +11,9 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ActionStarted, ErrorReported, Reply, UsageReported, UserMessage
 from duckflow.domain.model import Usage
-from duckflow.domain.ports import EventLog
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState
+from duckflow.loops.session import EventLog
 from duckflow.store.event_log import SqliteEventLog
 from fakes.events import events
 

@@ -7,7 +7,7 @@ import pytest
 
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import MemoryKept, Reply
-from duckflow.domain.memory import LONGEST_MEMORY, memory_line
+from duckflow.domain.work.memory import LONGEST_MEMORY, memory_line
 from duckflow.store.database.recovery import recover
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.memory import MOST_RECALLED, Memories

@@ -10,7 +10,7 @@ import pytest
 from duckflow.config.settings import WebSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ActionFinished, ApprovalRequested
-from duckflow.domain.questions.answers import AnswerApproval
+from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.tools.web.fetch import FetchPage, is_public, read_address, web_tools
 from duckflow.tools.web.page_text import page_text
 from fakes.engine import decision, engine

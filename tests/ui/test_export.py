@@ -8,7 +8,7 @@ import pytest
 from duckflow.cli.chat.engine import ChatEngine
 from duckflow.config.loading import load
 from duckflow.domain.events import ConsultationAnswered, ConsultationRequested, Recorded, SessionTitled
-from duckflow.domain.questions.answers import ChooseWay
+from duckflow.domain.questions.consultation import ChooseWay
 from duckflow.store.sessions import Sessions
 from duckflow.ui.views.export import as_json, as_markdown
 from duckflow.ui.views.transcript import replay

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from duckflow.domain.events import MemoryKept
-from duckflow.domain.memory import Memory
+from duckflow.domain.work.memory import Memory
 from duckflow.i18n.catalogue import set_language
 from duckflow.ui.commands.actions import ACTIONS
 from duckflow.ui.views.events import Describer

@@ -15,9 +15,8 @@ from duckflow.domain.commands import (
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ApprovalAnswered, RequestFinished, UserMessage
 from duckflow.domain.frozen import replace
-from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
-from duckflow.domain.questions.approval import Approval
-from duckflow.domain.questions.consultation import Consultation
+from duckflow.domain.questions.approval import AnswerApproval, Approval
+from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.domain.state import AgentState
 from fakes.conversation import conversation, ready
 from fakes.engine import action, decision

@@ -6,9 +6,8 @@ import pytest
 
 from duckflow.domain.decision import Action
 from duckflow.domain.extensions import Extensions
-from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
-from duckflow.domain.questions.approval import Approval, ApprovalLine, Kind
-from duckflow.domain.questions.consultation import Consultation
+from duckflow.domain.questions.approval import AnswerApproval, Approval, ApprovalLine, Kind
+from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import set_language
 from duckflow.ui.commands.actions import CommandContext

@@ -5,8 +5,7 @@ from typing import get_args
 
 from duckflow.config.settings import Settings
 from duckflow.domain.events import ErrorReported
-from duckflow.domain.model import TierName, Usage
-from duckflow.domain.ports import ModelClient
+from duckflow.domain.model import ModelClient, TierName, Usage
 from duckflow.llm.default_model import ModelChoice, choose_model
 from duckflow.llm.local.relay import Relay
 from duckflow.llm.pricing import cost_usd

@@ -11,9 +11,8 @@ from pydantic import Field
 
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.modes import Mode
-from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
-from duckflow.domain.questions.approval import Approval
-from duckflow.domain.questions.consultation import Consultation
+from duckflow.domain.questions.approval import AnswerApproval, Approval
+from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.domain.state import AgentState
 
 

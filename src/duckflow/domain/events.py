@@ -12,17 +12,16 @@ from duckflow.domain.decision import Action, Decision, TaskProfile
 from duckflow.domain.extensions import HookEvent, HookOutcome
 from duckflow.domain.files.changes import FileChange, LeftFile, ToolEffect
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.memory import MemoryKind
 from duckflow.domain.model import ChatMessage, Picture, TierName, Usage
 from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
-from duckflow.domain.questions.answers import ChooseWay
 from duckflow.domain.questions.approval import Approval, Kind
-from duckflow.domain.questions.consultation import Consultation, ConsultationKind
+from duckflow.domain.questions.consultation import ChooseWay, Consultation, ConsultationKind
 from duckflow.domain.state import BackgroundCommand, RequestOutcome
 from duckflow.domain.transitions import Step
 from duckflow.domain.work.checks import CheckResult
+from duckflow.domain.work.memory import MemoryKind
 from duckflow.domain.work.objective import Evidence, ExecutionPlan, RequirementItem, SatisfactionEvaluation
 from duckflow.domain.work.plan import Plan, TaskList
 

@@ -1,7 +1,7 @@
 """What is asked of a language model and what comes back, whoever provides it."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
@@ -114,6 +114,23 @@ class Finished(Frozen):
 
 
 ModelPiece = TextPiece | ToolCall | Retrying | Finished
+
+
+class ModelClient(Protocol):
+    """One language model. Raises `ProviderError` (or `Unavailable`, worth a retry) and nothing else."""
+
+    @property
+    def traits(self) -> ModelTraits:
+        """What the prompts need to know of it."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        """The answer, piece by piece, ending with `Finished`. Closing the iterator stops the model."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give back connections, threads and memory."""
+        ...
 
 
 class PromptUse(Frozen):

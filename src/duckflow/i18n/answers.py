@@ -7,8 +7,8 @@ import re
 import unicodedata
 
 from duckflow.domain.patterns import late
-from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
-from duckflow.domain.questions.consultation import Consultation
+from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.domain.questions.consultation import ChooseWay, Consultation
 
 _EDIT = late(r"\s*(?:e|edit|編集)\s*[:：]\s?", re.IGNORECASE)
 _NUMBERS = {"1": "y", "2": "n", "3": "a"}

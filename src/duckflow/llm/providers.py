@@ -8,8 +8,7 @@ from types import MappingProxyType
 
 from duckflow.config.settings import LlmSettings
 from duckflow.domain.errors import ProviderError, UsageError
-from duckflow.domain.model import ModelTraits
-from duckflow.domain.ports import ModelClient
+from duckflow.domain.model import ModelClient, ModelTraits
 from duckflow.llm.local.relay import Relay, RelayModel
 from duckflow.llm.retry import CallLimits, RetryingClient
 from duckflow.llm.traits import find_traits

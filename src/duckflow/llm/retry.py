@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from duckflow.domain.errors import Unavailable
 from duckflow.domain.frozen import replace
-from duckflow.domain.model import Finished, ModelPiece, ModelRequest, ModelTraits, Retrying
-from duckflow.domain.ports import ModelClient
+from duckflow.domain.model import Finished, ModelClient, ModelPiece, ModelRequest, ModelTraits, Retrying
 from duckflow.llm.streams import closing
 
 FIRST_WAIT_S = 1.0

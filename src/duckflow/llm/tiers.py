@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from duckflow.config.settings import LlmSettings
-from duckflow.domain.model import TierName
-from duckflow.domain.ports import ModelClient
+from duckflow.domain.model import ModelClient, TierName
 
 Open = Callable[[str], Awaitable[ModelClient]]
 

@@ -15,8 +15,8 @@ from duckflow.domain.events import (
     RequestRated,
     UserMessage,
 )
-from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
-from duckflow.domain.questions.consultation import ConsultationKind
+from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.domain.questions.consultation import ChooseWay, ConsultationKind
 from duckflow.domain.state import ENDED, Request, RequestOutcome
 from duckflow.domain.transitions import Step
 from duckflow.loops.acting.dispatcher import Dispatcher

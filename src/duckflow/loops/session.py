@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 from duckflow.domain.events import ErrorReported, Event, Recorded, Rewound
 from duckflow.domain.glimpses import Glimpse
-from duckflow.domain.ports import EventLog
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.reduce.rewind import rewind
 from duckflow.domain.state import AgentState, new_state
@@ -14,6 +14,18 @@ from duckflow.safety.redaction.redactor import Redactor
 
 Subscriber = Callable[[Recorded | Glimpse], None]
 Pause = Callable[[], Awaitable[None]]
+
+
+class EventLog(Protocol):
+    """Where a session's events are kept; what `append` returned survives a kill."""
+
+    def append(self, session_id: str, events: Sequence[Event]) -> Sequence[Recorded]:
+        """Store all of them durably, in order, or none."""
+        ...
+
+    def load(self, session_id: str) -> Sequence[Recorded]:
+        """Every event of the session, oldest first."""
+        ...
 
 
 async def go_straight_on() -> None:

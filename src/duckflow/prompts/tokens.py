@@ -3,8 +3,8 @@
 from typing import Protocol, runtime_checkable
 
 from duckflow.domain.errors import ProviderError
+from duckflow.domain.model import ModelClient
 from duckflow.domain.patterns import late
-from duckflow.domain.ports import ModelClient
 from duckflow.llm.retry import RetryingClient
 
 _PIECE = late(

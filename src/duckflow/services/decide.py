@@ -6,8 +6,7 @@ from typing import Protocol
 from duckflow.domain.decision import Decision, Operation
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.glimpses import Glimpse
-from duckflow.domain.model import ChatMessage, Usage
-from duckflow.domain.ports import ModelClient
+from duckflow.domain.model import ChatMessage, ModelClient, Usage
 from duckflow.domain.state import AgentState
 from duckflow.llm.answers.structured import ask
 from duckflow.prompts.budget import PromptFrame

@@ -14,8 +14,7 @@ from duckflow.domain.decision import Action, Decision, TaskProfile
 from duckflow.domain.errors import BadAnswer
 from duckflow.domain.frozen import replace
 from duckflow.domain.glimpses import ReplyVoid
-from duckflow.domain.model import ChatMessage, ModelRequest
-from duckflow.domain.ports import ModelClient
+from duckflow.domain.model import ChatMessage, ModelClient, ModelRequest
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import is_japanese
 from duckflow.i18n.catalogue import Language, text_in

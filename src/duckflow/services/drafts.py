@@ -9,8 +9,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.model import ModelRequest, Usage
-from duckflow.domain.ports import ModelClient
+from duckflow.domain.model import ModelClient, ModelRequest, Usage
 from duckflow.llm.answers.response import collect
 from duckflow.prompts.compact import ContentPrompt
 

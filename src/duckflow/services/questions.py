@@ -9,8 +9,7 @@ from pydantic import BaseModel
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.glimpses import Glimpse
-from duckflow.domain.model import JsonSchema, ModelRequest, ModelTraits, TierName, Usage
-from duckflow.domain.ports import ModelClient
+from duckflow.domain.model import JsonSchema, ModelClient, ModelRequest, ModelTraits, TierName, Usage
 from duckflow.llm.answers.structured import ask
 
 QuestionKind = Literal[

@@ -10,7 +10,7 @@ from typing import Any
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Event, MemoryKept
 from duckflow.domain.frozen import replace
-from duckflow.domain.memory import Memory, memory_line
+from duckflow.domain.work.memory import Memory, memory_line
 from duckflow.store.database.database import Database
 from duckflow.store.memory_search import ranked
 

@@ -5,8 +5,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
-from duckflow.domain.memory import Memory
 from duckflow.domain.patterns import late
+from duckflow.domain.work.memory import Memory
 
 # Kanji, katakana and hangul carry the meaning; hiragana is mostly grammar.
 _DENSE = late(r"[\u3400-\u4dbf\u4e00-\u9fff々\u30a1-\u30fa\u30fcー\uac00-\ud7af]+")

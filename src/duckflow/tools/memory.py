@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import MemoryKept
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.memory import LONGEST_MEMORY, memory_line
+from duckflow.domain.work.memory import LONGEST_MEMORY, memory_line
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult

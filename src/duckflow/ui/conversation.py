@@ -19,8 +19,7 @@ from duckflow.domain.commands import (
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ApprovalRequested, Recorded, TaskReported
 from duckflow.domain.glimpses import Glimpse
-from duckflow.domain.questions.answers import AnswerApproval
-from duckflow.domain.questions.approval import Approval
+from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import Exit, dispatch_in_turn

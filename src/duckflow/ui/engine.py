@@ -6,11 +6,12 @@ from typing import NamedTuple, Protocol
 
 from duckflow.domain.extensions import Extensions, ServerReport
 from duckflow.domain.files.changes import UndoReport
-from duckflow.domain.memory import Memory
 from duckflow.domain.model import PromptUse
 from duckflow.domain.modes import Mode
-from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
+from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.domain.questions.consultation import ChooseWay
 from duckflow.domain.state import AgentState, RequestOutcome
+from duckflow.domain.work.memory import Memory
 from duckflow.ui.views.live.status_bar import Surroundings
 
 

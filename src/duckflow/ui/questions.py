@@ -8,9 +8,8 @@ all of it was shown. A slash command does what it does, and the question stays.
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterable
 
-from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
-from duckflow.domain.questions.approval import Approval
-from duckflow.domain.questions.consultation import Consultation
+from duckflow.domain.questions.approval import AnswerApproval, Approval
+from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext

@@ -10,10 +10,10 @@ from duckflow.domain.errors import ProviderError, ToolError, UsageError
 from duckflow.domain.events import ModeChanged, SessionTitled
 from duckflow.domain.extensions import ServerReport
 from duckflow.domain.files.changes import UndoReport
-from duckflow.domain.memory import Memory
 from duckflow.domain.model import PromptUse
 from duckflow.domain.modes import Mode
 from duckflow.domain.state import AgentState, RequestOutcome
+from duckflow.domain.work.memory import Memory
 from duckflow.i18n.catalogue import text
 from duckflow.loops.undo.rewind import Rewind, fork
 from duckflow.safety.files.listing import SKIPPED

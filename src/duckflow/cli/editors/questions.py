@@ -9,9 +9,8 @@ from acp import helpers, schema
 from duckflow.api import Answer, OpenSession, Question
 from duckflow.cli.editors.updates import kind_of, locations_of
 from duckflow.domain.errors import ToolError
-from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
-from duckflow.domain.questions.approval import Approval
-from duckflow.domain.questions.consultation import Consultation, effect_of
+from duckflow.domain.questions.approval import AnswerApproval, Approval
+from duckflow.domain.questions.consultation import ChooseWay, Consultation, effect_of
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import visible
 from duckflow.ui.views.approval import approval_view, point_lines

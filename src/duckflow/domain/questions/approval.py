@@ -61,6 +61,17 @@ class Approval(Frozen):
     """The background task that waits for the answer, if it is not the chat."""
 
 
+class AnswerApproval(Frozen):
+    """The user's answer to the open approval."""
+
+    yes: bool
+    reason: str = ""
+    always: bool = False
+    """Whether the yes holds for all of this kind, as long as the session is open."""
+    edited: str | None = None
+    """What shall be written or run instead; a yes to exactly this."""
+
+
 def asked_by_task(approval: Approval, approval_id: str, task_id: str) -> Approval:
     """The same question, asked by a task of the background."""
     return replace(approval, approval_id=approval_id, task_id=task_id)

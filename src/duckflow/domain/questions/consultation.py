@@ -123,3 +123,10 @@ class Consultation(Frozen):
     values: dict[str, JsonValue] = Field(default_factory=dict)
     findings: tuple[ReasonLine, ...] = ()
     choices: tuple[str, ...]
+
+
+class ChooseWay(Frozen):
+    """The user's answer to the open consultation: one of its choices, or only words of their own."""
+
+    choice: str = ""
+    text: str = ""

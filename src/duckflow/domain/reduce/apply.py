@@ -46,7 +46,6 @@ from duckflow.domain.events import (
     VitalsChanged,
 )
 from duckflow.domain.frozen import replace
-from duckflow.domain.memory import recalled_text
 from duckflow.domain.reduce.actions import finish_action, queue_actions, start_action
 from duckflow.domain.reduce.approvals import answer_approval, ask_approval
 from duckflow.domain.reduce.attempts import note_list, renew
@@ -68,6 +67,7 @@ from duckflow.domain.state import (
 )
 from duckflow.domain.text import count_questions, cut, head_and_tail, one_line
 from duckflow.domain.transitions import Status
+from duckflow.domain.work.memory import recalled_text
 from duckflow.domain.work.objective import TaskObjective
 
 SUMMARIES, SUMMARY = 5, 100

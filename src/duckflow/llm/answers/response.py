@@ -6,6 +6,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.glimpses import Glimpse, ReplyPiece, ReplyVoid, Waiting
 from duckflow.domain.model import (
     Finished,
+    ModelClient,
     ModelPiece,
     ModelRequest,
     Retrying,
@@ -15,7 +16,6 @@ from duckflow.domain.model import (
     Usage,
 )
 from duckflow.domain.patterns import late
-from duckflow.domain.ports import ModelClient
 from duckflow.llm.answers.partial_reply import ReplyExtractor
 
 MAX_RESPONSE = 4_000_000

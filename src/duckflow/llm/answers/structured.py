@@ -13,8 +13,7 @@ from duckflow.domain.decision import Decision
 from duckflow.domain.errors import BadAnswer, ProviderError
 from duckflow.domain.frozen import replace
 from duckflow.domain.glimpses import Glimpse, ReplyVoid
-from duckflow.domain.model import ChatMessage, ModelRequest, Usage
-from duckflow.domain.ports import ModelClient
+from duckflow.domain.model import ChatMessage, ModelClient, ModelRequest, Usage
 from duckflow.domain.text import cut
 from duckflow.domain.validation import describe_faults
 from duckflow.llm.answers.native_calls import read_native

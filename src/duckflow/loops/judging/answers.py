@@ -2,9 +2,8 @@
 
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ApprovalAnswered, ConsultationAnswered, Reply
-from duckflow.domain.questions.answers import AnswerApproval, ChooseWay
-from duckflow.domain.questions.approval import Approval
-from duckflow.domain.questions.consultation import ChoiceEffect, effect_of
+from duckflow.domain.questions.approval import AnswerApproval, Approval
+from duckflow.domain.questions.consultation import ChoiceEffect, ChooseWay, effect_of
 from duckflow.domain.state import AgentState, RequestOutcome
 from duckflow.i18n.catalogue import text
 from duckflow.loops.acting.dispatcher import Dispatcher

@@ -7,8 +7,14 @@ from pydantic import JsonValue
 from duckflow.domain.events import ConsultationRequested
 from duckflow.domain.pacing.health import examine, remark_on
 from duckflow.domain.pacing.limits import LoopTrace, ReasonLine
-from duckflow.domain.questions.answers import ChooseWay
-from duckflow.domain.questions.consultation import CHOICES, Choice, Consultation, ConsultationKind, effect_of
+from duckflow.domain.questions.consultation import (
+    CHOICES,
+    Choice,
+    ChooseWay,
+    Consultation,
+    ConsultationKind,
+    effect_of,
+)
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import cut
 from duckflow.domain.work.objective import EvaluationRules

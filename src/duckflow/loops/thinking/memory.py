@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable, Iterator
 
 from duckflow.config.settings import MemorySettings
 from duckflow.domain.events import MemoryKept, MemoryRecalled
-from duckflow.domain.memory import LONGEST_MEMORY, MemoryKind
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.state import Request, RequestOutcome
 from duckflow.domain.text import cut
+from duckflow.domain.work.memory import LONGEST_MEMORY, MemoryKind
 from duckflow.domain.work.objective import AttemptResult
 from duckflow.loops.session import Session
 from duckflow.store.memory import Memories

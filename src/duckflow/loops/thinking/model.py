@@ -4,8 +4,7 @@ from duckflow.config.settings import PromptSettings
 from duckflow.domain.decision import Decision, Operation
 from duckflow.domain.errors import ProviderError, ToolError
 from duckflow.domain.events import ModelChanged, UsageReported
-from duckflow.domain.model import ModelTraits, TierName
-from duckflow.domain.ports import ModelClient
+from duckflow.domain.model import ModelClient, ModelTraits, TierName
 from duckflow.domain.state import AgentState, RulesUse
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.session import Session

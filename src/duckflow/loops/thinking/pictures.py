@@ -12,9 +12,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits, Picture
+from duckflow.domain.model import ChatMessage, ModelClient, ModelPiece, ModelRequest, ModelTraits, Picture
 from duckflow.domain.patterns import late
-from duckflow.domain.ports import ModelClient
 from duckflow.llm.streams import closing
 from duckflow.safety.files.workspace import Workspace
 

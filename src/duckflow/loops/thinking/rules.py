@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.ports import ModelClient
+from duckflow.domain.model import ModelClient
 from duckflow.domain.state import RulesUse
 from duckflow.prompts.budget import RulesTooLong, check_rules, cut_rules
 from duckflow.prompts.tokens import TokenCounter

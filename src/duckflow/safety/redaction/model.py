@@ -7,8 +7,7 @@ an answer that goes back to be mended.
 from collections.abc import AsyncIterator
 
 from duckflow.domain.frozen import replace
-from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits
-from duckflow.domain.ports import ModelClient
+from duckflow.domain.model import ChatMessage, ModelClient, ModelPiece, ModelRequest, ModelTraits
 from duckflow.llm.retry import RetryingClient
 from duckflow.prompts.tokens import Tokenizer
 from duckflow.safety.redaction.redactor import Redactor

@@ -13,7 +13,7 @@ from typing import Any, get_args
 from pydantic import ValidationError
 
 from duckflow.domain.events import ErrorReported, Event
-from duckflow.domain.memory import MemoryKind
+from duckflow.domain.work.memory import MemoryKind
 from duckflow.store.database.connections import connect
 from duckflow.store.database.event_rows import decode
 from duckflow.store.database.opening import beside, make_private, transaction

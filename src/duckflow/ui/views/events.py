@@ -37,8 +37,7 @@ from duckflow.domain.events import (
     UserMessage,
 )
 from duckflow.domain.glimpses import Waiting
-from duckflow.domain.questions.answers import ChooseWay
-from duckflow.domain.questions.consultation import Consultation
+from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import current_language, text
 from duckflow.ui.output.escaping import on_one_line, visible

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import get_args
 
 from duckflow.domain.decision import TaskProfile
-from duckflow.domain.memory import Memory
 from duckflow.domain.model import PromptUse
 from duckflow.domain.state import AgentState, TierUsage
+from duckflow.domain.work.memory import Memory
 from duckflow.domain.work.outcomes import TARGETS, RequestStats
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
