@@ -8,7 +8,7 @@ from duckflow.evaluation.project_tests import MEMORY, ProjectTests
 from duckflow.safety.files.workspace import Workspace
 from fakes.rows import every_row
 
-PYTEST = "python -m pytest -q"
+PYTEST = "python3 -m pytest -q"
 
 
 @pytest.fixture
@@ -38,6 +38,8 @@ def tests(folder):
         ({"pyproject.toml": "[broken"}, ""),
         ({"tests/test_a.py": "", "a.py": ""}, PYTEST),
         ({"tests/a.t": ""}, ""),
+        ({"a.py": "", "test_a.py": ""}, PYTEST),
+        ({"a_test.py": ""}, PYTEST),
         ({"Cargo.toml": ""}, "cargo test"),
         ({"go.mod": ""}, "go test ./..."),
         ({"Makefile": "test:\n", "pytest.ini": ""}, "make test"),
@@ -48,6 +50,13 @@ def test_J3_the_command_is_told_by_the_files(folder, tests, files, command):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     assert tests.find() == command
+
+
+def test_J3_the_projects_own_python_runs_its_tests(folder, tests):
+    (folder / "test_a.py").touch()
+    (folder / ".venv/bin").mkdir(parents=True)
+    (folder / ".venv/bin/python").symlink_to("/bin/sh")
+    assert tests.find() == ".venv/bin/python -m pytest -q"
 
 
 @pytest.mark.parametrize("wanted", [True, False])

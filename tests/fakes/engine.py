@@ -98,7 +98,8 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
     settings = Settings.model_validate({"mode": mode, **parts, **given})
     choice = ModelChoice(name=name, reason_key="llm.chosen_by_setting")
     project = options.pop("project", None)
-    app = build(settings, choice, folder, options.pop("session", None), env, project=project)
+    relay = options.pop("relay", None)
+    app = build(settings, choice, folder, options.pop("session", None), env, relay, project=project)
     watched = Watched(app)
     app.session.subscribe(watched)
     try:

@@ -257,3 +257,20 @@ async def test_J3_a_command_that_ran_and_nothing_changed_since_is_not_run_twice(
             assert await duck.app.chat.say("Create a.py") == "done"
             ran = [one for one in duck.of(ActionFinished) if one.operation == "shell.run"]
             assert [one.exit_code for one in ran] == [0]
+
+
+async def test_J3_tests_of_the_project_that_can_not_start_say_nothing_of_the_work(folder: Path):
+    """The project's own, where somebody could be asked: no pytest is no failing test."""
+    (folder / ".venv/bin").mkdir(parents=True)
+    (folder / "test_a.py").write_text("def test_a(): pass\n")
+    for said, outcome, kept in (("No module named pytest", "done", ""), ("1 failed", "not_satisfied", None)):
+        python = folder / ".venv/bin/python"
+        python.write_text(f"#!/bin/sh\necho '{said}'; exit 1\n")
+        python.chmod(0o755)
+        turns = [write("a.py", f"x = '{said}', {n}\n") for n in range(3)]
+        answers = [one for turn in turns for one in (turn, decision("Done."))]
+        async with engine(folder, *answers, relay=object()) as duck:
+            assert await duck.app.chat.say("Create a.py") == outcome, said
+            assert duck.of(VerifySet)[-1].command == (
+                ".venv/bin/python -m pytest -q" if kept is None else kept
+            )

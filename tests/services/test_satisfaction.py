@@ -127,6 +127,7 @@ def test_for_a_request_for_information_the_reply_itself_is_judged_against_its_so
     assert "no answer" in system
     _, work = asked(case(), traits)
     assert "The reply is only a claim." in work
+    assert "no file was changed" in asked(case(changed=False), traits)[1]
     assert "judge the reply itself" not in work
 
 

@@ -194,6 +194,27 @@ def test_M4_tool_lines_on_a_japanese_screen_have_no_english():
     assert not left
 
 
+def test_M4_what_became_of_a_commands_effects_is_told_in_the_users_words():
+    for language, told, line in (
+        ("ja", "It changed: new a.txt.", "  変更: a.txt"),
+        ("en", "It changed: new a.txt.", "  changed: a.txt"),
+        ("ja", "(Not yet real, the user is asked: new a.txt.)", "  out"),
+        ("ja", "(Thrown away, the workspace is as it was: new a.txt. mode plan …)", "  コマンドの変更は破棄"),
+        ("ja", "It changed its mind", "  It changed its mind"),
+    ):
+        set_language(language)
+        writer = FakeWriter()
+        ended = f"exit code 0\nout\n{told}"
+        tell(writer, "shell.run", {"command": "x"}, text=ended, exit_code=0, changed=["a.txt"])
+        assert writer.text.split("\n")[-1].startswith(line), told
+
+
+def test_code_in_a_table_is_drawn_as_code():
+    table = "| case | now |\n|---|---|\n| `[]` | **0.0** |\n"
+    assert "`" not in render_text(table, 60, coloured=True)
+    assert "`[]`   0.0" in render_text(table, 60, coloured=False)
+
+
 def test_every_operation_there_is_has_words():
     catalogue = entries("en")
     named = {operation.replace(".", "_") for operation in OPERATIONS}

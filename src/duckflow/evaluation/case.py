@@ -38,6 +38,7 @@ def build_case(
         evidence=tuple(evidence),
         reply=observed.reply,
         information=not (observed.changed or observed.ran),
+        changed=observed.changed,
         looked_up=bool(objective.results),
         verification=verification_of(facts, observed.command_passed, results),
         checks=tuple(results),

@@ -3,8 +3,10 @@
 Nothing of the project is run to find out. What is found only acts once the user has said yes, or never.
 """
 
+import os
 import tomllib
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatch
 
 from pydantic import BaseModel, Field
 
@@ -16,6 +18,10 @@ MEMORY = "tests.json"
 
 _READ = 200_000
 _LISTED = 500
+_PYTEST = "python3 -m pytest -q"
+_OWN_PYTHON = ".venv/bin/python"
+_TEST_FILES = ("test_*.py", "*_test.py")
+"""Tests that lie beside what they test."""
 
 
 class ProjectTests:
@@ -30,8 +36,9 @@ class ProjectTests:
         names = self._names()
         for name, command in _WAYS:
             if name in names and (found := command(self._text(name), names)):
-                return found
-        return ""
+                return self._started_here(found)
+        beside = any(fnmatch(name, pattern) for name in names for pattern in _TEST_FILES)
+        return self._started_here(_PYTEST if beside else "")
 
     def wanted(self, command: str) -> bool | None:
         """Whether the user wants it run; None if they were not asked about this very command."""
@@ -44,6 +51,11 @@ class ProjectTests:
         """Write down what the user said."""
         word = "yes" if wanted else "no"
         self._memory.save({**self._memory.load(), str(self._workspace.root): f"{word} {command}"})
+
+    def _started_here(self, command: str) -> str:
+        """With the project's own Python, if it has one: that is where its libraries are."""
+        own = command == _PYTEST and os.access(self._workspace.root / _OWN_PYTHON, os.X_OK)
+        return command.replace("python3", _OWN_PYTHON) if own else command
 
     def _names(self) -> frozenset[str]:
         listing = self._workspace.list(".", depth=1, limit=_LISTED)
@@ -79,16 +91,16 @@ def _pyproject(text: str, names: frozenset[str]) -> str:
         tools: Mapping[str, object] = tomllib.loads(text).get("tool", {})
     except (tomllib.TOMLDecodeError, RecursionError):
         return ""
-    return "python -m pytest -q" if "pytest" in tools or names & {"tests", "test"} else ""
+    return _PYTEST if "pytest" in tools or names & {"tests", "test"} else ""
 
 
 def _pytest(_text: str, _names: frozenset[str]) -> str:
-    return "python -m pytest -q"
+    return _PYTEST
 
 
 def _python_folder(_text: str, names: frozenset[str]) -> str:
     python = any(name.endswith(".py") for name in names) or bool(names & {"src", "setup.py", "setup.cfg"})
-    return "python -m pytest -q" if python else ""
+    return _PYTEST if python else ""
 
 
 def _always(command: str) -> Callable[[str, frozenset[str]], str]:

@@ -153,7 +153,8 @@ def _situation(case: EvaluationCase) -> str:
             "Nothing was changed and nothing was run: judge the reply itself. Its sources are the evidence."
         )
     else:
-        told = "Files were changed or commands were run: judge the evidence. The reply is only a claim."
+        done = "Files were changed" if case.changed else "Commands were run, and no file was changed"
+        told = f"{done}: judge the evidence. The reply is only a claim."
     lines = [told]
     if case.verification == "failed":
         lines.append("A check that has to succeed has failed.")

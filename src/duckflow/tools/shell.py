@@ -9,7 +9,7 @@ from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.changes import FOLDER, LINK, FileChange
-from duckflow.domain.files.effects import Effect, Effects, FileType
+from duckflow.domain.files.effects import Effect, Effects, EffectsFate, FileType
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
@@ -150,7 +150,7 @@ def told_paths(effects: Effects) -> Iterator[str]:
             yield from filter(None, (effect.moved_from, effect.path))
 
 
-def effects_line(what: str, effects: Effects, skip: Iterable[str] = ()) -> str:
+def effects_line(what: EffectsFate, effects: Effects, skip: Iterable[str] = ()) -> str:
     """What a command did, in a line for the model; empty if that is nothing."""
     skipped = set(skip)
     shown = [one for one in effects.effects if one.path not in skipped and one.path != "."]

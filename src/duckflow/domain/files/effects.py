@@ -7,6 +7,14 @@ from duckflow.domain.frozen import Frozen
 EffectKind = Literal["created", "changed", "deleted", "moved", "mode"]
 """`mode`: only the permission bits differ."""
 
+_CACHES = frozenset({"__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
+"""Folders that tools make again by themselves: nobody misses one, and nobody wants to be asked about it."""
+
+EffectsFate = Literal[
+    "It changed", "Not yet real, the user is asked", "Thrown away, the workspace is as it was"
+]
+"""What became of what a command did, in the words that models are told it."""
+
 FileType = Literal["file", "folder", "link"]
 
 DropReason = Literal["set_id", "device", "pipe", "socket", "link_out", "unreadable"]
@@ -63,3 +71,9 @@ class Effects(Frozen):
     def nothing(self) -> bool:
         """Whether the folder would be the same afterwards."""
         return not self.effects and not self.bulk
+
+    @property
+    def only_caches(self) -> bool:
+        """Whether nothing but caches that tools make again by themselves would be different."""
+        caches = all(bulk.path.rsplit("/", 1)[-1] in _CACHES and not bulk.deleted for bulk in self.bulk)
+        return caches and not self.effects and not self.conflicts

@@ -110,6 +110,8 @@ class EvaluationCase(Frozen):
     reply: str = ""
     information: bool = False
     """Nothing was changed and nothing was run: the reply itself is judged."""
+    changed: bool = True
+    """Whether any file is different now."""
     looked_up: bool = True
     """Whether the request looked anything up, so that its reply has sources."""
     verification: Verification = "none"

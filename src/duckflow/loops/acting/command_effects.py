@@ -74,6 +74,9 @@ class CommandEffects:
             verdict = "allow"
         if verdict == "allow" or held.effects.nothing:
             return _joined(result, await self._take_over(held, access, call.action.reasoning))
+        if verdict == "ask" and held.effects.only_caches:
+            await self._shell.discard(held.copy_id)
+            return replace(result, held=None)
         if verdict == "deny" or not may_ask:
             await self._shell.discard(held.copy_id)
             gone = effects_line("Thrown away, the workspace is as it was", held.effects)
@@ -141,7 +144,8 @@ class CommandEffects:
         effects = await self._shell.effects(copy_id)
         command = (await self._shell.copy(copy_id)).about.command
         held = HeldEffects(copy_id=copy_id, command=command, effects=effects, ended=ended)
-        if effects.nothing or (await self._judge(state, held)).ruling.verdict == "deny":
+        verdict = (await self._judge(state, held)).ruling.verdict
+        if verdict == "deny" or effects.nothing or (verdict == "ask" and effects.only_caches):
             await self._shell.discard(copy_id)
             return None
         await self._shell.keep(copy_id, effects)

@@ -14,6 +14,9 @@ from duckflow.loops.session import Session
 RUN = "shell.run"
 WHY = "These are the project's own tests: they show whether the work is done."
 
+_CANT_START = (126, 127)
+_NO_PYTEST = "No module named pytest"
+
 
 class Verification:
     """Runs the verifying command of a session; the user's own needs no approval.
@@ -65,15 +68,22 @@ class Verification:
         ran = _last(state, state.verify) if state.verify else None
         if ran is None or ran.exit_code == 0:
             return ()
-        shown = (entry.text for entry in reversed(state.transcript) if entry.evidence_id == ran.evidence_id)
-        return (*failing_lines(next(shown, "")), f"`{ran.command}` fails")
+        return (*failing_lines(self._shown(ran)), f"`{ran.command}` fails")
+
+    def _shown(self, ran: CommandRun) -> str:
+        transcript = reversed(self._session.state.transcript)
+        return next((entry.text for entry in transcript if entry.evidence_id == ran.evidence_id), "")
 
     async def _settle(self) -> None:
         """Keep what the user said of the project's tests: they ran, so they may; or they may not."""
         if not self._asked or self._tests is None:
             return
         command, self._asked = self._asked, ""
-        wanted = _last(self._session.state, command) is not None
+        ran = _last(self._session.state, command)
+        if ran is not None and (ran.exit_code in _CANT_START or _NO_PYTEST in self._shown(ran)):
+            self._session.record(VerifySet(command=""))  # it says nothing of the work
+            return
+        wanted = ran is not None
         await asyncio.to_thread(self._tests.remember, command, wanted=wanted)
         self._session.record(VerifySet(command=command if wanted else ""))
 

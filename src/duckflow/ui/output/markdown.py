@@ -168,8 +168,8 @@ def _table(tokens: Sequence["Token"], columns: int, *, coloured: bool) -> list[s
     row: list[Text] = []
     for place, token in enumerate(tokens):
         if token.type == "inline":
-            said = "\n".join(lines_of(_inline(token.children or [], coloured=False), 10_000, coloured=False))
-            row.append(Text(said))
+            said = lines_of(_inline(token.children or [], coloured=coloured), 10_000, coloured=coloured)
+            row.append(Text.from_ansi("\n".join(said)))
             if tokens[place - 1].type == "th_open":
                 table.add_column(row[-1], overflow="fold")
         elif token.type == "tr_close":

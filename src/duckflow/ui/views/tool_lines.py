@@ -4,11 +4,12 @@ Tools answer the model, in English. In another language a reader gets what was d
 tool's own words are one key away (Ctrl-O).
 """
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, get_args
 
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionOutcome
+from duckflow.domain.files.effects import EffectsFate
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import current_language, text
 from duckflow.ui.output.escaping import on_one_line
@@ -69,10 +70,25 @@ def tool_lines(event: ActionFinished, action: Action | None) -> ToolLines:
     outcome = _outcome(event)
     line = text(f"action.{outcome}", did=_did(event, action, outcome), reason=_reason(event, outcome, said))
     if event.operation in _WRITES and event.outcome == "ok":
-        output = said[1:]
+        output = _in_our_words(said[1:], event.changed)
         return ToolLines(line, outcome, tuple(output[-_TAIL:]), max(len(output) - _TAIL, 0))
     hidden = 0 if outcome == "ok" else len(said) - (1 if _reason(event, outcome, said) else 0)
     return ToolLines(line, outcome, hidden=hidden)
+
+
+def _in_our_words(output: list[str], changed: Sequence[str]) -> list[str]:
+    """What a command printed, and what became of what it did: models are told that in English."""
+    told = output[-1].lstrip("(") if output else ""
+    match next((fate for fate in get_args(EffectsFate) if told.startswith(f"{fate}: ")), ""):
+        case "":
+            return output
+        case "It changed" if changed:
+            paths = cut(", ".join(map(on_one_line, changed)), _RESULT)
+            return [*output[:-1], text("action.changed", paths=paths)]
+        case "Thrown away, the workspace is as it was":
+            return [*output[:-1], text("action.thrown_away")]
+        case _:
+            return output[:-1]
 
 
 def named_action(
