@@ -90,11 +90,9 @@ def net_changes(changes: Iterable[FileChange]) -> tuple[FileChange, ...]:
     for change in changes:
         first = merged.get(change.path)
         merged[change.path] = change if first is None else _join(first, change)
-    return tuple(one for one in merged.values() if one.before != one.after or _mode_differs(one))
-
-
-def _mode_differs(change: FileChange) -> bool:
-    return change.mode_before != change.mode_after
+    return tuple(
+        one for one in merged.values() if (one.before, one.mode_before) != (one.after, one.mode_after)
+    )
 
 
 def _join(first: FileChange, last: FileChange) -> FileChange:

@@ -2,49 +2,9 @@
 
 from typing import assert_never
 
+from duckflow.domain import events
 from duckflow.domain.decision import Decision
-from duckflow.domain.events import (
-    ActionFinished,
-    ActionQueued,
-    ActionStarted,
-    ApprovalAnswered,
-    ApprovalRequested,
-    AttemptPlanned,
-    CommandEnded,
-    CommandStarted,
-    ConsultationAnswered,
-    ConsultationRequested,
-    DecisionMade,
-    ErrorReported,
-    Evaluated,
-    Event,
-    HookRan,
-    LimitSet,
-    MemoryKept,
-    MemoryRecalled,
-    ModeChanged,
-    ModelChanged,
-    PlanChanged,
-    Recorded,
-    Recovered,
-    Reply,
-    RequestFinished,
-    RequestRated,
-    RequirementsFound,
-    Rewound,
-    SessionStarted,
-    SessionTitled,
-    TaskFinished,
-    TaskListStarted,
-    TaskReported,
-    Transition,
-    TransitionRefused,
-    Undone,
-    UsageReported,
-    UserMessage,
-    VerifySet,
-    VitalsChanged,
-)
+from duckflow.domain.events import Event, Recorded
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.actions import finish_action, queue_actions, start_action
 from duckflow.domain.reduce.approvals import answer_approval, ask_approval
@@ -53,18 +13,15 @@ from duckflow.domain.reduce.changes import end_command, note_recovery, take_back
 from duckflow.domain.reduce.items import check_items, set_items
 from duckflow.domain.reduce.objective import (
     answer_consultation,
-    reduce_objective,
+    change_vitals,
+    find_requirements,
+    plan_attempt,
+    set_limit,
+    take_verdict,
 )
-from duckflow.domain.reduce.plans import reduce_plans
+from duckflow.domain.reduce.plans import change_plan, end_tasks, finish_task, start_tasks
 from duckflow.domain.reduce.transcript import remember, tell
-from duckflow.domain.state import (
-    ENDED,
-    AgentState,
-    Request,
-    RequestOutcome,
-    TierUsage,
-    TranscriptEntry,
-)
+from duckflow.domain.state import ENDED, AgentState, Request, RequestOutcome, TierUsage, TranscriptEntry
 from duckflow.domain.text import count_questions, cut, head_and_tail, one_line
 from duckflow.domain.transitions import Status
 from duckflow.domain.work.memory import recalled_text
@@ -83,6 +40,9 @@ DECIDED, DECIDED_LINE = 60, 100
 REPLY_KEPT = 12_000
 
 ASKED_KEPT = 20
+
+PRAISE_FROM = 8
+"""From this rating on, of 10, the user liked it."""
 
 SURE_FROM = 0.7
 """From this confidence on, a model counts as sure of itself."""
@@ -109,71 +69,81 @@ def apply(state: AgentState, recorded: Recorded) -> AgentState:
 
 def _apply(state: AgentState, event: Event) -> AgentState:
     match event:
-        case SessionStarted():
+        case events.SessionStarted():
             return _session_started(state, event)
-        case UserMessage():
+        case events.UserMessage():
             return _user_message(state, event)
-        case DecisionMade():
+        case events.DecisionMade():
             return _decision(state, event)
-        case Transition():
+        case events.Transition():
             return _transition(state, event)
-        case TransitionRefused():
+        case events.TransitionRefused():
             return tell(state, f"The step stays {event.start}: {event.reason}")
-        case ActionStarted():
+        case events.ActionStarted():
             return start_action(state, event)
-        case ActionFinished():
+        case events.ActionFinished():
             return finish_action(state, event)
-        case ApprovalRequested():
+        case events.ApprovalRequested():
             return ask_approval(state, event)
-        case ApprovalAnswered():
+        case events.ApprovalAnswered():
             return answer_approval(state, event)
-        case ConsultationRequested():
+        case events.ConsultationRequested():
             return _consultation_requested(state, event)
-        case ConsultationAnswered():
+        case events.ConsultationAnswered():
             return answer_consultation(state, event)
-        case (
-            LimitSet()
-            | VitalsChanged()
-            | RequirementsFound()
-            | Evaluated()
-            | AttemptPlanned()
-            | VerifySet()
-            | RequestRated()
-        ):
-            return reduce_objective(state, event)
-        case ActionQueued():
+        case events.LimitSet():
+            return set_limit(state, event)
+        case events.VitalsChanged():
+            return change_vitals(state, event)
+        case events.RequirementsFound():
+            return find_requirements(state, event)
+        case events.Evaluated():
+            return take_verdict(state, event)
+        case events.AttemptPlanned():
+            return plan_attempt(state, event)
+        case events.VerifySet():
+            return replace(state, verify=event.command)
+        case events.RequestRated():
+            return replace(state, praised=event.rating >= PRAISE_FROM)
+        case events.ActionQueued():
             return queue_actions(state, event)
-        case CommandStarted():
+        case events.CommandStarted():
             return replace(state, background_commands=(*state.background_commands, event.command))
-        case CommandEnded():
+        case events.CommandEnded():
             return end_command(state, event)
-        case Undone():
+        case events.Undone():
             return take_back(state, event)
-        case Recovered():
+        case events.Recovered():
             return note_recovery(state, event)
-        case PlanChanged() | TaskListStarted() | TaskFinished() | TaskReported():
-            return reduce_plans(state, event)
-        case UsageReported():
+        case events.PlanChanged():
+            return change_plan(state, event)
+        case events.TaskListStarted():
+            return start_tasks(state, event)
+        case events.TaskFinished():
+            return finish_task(state, event)
+        case events.TaskReported():
+            return end_tasks(state, event)
+        case events.UsageReported():
             return _usage(state, event)
-        case RequestFinished():
+        case events.RequestFinished():
             return _request_finished(state, event)
-        case Reply():
+        case events.Reply():
             return _replied(state, event)
-        case ModeChanged():
+        case events.ModeChanged():
             return replace(state, mode=event.mode)
-        case MemoryRecalled():
+        case events.MemoryRecalled():
             return tell(state, recalled_text(event.texts))
-        case HookRan():
+        case events.HookRan():
             return tell(state, event.told) if event.told else state
-        case ModelChanged():
+        case events.ModelChanged():
             return replace(state, model=event.model)
-        case ErrorReported() | SessionTitled() | MemoryKept() | Rewound():
+        case events.ErrorReported() | events.SessionTitled() | events.MemoryKept() | events.Rewound():
             return state  # what was gone back behind is left out before it comes here
         case _:
             assert_never(event)
 
 
-def _session_started(state: AgentState, event: SessionStarted) -> AgentState:
+def _session_started(state: AgentState, event: events.SessionStarted) -> AgentState:
     return replace(
         state,
         session_id=event.session_id,
@@ -184,19 +154,19 @@ def _session_started(state: AgentState, event: SessionStarted) -> AgentState:
     )
 
 
-def _replied(state: AgentState, event: Reply) -> AgentState:
+def _replied(state: AgentState, event: events.Reply) -> AgentState:
     short = cut(" ".join(event.text.split()), SUMMARY)
     return replace(state, last_reply=short, reply=head_and_tail(event.text, REPLY_KEPT))
 
 
-def _transition(state: AgentState, event: Transition) -> AgentState:
+def _transition(state: AgentState, event: events.Transition) -> AgentState:
     request = state.request
     if event.recovery and request is not None:
         request = replace(request, recoveries=request.recoveries + 1)
     return replace(state, step=event.end, request=request)
 
 
-def _user_message(state: AgentState, event: UserMessage) -> AgentState:
+def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
     request = state.request
     if request is None or request.request_id != event.request_id:
         objective = TaskObjective(request=event.text)
@@ -228,13 +198,13 @@ def _user_message(state: AgentState, event: UserMessage) -> AgentState:
     return remember(fresh, TranscriptEntry(role="user", text=text, said=True, pictures=event.pictures))
 
 
-def _decision(state: AgentState, event: DecisionMade) -> AgentState:
+def _decision(state: AgentState, event: events.DecisionMade) -> AgentState:
     decision = event.decision
     request = state.request
     if request is not None:
         profile = decision.task_profile or request.profile
         objective = note_list(request.objective, decision.actions) if request.objective else None
-        sure = _sure(decision)
+        sure = decision.confidence is None or decision.confidence >= SURE_FROM
         request = replace(request, loops=event.loop, profile=profile, objective=objective, sure=sure)
     change = set_items(state.items, decision.state_delta)
     decided = replace(
@@ -253,7 +223,8 @@ def _decision(state: AgentState, event: DecisionMade) -> AgentState:
         TranscriptEntry(role="assistant" if message.role == "assistant" else "user", text=message.text)
         for message in event.exchange
     )
-    notes = (*change.notes, ONE_QUESTION) if _asks_too_much(decision) else change.notes
+    asks_too_much = decision.next_step == "pending_user" and count_questions(decision.reply) > 1
+    notes = (*change.notes, ONE_QUESTION) if asks_too_much else change.notes
     return tell(remember(decided, *said), *notes)
 
 
@@ -268,15 +239,7 @@ def _decided(earlier: tuple[str, ...], decision: Decision) -> tuple[str, ...]:
     return (*(line for line in kept if line != why), why)
 
 
-def _sure(decision: Decision) -> bool:
-    return decision.confidence is None or decision.confidence >= SURE_FROM
-
-
-def _asks_too_much(decision: Decision) -> bool:
-    return decision.next_step == "pending_user" and count_questions(decision.reply) > 1
-
-
-def _consultation_requested(state: AgentState, event: ConsultationRequested) -> AgentState:
+def _consultation_requested(state: AgentState, event: events.ConsultationRequested) -> AgentState:
     request = state.request
     again = state.consultation is not None
     if request is not None and not again:
@@ -285,7 +248,7 @@ def _consultation_requested(state: AgentState, event: ConsultationRequested) -> 
     return replace(state, consultation=event.consultation, status=waiting, request=request)
 
 
-def _usage(state: AgentState, event: UsageReported) -> AgentState:
+def _usage(state: AgentState, event: events.UsageReported) -> AgentState:
     before = state.usage.get(event.tier, TierUsage())
     cost = before.cost_usd
     if event.cost_usd is not None:
@@ -300,7 +263,7 @@ def _usage(state: AgentState, event: UsageReported) -> AgentState:
     return replace(state, usage={**state.usage, event.tier: after}, request=request)
 
 
-def _request_finished(state: AgentState, event: RequestFinished) -> AgentState:
+def _request_finished(state: AgentState, event: events.RequestFinished) -> AgentState:
     request = state.request
     if request is None or request.request_id != event.request_id:
         return state

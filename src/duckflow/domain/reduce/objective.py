@@ -6,9 +6,7 @@ from duckflow.domain.events import (
     ConsultationAnswered,
     Evaluated,
     LimitSet,
-    RequestRated,
     RequirementsFound,
-    VerifySet,
     VitalsChanged,
 )
 from duckflow.domain.frozen import replace
@@ -42,34 +40,6 @@ REPLAN = (
     "with another first step than those so far."
 )
 """What the model is told when the program sends it back to planning (SPEC H5)."""
-
-
-PRAISE_FROM = 8
-"""From this rating on, of 10, the user liked it."""
-
-ObjectiveEvent = (
-    LimitSet | VitalsChanged | RequirementsFound | Evaluated | AttemptPlanned | VerifySet | RequestRated
-)
-"""What the duck learns of itself and its work."""
-
-
-def reduce_objective(state: AgentState, event: ObjectiveEvent) -> AgentState:
-    """The state after one of these."""
-    match event:
-        case LimitSet():
-            return set_limit(state, event)
-        case VitalsChanged():
-            return change_vitals(state, event)
-        case RequirementsFound():
-            return find_requirements(state, event)
-        case Evaluated():
-            return take_verdict(state, event)
-        case AttemptPlanned():
-            return plan_attempt(state, event)
-        case VerifySet():
-            return replace(state, verify=event.command)
-        case RequestRated():
-            return replace(state, praised=event.rating >= PRAISE_FROM)
 
 
 def set_limit(state: AgentState, event: LimitSet) -> AgentState:

@@ -12,21 +12,6 @@ MOST_PLANS = 20
 _RESULT = 300
 
 
-def reduce_plans(
-    state: AgentState, event: PlanChanged | TaskListStarted | TaskFinished | TaskReported
-) -> AgentState:
-    """The state after something happened to a plan or in the background."""
-    match event:
-        case PlanChanged():
-            return change_plan(state, event)
-        case TaskListStarted():
-            return start_tasks(state, event)
-        case TaskFinished():
-            return finish_task(state, event)
-        case TaskReported():
-            return end_tasks(state, event)
-
-
 def change_plan(state: AgentState, event: PlanChanged) -> AgentState:
     """The state with the plan as it is now; a new one is the plan in hand."""
     others = tuple(plan for plan in state.plans if plan.plan_id != event.plan.plan_id)

@@ -20,10 +20,10 @@ def unified(path: str, before: str | None, after: str | None) -> str:
     """The difference; None stands for a file that is not there. Empty if nothing changes."""
     if before == after:
         return ""
-    names = ("/dev/null" if before is None else f"a/{path}", "/dev/null" if after is None else f"b/{path}")
+    was, becomes = _names(path, before, after)
     lines = (
-        f"--- {names[0]}\n",
-        f"+++ {names[1]}\n",
+        f"--- {was}\n",
+        f"+++ {becomes}\n",
         *_hunks(split_lines(before or ""), split_lines(after or "")),
     )
     return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in lines)
@@ -33,8 +33,13 @@ def difference_of(path: str, before: bytes | None, after: bytes | None) -> str:
     """The difference of two contents; what is no text is only named."""
     texts = tuple(None if data is None else _as_text(data) for data in (before, after))
     if any("\0" in (text or "") for text in texts):
-        return f"Binary files a/{path} and b/{path} differ\n" if before != after else ""
+        was, becomes = _names(path, before, after)
+        return f"Binary files {was} and {becomes} differ\n" if before != after else ""
     return unified(path, *texts)
+
+
+def _names(path: str, before: object, after: object) -> tuple[str, str]:
+    return "/dev/null" if before is None else f"a/{path}", "/dev/null" if after is None else f"b/{path}"
 
 
 def _as_text(data: bytes) -> str:

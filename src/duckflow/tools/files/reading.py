@@ -1,5 +1,7 @@
 """file_ops.read_file: a text file, or some lines of it."""
 
+from functools import partial
+
 from pydantic import Field
 
 from duckflow.domain.errors import ToolError
@@ -22,10 +24,6 @@ class ReadFile(Frozen):
     path: str = Field(description="the file, relative to the workspace")
     start: int = Field(default=1, ge=1, description="first line, from 1")
     end: int | None = Field(default=None, ge=1, description="last line")
-
-
-async def _run(args: ReadFile, access: Access) -> ToolResult:
-    return await finish(_read, args, access)
 
 
 def _read(args: ReadFile, access: Access) -> ToolResult:
@@ -80,6 +78,6 @@ READ_FILE = Tool(
     args=ReadFile,
     summary="the file at path, or its lines start to end",
     effect="read",
-    run=_run,
+    run=partial(finish, _read),
     targets=lambda args: (args.path,),
 )

@@ -1,5 +1,7 @@
 """file_ops.delete_file and move_file."""
 
+from functools import partial
+
 from pydantic import Field
 
 from duckflow.domain.errors import ToolError
@@ -8,7 +10,7 @@ from duckflow.safety.files.access import Access
 from duckflow.safety.files.atomic import LARGEST
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
-from duckflow.tools.editing.differences import unified
+from duckflow.tools.editing.differences import difference_of
 from duckflow.tools.files.suggestions import suggesting
 from duckflow.tools.threads import finish
 
@@ -26,23 +28,11 @@ class MoveFile(Frozen):
     to: str = Field(description="its new path; nothing may be there yet")
 
 
-async def _run_delete(args: DeleteFile, access: Access) -> ToolResult:
-    return await finish(_delete, args, access)
-
-
 def _delete(args: DeleteFile, access: Access) -> ToolResult:
     path = access.workspace.relative(args.path)
     with suggesting(access.workspace, path):
         access.delete(path)
     return ToolResult(text=f"deleted {path}", path=path, changed=(path,))
-
-
-async def _propose_delete(args: DeleteFile, workspace: Workspace) -> Proposal:
-    return Proposal(await finish(_gone, workspace, args.path))
-
-
-async def _run_move(args: MoveFile, access: Access) -> ToolResult:
-    return await finish(_move, args, access)
 
 
 def _move(args: MoveFile, access: Access) -> ToolResult:
@@ -54,14 +44,10 @@ def _move(args: MoveFile, access: Access) -> ToolResult:
     return ToolResult(text=f"moved {path} to {to}", path=to, changed=(path, to))
 
 
-async def _propose_move(args: MoveFile, workspace: Workspace) -> Proposal:
-    return Proposal(await finish(_renamed, workspace, args))
-
-
-def _renamed(workspace: Workspace, args: MoveFile) -> str:
+def _propose_move(args: MoveFile, workspace: Workspace) -> Proposal:
     path, to = workspace.relative(args.path), workspace.relative(args.to)
     _check_target(workspace, path, to)
-    return f"rename from {path}\nrename to {to}\n"
+    return Proposal(f"rename from {path}\nrename to {to}\n")
 
 
 def _check_target(workspace: Workspace, path: str, to: str) -> None:
@@ -77,16 +63,10 @@ def _check_target(workspace: Workspace, path: str, to: str) -> None:
     raise ToolError(f"{to}: exists already; nothing was moved. Choose another name, or delete it first.")
 
 
-def _gone(workspace: Workspace, path: str) -> str:
-    path = workspace.relative(path)
-    data = workspace.read_bytes(path, cap=LARGEST)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        text = "\0"
-    if "\0" in text:
-        return f"Binary files a/{path} and /dev/null differ\n"
-    return unified(path, text, None) or f"--- a/{path}\n+++ /dev/null\n"
+def _propose_delete(args: DeleteFile, workspace: Workspace) -> Proposal:
+    path = workspace.relative(args.path)
+    gone = difference_of(path, workspace.read_bytes(path, cap=LARGEST), None)
+    return Proposal(gone or f"--- a/{path}\n+++ /dev/null\n")
 
 
 DELETE_FILE = Tool(
@@ -94,8 +74,8 @@ DELETE_FILE = Tool(
     args=DeleteFile,
     summary="remove the file at path",
     effect="delete",
-    run=_run_delete,
-    propose=_propose_delete,
+    run=partial(finish, _delete),
+    propose=partial(finish, _propose_delete),
     targets=lambda args: (args.path,),
 )
 
@@ -104,7 +84,7 @@ MOVE_FILE = Tool(
     args=MoveFile,
     summary="move or rename the file at path; to is its new path",
     effect="write",
-    run=_run_move,
-    propose=_propose_move,
+    run=partial(finish, _move),
+    propose=partial(finish, _propose_move),
     targets=lambda args: (args.path, args.to),
 )

@@ -1,5 +1,6 @@
 """file_ops.write_file and edit_file: new content for a file, whole or in places."""
 
+from functools import partial
 from typing import NamedTuple, cast
 
 from pydantic import Field, field_validator
@@ -89,10 +90,6 @@ def _edit(args: EditFile, workspace: Workspace, path: str) -> _NewText:
     return _NewText(path, file, shape(edited.text, form_of(file.text), keep_ends=True), edited.notes)
 
 
-async def _run(args: Writing, access: Access) -> ToolResult:
-    return await finish(_make, args, access)
-
-
 def _make(args: Writing, access: Access) -> ToolResult:
     new = _plan(args, access.workspace)
     if new.after != new.before:
@@ -100,11 +97,7 @@ def _make(args: Writing, access: Access) -> ToolResult:
     return _report(new)
 
 
-async def _propose(args: Writing, workspace: Workspace) -> Proposal:
-    return await finish(_proposal, args, workspace)
-
-
-def _proposal(args: Writing, workspace: Workspace) -> Proposal:
+def _propose(args: Writing, workspace: Workspace) -> Proposal:
     new = _plan(args, workspace)
     _ = new.data  # what can't be written in the file's encoding is said before anybody is asked
     return Proposal(unified(new.path, new.before, new.after), plain(new.after))
@@ -129,8 +122,8 @@ WRITE_FILE = Tool(
     args=WriteFile,
     summary="make or replace the file at path; content is all of it",
     effect="write",
-    run=_run,
-    propose=_propose,
+    run=partial(finish, _make),
+    propose=partial(finish, _propose),
     targets=lambda args: (args.path,),
 )
 
@@ -139,7 +132,7 @@ EDIT_FILE = Tool(
     args=EditFile,
     summary="change the file at path; edits is a list of {find, replace}, find being text that occurs once",
     effect="write",
-    run=_run,
-    propose=_propose,
+    run=partial(finish, _make),
+    propose=partial(finish, _propose),
     targets=lambda args: (args.path,),
 )
