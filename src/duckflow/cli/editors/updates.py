@@ -8,25 +8,10 @@ from acp import helpers, schema
 
 from duckflow.api import Update
 from duckflow.app.app import App
+from duckflow.domain import events
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
-from duckflow.domain.events import (
-    ActionFinished,
-    ActionStarted,
-    ApprovalAnswered,
-    ApprovalRequested,
-    ConsultationRequested,
-    DecisionMade,
-    Event,
-    ModeChanged,
-    PlanChanged,
-    Recorded,
-    Reply,
-    SessionTitled,
-    TaskFinished,
-    TaskListStarted,
-    UserMessage,
-)
+from duckflow.domain.events import Event, Recorded
 from duckflow.domain.glimpses import OutputPiece, ReplyPiece, ReplyVoid, Waiting
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.work.plan import WorkStatus
@@ -93,37 +78,37 @@ class SessionTranslator:
             case Recorded():
                 yield from self._event(update.event)
 
-    def replay(self, events: Iterable[Recorded]) -> SessionUpdates:
+    def replay(self, story: Iterable[Recorded]) -> SessionUpdates:
         """All that was said and done, for an editor that opens the session again."""
-        for recorded in events:
-            if isinstance(recorded.event, UserMessage):
+        for recorded in story:
+            if isinstance(recorded.event, events.UserMessage):
                 yield helpers.update_user_message_text(recorded.event.text)
             yield from self._event(recorded.event)
 
     def _event(self, event: Event) -> SessionUpdates:
         described = self._describe(event)
         match event:
-            case Reply():
+            case events.Reply():
                 rest = event.text.removeprefix(self._streamed) if self._streamed else event.text
                 same = event.text.startswith(self._streamed)
                 self._streamed = ""
                 yield helpers.update_agent_message_text((rest if same else f"\n\n{event.text}") + "\n\n")
-            case DecisionMade():
+            case events.DecisionMade():
                 if event.decision.rationale:
                     yield helpers.update_agent_thought_text(f"{event.decision.rationale}\n\n")
-            case ActionStarted():
+            case events.ActionStarted():
                 yield self._start(event)
-            case ActionFinished():
+            case events.ActionFinished():
                 yield self._finish(event)
-            case ApprovalRequested():
+            case events.ApprovalRequested():
                 self._asked = event.approval
-            case ApprovalAnswered() | ConsultationRequested() | UserMessage():
+            case events.ApprovalAnswered() | events.ConsultationRequested() | events.UserMessage():
                 pass  # the editor's own doing, or asked about as a question
-            case PlanChanged() | TaskListStarted() | TaskFinished():
+            case events.PlanChanged() | events.TaskListStarted() | events.TaskFinished():
                 yield helpers.update_plan(self._entries(event))
-            case ModeChanged():
+            case events.ModeChanged():
                 yield helpers.update_current_mode(event.mode)
-            case SessionTitled():
+            case events.SessionTitled():
                 yield schema.SessionInfoUpdate(session_update="session_info_update", title=event.title)
             case _ if described is not None and described.kind == "error":
                 yield helpers.update_agent_message_text(f"{described.text}\n\n")
@@ -132,7 +117,7 @@ class SessionTranslator:
             case _:
                 pass
 
-    def _start(self, event: ActionStarted) -> schema.ToolCallStart:
+    def _start(self, event: events.ActionStarted) -> schema.ToolCallStart:
         """The call, under the name it was asked about if it was."""
         asked, self._asked, self._output = self._asked, None, ""
         known = asked is not None and asked.action.operation == event.action.operation
@@ -147,7 +132,7 @@ class SessionTranslator:
             raw_input=event.action.args,
         )
 
-    def _finish(self, event: ActionFinished) -> schema.ToolCallProgress:
+    def _finish(self, event: events.ActionFinished) -> schema.ToolCallProgress:
         refused = self._asked.approval_id if self._asked is not None else event.evidence_id
         call = self._calls.pop(event.action_id, refused)
         failed = event.outcome != "ok" or event.exit_code not in (None, 0)
@@ -187,8 +172,10 @@ class SessionTranslator:
         except ToolError:
             return None
 
-    def _entries(self, event: PlanChanged | TaskListStarted | TaskFinished) -> list[schema.PlanEntry]:
-        if isinstance(event, PlanChanged):
+    def _entries(
+        self, event: events.PlanChanged | events.TaskListStarted | events.TaskFinished
+    ) -> list[schema.PlanEntry]:
+        if isinstance(event, events.PlanChanged):
             steps = () if event.change == "deleted" else event.plan.steps
             parts: list[tuple[str, WorkStatus]] = [(step.name, step.status) for step in steps]
         else:

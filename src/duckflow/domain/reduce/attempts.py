@@ -3,9 +3,9 @@
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 from duckflow.domain.decision import Action
+from duckflow.domain.events import ActionOutcome
 from duckflow.domain.frozen import replace
 from duckflow.domain.text import cut, head_and_tail
 from duckflow.domain.work.checks import CheckResult
@@ -17,8 +17,6 @@ from duckflow.domain.work.objective import (
     TaskObjective,
     TriedList,
 )
-
-Outcome = Literal["ok", "failed", "refused", "unknown"]
 
 MOST_ATTEMPTS = 10
 """Attempts kept; the user may ask for more of them forever."""
@@ -44,7 +42,12 @@ def note_list(objective: TaskObjective, actions: Sequence[Action]) -> TaskObject
 
 
 def note_result(
-    objective: TaskObjective, line: str, outcome: Outcome, *, changed: bool = False, background: bool = False
+    objective: TaskObjective,
+    line: str,
+    outcome: ActionOutcome,
+    *,
+    changed: bool = False,
+    background: bool = False,
 ) -> TaskObjective:
     """The objective with what an action brought, in a line that begins with its evidence id."""
     current = _with_line(objective.current, _line(line), outcome)
@@ -139,7 +142,7 @@ def _scored(
     )
 
 
-def _with_line(attempt: AttemptResult, line: str, outcome: Outcome) -> AttemptResult:
+def _with_line(attempt: AttemptResult, line: str, outcome: ActionOutcome) -> AttemptResult:
     match outcome:
         case "ok":
             return replace(attempt, results=(*attempt.results, line)[-MOST_LINES:])

@@ -5,21 +5,8 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from duckflow.domain.events import (
-    ActionFinished,
-    ActionStarted,
-    ApprovalAnswered,
-    ApprovalRequested,
-    ConsultationAnswered,
-    ConsultationRequested,
-    Event,
-    HookRan,
-    Recorded,
-    RequestFinished,
-    SessionStarted,
-    TaskFinished,
-    TaskReported,
-)
+from duckflow.domain import events
+from duckflow.domain.events import Event, Recorded
 from duckflow.domain.questions.approval import Approval
 
 GENESIS = "0" * 64
@@ -73,33 +60,33 @@ def fields_of(recorded: Recorded, body: str, asked: Approval | None) -> Fields:
 
 def _details(event: Event, asked: Approval | None) -> Fields:
     match event:
-        case SessionStarted():
+        case events.SessionStarted():
             return {"operation": event.model, "verdict": event.mode}
-        case ActionStarted():
+        case events.ActionStarted():
             return {
                 "operation": event.action.operation,
                 "action": event.action_id,
                 "task": event.task_id or "",
             }
-        case ActionFinished():
+        case events.ActionFinished():
             task = event.task_id or ""
             ended: Fields = {"operation": event.operation, "outcome": event.outcome}
             return {**ended, "action": event.action_id, "task": task, "target": digest_of(event.path or "")}
-        case ApprovalRequested():
+        case events.ApprovalRequested():
             return {**_question(event.approval), "verdict": "asked"}
-        case ApprovalAnswered():
+        case events.ApprovalAnswered():
             return {**(_question(asked) if asked else {}), "verdict": _verdict(event)}
-        case ConsultationRequested():
+        case events.ConsultationRequested():
             return {"operation": event.kind, "verdict": "asked"}
-        case ConsultationAnswered():
+        case events.ConsultationAnswered():
             return {"verdict": event.answer.choice or "own words"}
-        case TaskFinished():
+        case events.TaskFinished():
             return {"operation": event.operation, "outcome": event.status, "task": event.task_id}
-        case HookRan():
+        case events.HookRan():
             return {"operation": event.hook, "outcome": event.outcome, "target": digest_of(event.command)}
-        case TaskReported():
+        case events.TaskReported():
             return {"outcome": event.status}
-        case RequestFinished():
+        case events.RequestFinished():
             return {"outcome": event.outcome}
         case _:
             return {}
@@ -114,7 +101,7 @@ def _question(approval: Approval) -> Fields:
     }
 
 
-def _verdict(event: ApprovalAnswered) -> str:
+def _verdict(event: events.ApprovalAnswered) -> str:
     if not event.yes:
         return "refused"
     if event.edited is not None:

@@ -6,36 +6,9 @@ An interface decides how a description is written (in colour, as Markdown, on a 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
+from duckflow.domain import events
 from duckflow.domain.decision import Action
-from duckflow.domain.events import (
-    ActionFinished,
-    ActionOutcome,
-    ActionStarted,
-    ApprovalAnswered,
-    ApprovalRequested,
-    AttemptPlanned,
-    CommandEnded,
-    ConsultationAnswered,
-    ConsultationRequested,
-    ErrorReported,
-    Evaluated,
-    Event,
-    HookRan,
-    MemoryKept,
-    ModeChanged,
-    ModelChanged,
-    PlanChanged,
-    Recovered,
-    Reply,
-    RequestFinished,
-    RequirementsFound,
-    Rewound,
-    SessionStarted,
-    TaskListStarted,
-    TaskReported,
-    Undone,
-    UserMessage,
-)
+from duckflow.domain.events import ActionOutcome, Event
 from duckflow.domain.glimpses import Waiting
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.domain.text import cut
@@ -82,21 +55,21 @@ class Describer:
     def __call__(self, event: Event) -> EventDescription | None:
         """The description; None for what a reader need not know."""
         match event:
-            case ActionStarted():
+            case events.ActionStarted():
                 self._running[event.action_id] = event.action
                 return None
-            case ActionFinished():
+            case events.ActionFinished():
                 return _action(event, self._running.pop(event.action_id, self._asked))
-            case ApprovalRequested():
+            case events.ApprovalRequested():
                 self._asked = event.approval.action
                 shown = points_text(event.approval)
                 return EventDescription("question", shown, difference=visible(event.approval.difference))
-            case TaskListStarted() | TaskReported():
-                self._background = isinstance(event, TaskListStarted)
+            case events.TaskListStarted() | events.TaskReported():
+                self._background = isinstance(event, events.TaskListStarted)
                 return _by_table(event)
-            case RequestFinished(outcome="deferred") if self._background:
+            case events.RequestFinished(outcome="deferred") if self._background:
                 return None  # it goes on by itself
-            case RequestFinished():
+            case events.RequestFinished():
                 said = _outcome_line(event, self._session_id)
                 return EventDescription("outcome", said, "warning") if said else None
             case _:
@@ -108,7 +81,7 @@ def waiting_line(waiting: Waiting) -> str:
     return text("llm.waiting", reason=text(waiting.reason), seconds=round(waiting.wait_s))
 
 
-def error_text(event: ErrorReported) -> str:
+def error_text(event: events.ErrorReported) -> str:
     """What went wrong, for the user. What is wrong with a model's answer is told to models, in English."""
     if event.key == "llm.bad_answer" and current_language() != "en":
         return text("llm.bad_answer_plain")
@@ -135,7 +108,7 @@ _TONES: dict[ActionOutcome, Tone] = {
 }
 
 
-def _action(event: ActionFinished, action: Action | None) -> EventDescription:
+def _action(event: events.ActionFinished, action: Action | None) -> EventDescription:
     known = action if action is not None and action.operation == event.operation else None
     lines = tool_lines(event, known)
     return EventDescription("action", lines.line, _TONES[lines.outcome], lines.output, lines.hidden)
@@ -150,25 +123,25 @@ def _by_table(event: Event) -> EventDescription | None:
     return EventDescription(kind, said, tone) if said else None
 
 
-def _start_line(event: SessionStarted) -> str:
+def _start_line(event: events.SessionStarted) -> str:
     key = "start.resumed" if event.resumed else "start.new"
     reason = text(event.model_reason, **event.model_values)
     return text(key, model=short_model(event.model), reason=reason, mode=event.mode, session=event.session_id)
 
 
-def _error_line(event: ErrorReported) -> str:
+def _error_line(event: events.ErrorReported) -> str:
     message = error_text(event)
     return message if event.notice else text("error.line", message=message)
 
 
-def _outcome_line(event: RequestFinished, session_id: str | None) -> str:
+def _outcome_line(event: events.RequestFinished, session_id: str | None) -> str:
     if session_id is not None:
         said_already = event.outcome in ("done", "accepted", "provider_error")
         return "" if said_already else text(f"outcome.{event.outcome}", session=session_id)
     return text(f"stopped.{event.outcome}") if event.outcome in ("stopped", "interrupted") else ""
 
 
-def _answer_line(event: ApprovalAnswered) -> str:
+def _answer_line(event: events.ApprovalAnswered) -> str:
     if event.edited is not None:
         return text("approval.edited")
     if event.allowed is not None:
@@ -181,7 +154,7 @@ def _chosen_line(answer: ChooseWay) -> str:
     return " ".join(part for part in ("→", way, on_one_line(answer.text)) if part)
 
 
-def _plan_text(event: PlanChanged) -> str:
+def _plan_text(event: events.PlanChanged) -> str:
     """One line for a small change; the whole plan if it is new."""
     plan = event.plan
     title = text(f"plan.{event.change}", name=plan.name, risk=text(f"plan.risk_{plan.risk}"))
@@ -191,7 +164,7 @@ def _plan_text(event: PlanChanged) -> str:
     return "\n".join([title, *steps])
 
 
-def _report_text(event: TaskReported) -> str:
+def _report_text(event: events.TaskReported) -> str:
     counts = text(
         f"tasks.{event.status}", completed=event.completed, failed=event.failed, pending=event.pending
     )
@@ -199,12 +172,12 @@ def _report_text(event: TaskReported) -> str:
     return "\n".join([counts, *said, *(f"  ✗ {failure}" for failure in event.failures)])
 
 
-def _learned_line(event: MemoryKept) -> str:
+def _learned_line(event: events.MemoryKept) -> str:
     """What was learned without being told; what the user said to remember was asked about."""
     return "" if event.kind == "preference" else text("memory.learned", text=on_one_line(event.text))
 
 
-def _hook_line(event: HookRan) -> str:
+def _hook_line(event: events.HookRan) -> str:
     """What a hook refused, asked for or could not do, or wants told; of all others nothing."""
     if event.outcome == "ok":
         return on_one_line(event.reason)
@@ -212,7 +185,7 @@ def _hook_line(event: HookRan) -> str:
     return text(f"hooks.{event.outcome}", event=event.hook, command=command, reason=reason)
 
 
-def _ended_line(event: CommandEnded) -> str:
+def _ended_line(event: events.CommandEnded) -> str:
     """How a background command ended, if the line of an action or a report does not tell it."""
     if event.how not in ("ended", "with_request", "cancelled"):
         return ""
@@ -220,36 +193,36 @@ def _ended_line(event: CommandEnded) -> str:
     return text(f"background.{event.how}", command=command, code=event.exit_code)
 
 
-def _mode_line(event: ModeChanged) -> str:
+def _mode_line(event: events.ModeChanged) -> str:
     return text("mode.now", mode=event.mode, means=text(f"status.means.{event.mode}"))
 
 
 _Row = tuple[EventKind, Tone, Callable[[Any], str]]
 _TABLE: Mapping[type[object], _Row] = {
-    SessionStarted: ("session", "plain", _start_line),
-    UserMessage: ("message", "plain", lambda event: event.text),
-    Reply: ("reply", "plain", lambda event: event.text),
-    ApprovalAnswered: ("answer", "quiet", _answer_line),
-    ConsultationRequested: ("question", "plain", lambda event: consultation_text(event.consultation)),
-    ConsultationAnswered: ("answer", "quiet", lambda event: _chosen_line(event.answer)),
-    RequirementsFound: ("note", "plain", requirements_line),
-    AttemptPlanned: ("note", "plain", attempt_text),
-    Evaluated: ("note", "plain", evaluation_text),
-    PlanChanged: ("note", "plain", _plan_text),
-    TaskListStarted: (
+    events.SessionStarted: ("session", "plain", _start_line),
+    events.UserMessage: ("message", "plain", lambda event: event.text),
+    events.Reply: ("reply", "plain", lambda event: event.text),
+    events.ApprovalAnswered: ("answer", "quiet", _answer_line),
+    events.ConsultationRequested: ("question", "plain", lambda event: consultation_text(event.consultation)),
+    events.ConsultationAnswered: ("answer", "quiet", lambda event: _chosen_line(event.answer)),
+    events.RequirementsFound: ("note", "plain", requirements_line),
+    events.AttemptPlanned: ("note", "plain", attempt_text),
+    events.Evaluated: ("note", "plain", evaluation_text),
+    events.PlanChanged: ("note", "plain", _plan_text),
+    events.TaskListStarted: (
         "note",
         "plain",
         lambda event: text("tasks.started", count=len(event.task_list.tasks)),
     ),
-    TaskReported: ("note", "plain", _report_text),
-    CommandEnded: ("note", "quiet", _ended_line),
-    MemoryKept: ("note", "quiet", _learned_line),
-    HookRan: ("note", "warning", _hook_line),
-    ModeChanged: ("note", "quiet", _mode_line),
-    ModelChanged: ("note", "quiet", lambda event: text("model.changed", model=event.model)),
-    Rewound: ("note", "quiet", rewound_text),
-    Undone: ("undo", "plain", undone_text),
-    Recovered: ("note", "warning", recovered_text),
-    ErrorReported: ("error", "bad", _error_line),
+    events.TaskReported: ("note", "plain", _report_text),
+    events.CommandEnded: ("note", "quiet", _ended_line),
+    events.MemoryKept: ("note", "quiet", _learned_line),
+    events.HookRan: ("note", "warning", _hook_line),
+    events.ModeChanged: ("note", "quiet", _mode_line),
+    events.ModelChanged: ("note", "quiet", lambda event: text("model.changed", model=event.model)),
+    events.Rewound: ("note", "quiet", rewound_text),
+    events.Undone: ("undo", "plain", undone_text),
+    events.Recovered: ("note", "warning", recovered_text),
+    events.ErrorReported: ("error", "bad", _error_line),
 }
 """Kind, tone and words of each event. Events that are not here are not for readers."""

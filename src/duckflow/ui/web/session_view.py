@@ -3,24 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from duckflow.domain import events
 from duckflow.domain.commands import hash_of
-from duckflow.domain.events import (
-    ActionFinished,
-    ActionStarted,
-    ApprovalAnswered,
-    ConsultationAnswered,
-    ConsultationRequested,
-    DecisionMade,
-    Evaluated,
-    Event,
-    LimitSet,
-    Recorded,
-    RequestFinished,
-    Rewound,
-    SessionStarted,
-    UserMessage,
-    VitalsChanged,
-)
+from duckflow.domain.events import Event, Recorded
 from duckflow.domain.frozen import replace
 from duckflow.domain.pacing.vitals import VitalName, face_of
 from duckflow.domain.questions.approval import Approval
@@ -39,8 +24,14 @@ from duckflow.ui.views.live.status_bar import short_model
 
 Payload = dict[str, Any]
 
-_BEGINS = (UserMessage, ApprovalAnswered, ConsultationAnswered, DecisionMade, ActionStarted)
-_ENDS = (RequestFinished, SessionStarted)
+_BEGINS = (
+    events.UserMessage,
+    events.ApprovalAnswered,
+    events.ConsultationAnswered,
+    events.DecisionMade,
+    events.ActionStarted,
+)
+_ENDS = (events.RequestFinished, events.SessionStarted)
 """Events after which work goes on, and after which it does not."""
 _VITALS: tuple[VitalName, ...] = ("mood", "focus", "stamina")
 _EDIT = "approval.instead.edit"
@@ -71,7 +62,7 @@ class SessionView:
     def take(self, recorded: Recorded, earlier: Callable[[], Sequence[Recorded]]) -> Payload | None:
         """The entry of the conversation that an event is; None for what a reader need not know."""
         back = 0
-        if isinstance(recorded.event, Rewound) and recorded.event.conversation:
+        if isinstance(recorded.event, events.Rewound) and recorded.event.conversation:
             back = recorded.event.to
             self.state = rewind(self.state, recorded, earlier())
         else:
@@ -82,7 +73,7 @@ class SessionView:
         described = self._describe(recorded.event)
         if described is None:
             return None
-        finished = recorded.event if isinstance(recorded.event, ActionFinished) else None
+        finished = recorded.event if isinstance(recorded.event, events.ActionFinished) else None
         return {
             "seq": recorded.seq,
             "at": recorded.at.isoformat(),
@@ -133,20 +124,20 @@ class SessionView:
         """A point of the chart for whatever moved the vitals or the limit (SPEC H7)."""
         event, why = recorded.event, list[str]()
         match event:
-            case UserMessage():
+            case events.UserMessage():
                 why = [text("web.moved.message")]
-            case LimitSet():
+            case events.LimitSet():
                 grown = event.extended_from is not None
                 self._limit = event.limit.limit
                 why = [text("web.moved.extended" if grown else "web.moved.limit", limit=self._limit)]
-            case VitalsChanged():
+            case events.VitalsChanged():
                 why = [text(f"web.moved.{one}") for one in event.moved_by]
                 why += [text("web.moved.signs")] if event.signs and "repetition" not in event.moved_by else []
-            case ConsultationRequested():
+            case events.ConsultationRequested():
                 why = [text(f"web.moved.{event.kind}")]
-            case Evaluated():
+            case events.Evaluated():
                 why = [text("web.moved.evaluated", score=f"{event.evaluation.overall_score:.2f}")]
-            case RequestFinished():
+            case events.RequestFinished():
                 why = [text("web.moved.finished", outcome=text(f"web.outcome.{event.outcome}"))]
             case _:
                 return
@@ -218,16 +209,16 @@ def words_payload(shown: str) -> Payload:
     return {"kind": "consultation", "shown": shown, "question": text("web.words"), "choices": []}
 
 
-def evidence_payload(events: list[Recorded], wanted: str) -> Payload | None:
+def evidence_payload(story: list[Recorded], wanted: str) -> Payload | None:
     """What one piece of evidence says, whole."""
     describe = Describer()
-    for recorded in events:
+    for recorded in story:
         described = describe(recorded.event)
         match recorded.event:
-            case ActionFinished(evidence_id=found) if found == wanted:
+            case events.ActionFinished(evidence_id=found) if found == wanted:
                 title = described.text if described else recorded.event.operation
                 body = recorded.event.text
-            case Evaluated():
+            case events.Evaluated():
                 body = next((one.text for one in recorded.event.checks if one.evidence_id == wanted), None)
                 title = text("web.evidence.check")
                 if body is None:
