@@ -11,16 +11,17 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from duckflow.app.app import App
 from duckflow.app.build import build
 from duckflow.app.models import choose, unknown_prices
 from duckflow.app.places import forget_files, open_log
+from duckflow.app.work import Update, Work, Working
 from duckflow.config.loading import Loaded, load
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
@@ -35,7 +36,6 @@ from duckflow.domain.commands import (
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ModeChanged, Recorded, VerifySet
 from duckflow.domain.files.changes import UndoReport
-from duckflow.domain.glimpses import Glimpse
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
@@ -48,16 +48,12 @@ from duckflow.store.sessions import Sessions, SessionSummary
 from duckflow.tools.files.unsaved import Unsaved
 from duckflow.ui.commands.table import find_custom, read_prompt
 
-Update = Recorded | Glimpse
-"""What a session shows: an event with its number and time, or a glimpse of a text that still grows."""
-
 Question = Approval | Consultation
 Answer = AnswerApproval | ChooseWay | str
 """Words are read as in the conversation, in English and Japanese; what is no clear answer is asked again."""
 
 TRACES = "traces.jsonl"
 Listener = Callable[[Update], None]
-Working = Coroutine[Any, Any, RequestOutcome]
 
 
 def earlier_sessions(folder: Path | str | None = None) -> Sequence[SessionSummary]:
@@ -72,6 +68,16 @@ def find_session(wanted: str) -> SessionSummary:
         found = Sessions(log.database).show(wanted)
     if found.is_run:
         raise UsageError("fleet.is_a_run", run=found.id)
+    return found
+
+
+def latest_session(folder: Path) -> SessionSummary:
+    """The session in this folder that was used last; UsageError if there is none."""
+    here = str(folder.resolve())
+    with closing(open_log()) as log:
+        found = Sessions(log.database).latest(here)
+    if found is None:
+        raise UsageError("session.none_here", folder=here)
     return found
 
 
@@ -206,7 +212,7 @@ class OpenSession:
         """Call this with every update from now on, also with those between two requests."""
         self._listeners.append(listener)
 
-    def start(self, request: str) -> "Work":
+    def start(self, request: str) -> Work:
         """Work on a message: a new request, or more on the one that waits.
 
         Commands of the user's own (`/review a.py`) and prompts of MCP servers stand for what they say.
@@ -214,7 +220,7 @@ class OpenSession:
         app = self.app
         return self._begin(lambda: _say(app, request))
 
-    def go_on(self) -> "Work":
+    def go_on(self) -> Work:
         """Go on with what is open: take the answer that was given, ask again, or work on."""
         if self._given is None and self.question is None and self.state.request is None:
             raise UsageError("run.nothing_open", session=self.id)
@@ -313,7 +319,7 @@ class OpenSession:
         elif isinstance(update, Recorded):
             self._unseen.append(update)
 
-    def _begin(self, work: Callable[[], Working]) -> "Work":
+    def _begin(self, work: Callable[[], Working]) -> Work:
         if self._work is not None and self._work.busy:
             raise UsageError("session.busy")
         self._work = Work(self._whole(work), self._next, self._unseen)
@@ -359,74 +365,3 @@ async def _say(app: App, request: str) -> RequestOutcome:
         server, _, name = prompt.name.partition(".")
         return await app.chat.say(await app.mcp.prompt(server, name, prompt.argument))
     return await app.chat.say(find_custom(request, app.extensions.commands) or request)
-
-
-class Work:
-    """The work on a message: iterate over its updates, or await its outcome. It runs in any case."""
-
-    def __init__(
-        self,
-        work: Working,
-        more: Callable[[], Working | None],
-        unseen: Sequence[Update],
-    ) -> None:
-        self._updates: asyncio.Queue[Update | None] = asyncio.Queue()
-        for update in unseen:
-            self._updates.put_nowait(update)
-        self._more = more
-        self._task = self._started(work)
-        self.outcome: RequestOutcome | None = None
-        """How it ended; None before that."""
-        self.over = False
-        """Whether whoever iterates has seen all of it."""
-
-    @property
-    def busy(self) -> bool:
-        """Whether something is being done."""
-        return not self._task.done()
-
-    def take(self, update: Update) -> None:
-        """Keep an update for whoever iterates."""
-        self._updates.put_nowait(update)
-
-    def cancel(self) -> None:
-        """Stop it; its outcome is "interrupted"."""
-        self._task.cancel()
-
-    async def stop(self) -> None:
-        """Stop it, and wait until it has stopped."""
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-
-    def __aiter__(self) -> Self:
-        """Its updates, to the end."""
-        return self
-
-    async def __anext__(self) -> Update:
-        """The next update."""
-        while not self.over:
-            update = await self._updates.get()
-            if update is not None:
-                return update
-            self.outcome = "interrupted" if self._task.cancelled() else self._task.result()
-            following = self._more()
-            if following is None:
-                self.over = True
-                raise StopAsyncIteration
-            self._task = self._started(following)
-        raise StopAsyncIteration
-
-    def __await__(self) -> Generator[Any, None, RequestOutcome]:
-        """Let it end, whatever there is to see."""
-        return self._drain().__await__()
-
-    async def _drain(self) -> RequestOutcome:
-        async for _ in self:
-            pass
-        assert self.outcome is not None
-        return self.outcome
-
-    def _started(self, work: Working) -> asyncio.Task[RequestOutcome]:
-        task = asyncio.ensure_future(work)
-        task.add_done_callback(lambda _: self._updates.put_nowait(None))
-        return task

@@ -76,7 +76,8 @@ def open_foundation(
     workspace = Workspace(folder, denied=closed)
     session = _open_session(log, workspace, session_id, Redactor(known_secrets(env)), carried)
     ripgrep = find_ripgrep(workspace.root)
-    snapshots = Snapshots(workspace, kept, ripgrep, _snapshot_limits(settings))
+    limits = SnapshotLimits(files=settings.undo.command_files, size=settings.undo.command_mb * 1_000_000)
+    snapshots = Snapshots(workspace, kept, ripgrep, limits)
     shell = Shell(workspace.root, settings.shell, closed=closed, env=env, copies=state_dir() / COPIES)
     own = check_environment(env, workspace.root)
     room = CheckRoom(workspace, lambda copy: Shell(copy, settings.shell, closed=closed, env=own))
@@ -121,10 +122,6 @@ def _check_same_folder(state: AgentState, workspace: Workspace) -> None:
         raise UsageError(
             "session.other_folder", session=state.session_id, folder=state.workspace, here=str(workspace.root)
         )
-
-
-def _snapshot_limits(settings: Settings) -> SnapshotLimits:
-    return SnapshotLimits(files=settings.undo.command_files, size=settings.undo.command_mb * 1_000_000)
 
 
 def _hook_shell(root: Path, env: Mapping[str, str]) -> HookShell:

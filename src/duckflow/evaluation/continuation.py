@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from duckflow.domain.decision import Action
 from duckflow.domain.reduce.attempts import digest_of
-from duckflow.domain.text import cut
+from duckflow.domain.text import cut, one_line
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import (
     AttemptResult,
@@ -110,7 +110,7 @@ def _last(lines: Iterable[str]) -> tuple[str, ...]:
 
 
 def _tidy(lines: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(cut(" ".join(line.split()), _LINE) for line in lines if line.strip()))
+    return tuple(dict.fromkeys(one_line(line, _LINE) for line in lines if line.strip()))
 
 
 def situation_of(objective: TaskObjective, rules: EvaluationRules) -> dict[str, JsonValue]:
@@ -119,13 +119,13 @@ def situation_of(objective: TaskObjective, rules: EvaluationRules) -> dict[str, 
     unmet = [item.requirement for item in objective.requirements if item.satisfaction < 1]
     missing = evaluation.missing_aspects if evaluation else ()
     return {
-        "request": cut(" ".join(objective.request.split()), _REQUEST),
+        "request": one_line(objective.request, _REQUEST),
         "attempts": objective.iterations,
         "most": rules.max_iterations,
         "score": f"{objective.satisfaction:.2f}",
         "missing": _listed(missing or unmet),
         "collected": _listed(objective.results[-_REPORT_LINES:]),
-        "quality": cut(" ".join(evaluation.quality_assessment.split()), _REQUEST) if evaluation else "",
+        "quality": one_line(evaluation.quality_assessment, _REQUEST) if evaluation else "",
         "checks": _listed([_check_line(one) for one in objective.checks]),
     }
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.patterns import late
-from duckflow.domain.text import cut, head_and_tail
+from duckflow.domain.text import cut, head_and_tail, one_line
 from duckflow.domain.work.checks import CheckResult, settled
 from duckflow.domain.work.objective import Evidence, Verification
 from duckflow.safety.files.workspace import READ_CAP, FileStatus, Workspace
@@ -258,12 +258,8 @@ def stub_names(tree: ast.Module) -> tuple[str, ...]:
 def _named(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> str:
     if not isinstance(node, ast.ClassDef):
         return node.name
-    methods = ", ".join(_methods(node.body))
+    methods = ", ".join(one.name for one in node.body if isinstance(one, _FUNCTIONS))
     return f"class {node.name} ({methods})" if methods else f"class {node.name}"
-
-
-def _methods(body: Iterable[ast.stmt]) -> Iterable[str]:
-    return (node.name for node in body if isinstance(node, _FUNCTIONS))
 
 
 def _does_nothing(body: list[ast.stmt]) -> bool:
@@ -291,7 +287,7 @@ _COUNT = late(r"^[=\s-]*\d+ (?:failed|passed|errors?)\b")
 
 def failing_lines(output: str) -> tuple[str, ...]:
     """The lines that name what failed; if none can be told, the last ones."""
-    lines = [cut(" ".join(line.split()), _LINE) for line in output.splitlines() if line.strip()]
+    lines = [one_line(line, _LINE) for line in output.splitlines() if line.strip()]
     telling = [line for line in lines if _TELLING.search(line) and not _COUNT.match(line)]
     named = [
         line for line in telling if "FAILED" in line or "--- FAIL" in line or "not ok" in line

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from duckflow.domain.patterns import late
-from duckflow.domain.text import cut
+from duckflow.domain.text import one_line
 from duckflow.domain.work.objective import (
     REPLY,
     Cap,
@@ -41,7 +41,7 @@ def compute_verdict(
         done=overall >= rules.done_at,
         requirement_scores=scores,
         missing_aspects=missing,
-        quality_assessment=cut(" ".join(draft.quality_assessment.split()), _QUALITY),
+        quality_assessment=one_line(draft.quality_assessment, _QUALITY),
         completion_recommendation=draft.completion_recommendation,
         caps=caps,
     )
@@ -178,7 +178,7 @@ def _alike(case: EvaluationCase, score: float) -> tuple[RequirementScore, ...]:
 
 
 def _aspects(texts: Iterable[str]) -> tuple[str, ...]:
-    lines = (cut(" ".join(text.split()), _ASPECT) for text in texts)
+    lines = (one_line(text, _ASPECT) for text in texts)
     return tuple(dict.fromkeys(line for line in lines if line))[:MOST_ASPECTS]
 
 

@@ -182,7 +182,8 @@ class ChatLoop:
         await self._dispatcher.look_at_mentions(said.text)
         traits = await self._model.traits()
         if said.pictures and not traits.sees:
-            values: dict[str, JsonValue] = {"model": traits.name, "paths": _paths(said)}
+            paths = ", ".join(picture.path for picture in said.pictures)
+            values: dict[str, JsonValue] = {"model": traits.name, "paths": paths}
             self._session.record(ErrorReported(key="pictures.not_seen", values=values, notice=True))
         if traits.small:
             await self._dispatcher.run_now(reads_of_named(said.text, files))
@@ -237,10 +238,6 @@ def _finished(request: Request, outcome: RequestOutcome) -> RequestFinished:
         attempts=len(objective.attempts) if objective else 0,
         satisfaction=objective.satisfaction if objective and judged else None,
     )
-
-
-def _paths(said: UserMessage) -> str:
-    return ", ".join(picture.path for picture in said.pictures)
 
 
 def _request_id(request: Request | None) -> str:

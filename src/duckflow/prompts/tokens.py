@@ -23,12 +23,8 @@ _TWICE = late(r"[\U00010000-\U0010ffff\u0e00-\u0e7f\u2190-\u23ff\u2600-\u2bff\uf
 
 def estimate_tokens(text: str) -> int:
     """Tokens of a text, rather too many than too few."""
-    pieces = len(_PIECE.findall(text))
-    return 1 + pieces if text.isascii() else 1 + pieces + _extra(text)
-
-
-def _extra(text: str) -> int:
-    return len(_KANJI.findall(text)) // 3 + len(_TWICE.findall(text))
+    tokens = 1 + len(_PIECE.findall(text))
+    return tokens if text.isascii() else tokens + len(_KANJI.findall(text)) // 3 + len(_TWICE.findall(text))
 
 
 @runtime_checkable

@@ -71,7 +71,7 @@ async def draft(
             break
         drawn = failed_attempts * limits.most + number
         asked = replace(wanted, temperature=_TEMPERATURE, seed=drawn) if drawn else wanted
-        response = await collect(client, asked, _unseen, has_reply=False, until=_watch())
+        response = await collect(client, asked, lambda _: None, has_reply=False, until=_watch())
         usage += response.usage
         end = first_round(response.text)
         if response.stop != "end" and end is None:
@@ -138,7 +138,3 @@ def _watch() -> Callable[[str], bool]:
         return first_round(text) is not None
 
     return goes_round
-
-
-def _unseen(_: object) -> None:
-    """Nothing of it is shown."""

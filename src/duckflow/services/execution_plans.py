@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ModelRequest, ModelTraits
-from duckflow.domain.text import cut
+from duckflow.domain.text import cut, one_line
 from duckflow.domain.work.objective import ContinuationContext, Evidence, ExecutionPlan
 from duckflow.prompts.continuation import SMALL_TOLD, TOLD, continuation_text
 from duckflow.prompts.evaluation import execution_plan_request
@@ -80,10 +80,10 @@ def _plan(draft: PlanDraft) -> ExecutionPlan:
     """An attempt runs its steps in the order given, so what depends on what is of no further use."""
     steps = (": ".join(filter(None, (one.name.strip(), one.description.strip()))) for one in draft.steps)
     return ExecutionPlan(
-        strategy=_line(draft.name, _LINE),
-        steps=tuple(_line(step, _STEP) for step in steps),
+        strategy=one_line(draft.name, _LINE),
+        steps=tuple(one_line(step, _STEP) for step in steps),
         success_criteria=tuple(
-            _line(text, _LINE) for text in draft.success_criteria[:MOST_CRITERIA] if text.strip()
+            one_line(text, _LINE) for text in draft.success_criteria[:MOST_CRITERIA] if text.strip()
         ),
         risk=draft.risk,
     )
@@ -91,7 +91,3 @@ def _plan(draft: PlanDraft) -> ExecutionPlan:
 
 def _plain(text: str) -> str:
     return "".join(letter for letter in text.casefold() if letter.isalnum())
-
-
-def _line(text: str, limit: int) -> str:
-    return cut(" ".join(text.split()), limit)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ModelRequest, ModelTraits
-from duckflow.domain.text import cut
+from duckflow.domain.text import one_line
 from duckflow.domain.work.objective import Evidence
 from duckflow.prompts.evaluation import failure_request, opinion_request
 from duckflow.services.questions import Question, QuestionKind
@@ -49,6 +49,6 @@ def _problem(analysis: FailureAnalysis) -> str | None:
 
 
 def _tidy(analysis: FailureAnalysis) -> FailureAnalysis:
-    fixes = [cut(" ".join(fix.split()), _FIX) for fix in analysis.fixes if fix.strip()]
-    cause = cut(" ".join(analysis.cause.split()), _CAUSE)
+    fixes = [one_line(fix, _FIX) for fix in analysis.fixes if fix.strip()]
+    cause = one_line(analysis.cause, _CAUSE)
     return FailureAnalysis(cause=cause, fixes=tuple(fixes[:MOST_FIXES]))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.text import cut
+from duckflow.domain.text import one_line
 from duckflow.domain.work.objective import EvaluationCase, Priority, SatisfactionEvaluation
 from duckflow.prompts.evaluation import missing_request
 from duckflow.services.questions import Question
@@ -72,4 +72,4 @@ def _lines(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _line(text: str) -> str:
-    return cut(" ".join(text.split()), _LINE)
+    return one_line(text, _LINE)

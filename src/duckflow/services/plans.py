@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.text import cut
+from duckflow.domain.text import cut, one_line
 from duckflow.domain.work.plan import Plan, PlanStep, Risk, find_cycle, new_id
 from duckflow.prompts.plans import plan_request
 from duckflow.services.questions import Question
@@ -72,22 +72,18 @@ def _plan(draft: PlanDraft, goal: str) -> Plan:
     steps = tuple(
         PlanStep(
             step_id=ids[place],
-            name=_line(step.name, _NAME),
+            name=one_line(step.name, _NAME),
             description=cut(step.description.strip(), _TEXT),
             depends_on=tuple(ids[needed - 1] for needed in dict.fromkeys(step.depends_on)),
         )
         for place, step in enumerate(draft.steps)
     )
-    criteria = [_line(text, _LINE) for text in draft.success_criteria if text.strip()]
+    criteria = [one_line(text, _LINE) for text in draft.success_criteria if text.strip()]
     return Plan(
         plan_id=new_id("plan"),
-        name=_line(draft.name, _NAME),
-        goal=_line(draft.goal, _TEXT) or _line(goal, _TEXT),
+        name=one_line(draft.name, _NAME),
+        goal=one_line(draft.goal, _TEXT) or one_line(goal, _TEXT),
         risk=draft.risk,
         success_criteria=tuple(criteria[:MOST_CRITERIA]),
         steps=steps,
     )
-
-
-def _line(text: str, limit: int) -> str:
-    return cut(" ".join(text.split()), limit)

@@ -5,7 +5,7 @@ from typing import Literal
 
 from duckflow.domain.events import TaskReported
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.text import cut
+from duckflow.domain.text import cut, one_line
 from duckflow.domain.work.plan import Task, TaskList
 from duckflow.prompts.plans import report_request
 from duckflow.services.questions import Question
@@ -104,5 +104,5 @@ def _merged(facts: TaskReported, report: TaskReport, task_list: TaskList) -> Tas
 
 
 def _failure(task: Task, cause: str) -> str:
-    said = cut(" ".join(cause.split()), _CAUSE) or "no reason was given"
+    said = one_line(cause, _CAUSE) or "no reason was given"
     return f"{task.operation} ({task.task_id}): {said}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.text import cut
+from duckflow.domain.text import one_line
 from duckflow.domain.work.objective import AsksFor, Priority, RequirementItem
 from duckflow.prompts.evaluation import requirements_request
 from duckflow.services.questions import Question
@@ -43,7 +43,7 @@ def extract_task_requirements(
 
 def plain_requirements(request: str) -> tuple[RequirementItem, ...]:
     """The request itself as its only requirement: for when nobody can, or need, divide it."""
-    return (RequirementItem(requirement=cut(" ".join(request.split()), _REQUEST)),)
+    return (RequirementItem(requirement=one_line(request, _REQUEST)),)
 
 
 def _problem(answer: RequirementList) -> str | None:
@@ -56,7 +56,7 @@ def _items(drafts: Iterable[RequirementDraft]) -> tuple[RequirementItem, ...]:
     """Each once, and where there are too many, those that matter most, in the order given."""
     kept: dict[str, RequirementItem] = {}
     for draft in drafts:
-        text = cut(" ".join(draft.requirement.split()), _LINE)
+        text = one_line(draft.requirement, _LINE)
         if text:
             item = RequirementItem(requirement=text, priority=draft.priority, asks_for=draft.asks_for)
             kept.setdefault(text.casefold(), item)

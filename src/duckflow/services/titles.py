@@ -2,7 +2,7 @@
 
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ChatMessage, ModelRequest
-from duckflow.domain.text import cut
+from duckflow.domain.text import cut, one_line
 from duckflow.prompts.templates import template
 from duckflow.services.questions import Question
 
@@ -25,7 +25,7 @@ def write_title(request: str, reply: str) -> Question[SessionTitle, str]:
         prompt=lambda _: _prompt(request, reply),
         shape=SessionTitle,
         check=_problem,
-        read=lambda answer: cut(" ".join(answer.title.split()), LONGEST),
+        read=lambda answer: one_line(answer.title, LONGEST),
         otherwise=str,
     )
 

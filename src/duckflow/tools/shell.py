@@ -161,19 +161,11 @@ def effects_line(what: EffectsFate, effects: Effects, skip: Iterable[str] = ()) 
         parts += [f"{word} {_some(paths)}"] if paths else []
     moved = [f"{one.moved_from} to {one.path}" for one in shown if one.kind == "moved"]
     parts += [f"moved {_some(moved)}"] if moved else []
-    parts += (
-        [f"folders {_some(folders)}"]
-        if (folders := [_folder(one) for one in shown if one.type == "folder" and one not in own])
-        and not parts
-        else []
-    )
+    folders = [f"{one.path}/ ({one.kind})" for one in shown if one.type == "folder" and one not in own]
+    parts += [f"folders {_some(folders)}"] if folders and not parts else []
     parts += [f"{len(own)} files of git"] if own else []
     parts += [f"{bulk.path}/ ({bulk.files} files)" for bulk in effects.bulk]
     return f"{what}: {'; '.join(parts)}." if parts else ""
-
-
-def _folder(effect: Effect) -> str:
-    return f"{effect.path}/ ({effect.kind})"
 
 
 def _dropped_line(effects: Effects) -> str:
@@ -222,16 +214,12 @@ def _first_line(result: CommandResult, shell: Shell, seconds: float) -> str:
         name = "max_processes" if result.stopped == "processes" else result.stopped
         return _STOPPED[result.stopped].format(limit=getattr(shell.settings, name))
     code = result.exit_code
-    if code is None or not _is_signal(code):
+    if code is None or code - 128 not in set(signal.Signals):
         return f"exit code {code}"
     perhaps = " (perhaps out of memory)" if code - 128 == signal.SIGKILL else ""
     if code - 128 == signal.SIGXFSZ:
         perhaps = f" (a file larger than {shell.settings.file_mb} MB)"
     return f"killed by signal {code - 128}{perhaps}"
-
-
-def _is_signal(code: int) -> bool:
-    return code - 128 in set(signal.Signals)
 
 
 async def _hint(shell: Shell, result: CommandResult, *, network: bool) -> str:

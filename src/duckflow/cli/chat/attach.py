@@ -5,14 +5,13 @@ user wants goes into the session's inbox, bound to what was shown.
 """
 
 import asyncio
-import os
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from duckflow.api import find_session
-from duckflow.app.places import LIVE, LOCKS, open_log
+from duckflow.app.places import LIVE, holder_of, open_log
 from duckflow.cli.secrets import without_secrets
 from duckflow.config.loading import load
 from duckflow.config.places import state_dir
@@ -41,7 +40,6 @@ from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
 from duckflow.loops.session import Session
 from duckflow.loops.undo.rewind import past_messages
-from duckflow.safety.files.lock import WorkspaceLock
 from duckflow.store.command_inbox import CommandInbox
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.live_file import LiveView, live_path, read_live
@@ -74,7 +72,7 @@ _PARTS: dict[str, RewindPart] = {"conversation": "conversation", "files": "files
 async def converse(wanted: str, frontend: Frontend) -> None:
     """Look at a session until the user leaves, or whoever has it open does."""
     found = find_session(wanted)
-    if _owner(found) != found.id:
+    if holder_of(found.workspace) != found.id:
         raise UsageError("attach.nobody", session=found.id)
     ui = load(Path(found.workspace), trusted=False, flags={}).settings.ui
     frontend.adapt(ui.theme, vi=ui.editing_mode == "vi")
@@ -125,7 +123,7 @@ class OpenElsewhere:
 
     def is_open(self) -> bool:
         """Whether anybody still has it open."""
-        return _owner(self._found) == self._found.id
+        return holder_of(self._found.workspace) == self._found.id
 
     def send(self, command: ClientCommand) -> None:
         """Leave a command; what is wrong with it is known later."""
@@ -304,12 +302,3 @@ class AttachedWindow:
         """Shift-Tab: the next mode."""
         place = MODES.index(self._remote.state.mode)
         self._remote.set_mode(MODES[(place + 1) % len(MODES)])
-
-
-def _owner(found: SessionSummary) -> str | None:
-    """The session that has the folder open."""
-    try:
-        status = os.stat(found.workspace)  # noqa: PTH116 - as the lock is named
-    except OSError:
-        return None
-    return WorkspaceLock(state_dir() / LOCKS, (status.st_dev, status.st_ino)).holder()

@@ -3,20 +3,18 @@
 import asyncio
 import os
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
-from duckflow.api import find_session, trace
+from duckflow.api import find_session, latest_session, trace
 from duckflow.app.app import App
 from duckflow.app.build import build
 from duckflow.app.models import choose, unknown_prices
-from duckflow.app.places import open_log
 from duckflow.cli.chat.engine import ChatEngine
 from duckflow.cli.chat.trust import settle_trust
 from duckflow.cli.log_file import open_log_file
 from duckflow.cli.plain_flags import ConversationOptions, settings_flags
 from duckflow.config.loading import Loaded, load
-from duckflow.domain.errors import ToolError, UsageError
+from duckflow.domain.errors import ToolError
 from duckflow.domain.files.programs import program_environment
 from duckflow.domain.reduce.rewind import present
 from duckflow.evaluation.project_tests import ProjectTests
@@ -129,15 +127,9 @@ async def _leave(frontend: Frontend, way_out: Exit) -> None:
 
 
 def _earlier_session(options: ConversationOptions) -> SessionSummary | None:
-    if not options.last and options.session is None:
-        return None
     if options.session is not None:
         return find_session(options.session)
-    with closing(open_log()) as log:
-        found = Sessions(log.database).latest(str((options.folder or Path()).resolve()))
-    if found is None:
-        raise UsageError("session.none_here", folder=str((options.folder or Path()).resolve()))
-    return found
+    return latest_session(options.folder or Path()) if options.last else None
 
 
 async def _look_around(app: App, rules: Sequence[str]) -> FolderFacts:

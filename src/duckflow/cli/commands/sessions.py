@@ -136,16 +136,10 @@ def attach(session: SessionArgument) -> None:
 @commands.command("delete", help=text("help.sessions_delete"))
 def delete(session: SessionArgument) -> None:
     """Delete one session and all that it holds."""
-    with _log() as log:
-        gone = _sessions(log).delete(session)
-    _forget_files(gone.id)
+    from duckflow.api import delete_session  # noqa: PLC0415 - heavy, and not for --help
+
+    gone = delete_session(session)
     echo(text("session.deleted", session=gone.id, title=gone.title))
-
-
-def _forget_files(session_id: str) -> None:
-    from duckflow.app.places import forget_files  # noqa: PLC0415 - heavy, and not for --help
-
-    forget_files(session_id)
 
 
 def _sessions(log: "SqliteEventLog") -> "Sessions":

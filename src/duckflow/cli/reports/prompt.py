@@ -4,24 +4,21 @@ import asyncio
 import json as jsons
 import os
 import sys
-from contextlib import closing
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
+from duckflow.api import latest_session
 from duckflow.app.build import build
 from duckflow.app.models import choose
-from duckflow.app.places import open_log
 from duckflow.config.loading import Loaded
 from duckflow.config.settings import Settings
-from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Recorded
 from duckflow.domain.model import ChatMessage, ModelTraits, Role
 from duckflow.domain.reduce.apply import apply
 from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import write_out
 from duckflow.prompts.sections import RenderedPrompt
-from duckflow.store.sessions import Sessions
 from duckflow.ui.output.escaping import echo
 
 
@@ -29,7 +26,7 @@ def print_prompt(loaded: Loaded, folder: Path, *, last: bool, json: bool) -> Non
     """Print the prompt of a new session, or of the last one in this folder."""
     for notice in loaded.notices:
         echo(text(notice.key, **notice.values), sys.stderr)
-    session_id = _last_session(folder) if last else None
+    session_id = latest_session(folder).id if last else None
     prompt, traits = asyncio.run(_assemble(loaded.settings, folder, session_id))
     turns = _turns(prompt.request.messages)
     if json:
@@ -52,15 +49,6 @@ async def _assemble(
         return app.session.redactor.clean_all(await app.model.preview(opened)), await app.model.traits()
     finally:
         await app.aclose()
-
-
-def _last_session(folder: Path) -> str:
-    here = str(folder.resolve())
-    with closing(open_log()) as log:
-        found = Sessions(log.database).latest(here)
-    if found is None:
-        raise UsageError("session.none_here", folder=here)
-    return found.id
 
 
 def _turns(messages: tuple[ChatMessage, ...]) -> tuple[ChatMessage, ...]:

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
-from duckflow.app.places import LIVE, LOCKS, open_kept_files, open_log
+from duckflow.app.places import LIVE, holder_of, open_kept_files, open_log
 from duckflow.cli.web.fleet_window import FleetWindow
 from duckflow.cli.web.worker import SessionWorker, open_worker
 from duckflow.config.places import state_dir
@@ -26,7 +26,6 @@ from duckflow.loops.session import Session
 from duckflow.loops.undo.earlier import EarlierChanges
 from duckflow.loops.undo.rewind import fork, past_messages
 from duckflow.loops.undo.undo import Undo
-from duckflow.safety.files.lock import WorkspaceLock
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.redaction.redactor import Redactor
 from duckflow.safety.redaction.values import known_secrets
@@ -199,7 +198,7 @@ class LocalHouse:
                 left = True
                 continue
             found = self._sessions.show(session_id)
-            if self._holder(found.workspace) == session_id:
+            if holder_of(found.workspace) == session_id:
                 left = True
                 continue
             for number, command in self._inbox.waiting(session_id):
@@ -221,7 +220,7 @@ class LocalHouse:
             await self._free(folder)
             self._keep(await open_worker(folder, session_id, {**self._flags, "mode": None}))
         except UserError as error:
-            if self._holder(str(folder)) == session_id:
+            if holder_of(str(folder)) == session_id:
                 return  # somebody else was faster, and takes it
             for number, _ in self._inbox.waiting(session_id):
                 self._inbox.settle(number, text(error.key, **error.values))
@@ -241,16 +240,9 @@ class LocalHouse:
         waits = last in ("request_finished", "session_started", "approval_requested")
         if waits and outcome in ("awaiting_approval", "consultation", "not_satisfied"):
             return "asks"
-        if self._holder(workspace) != session_id:
+        if holder_of(workspace) != session_id:
             return "rests"
         return "open" if last in ("request_finished", "session_started", "session_titled") else "works"
-
-    def _holder(self, workspace: str) -> str | None:
-        try:
-            status = Path(workspace).stat()
-        except OSError:
-            return None
-        return WorkspaceLock(state_dir() / LOCKS, (status.st_dev, status.st_ino)).holder()
 
 
 def _without_secrets(command: ClientCommand, redactor: Redactor) -> ClientCommand:

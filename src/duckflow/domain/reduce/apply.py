@@ -155,7 +155,7 @@ def _session_started(state: AgentState, event: events.SessionStarted) -> AgentSt
 
 
 def _replied(state: AgentState, event: events.Reply) -> AgentState:
-    short = cut(" ".join(event.text.split()), SUMMARY)
+    short = one_line(event.text, SUMMARY)
     return replace(state, last_reply=short, reply=head_and_tail(event.text, REPLY_KEPT))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionOutcome
 from duckflow.domain.frozen import replace
-from duckflow.domain.text import cut, head_and_tail
+from duckflow.domain.text import head_and_tail, one_line
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import (
     AttemptResult,
@@ -157,4 +157,4 @@ def _lines(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def _line(text: str) -> str:
-    return cut(" ".join(text.split()), _LINE)
+    return one_line(text, _LINE)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.text import cut
+from duckflow.domain.text import one_line
 
 MemoryKind = Literal["preference", "worked", "accepted", "failed"]
 """What the user wants kept, what led to the goal, what was taken as it was, and what did not help."""
@@ -31,7 +31,7 @@ class Memory(Frozen):
 def memory_line(text: str) -> str:
     """A text as it is kept: one line, nothing invisible in it, and not too long."""
     shown = "".join(letter if letter.isprintable() else " " for letter in text)
-    return cut(" ".join(shown.split()), LONGEST_MEMORY)
+    return one_line(shown, LONGEST_MEMORY)
 
 
 def recalled_text(texts: Iterable[str]) -> str:

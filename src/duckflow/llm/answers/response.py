@@ -1,6 +1,6 @@
 """Listens to a model until it has finished, and lets the user see the reply meanwhile."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.glimpses import Glimpse, ReplyPiece, ReplyVoid, Waiting
@@ -17,6 +17,7 @@ from duckflow.domain.model import (
 )
 from duckflow.domain.patterns import late
 from duckflow.llm.answers.partial_reply import ReplyExtractor
+from duckflow.llm.streams import closing
 
 MAX_RESPONSE = 4_000_000
 """Bytes after which a model is not listened to any longer."""
@@ -49,15 +50,11 @@ async def collect(
     With `has_reply`, the answer's reply is shown as it comes.
     """
     collector = _Collector(on_glimpse, has_reply=has_reply, plain=bool(request.tools))
-    stream = client.stream(request)
-    try:
-        async for piece in stream:
+    async with closing(client.stream(request)) as pieces:
+        async for piece in pieces:
             collector.take(piece)
             if collector.over or (until is not None and until(collector.text)):
                 break
-    finally:
-        if isinstance(stream, AsyncGenerator):
-            await stream.aclose()
     return collector.response()
 
 

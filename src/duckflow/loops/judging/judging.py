@@ -9,7 +9,7 @@ from duckflow.domain.errors import ProviderError
 from duckflow.domain.events import AttemptPlanned, ErrorReported, Evaluated, RequirementsFound
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, Request
-from duckflow.domain.text import cut
+from duckflow.domain.text import one_line
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import (
     EvaluationCase,
@@ -235,7 +235,7 @@ def _with_failures(evaluation: SatisfactionEvaluation, failures: tuple[str, ...]
 
 def _failed(results: Sequence[CheckResult]) -> tuple[str, ...]:
     """What failed of what was run, in a line each."""
-    return tuple(cut(" ".join(one.text.split()), _LINE) for one in results if one.state == "failed")
+    return tuple(one_line(one.text, _LINE) for one in results if one.state == "failed")
 
 
 def _must_be_judged(request: Request, verify: str | None) -> bool:

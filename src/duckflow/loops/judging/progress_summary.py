@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from duckflow.domain.state import AgentState, Request
-from duckflow.domain.text import cut
+from duckflow.domain.text import one_line
 from duckflow.domain.work.objective import RequirementItem
 from duckflow.i18n.catalogue import text
 
@@ -45,4 +45,4 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def _short(line: str) -> str:
-    return cut(" ".join(line.split()), _LINE)
+    return one_line(line, _LINE)

@@ -10,7 +10,7 @@ from duckflow.config.settings import MemorySettings
 from duckflow.domain.events import MemoryKept, MemoryRecalled
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.state import Request, RequestOutcome
-from duckflow.domain.text import cut
+from duckflow.domain.text import cut, one_line
 from duckflow.domain.work.memory import LONGEST_MEMORY, MemoryKind
 from duckflow.domain.work.objective import AttemptResult
 from duckflow.loops.session import Session
@@ -64,7 +64,7 @@ def lesson_of(request: Request) -> str | None:
     attempts = request.objective.attempts if request.objective else ()
     if not any(not one.done for one in attempts):
         return None
-    asked = cut(" ".join(request.text.split()), _REQUEST)
+    asked = one_line(request.text, _REQUEST)
     return cut(f"{asked} → {'; '.join(_told(attempts))}", LONGEST_MEMORY)
 
 

@@ -62,7 +62,7 @@ class WorkspaceLook:
         files = await self.files()
         shown = {entry.path for entry in state.transcript if entry.path}
         unseen = tuple(path for path in files if path not in shown)
-        looks = _looks_since_asked(state.transcript)
+        looks = sum(entry.operation in LOOKING for entry in _since_asked(state.transcript))
         may_look = not _looked_first(state.transcript) and looks < _MOST_LOOKS
         wish, told = _wish(state), _told_files(state, files)
         return Choices(
@@ -149,10 +149,6 @@ def _since_asked(transcript: Sequence[TranscriptEntry]) -> Sequence[TranscriptEn
         if entry.said:
             return transcript[len(transcript) - back :]
     return transcript
-
-
-def _looks_since_asked(transcript: Sequence[TranscriptEntry]) -> int:
-    return sum(1 for entry in _since_asked(transcript) if entry.operation in LOOKING)
 
 
 def _looked_first(transcript: Sequence[TranscriptEntry]) -> bool:

@@ -19,7 +19,7 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.files.changes import FileChange, net_changes, removed_paths
 from duckflow.domain.state import AgentState, Running
-from duckflow.domain.text import cut
+from duckflow.domain.text import cut, one_line
 from duckflow.loops.session import Session
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.ledger import Finding, find
@@ -175,4 +175,4 @@ def _finished(earlier: Sequence[Recorded]) -> list[str]:
 def _label(action: Action) -> str:
     """An action in a few words."""
     target = action.args.get("path") or action.args.get("command") or ""
-    return cut(" ".join(f"{action.operation} {target}".split()), _LABEL)
+    return one_line(f"{action.operation} {target}", _LABEL)

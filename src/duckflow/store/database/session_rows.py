@@ -11,7 +11,7 @@ from duckflow.domain.events import (
     SessionTitled,
     UserMessage,
 )
-from duckflow.domain.text import cut
+from duckflow.domain.text import one_line
 from duckflow.store.database.outcome_rows import Told, note_outcomes
 
 TITLE_LENGTH = 60
@@ -54,7 +54,7 @@ def note(
                 line["workspace"] = event.workspace
                 line["model"] = event.model
             case UserMessage():
-                line["title"] = line["title"] or cut(" ".join(event.text.split()), TITLE_LENGTH)
+                line["title"] = line["title"] or one_line(event.text, TITLE_LENGTH)
             case RequestFinished():
                 line["outcome"] = event.outcome
                 told.append((event, str(line["model"]) or None))

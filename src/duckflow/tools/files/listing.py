@@ -59,7 +59,11 @@ def _show(workspace: Workspace, folder: str, inventory: Inventory, args: ListFil
         files = [file for file in files if matches(file) or matches(file.removeprefix(base))]
     unbounded = args.pattern is not None and args.depth is None
     rows = list(_fold(files, folder, DEEPEST if unbounded else args.depth or DEPTH).items())
-    lines = [_row(path, count) for path, count in rows[:LINES_SHOWN] if _inside(workspace, path)]
+    lines = [
+        f"{printable(path)} ({count} files)" if path.endswith("/") else printable(path)
+        for path, count in rows[:LINES_SHOWN]
+        if _inside(workspace, path)
+    ]
     where = "the workspace" if folder == "." else folder
     what = f"files that match {args.pattern}" if args.pattern is not None else "files"
     head = f"{where}: {len(files)} {what}{'' if inventory.complete else ' or more'}"
@@ -67,10 +71,6 @@ def _show(workspace: Workspace, folder: str, inventory: Inventory, args: ListFil
         more = len(rows) - LINES_SHOWN
         lines.append(f"… {more} more lines; give a folder, a pattern or a smaller depth")
     return "\n".join([head, *lines])
-
-
-def _row(path: str, count: int) -> str:
-    return f"{printable(path)} ({count} files)" if path.endswith("/") else printable(path)
 
 
 def _inside(workspace: Workspace, path: str) -> bool:

@@ -31,7 +31,7 @@ class Pins:
             key = f"{identity}.{tool.name}"
             if key not in known:
                 new[key] = _pin(tool)
-            elif _digest_in(known[key]) != _digest(tool):
+            elif not known[key].startswith(_digest(tool)):
                 changed[tool.name] = known[key].partition("\n")[2]
         if new:
             self._saved.save({**known, **new})
@@ -62,7 +62,3 @@ def _digest(tool: RemoteTool) -> str:
 
 def _pin(tool: RemoteTool) -> str:
     return f"{_digest(tool)}\n{cut(tool.text, _LONGEST)}"
-
-
-def _digest_in(pin: str) -> str:
-    return pin.partition("\n")[0]

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator, model_validator
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.state import AgentState
-from duckflow.domain.text import cut
+from duckflow.domain.text import cut, one_line
 from duckflow.domain.work.plan import Plan, PlanStep, find_cycle, new_id
 from duckflow.tools.plans.plan_search import check_not_under_way
 
@@ -61,7 +61,7 @@ def revised(state: AgentState, plan: Plan, args: RevisePlan, fresh: Plan | None)
     steps = _steps(plan, args.steps or ())
     kept = {step.step_id for step in steps}
     check_not_under_way(state, *(step for step in plan.steps if step.step_id not in kept))
-    goal = _line(args.goal or "", _TEXT) or plan.goal
+    goal = one_line(args.goal or "", _TEXT) or plan.goal
     return replace(plan, steps=steps, goal=goal, approved=False)
 
 
@@ -112,7 +112,7 @@ def _one_needed(named: int | str, ids: Sequence[str]) -> str:
 
 
 def _step(step_id: str, before: PlanStep | None, change: StepChange, needed: tuple[str, ...]) -> PlanStep:
-    name = _line(change.name or "", _NAME)
+    name = one_line(change.name or "", _NAME)
     description = cut((change.description or "").strip(), _TEXT)
     if before is not None:
         return replace(
@@ -121,7 +121,3 @@ def _step(step_id: str, before: PlanStep | None, change: StepChange, needed: tup
     if not name or not description:
         raise ToolError("A new step needs a name and a description.")
     return PlanStep(step_id=step_id, name=name, description=description, depends_on=needed)
-
-
-def _line(text: str, limit: int) -> str:
-    return cut(" ".join(text.split()), limit)

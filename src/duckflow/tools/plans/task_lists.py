@@ -90,7 +90,8 @@ def _generate_tool(state: State, draft: DraftTasks, background: Catalogue) -> To
         after = derive(replace(plan, steps=steps))
         listed = "\n".join(map(task_text, tasks))
         text = (
-            f"{len(tasks)} tasks for {step.step_id} ({step.name}), none has run yet:\n{listed}\n{_hint(step)}"
+            f"{len(tasks)} tasks for {step.step_id} ({step.name}), none has run yet:\n{listed}\n"
+            f"Run them with task_loop.run, step_id {step.step_id}."
         )
         return ToolResult(text=text, events=(PlanChanged(plan=after, change="tasks"),))
 
@@ -130,7 +131,9 @@ def _of_step(now: AgentState, step_id: str) -> tuple[Task, ...]:
     plan, step = find_step(now, step_id)
     check_may_start(plan, step)
     if not step.task_list:
-        raise ToolError(f"{step.step_id} has no tasks. {_generate(step)}")
+        raise ToolError(
+            f"{step.step_id} has no tasks. Call task_tool.generate_list for {step.step_id} first."
+        )
     left = [task for task in step.task_list if task.status != "completed"]
     if not left:
         raise ToolError(f"All tasks of {step.step_id} are complete.")
@@ -172,22 +175,8 @@ async def _drafted(draft: DraftTasks, plan: Plan, step: PlanStep) -> tuple[Task,
         raise ToolError(f"No tasks could be drafted: {text(exc.key, **exc.values)}") from exc
 
 
-def _generate(step: PlanStep) -> str:
-    return f"Call task_tool.generate_list for {step.step_id} first."
-
-
-def _hint(step: PlanStep) -> str:
-    return f"Run them with task_loop.run, step_id {step.step_id}."
-
-
 def _tool(
     operation: str, args: type[Frozen], summary: str, run: Callable[[Any, Access], Awaitable[ToolResult]]
 ) -> Tool:
     """It touches no file itself: each task goes through the gate by itself."""
-    return Tool(
-        operation=operation,
-        args=args,
-        summary=summary,
-        effect="read",
-        run=run,
-    )
+    return Tool(operation=operation, args=args, summary=summary, effect="read", run=run)

@@ -193,10 +193,6 @@ def _ended_line(event: events.CommandEnded) -> str:
     return text(f"background.{event.how}", command=command, code=event.exit_code)
 
 
-def _mode_line(event: events.ModeChanged) -> str:
-    return text("mode.now", mode=event.mode, means=text(f"status.means.{event.mode}"))
-
-
 _Row = tuple[EventKind, Tone, Callable[[Any], str]]
 _TABLE: Mapping[type[object], _Row] = {
     events.SessionStarted: ("session", "plain", _start_line),
@@ -218,7 +214,11 @@ _TABLE: Mapping[type[object], _Row] = {
     events.CommandEnded: ("note", "quiet", _ended_line),
     events.MemoryKept: ("note", "quiet", _learned_line),
     events.HookRan: ("note", "warning", _hook_line),
-    events.ModeChanged: ("note", "quiet", _mode_line),
+    events.ModeChanged: (
+        "note",
+        "quiet",
+        lambda event: text("mode.now", mode=event.mode, means=text(f"status.means.{event.mode}")),
+    ),
     events.ModelChanged: ("note", "quiet", lambda event: text("model.changed", model=event.model)),
     events.Rewound: ("note", "quiet", rewound_text),
     events.Undone: ("undo", "plain", undone_text),
