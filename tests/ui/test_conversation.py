@@ -81,7 +81,7 @@ def test_no_with_a_reason_changes_nothing(folder: Path):
         terminal.wait_for("Allow it?")
         terminal.type("n wrong file\r")
         terminal.wait_for("Then I leave it.")
-        assert "not allowed wrong file" in terminal.text
+        assert "not allowed: wrong file" in terminal.text
     assert not (folder / "a.txt").exists()
 
 

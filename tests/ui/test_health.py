@@ -101,7 +101,7 @@ def test_H6_I5_H7_status_in_english():
         "  14 × 1.20 (vitals) × 1.08 (complexity) = 18.14\n"
         "  Limit: 18 loops (at least 3, at most 20)\n"
         "  The work is making progress, so it may take 18 loops instead of 12.\n"
-        "💬 Asked you: no progress 2×, check-up 1×\n"
+        "💬 Consulted you: no progress 2×, check-up 1×\n"
         "🪙 This session: 1,234 tokens, $0.5000; this request: 0 tokens, price not known"
     )
 
@@ -116,7 +116,7 @@ def test_H6_I5_H7_status_in_japanese():
         "  集中力  █▃▇",
         "🔁 使ったループ: 18 のうち 4",
         "  作業の種類: デバッグ（基準 14 ループ）",
-        "💬 お尋ねした回数: まだありません",
+        "💬 相談した回数: まだありません",
     ):
         assert line in shown.splitlines()
 

@@ -215,6 +215,13 @@ def test_code_in_a_table_is_drawn_as_code():
     assert "`[]`   0.0" in render_text(table, 60, coloured=False)
 
 
+def test_a_no_of_the_user_hides_nothing_worth_a_key():
+    set_language("ja")
+    writer = FakeWriter()
+    tell(writer, "file_ops.write_file", {}, text="The user said no: 別の", outcome="refused", path="a.txt")
+    assert writer.text == "⊘ 不許可: a.txt への書き込み"
+
+
 def test_every_operation_there_is_has_words():
     catalogue = entries("en")
     named = {operation.replace(".", "_") for operation in OPERATIONS}

@@ -109,6 +109,8 @@ async def _talk(app: App, session_id: str | None, loaded: Loaded, frontend: Fron
         for task in tasks:
             task.cancel()
     await engine.aclose()
+    if wish is None and app.session.state.said and frontend.prompt is not None:
+        frontend.writer.line(text("chat.left"), "dim")
     return wish
 
 

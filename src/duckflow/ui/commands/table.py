@@ -51,7 +51,7 @@ COMMANDS: Mapping[str, Command] = {
         Command("hooks", ("フック",)),
         Command("plugins", ("プラグイン",)),
         Command("config", ("設定",)),
-        Command("new", ("新規",), now=False),
+        Command("new", ("新規", "clear"), now=False),
         Command("resume", ("再開",), "[ID]", "sessions", now=False),
         Command("quit", ("終了", "exit", "q")),
     )
@@ -59,6 +59,9 @@ COMMANDS: Mapping[str, Command] = {
 """In the order of the help. `commands.NAME` in the catalogues says what each does."""
 
 _ALIASES = {alias: command.name for command in COMMANDS.values() for alias in command.aliases}
+_REDO = ("redo", "やり直し", "やり直す")
+_SURELY = 0.75
+"""How near a word must be to a command if more words follow it: those of a message may."""
 SLASHES = ("/", "／")
 """What a command begins with: the plain slash, and the one of Japanese input."""
 
@@ -78,7 +81,10 @@ def read_command(line: str) -> Typed | None:
         return None
     word, *rest = re.split(r"\s+", unicodedata.normalize("NFKC", line[1:]).strip(), maxsplit=1)
     name = word.casefold()
-    if "/" in name or (rest and name not in COMMANDS and name not in _ALIASES):
+    if name in _REDO and not rest:
+        return Typed("undo", "redo")
+    known = name in COMMANDS or name in _ALIASES or not rest or nearest_command(name, _SURELY)
+    if "/" in name or not known:
         return None
     return Typed(name, *rest)
 
@@ -118,7 +124,7 @@ def find_command(name: str) -> Command | None:
     return COMMANDS.get(name) or (begun[0] if len(begun) == 1 else None)
 
 
-def nearest_command(name: str) -> str | None:
+def nearest_command(name: str, alike: float = 0.5) -> str | None:
     """The name that was probably meant."""
-    near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name, COMMANDS, n=1, cutoff=alike)
     return near[0] if near else None

@@ -146,7 +146,10 @@ def _answer_line(event: events.ApprovalAnswered) -> str:
         return text("approval.edited")
     if event.allowed is not None:
         return text("approval.always")
-    return text("approval.yes" if event.yes else "approval.no", reason=on_one_line(event.reason)).rstrip()
+    if event.yes:
+        return text("approval.yes")
+    because = text("action.because", reason=on_one_line(event.reason)) if event.reason.strip() else ""
+    return text("approval.no", reason=because)
 
 
 def _chosen_line(answer: ChooseWay) -> str:

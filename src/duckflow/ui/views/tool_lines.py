@@ -49,6 +49,7 @@ OPERATIONS = frozenset(
     }
 )
 """Operations that have words in the catalogues: `did.…` once it is done, `doing.…` otherwise."""
+_USERS_NO = "The user said no"
 _RESULT = 160
 _TARGET = 100
 _TAIL = 3
@@ -72,7 +73,8 @@ def tool_lines(event: ActionFinished, action: Action | None) -> ToolLines:
     if event.operation in _WRITES and event.outcome == "ok":
         output = _in_our_words(said[1:], event.changed)
         return ToolLines(line, outcome, tuple(output[-_TAIL:]), max(len(output) - _TAIL, 0))
-    hidden = 0 if outcome == "ok" else len(said) - (1 if _reason(event, outcome, said) else 0)
+    told = event.outcome == "refused" and event.text.startswith(_USERS_NO)  # as the answer was shown
+    hidden = 0 if outcome == "ok" or told else len(said) - (1 if _reason(event, outcome, said) else 0)
     return ToolLines(line, outcome, hidden=hidden)
 
 
