@@ -9,7 +9,9 @@ WRONG = {
     "run --nope": "--nope というオプションはありません",
     "run --mode wild t": "--mode には plan, ask, edits, auto のいずれか",
     "run --model": "オプション --model には値が必要です",
-    "run --max-loops x t": "--max-loops の値が正しくありません",
+    "run --max-loops x t": "--max-loops の値が正しくありません: x（指定できるのは 数値）",
+    "run --max-loops 0 t": "（指定できるのは ≥ 1）",
+    "run --answer x": "--resume でセッション ID",
     "frobnicate": "frobnicate というコマンドはありません",
     "run a b": "余分な引数があります: b",
     "sessions show": "ID が指定されていません",
@@ -40,7 +42,7 @@ def test_M4_usage_and_option_errors_are_in_the_language_of_the_user():
             "auto",
             "mode",
         }
-        known |= {"model", "run", "sessions", "show"}
+        known |= {"model", "run", "sessions", "show", "resume"}
         if code != 2 or words not in told or set(english) - known:
             wrong[arguments] = (code, told)
     assert not wrong

@@ -116,6 +116,9 @@ def test_the_same_without_a_terminal(folder: Path):
     assert [line.split("  ")[-1] for line in listed] == ["Write one", "Write two", "What else?"]
     new = run(app, ["sessions", "fork", old, "3"]).output.split()[-1]
     assert "Write two" in run(app, ["sessions", "show", new]).output
+    before = run(app, ["sessions", "show", old, "--json"]).output
+    assert run(app, ["sessions", "rewind", old, "99"]).exit_code != 0
+    assert run(app, ["sessions", "show", old, "--json"]).output == before, "a wrong number records nothing"
     assert "a.txt" in run(app, ["sessions", "rewind", old, "2", "--files"]).output
     assert (folder / "a.txt").read_text() == "one"
     assert "Write two" in run(app, ["sessions", "export", old]).output

@@ -18,6 +18,7 @@ _GIVEN = late(r"'([^']*)' is not")
 _NAMED = late(r"'(.*)'|\(s\) \((.*)\)", re.DOTALL)
 """What typer's own message names: a command in quotes, arguments in brackets."""
 
+_BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
 _FRAME = {
     "usage": r"^Usage:",
@@ -91,7 +92,14 @@ def _bad_value(error: TyperException) -> str:
     if name == "--mode":
         found = _GIVEN.search(error.message)
         return text("usage.not_one_of", name=name, choices=", ".join(MODES), found=found[1] if found else "")
-    return text("usage.bad_value", name=name)
+    cause: Any = error.__cause__  # of pydantic, which knows what was wanted
+    problem: dict[str, Any] = cause.errors()[0] if hasattr(cause, "errors") else {}
+    bounds: dict[str, object] = problem.get("ctx", {})
+    wanted = [f"{sign} {bounds[bound]}" for bound, sign in _BOUNDS.items() if bound in bounds]
+    wanted += [text("usage.number")] if str(problem.get("type")).endswith("_parsing") else []
+    if not wanted:
+        return text("usage.bad_value", name=name)
+    return text("usage.not_so", name=name, wanted=wanted[0], found=problem["input"])
 
 
 def _other(error: TyperException) -> str:

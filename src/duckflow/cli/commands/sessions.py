@@ -98,19 +98,20 @@ def rewind(
     from pydantic_core import to_json  # noqa: PLC0415 - heavy, and not for --help
 
     from duckflow.cli.reports.rewind import rewind_session  # noqa: PLC0415 - as above
-    from duckflow.loops.undo.rewind import past_messages  # noqa: PLC0415 - as above
+    from duckflow.loops.undo.rewind import find_message, past_messages  # noqa: PLC0415 - as above
 
     with _log() as log:
         found = _sessions(log).show(session)
-        said = past_messages(log.load(found.id))
+        events = log.load(found.id)
     if number is None:
-        for one in said:
+        for one in past_messages(events):
             if json:
                 echo(to_json(one._asdict()).decode())
                 continue
             when = one.at.astimezone().strftime("%Y-%m-%d %H:%M")
             echo(f"{one.number}  {when}  {' '.join(one.text.split())}")
         return
+    find_message(events, number)  # a wrong number opens nothing
     both = files == conversation
     echo(rewind_session(found, number, files=files or both, conversation=conversation or both))
 

@@ -36,10 +36,10 @@ class RunTask(NamedTuple):
 
 def run_with(told: RunFlags) -> int:
     """Do what the command line says; the exit code."""
-    if not told.resume and not (told.task or "").strip():
-        raise UsageError("run.no_task")
     if told.answer is not None and not told.resume:
         raise UsageError("run.answer_without_resume")
+    if not told.resume and not (told.task or "").strip():
+        raise UsageError("run.no_task")
     earlier = find_session(told.resume) if told.resume else None
     folder = told.workspace or Path(earlier.workspace if earlier else "")
     limits = told.max_loops, told.max_cost
