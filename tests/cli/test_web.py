@@ -27,6 +27,7 @@ def test_M7_a_whole_request_in_the_browser(folder: Path, tmp_path: Path):
         assert client.enter().status_code == 200
         page = client.get("api/texts").json()
         assert page["folders"] == [str(folder)]
+        assert page["modes"] == list(MODES)
         wish = {"folder": str(folder), "text": "Write a.txt", "mode": "ask"}
         assert client.post("api/sessions", {**wish, "folder": "/etc"}).status_code == 409
         session = client.post("api/sessions", wish).json()["session"]

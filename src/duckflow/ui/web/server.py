@@ -16,6 +16,7 @@ from starlette.routing import Route
 from duckflow.domain.commands import ClientCommand
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import Recorded
+from duckflow.domain.modes import MODES
 from duckflow.domain.patterns import late
 from duckflow.i18n.catalogue import current_language, entries, text
 from duckflow.ui.web.session_view import RUN, Payload, SessionView, evidence_payload, rows_of
@@ -102,7 +103,8 @@ def make_app(house: House) -> Starlette:
         del request
         language = current_language()
         page = {key[5:]: said for key, said in entries(language).items() if key.startswith("page.")}
-        return JSONResponse({"language": language, "texts": page, "folders": house.folders()})
+        known = {"folders": house.folders(), "modes": MODES}
+        return JSONResponse({"language": language, "texts": page, **known})
 
     async def stream(request: Request) -> Response:
         session = _session(request.query_params.get("session", ""))

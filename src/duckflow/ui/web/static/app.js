@@ -8,6 +8,7 @@ import { drawQuestion } from './questions.js';
 const NAME = 'Duckflow';
 const at = (id) => document.getElementById(id);
 let folders = [];
+let modes = [];
 let session = '';
 let stream = null;
 let now = null;
@@ -25,6 +26,7 @@ async function start() {
   const found = await call('api/texts');
   setTexts(found.texts);
   folders = found.folders;
+  modes = found.modes;
   document.documentElement.lang = found.language;
   at('skip').textContent = t('skip');
   at('conversation').setAttribute('aria-label', t('conversation'));
@@ -224,7 +226,7 @@ function drawComposer() {
   const message = h('textarea', { id: 'message', rows: asked ? 1 : 3, maxlength: 100000, placeholder: asked ? t('answer_first') : t('message_hint'), 'aria-label': t('message') });
   message.value = typed;
   message.addEventListener('keydown', (event) => { if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit(); } });
-  const mode = h('select', { id: 'mode', 'aria-label': t('mode') }, ['plan', 'ask', 'edits', 'auto'].map((name) => h('option', { value: name, selected: name === (now?.mode ?? 'ask') }, t(`mode_${name}`))));
+  const mode = h('select', { id: 'mode', 'aria-label': t('mode') }, modes.map((name) => h('option', { value: name, selected: name === (now?.mode ?? 'ask') }, t(`mode_${name}`))));
   if (!fresh) mode.addEventListener('change', () => act({ kind: 'mode', mode: mode.value }));
   const folder = !fresh ? '' : h('label', {}, t('folder'), ' ', h('select', { id: 'folder' }, places.map((name) => h('option', { value: name }, name))));
   form.replaceChildren(message, h('div', { class: 'row' }, folder, mode,
