@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from duckflow.domain.modes import MODES
 from fakes.engine import action, decision, write_script
 from fakes.rows import Failures
 from fakes.web_server import WebClient, web_server
