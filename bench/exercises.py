@@ -171,6 +171,7 @@ def run_aider(folder: Path, work: Path, options: argparse.Namespace) -> dict[str
             server.stdin.flush()
             url = f"{server.stdout.readline().strip()}/v1"
             command = [str(options.aider), "--model", "openai/local", "--edit-format", "whole", *AIDER_QUIET]
+            command.append("--no-detect-urls")
             done = subprocess.run(
                 [*command, "--message", request_of(folder), "solution.py"],
                 cwd=work,
