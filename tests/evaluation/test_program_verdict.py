@@ -104,3 +104,14 @@ def test_J11_what_was_run_is_cited_behind_the_files_it_was_run_on():
     found = judge_by_facts(made, facts)
     assert found is not None
     assert found.requirement_scores[0].evidence == ("e3",)
+
+
+def test_J11_a_change_that_was_not_made_is_not_done_whatever_a_model_would_say():
+    read = seen("e1", supports="reading")
+    for made, verdict in (
+        (case(wants_change=True, changed=False, information=True, evidence=read), (False, "program")),
+        (case(wants_change=True, changed=False, information=True, evidence=seen("e1")), None),
+        (case(changed=False, information=True, evidence=read), None),
+    ):
+        found = judge_by_facts(made, ())
+        assert (found and (found.done, found.by)) == verdict

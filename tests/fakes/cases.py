@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from duckflow.domain.work.objective import EvaluationCase, Evidence, RequirementItem
+from duckflow.domain.work.objective import EvaluationCase, Evidence, RequirementItem, Support
 
 
 def wanted(*priorities: int) -> tuple[RequirementItem, ...]:
@@ -14,9 +14,11 @@ def wanted(*priorities: int) -> tuple[RequirementItem, ...]:
     )
 
 
-def seen(*ids: str, text: str = "created a.py (3 lines)") -> tuple[Evidence, ...]:
+def seen(
+    *ids: str, text: str = "created a.py (3 lines)", supports: Support = "change"
+) -> tuple[Evidence, ...]:
     """Evidence with these ids."""
-    return tuple(Evidence(evidence_id=one, text=text) for one in ids)
+    return tuple(Evidence(evidence_id=one, text=text, supports=supports) for one in ids)
 
 
 def case(*priorities: int, **fields: Any) -> EvaluationCase:

@@ -160,6 +160,9 @@ async def test_J11_a_long_description_that_names_a_new_file_is_no_question(tmp_p
         f"{STORY}Say what there.py does.": None,
         f"{STORY}Explain os.path to me.": None,
         "What is Node.js": None,
+        "Git でコミットを取り消すには?": "answer",
+        "クロージャとは？": "answer",
+        "README にはライセンスを書いて": None,
     }
     told = {text: (await look.choices(_asked(text))).wish for text in wanted}
     assert told == wanted

@@ -18,6 +18,8 @@ class ObservedWork(Frozen):
     changed: bool = False
     ran: bool = False
     """Whether a file was changed, and whether a command was run, for this request."""
+    profile: TaskProfile | None = None
+    """What the model took it for."""
     failing: tuple[str, ...] = ()
     """What an action failed on and none has succeeded on since."""
     command_passed: bool | None = None
@@ -31,15 +33,21 @@ def build_case(
     observed: ObservedWork,
     results: Sequence[CheckResult] = (),
 ) -> EvaluationCase:
-    """The case for an evaluator. `evidence` holds the facts, and then the results, as its last checks."""
+    """The case for an evaluator. `evidence` holds the facts, and then the results, as its last checks.
+
+    Work on files for which nothing at all was done is no request for information: its reply is a claim.
+    """
+    wants_change, looked_up = observed.profile == "file_operation", bool(objective.results)
+    did_nothing = not (observed.changed or observed.ran)
     return EvaluationCase(
         request=objective.request,
         requirements=objective.requirements or plain_requirements(objective.request),
         evidence=tuple(evidence),
         reply=observed.reply,
-        information=not (observed.changed or observed.ran),
+        information=did_nothing and (looked_up or not wants_change),
         changed=observed.changed,
-        looked_up=bool(objective.results),
+        wants_change=wants_change,
+        looked_up=looked_up,
         verification=verification_of(facts, observed.command_passed, results),
         checks=tuple(results),
         failing=observed.failing,

@@ -14,6 +14,7 @@ from duckflow.domain.work.checks import CheckResult, CheckState
 from duckflow.evaluation.check_room import CheckCopy
 from duckflow.evaluation.diagnostics import Checker
 from duckflow.evaluation.examples import MOST_EXAMPLES, CallExample, OutputExample, printed
+from duckflow.evaluation.facts import failing_lines
 from duckflow.evaluation.related_tests import RelatedTest, test_command
 from duckflow.safety.sandbox.shell import CommandResult
 
@@ -145,7 +146,10 @@ async def run_test(
         return result(*answers[0])
     if ended.exit_code in (*_CANT_START, _NO_TESTS) or _NO_PYTEST in ended.output:
         return result("not_run", _shown(ended, copy))
-    return result("passed" if ended.exit_code == 0 else "failed", _shown(ended, copy))
+    if ended.exit_code == 0:
+        return result("passed", _shown(ended, copy))
+    named = "\n".join(failing_lines(ended.output))  # what is shown in short must name what failed
+    return result("failed", head_and_tail(f"{named}\n{_shown(ended, copy)}", _DETAIL))
 
 
 async def _ask_runner(

@@ -25,6 +25,9 @@ def judge_by_facts(
 ) -> SatisfactionEvaluation | None:
     """The verdict, or None if a model has to look. Facts, then what was run, are the last evidence."""
     rules = rules or EvaluationRules()
+    if case.wants_change and not case.changed and not any(one.supports == "change" for one in case.evidence):
+        missing = "No file was changed."
+        return _verdict(case.requirements, (), 0.0, rules, ("no_evidence",), (missing,))
     if case.information or not facts or not case.requirements:
         return None
     looked_at = len(facts) + len(case.checks)

@@ -153,7 +153,11 @@ def _situation(case: EvaluationCase) -> str:
             "Nothing was changed and nothing was run: judge the reply itself. Its sources are the evidence."
         )
     else:
-        done = "Files were changed" if case.changed else "Commands were run, and no file was changed"
+        ran = any(one.supports == "change" for one in case.evidence)
+        none = (
+            "Commands were run, and no file was changed" if ran else "No file was changed and nothing was run"
+        )
+        done = "Files were changed" if case.changed else none
         told = f"{done}: judge the evidence. The reply is only a claim."
     lines = [told]
     if case.verification == "failed":

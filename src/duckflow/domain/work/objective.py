@@ -112,6 +112,8 @@ class EvaluationCase(Frozen):
     """Nothing was changed and nothing was run: the reply itself is judged."""
     changed: bool = True
     """Whether any file is different now."""
+    wants_change: bool = False
+    """Whether the model itself took it for work on files."""
     looked_up: bool = True
     """Whether the request looked anything up, so that its reply has sources."""
     verification: Verification = "none"

@@ -191,6 +191,7 @@ class Judging:
             reply=self._state.reply,
             changed=bool(now.changed),
             ran=_ran_anything(now, self._state.verify),
+            profile=now.profile,
             failing=now.failing,
             command_passed=passed,
         )

@@ -36,6 +36,9 @@ _FILE = late(
     re.ASCII,
 )
 
+_HOW_TO = late(r"(?:には|とは|方法は)[?？。\s]*\Z")
+"""A Japanese sentence that breaks off there asks how something is done, or what it is."""
+
 
 class WorkspaceLook:
     """Looks at the workspace for the compact prompt."""
@@ -123,9 +126,11 @@ def reads_of_named(text: str, files: Sequence[str]) -> tuple[Action, ...]:
 
 
 def _wish(state: AgentState) -> Wish | None:
-    """What the model took the user to want, once it has said so for this request."""
-    profile = state.request.profile if state.request else None
-    return WISHES.get(profile) if profile else None
+    """What the model took the user to want, once it has said so for this request; before, what is certain."""
+    request = state.request
+    if request is None or request.profile is None:
+        return "answer" if request and _HOW_TO.search(request.text) else None
+    return WISHES.get(request.profile)
 
 
 def _told_files(state: AgentState, files: Sequence[str]) -> tuple[str, ...]:
