@@ -64,6 +64,11 @@ def one_line(text: str, limit: int) -> str:
     return cut(" ".join(text.split()), limit)
 
 
+def letters_of(text: str) -> str:
+    """A text to be compared: its letters and digits in small, and nothing between them."""
+    return "".join(letter for letter in text.casefold() if letter.isalnum())
+
+
 def head_and_tail(text: str, limit: int) -> str:
     """The beginning and the end of a long text, with a line that says how much was left out."""
     if len(text) <= limit:

@@ -50,23 +50,19 @@ async def diagnose(
     copy: CheckCopy, tool: Checker, command: str, files: Sequence[str], seconds: float
 ) -> CheckResult | None:
     """What a tool says of files; None if it is not there after all, or has no opinion."""
+
+    def result(state: CheckState, detail: str = "") -> CheckResult:
+        path = files[0] if len(files) == 1 else ""
+        return CheckResult(kind="diagnostic", name=tool.name, state=state, detail=detail, path=path)
+
     ended = await copy.run(command, seconds=seconds)
-    path = files[0] if len(files) == 1 else ""
     if ended.timed_out:
-        return CheckResult(
-            kind="diagnostic", name=tool.name, state="not_run", detail=_slow(seconds), path=path
-        )
+        return result("not_run", _slow(seconds))
     if ended.exit_code in _CANT_START:
         return None
     if ended.exit_code == 0:
-        return CheckResult(kind="diagnostic", name=tool.name, state="passed", path=path)
-    if ended.exit_code not in tool.findings:
-        return CheckResult(
-            kind="diagnostic", name=tool.name, state="not_run", detail=_shown(ended, copy), path=path
-        )
-    return CheckResult(
-        kind="diagnostic", name=tool.name, state="failed", detail=_shown(ended, copy), path=path
-    )
+        return result("passed")
+    return result("failed" if ended.exit_code in tool.findings else "not_run", _shown(ended, copy))
 
 
 async def run_calls(

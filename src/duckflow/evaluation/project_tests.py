@@ -94,10 +94,6 @@ def _pyproject(text: str, names: frozenset[str]) -> str:
     return _PYTEST if "pytest" in tools or names & {"tests", "test"} else ""
 
 
-def _pytest(_text: str, _names: frozenset[str]) -> str:
-    return _PYTEST
-
-
 def _python_folder(_text: str, names: frozenset[str]) -> str:
     python = any(name.endswith(".py") for name in names) or bool(names & {"src", "setup.py", "setup.cfg"})
     return _PYTEST if python else ""
@@ -111,7 +107,7 @@ _WAYS: tuple[tuple[str, Callable[[str, frozenset[str]], str]], ...] = (
     ("Makefile", _make),
     ("makefile", _make),
     ("package.json", _npm),
-    ("pytest.ini", _pytest),
+    ("pytest.ini", _always(_PYTEST)),
     ("tox.ini", _python_folder),
     ("pyproject.toml", _pyproject),
     ("Cargo.toml", _always("cargo test")),

@@ -66,7 +66,8 @@ def _of(path: str, tests: Iterable[str]) -> list[str]:
     file = PurePosixPath(path)
     names = _test_names(file)
     same = [test for test in tests if PurePosixPath(test).name in names]
-    near = [test for test in same if _apart(file, PurePosixPath(test)) == 0]
+    folders = (file.parent, *(file.parent / name for name in _FOLDERS))
+    near = [test for test in same if PurePosixPath(test).parent in folders]
     return near or same
 
 
@@ -79,11 +80,6 @@ def _test_names(file: PurePosixPath) -> frozenset[str]:
     if suffix in _SCRIPTS:
         return frozenset(f"{stem}.{kind}{end}" for kind in ("test", "spec") for end in _SCRIPTS)
     return frozenset()
-
-
-def _apart(file: PurePosixPath, test: PurePosixPath) -> int:
-    """0 if the test lies with its file: in the same folder, or in one for tests in it."""
-    return 0 if test.parent in (file.parent, *(file.parent / name for name in _FOLDERS)) else 1
 
 
 def _python(path: str, source: str, python: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from duckflow.domain.patterns import late
-from duckflow.domain.text import one_line
+from duckflow.domain.text import letters_of, one_line
 from duckflow.domain.work.objective import (
     REPLY,
     Cap,
@@ -131,17 +131,17 @@ def _citable(case: EvaluationCase, item: RequirementItem) -> set[str]:
 
 def _place(said: str, requirements: Sequence[RequirementItem]) -> int | None:
     """Which requirement an evaluator means: by its words, by its number, or by nearly its words."""
-    known = [_plain(item.requirement) for item in requirements]
+    known = [letters_of(item.requirement) for item in requirements]
     bare = _PRIORITY.sub("", said[:_COMPARED])
     number = _NUMBER.match(bare)
     for form in (bare, _NUMBER.sub("", bare, count=1)):
-        plain = _plain(form)
+        plain = letters_of(form)
         if plain and plain in known:
             return known.index(plain)
     if number:
         place = int(number[1]) - 1
         return place if 0 <= place < len(requirements) else None
-    near = get_close_matches(_plain(bare), known, n=1, cutoff=_NEAR)
+    near = get_close_matches(letters_of(bare), known, n=1, cutoff=_NEAR)
     return known.index(near[0]) if near else None
 
 
@@ -180,7 +180,3 @@ def _alike(case: EvaluationCase, score: float) -> tuple[RequirementScore, ...]:
 def _aspects(texts: Iterable[str]) -> tuple[str, ...]:
     lines = (one_line(text, _ASPECT) for text in texts)
     return tuple(dict.fromkeys(line for line in lines if line))[:MOST_ASPECTS]
-
-
-def _plain(text: str) -> str:
-    return "".join(letter for letter in text.casefold() if letter.isalnum())

@@ -6,6 +6,7 @@ from duckflow.config.pacing import VitalsNumbers
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.pacing.limits import LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Share, Vitals
+from duckflow.domain.text import letters_of
 from duckflow.pacemaker.limit import EXACT
 
 GAINS: tuple[FocusEvent, ...] = ("task_finished", "new_content", "new_evidence")
@@ -82,7 +83,7 @@ def crosses_window(before: int, now: int, window: int, numbers: VitalsNumbers) -
 
 def turns_away(goal: str, new_goal: str | None) -> bool:
     """Whether a decision that answers the user in the middle of a request replaces its goal."""
-    return bool(goal.strip()) and bool(new_goal) and _letters(goal) != _letters(new_goal or "")
+    return bool(goal.strip()) and bool(new_goal) and letters_of(goal) != letters_of(new_goal or "")
 
 
 def last_outcomes(traces: Sequence[LoopTrace]) -> tuple[bool, ...]:
@@ -110,7 +111,3 @@ def _moved(focus: float, event: FocusEvent, numbers: VitalsNumbers) -> float:
 
 def _bounded(value: float) -> float:
     return round(min(max(value, 0.0), 1.0), EXACT)
-
-
-def _letters(text: str) -> str:
-    return "".join(character for character in text.casefold() if character.isalnum())

@@ -155,7 +155,7 @@ class CompactDecider:
         self, request: ModelRequest, on_glimpse: OnGlimpse, language: Language
     ) -> StructuredAnswer[CompactDecision]:
         """The decision; an answer in the other language is asked for once more, in the user's."""
-        glimpse: OnGlimpse = on_glimpse if language == "en" else _unseen
+        glimpse: OnGlimpse = on_glimpse if language == "en" else lambda _: None
         answer = await ask(self._client, request, CompactDecision, glimpse, self._check)
         reply = answer.value.reply
         if answer.value.actions or not reply.strip() or _speaks(reply, request, language):
@@ -233,7 +233,7 @@ async def read_ahead(client: ModelClient, rules: str) -> None:
     await collect(
         client,
         ModelRequest(output="Nothing", messages=(compact_system(rules),), max_tokens=1, temperature=0.0),
-        _unseen,
+        lambda _: None,
         has_reply=False,
     )
 
@@ -294,10 +294,6 @@ def _in_words(decision: Decision, language: Language) -> Decision:
 def _what(actions: Sequence[Action], language: Language) -> str:
     names = [str(action.args.get("path") or action.args.get("pattern", "")) for action in actions]
     return ("、" if language == "ja" else ", ").join(names)
-
-
-def _unseen(_: object) -> None:
-    """Nothing of it is shown."""
 
 
 def _with_argument(decision: Decision, place: int, content: str) -> Decision:

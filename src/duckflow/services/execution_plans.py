@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ModelRequest, ModelTraits
-from duckflow.domain.text import cut, one_line
+from duckflow.domain.text import cut, letters_of, one_line
 from duckflow.domain.work.objective import ContinuationContext, Evidence, ExecutionPlan
 from duckflow.prompts.continuation import SMALL_TOLD, TOLD, continuation_text
 from duckflow.prompts.evaluation import execution_plan_request
@@ -67,7 +67,7 @@ def with_lessons(plan: ExecutionPlan, context: ContinuationContext) -> Execution
 def _problems(draft: PlanDraft, tried: Sequence[str]) -> Iterable[str]:
     if not draft.name.strip():
         yield "`name` is empty: it holds the strategy"
-    if _plain(draft.name) in {_plain(strategy) for strategy in tried}:
+    if letters_of(draft.name) in {letters_of(strategy) for strategy in tried}:
         yield f"`name`: the strategy {cut(draft.name, _LINE)} has failed before, choose another"
     if not 1 <= len(draft.steps) <= MOST_STEPS:
         yield f"a plan has 1 to {MOST_STEPS} steps, not {len(draft.steps)}"
@@ -87,7 +87,3 @@ def _plan(draft: PlanDraft) -> ExecutionPlan:
         ),
         risk=draft.risk,
     )
-
-
-def _plain(text: str) -> str:
-    return "".join(letter for letter in text.casefold() if letter.isalnum())

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from duckflow.domain.decision import Decision, StateDelta, is_yes
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.state import Items
-from duckflow.domain.text import cut
+from duckflow.domain.text import cut, letters_of
 
 LONG, SHORT = 200, 100
 COUNTS = {"constraints": 2, "plan_brief": 3, "open_questions": 2, "context_refs": 100, "decision_log": 100}
@@ -56,18 +56,14 @@ def _conflicts(items: Items, decision: Decision) -> Iterable[str]:
 
 def _forbids(constraint: str, step: str) -> bool:
     """Whether the constraint speaks of this very step, word for word, and says more than that."""
-    wanted, said = _plain(step), _plain(constraint)
+    wanted, said = letters_of(step), letters_of(constraint)
     return len(wanted) > 3 and wanted in said and wanted != said
 
 
 def _answered(question: str, log: Iterable[str]) -> bool:
     """Whether the log of decisions already holds this very question with its answer."""
-    asked = _plain(question)
-    return any(asked and asked in _plain(entry) for entry in log)
-
-
-def _plain(text: str) -> str:
-    return "".join(character for character in text.casefold() if character.isalnum())
+    asked = letters_of(question)
+    return any(asked and asked in letters_of(entry) for entry in log)
 
 
 def _fit(name: str, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
