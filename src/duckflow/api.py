@@ -41,7 +41,6 @@ from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.domain.reduce.rewind import present
 from duckflow.domain.state import AgentState, RequestOutcome
-from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.llm.local.relay import Relay
 from duckflow.loops.undo.rewind import PastMessage, Rewind, fork
 from duckflow.store.sessions import Sessions, SessionSummary
@@ -331,16 +330,8 @@ class OpenSession:
         return self._whole(self._continue) if self._given is not None else None
 
     async def _whole(self, work: Callable[[], Working]) -> RequestOutcome:
-        """Work, and let the background end its list; if the model waited for it, it goes on after that."""
-        outcome, app = await work(), self.app
-        while outcome in ("deferred", "pending_user") and self.state.background_runs:
-            await app.tasks.wait()
-            if self.state.approval is not None:
-                return app.chat.wait_for_answer()
-            if outcome == "pending_user":
-                return outcome
-            outcome = await app.chat.go_on()
-        return outcome
+        """Work, and let the background end its list."""
+        return await self.app.chat.let_background_end(await work())
 
     async def _continue(self) -> RequestOutcome:
         (question, answer), self._given = self._given or (None, ""), None
@@ -350,10 +341,10 @@ class OpenSession:
             return await chat.go_on()
         if question != unanswered:
             return chat.remind()
+        if isinstance(answer, str):
+            return await chat.answer_in_words(answer)
         if isinstance(unanswered, Approval):
-            answer = read_answer(answer) if isinstance(answer, str) else answer
             return await chat.answer(answer) if isinstance(answer, AnswerApproval) else chat.remind()
-        answer = read_choice(answer, unanswered) if isinstance(answer, str) else answer
         return await chat.choose(answer) if isinstance(answer, ChooseWay) else chat.remind()
 
 

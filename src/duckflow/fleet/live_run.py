@@ -29,7 +29,6 @@ from duckflow.fleet.checkout import Checkout
 from duckflow.fleet.questions import WAITING, question_key, unknown_actions
 from duckflow.fleet.runs import AGAIN, FleetRun, Runs, report_of
 from duckflow.fleet.stepper import Stepper
-from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.store.event_log import SqliteEventLog
 
 _PATIENCE_S = 60
@@ -143,15 +142,7 @@ class LiveRun:
 
     async def _start(self) -> RequestOutcome:
         """Work as `duckflow run` does, and let the background end its list."""
-        outcome = await self._begin()
-        while outcome in ("deferred", "pending_user") and self.state.background_runs:
-            await self.app.tasks.wait()
-            if self.state.approval is not None:
-                return self.app.chat.wait_for_answer()
-            if outcome == "pending_user":
-                return outcome
-            outcome = await self.app.chat.go_on()
-        return outcome
+        return await self.app.chat.let_background_end(await self._begin())
 
     async def _begin(self) -> RequestOutcome:
         chat, state = self.app.chat, self.state
@@ -168,13 +159,8 @@ class LiveRun:
         if said is None:
             waits = state.request.outcome
             return waits if waits in WAITING else chat.remind()
-        if state.consultation is not None:
-            way = read_choice(said, state.consultation)
-            return await chat.choose(way) if way is not None else chat.remind()
-        if state.approval is not None:
-            answer = read_answer(said)
-            return await chat.answer(answer) if answer is not None else chat.remind()
-        return await chat.say(said)
+        asked = state.approval is not None or state.consultation is not None
+        return await (chat.answer_in_words(said) if asked else chat.say(said))
 
     def _again(self, earlier: Sequence[Recorded]) -> bool:
         """Whether a request that ended is to be tried once more, and was not yet."""

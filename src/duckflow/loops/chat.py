@@ -19,6 +19,7 @@ from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import ChooseWay, ConsultationKind
 from duckflow.domain.state import ENDED, Request, RequestOutcome
 from duckflow.domain.transitions import Step
+from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.hooks.hooks import Hooks
 from duckflow.loops.judging.answers import UserAnswers
@@ -174,6 +175,26 @@ class ChatLoop:
     async def go_on(self) -> RequestOutcome:
         """Work on the open request."""
         return await self._settle(self._turn.work())
+
+    async def answer_in_words(self, said: str) -> RequestOutcome:
+        """The user's answer to what is open, as they said it; what is no clear answer is asked again."""
+        state = self._session.state
+        if state.approval is not None:
+            answer = read_answer(said)
+            return await self.answer(answer) if answer is not None else self.remind()
+        way = read_choice(said, state.consultation) if state.consultation is not None else None
+        return await self.choose(way) if way is not None else self.remind()
+
+    async def let_background_end(self, outcome: RequestOutcome) -> RequestOutcome:
+        """Let the background end its list; if the model waited for it, it goes on after that."""
+        while outcome in ("deferred", "pending_user") and self._session.state.background_runs:
+            await self._tasks.wait()
+            if self._session.state.approval is not None:
+                return self.wait_for_answer()
+            if outcome == "pending_user":
+                return outcome
+            outcome = await self.go_on()
+        return outcome
 
     async def _begin(self, said: UserMessage, files: Sequence[str], *, fresh: bool) -> RequestOutcome:
         """Work, after a look at what is known; a small model need not ask for the files the user named."""

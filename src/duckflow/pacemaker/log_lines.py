@@ -6,11 +6,10 @@ The log is for those who look into how a request went, so it is English and has 
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import get_args
 
 from duckflow.domain.pacing.limits import LoopLimit
 from duckflow.domain.pacing.reasons import complexity_word, vital_word
-from duckflow.domain.pacing.vitals import VitalName, Vitals
+from duckflow.domain.pacing.vitals import VITALS, Vitals
 from duckflow.domain.questions.consultation import ConsultationKind
 from duckflow.domain.state import RequestOutcome
 from duckflow.pacemaker.rules import Consult, Extend, Go, Halt, Move, Replan
@@ -21,19 +20,16 @@ def log_start(limit: LoopLimit) -> tuple[str, ...]:
     profile = limit.profile or "unknown"
     if limit.fallback is not None:
         return (f"limit {limit.limit} for {profile}, as configured: {limit.fallback}",)
-    vitals = ((name, getattr(limit.vitals, name)) for name in get_args(VitalName))
+    adjusted = ", ".join(f"{one.source} {one.percent:+d} %" for one in limit.adjustments)
+    vitals = ((name, getattr(limit.vitals, name)) for name in VITALS)
     return (
         f"limit {limit.limit} for {profile} (base {limit.base})",
         "vitals " + " ".join(f"{name}={value:.2f} ({vital_word(value)})" for name, value in vitals),
         f"complexity {limit.complexity:.2f} ({complexity_word(limit.complexity)})",
-        f"adjustments: {_adjusted(limit)}",
+        f"adjustments: {adjusted or 'none'}",
         f"{limit.base} × {limit.vitals_factor:.2f} × {limit.complexity_factor:.2f} = {limit.product:.2f}, "
         f"between {limit.minimum} and {limit.maximum}: {limit.limit}",
     )
-
-
-def _adjusted(limit: LoopLimit) -> str:
-    return ", ".join(f"{one.source} {one.percent:+d} %" for one in limit.adjustments) or "none"
 
 
 def log_loop(loop: int, signs: Sequence[str], before: Vitals, after: Vitals, move: Move) -> tuple[str, ...]:
@@ -56,12 +52,8 @@ def log_end(
 
 
 def _changes(before: Vitals, after: Vitals) -> Iterable[str]:
-    pairs: dict[VitalName, tuple[float, float]] = {
-        "mood": (before.mood, after.mood),
-        "focus": (before.focus, after.focus),
-        "stamina": (before.stamina, after.stamina),
-    }
-    for name, (old, new) in pairs.items():
+    for name in VITALS:
+        old, new = getattr(before, name), getattr(after, name)
         if old != new:
             yield f"{name} {'rose' if new > old else 'fell'} ({old:.2f} to {new:.2f})"
 

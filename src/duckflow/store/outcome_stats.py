@@ -13,6 +13,11 @@ SELECT {name}, count(*), avg(outcome = 'done'), avg(outcome = 'done' AND pauses 
 FROM outcomes GROUP BY 1 ORDER BY 2 DESC, 1
 """
 
+_COLUMNS = (
+    *("name", "requests", "done", "done_at_once"),
+    *("accepted", "not_judged"),
+    *("attempts", "satisfaction", "rating"),
+)
 Group = Literal["all", "profile", "model"]
 _NAMES: dict[Group, str] = {"all": "''", "profile": "coalesce(profile, '')", "model": "model"}
 
@@ -36,28 +41,10 @@ class Outcomes:
         with self._database.read() as connection:
             for by, name in _NAMES.items():
                 rows = connection.execute(_FIGURES.format(name=name)).fetchall()
-                found += [_stats(by, row) for row in rows]
+                found += [RequestStats(by=by, **dict(zip(_COLUMNS, row, strict=True))) for row in rows]
         return found
 
     def loops_used(self, profile: str | None) -> tuple[int, ...]:
         """The loops that the last done requests of this kind took, newest first (SPEC I11)."""
         with self._database.read() as connection:
             return tuple(loops for (loops,) in connection.execute(_LOOPS, (profile, RECENT)))
-
-
-def _stats(
-    by: Group, row: tuple[str, int, float, float, float, float, float | None, float | None, float | None]
-) -> RequestStats:
-    name, requests, done, at_once, accepted, not_judged, attempts, satisfaction, rating = row
-    return RequestStats(
-        by=by,
-        name=name,
-        requests=requests,
-        done=done,
-        done_at_once=at_once,
-        accepted=accepted,
-        not_judged=not_judged,
-        attempts=attempts,
-        satisfaction=satisfaction,
-        rating=rating,
-    )

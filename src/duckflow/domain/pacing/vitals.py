@@ -1,7 +1,7 @@
 """D.U.C.K. Vitals: how the duck is doing, as three numbers, and what moves the middle one (SPEC H1)."""
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -9,6 +9,7 @@ from duckflow.domain.frozen import Frozen
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 VitalName = Literal["mood", "focus", "stamina"]
+VITALS: tuple[VitalName, ...] = get_args(VitalName)
 FocusEvent = Literal[
     "task_finished",
     "new_content",

@@ -77,18 +77,6 @@ def show_goal(context: CommandContext, argument: str) -> None:
     context.writer.line(goal_text(context.engine.state))
 
 
-def show_plan(context: CommandContext, argument: str) -> None:
-    """The plan as a tree."""
-    del argument
-    context.writer.line(plan_tree(context.engine.state))
-
-
-def show_tasks(context: CommandContext, argument: str) -> None:
-    """The tasks of the background."""
-    del argument
-    context.writer.line(tasks_tree(context.engine.state))
-
-
 def cancel_tasks(context: CommandContext, argument: str) -> Awaitable[None] | None:
     """Stop the background: its tasks at once, commands that go on when it is their turn."""
     del argument
@@ -171,12 +159,6 @@ async def set_model(context: CommandContext, argument: str) -> None:
         context.writer.line(text("model.now", model=context.engine.state.model))
 
 
-def show_cost(context: CommandContext, argument: str) -> None:
-    """Tokens and money, by tier."""
-    del argument
-    context.writer.raw(cost_text(context.engine.state))
-
-
 async def show_context(context: CommandContext, argument: str) -> None:
     """What is in the prompt, and what it takes of the model's window."""
     del argument
@@ -225,12 +207,6 @@ def list_sessions(context: CommandContext) -> bool:
     return bool(others)
 
 
-def expand(context: CommandContext, argument: str) -> None:
-    """The last result, whole."""
-    del argument
-    context.screen.expand()
-
-
 def show_settings(context: CommandContext, argument: str) -> None:
     """What is set, and where."""
     del argument
@@ -260,12 +236,6 @@ def show_servers(context: CommandContext, argument: str) -> None:
         context.writer.line(line)
 
 
-def start_new(context: CommandContext, argument: str) -> None:
-    """Leave for a new session."""
-    del argument
-    context.leave("")
-
-
 def resume(context: CommandContext, argument: str) -> None:
     """Leave for an earlier session, or list them."""
     found = (
@@ -279,18 +249,12 @@ def resume(context: CommandContext, argument: str) -> None:
         context.writer.line(text("session.resume" if list_sessions(context) else "session.none"))
 
 
-def leave(context: CommandContext, argument: str) -> None:
-    """Leave."""
-    del argument
-    context.leave(None)
-
-
 ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[None] | None]] = {
     "help": show_help,
     "status": show_status,
     "goal": show_goal,
-    "plan": show_plan,
-    "tasks": show_tasks,
+    "plan": lambda context, _: context.writer.line(plan_tree(context.engine.state)),
+    "tasks": lambda context, _: context.writer.line(tasks_tree(context.engine.state)),
     "cancel": cancel_tasks,
     "diff": show_difference,
     "undo": undo,
@@ -298,16 +262,16 @@ ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[None] | None]] =
     "fork": fork,
     "mode": set_mode,
     "model": set_model,
-    "cost": show_cost,
+    "cost": lambda context, _: context.writer.raw(cost_text(context.engine.state)),
     "context": show_context,
     "rate": rate,
     "memory": show_memory,
     "mcp": show_servers,
     "history": show_history,
-    "expand": expand,
+    "expand": lambda context, _: context.screen.expand(),
     **{name: show_extensions(name) for name in ("skills", "hooks", "plugins")},
     "config": show_settings,
-    "new": start_new,
+    "new": lambda context, _: context.leave(""),
     "resume": resume,
-    "quit": leave,
+    "quit": lambda context, _: context.leave(None),
 }

@@ -76,17 +76,8 @@ def _goal(request: Request) -> Iterator[str]:
     yield from _attempts(objective)
     if objective.learned_constraints:
         yield text("goal.learned", what=_short("; ".join(objective.learned_constraints), _LONG))
-    match request.outcome:
-        case "done":
-            yield text("goal.outcome.done")
-        case "accepted":
-            yield text("goal.outcome.accepted")
-        case "not_judged":
-            yield text("goal.outcome.not_judged")
-        case "stopped":
-            yield text("goal.outcome.stopped")
-        case _:
-            pass
+    if request.outcome in ENDED:
+        yield text(f"goal.outcome.{request.outcome}")
 
 
 def _requirements(request: Request, objective: TaskObjective) -> Iterator[str]:

@@ -3,17 +3,16 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from duckflow.domain.frozen import Frozen
 from duckflow.domain.pacing.health import examine, remark_on
 from duckflow.domain.pacing.limits import ReasonLine
 from duckflow.domain.pacing.reasons import explain, explain_extension
-from duckflow.domain.pacing.vitals import VitalName, Vitals, face_of, sparkline
+from duckflow.domain.pacing.vitals import VITALS, Vitals, sparkline
 from duckflow.domain.state import AgentState, Request
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width, width_of
+from duckflow.ui.views.live.status_bar import vitals_line
 
-VITALS: tuple[VitalName, ...] = ("mood", "focus", "stamina")
 CHART = 60
 """Columns of the chart at most."""
 
@@ -21,31 +20,10 @@ _REQUEST = 100
 _GAP = "  "
 
 
-class Faces(Frozen):
-    """How the duck looks."""
-
-    mood: str
-    focus: str
-    stamina: str
-
-
-def faces(vitals: Vitals) -> Faces:
-    """The faces that go with these values."""
-    return Faces(
-        mood=face_of("mood", vitals.mood),
-        focus=face_of("focus", vitals.focus),
-        stamina=face_of("stamina", vitals.stamina),
-    )
-
-
 def status_bar(vitals: Vitals, columns: int | None = None) -> str:
-    """The vitals in one line, the same in every language; without their names if there is no room."""
-    shown = faces(vitals)
-    mood, focus = f"{shown.mood}({vitals.mood:.2f})", f"{shown.focus}({vitals.focus:.2f})"
-    stamina = f"{shown.stamina}({vitals.stamina:.2f})"
-    line = f"[ Duckflow | Mood: {mood} | Focus: {focus} | Stamina: {stamina} ]"
-    narrow = columns is not None and width_of(line) > columns
-    return f"[ 🦆 | {mood} | {focus} | {stamina} ]" if narrow else line
+    """The vitals in one line; without their names if there is no room."""
+    line, short = ("".join(piece for _, piece in vitals_line(vitals, short=one)) for one in (False, True))
+    return short if columns is not None and width_of(line) > columns else line
 
 
 def status_text(state: AgentState, columns: int | None = None) -> str:

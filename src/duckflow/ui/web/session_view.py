@@ -7,7 +7,7 @@ from duckflow.domain import events
 from duckflow.domain.commands import hash_of
 from duckflow.domain.events import Event, Recorded
 from duckflow.domain.frozen import replace
-from duckflow.domain.pacing.vitals import VitalName, face_of
+from duckflow.domain.pacing.vitals import VITALS, VitalName, face_of
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.questions.consultation import Consultation, effect_of
 from duckflow.domain.reduce.apply import apply
@@ -33,7 +33,6 @@ _BEGINS = (
 )
 _ENDS = (events.RequestFinished, events.SessionStarted)
 """Events after which work goes on, and after which it does not."""
-_VITALS: tuple[VitalName, ...] = ("mood", "focus", "stamina")
 _EDIT = "approval.instead.edit"
 """What the page does not offer: an answer from there is bound to what was shown."""
 _POINTS = 500
@@ -98,7 +97,7 @@ class SessionView:
             "mode": state.mode,
             "step": state.step.value,
             "working": self._working,
-            "vitals": [_vital(state, name) for name in _VITALS],
+            "vitals": [_vital(state, name) for name in VITALS],
             "points": self._points,
             "goal": _goal(request) if request else None,
             "plans": [_plan(plan, active=plan.plan_id == state.active_plan_id) for plan in state.plans],

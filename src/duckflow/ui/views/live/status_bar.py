@@ -2,13 +2,12 @@
 
 from typing import NamedTuple
 
-from duckflow.domain.pacing.vitals import VitalName, face_of
+from duckflow.domain.pacing.vitals import VITALS, Vitals, face_of
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
 from duckflow.ui.input.prompt_view import Line
 from duckflow.ui.output.text_width import cut_to_width, width_of
 
-_NAMES: tuple[VitalName, ...] = ("mood", "focus", "stamina")
 _LOW, _MIDDLE = 0.5, 0.7
 
 
@@ -22,9 +21,9 @@ class Surroundings(NamedTuple):
 
 def bar_lines(state: AgentState, around: Surroundings, columns: int) -> tuple[Line, ...]:
     """The bar in one line if there is room, else in two; the narrower, the fewer words."""
-    vitals = _vitals(state, short=False)
+    vitals = vitals_line(state.vitals, short=False)
     if _width(vitals) > columns - 1:
-        vitals = _vitals(state, short=True)
+        vitals = vitals_line(state.vitals, short=True)
     facts = _facts(state, around)
     room = columns - 1
     if _width(vitals) + 2 + _width(facts) <= room:
@@ -32,10 +31,11 @@ def bar_lines(state: AgentState, around: Surroundings, columns: int) -> tuple[Li
     return (_fitted(vitals, room), _fitted(facts, room))
 
 
-def _vitals(state: AgentState, *, short: bool) -> Line:
+def vitals_line(vitals: Vitals, *, short: bool) -> Line:
+    """How the duck is doing, the same in every language; `short` leaves out the names."""
     line: Line = [("bar", "[ 🦆" if short else "[ Duckflow")]
-    for name in _NAMES:
-        value: float = getattr(state.vitals, name)
+    for name in VITALS:
+        value: float = getattr(vitals, name)
         style = "bar.low" if value < _LOW else "bar.middle" if value < _MIDDLE else "bar"
         title = "" if short else f"{name.capitalize()}: "  # the same in every language
         line += [("bar", f" | {title}"), (style, f"{face_of(name, value)}({value:.2f})")]
