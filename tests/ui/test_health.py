@@ -11,14 +11,14 @@ from duckflow.domain.events import Recorded
 from duckflow.domain.model import Usage
 from duckflow.domain.pacing.health import examine, remark_on
 from duckflow.domain.pacing.limits import Act, LoopTrace
-from duckflow.domain.pacing.vitals import Vitals
+from duckflow.domain.pacing.vitals import VITALS, Vitals, face_of
 from duckflow.domain.questions.consultation import CHOICES
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState, Request, TierUsage
 from duckflow.i18n.catalogue import set_language, take_gaps
 from duckflow.pacemaker.limit import compute_limit
 from duckflow.ui.views.goal import goal_text
-from duckflow.ui.views.health import faces, status_bar, status_text
+from duckflow.ui.views.health import status_bar, status_text
 from fakes.events import events
 
 WELL = Vitals(mood=0.92, focus=0.85, stamina=0.98)
@@ -45,8 +45,7 @@ def test_H6_the_bar_is_as_promised():
     [(1.0, "😎🧘💪"), (0.75, "🙂🤔💪"), (0.6, "😔🤔😓"), (0.3, "😔😵🤕"), (0.05, "😔😵💀"), (0.0, "😔😵💀")],
 )
 def test_H6_faces_follow_the_values(value, expected):
-    shown = faces(Vitals(mood=value, focus=value, stamina=value))
-    assert shown.mood + shown.focus + shown.stamina == expected
+    assert "".join(face_of(name, value) for name in VITALS) == expected
 
 
 def test_H6_the_check_up_says_what_was_observed():
