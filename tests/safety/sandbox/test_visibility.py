@@ -1,5 +1,11 @@
 """G7: what commands are kept from: hidden, guarded and unlisted paths, and the look at a workspace."""
 
+import os
+
+import pytest
+
+from duckflow.safety.sandbox.child import landlock
+from duckflow.safety.sandbox.view import landlock_rules
 from duckflow.safety.sandbox.view.visibility import uncovered, visibility_of
 from duckflow.safety.sandbox.view.workspace_scan import changed_between, look
 
@@ -60,3 +66,32 @@ def test_a_look_that_was_cut_short_invents_no_changes(tmp_path, monkeypatch):
     assert changed_between(part, whole) == ()
     (tmp_path / "0" / "0").write_text("other")
     assert changed_between(part, look(str(tmp_path))) in ((), ("0/0",))
+
+
+def test_G7_landlocks_rules_are_made_again_when_they_would_be_others(tmp_path, monkeypatch):
+    if landlock.version() < landlock.OLDEST:
+        pytest.skip("this kernel has no Landlock")
+    files(tmp_path, "work/.git/config", "work/a", "work/b", "temporary/own/x", "home/x")
+
+    def reach(*guarded):
+        work, home = tmp_path / "work", tmp_path / "home"
+        names = [str(work / name) for name in (".git", *guarded)]
+        return visibility_of(work, tmp_path / "temporary", home, (), names)
+
+    # Of the machine's own folders nobody knows what happens in them meanwhile.
+    monkeypatch.setattr(landlock_rules, "readable", lambda *_: iter(()))
+    rules = landlock_rules.LandlockRules()
+    os.utime(tmp_path / "work", ns=(1, 1))  # long ago, so that another change is sure to be seen
+    rules.find(reach())
+    made = []
+    monkeypatch.setattr(landlock, "make_rules", lambda *_: made.append(1) or os.dup(1))
+    rules.find(reach())
+    rules.find(reach())
+    assert not made
+    (tmp_path / "work/new").write_text("x")
+    (tmp_path / "work/new").replace(tmp_path / "work/a")
+    rules.find(reach())
+    assert len(made) == 1
+    rules.find(reach("b"))
+    assert len(made) == 2
+    rules.close()

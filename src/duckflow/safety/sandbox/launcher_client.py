@@ -144,7 +144,8 @@ async def _begin(orders: socket.socket, word: bytes, order: Order) -> tuple[sock
     ours, theirs = socket.socketpair()
     output, written = os.pipe()
     try:
-        socket.send_fds(orders, [word], [theirs.fileno(), written])
+        rules = () if order.rules is None else (order.rules,)
+        socket.send_fds(orders, [word], [theirs.fileno(), written, *rules])
     except OSError as exc:
         ours.close()
         os.close(output)

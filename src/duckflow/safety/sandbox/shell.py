@@ -21,6 +21,7 @@ from duckflow.safety.sandbox.view import bubblewrap
 from duckflow.safety.sandbox.view.confinement import Limits, Order, confine, limits_of
 from duckflow.safety.sandbox.view.folder_watch import FolderWatch
 from duckflow.safety.sandbox.view.git_settings import IGNORED, passed_on
+from duckflow.safety.sandbox.view.landlock_rules import LandlockRules
 from duckflow.safety.sandbox.view.levels import Level, Sandbox
 from duckflow.safety.sandbox.view.secret_index import SecretIndex
 from duckflow.safety.sandbox.view.tracked_masks import TrackedMasks, ignore
@@ -83,6 +84,7 @@ class Shell:
         """What the user is asked about, in a copy that commands still change."""
         self._secrets = SecretIndex(str(self._workspace))
         self._watch = FolderWatch(str(self._workspace))
+        self._rules = LandlockRules()
         self._ignored: object = None
         self._masks = TrackedMasks(str(self._workspace))
 
@@ -130,8 +132,9 @@ class Shell:
                     raise
         if sandbox.copies:
             raise ToolError("The command could not be run in its sandbox: too much changed meanwhile.")
-        reach = await asyncio.to_thread(self._look, await self._launcher.temporary(), sandbox.level)
-        order = confine(command, sandbox, reach, limits, self._env, network=network)
+        temporary = await self._launcher.temporary()
+        reach, rules = await asyncio.to_thread(self._look, temporary, sandbox.level)
+        order = confine(command, sandbox, reach, limits, self._env, network=network, rules=rules)
         ending, written = await self._run(self._launcher.run, order, emit)
         _check_started(ending, written, sandbox)
         return replace(_result(ending, written), changed=await asyncio.to_thread(self._watch.end))
@@ -369,6 +372,7 @@ class Shell:
         await self._launcher.aclose()
         self._secrets.close()
         self._watch.close()
+        self._rules.close()
         if self._folders is not None:
             await asyncio.to_thread(self._close_copies, self._folders)
 
@@ -381,12 +385,14 @@ class Shell:
                 copy.discard()
         self._held.clear()
 
-    def _look(self, temporary: Path, level: Level) -> World | Visibility:
+    def _look(self, temporary: Path, level: Level) -> tuple[World | Visibility, int | None]:
+        """What a command without a copy can reach, and Landlock's rules, if that is it."""
         guarded = self._watch.begin()
         if level in ("bubblewrap", "namespaces"):
-            return world_of(self._parts(temporary), guarded=guarded)
+            return world_of(self._parts(temporary), guarded=guarded), None
         home = Path(self._env.get("HOME") or Path.home())
-        return visibility_of(self._workspace, temporary, home, self._closed, guarded)
+        reach = visibility_of(self._workspace, temporary, home, self._closed, guarded)
+        return reach, self._rules.find(reach) if level == "landlock" else None
 
     def _parts(self, temporary: Path) -> WorldParts:
         """What the commands of this session see, as long as the launcher with its folders lives."""

@@ -31,7 +31,7 @@ _LONGEST = 1 << 16
 _DESCRIPTORS = 2
 _BLOCK = 1 << 20
 
-Supervise = Callable[[socket.socket, int], None]
+Supervise = Callable[[socket.socket, list[int]], None]
 
 
 def hold(control: socket.socket, order: dict[str, Any], supervise: Supervise) -> None:
@@ -101,7 +101,7 @@ def _fork_supervisor(opened: list[int], supervise: Supervise, ours: tuple[socket
             one.close()
         for one in opened:
             os.set_inheritable(one, False)
-        supervise(socket.socket(fileno=opened[0]), opened[1])
+        supervise(socket.socket(fileno=opened[0]), opened[1:])
     finally:
         os._exit(0)
 

@@ -48,8 +48,8 @@ def version() -> int:
         return 0
 
 
-def restrict(readable: Iterable[str], writable: Iterable[str]) -> None:
-    """Keep this process and all it starts to these files and folders; needs no_new_privs first."""
+def make_rules(readable: Iterable[str], writable: Iterable[str]) -> int:
+    """A descriptor of rules: nothing but these files and folders, as they are now."""
     found = version()
     if found < OLDEST:
         raise OSError(f"Landlock version {found} is too old")
@@ -62,9 +62,15 @@ def restrict(readable: Iterable[str], writable: Iterable[str]) -> None:
             _allow(opened, path, _READ)
         for path in writable:
             _allow(opened, path, _UP_TO_TRUNCATE & ~(_MAKE_CHAR | _MAKE_BLOCK))
-        syscall(_RESTRICT, opened, 0)
-    finally:
+    except BaseException:
         os.close(opened)
+        raise
+    return opened
+
+
+def restrict(rules: int) -> None:
+    """Keep this process and all it starts to these rules for ever; needs no_new_privs first."""
+    syscall(_RESTRICT, rules, 0)
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:

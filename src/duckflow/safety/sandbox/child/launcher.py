@@ -17,15 +17,18 @@ from types import FrameType
 from typing import NoReturn
 
 from duckflow.safety.sandbox.child import seccomp
-from duckflow.safety.sandbox.child.prepared_world import PreparedWorld
+from duckflow.safety.sandbox.child.prepared import PreparedChild
 from duckflow.safety.sandbox.child.process_tree import kill, process_tree, reap
 from duckflow.safety.sandbox.child.supervisor import supervise
 from duckflow.safety.sandbox.child.syscalls import adopt_orphans
 
-_NEXT, _NEXT_WORLD, _END = b"n", b"w", b"e"
-"""What a supervisor says when it has got its order: the next one is wanted, with a world ahead or not."""
+_END = b"e"
+_NEXT = {b"n": "none", b"w": "namespaces", b"b": "bubblewrap", b"l": "landlock"}
+_WORDS = {kind: word for word, kind in _NEXT.items()}
+"""What a supervisor says when it has got its order: the next one is wanted, and what to prepare for it."""
 
-_DESCRIPTORS = 2
+_LEAST, _MOST = 2, 3
+"""Descriptors of an order."""
 
 
 class _Launcher:
@@ -43,18 +46,18 @@ class _Launcher:
         """Fork the next supervisor whenever one has got its order."""
         self._fork()
         while (said := os.read(self._heard, 1)) != _END:
-            self._fork(self._temporary if said == _NEXT_WORLD else "")
+            self._fork(_NEXT[said])
         with contextlib.suppress(ChildProcessError):
             while self._supervisors:
                 self._supervisors.discard(os.wait()[0])
 
-    def _fork(self, world_in: str = "") -> None:
+    def _fork(self, ahead: str = "none") -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
         process = os.fork()
         if process == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
-            _be_supervisor(self._orders, self._told, world_in)
+            _be_supervisor(self._orders, self._told, ahead, self._temporary)
         self._waiting = process
         self._supervisors.add(process)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
@@ -67,7 +70,7 @@ class _Launcher:
         if killed:
             self._end_strays()
         if self._waiting in killed:
-            os.write(self._told, _NEXT)
+            os.write(self._told, _WORDS["none"])
 
     def _end_strays(self) -> None:
         """What a supervisor left that was killed itself has come to us."""
@@ -77,27 +80,27 @@ class _Launcher:
                 kill(process)
 
 
-def _be_supervisor(orders: socket.socket, told: int, world_in: str) -> NoReturn:
-    """Wait for an order, which is two descriptors: the command's own socket, and where its output goes.
+def _be_supervisor(orders: socket.socket, told: int, ahead: str, temporary: str) -> NoReturn:
+    """Wait for an order, which is descriptors: the command's own socket, where its output goes, its rules.
 
-    `world_in`: the temporary folder, if a world of plain namespaces is to be made ahead.
+    `ahead`: the kind of sandbox that is to be prepared.
     """
 
     def begun(kind: str) -> None:
-        os.write(told, _NEXT_WORLD if kind == "namespaces" else _NEXT)
+        os.write(told, _WORDS[kind])
 
     status = 1
     try:
         adopt_orphans()
-        prepared = PreparedWorld(world_in) if world_in else None
-        said, opened, _, _ = socket.recv_fds(orders, 16, _DESCRIPTORS)
+        prepared = PreparedChild(ahead, temporary) if ahead != "none" else None
+        said, opened, _, _ = socket.recv_fds(orders, 16, _MOST)
         orders.close()
-        if len(opened) == _DESCRIPTORS:
+        if len(opened) >= _LEAST:
             for one in opened:
                 os.set_inheritable(one, False)
-            supervise(socket.socket(fileno=opened[0]), opened[1], begun, prepared)
+            supervise(socket.socket(fileno=opened[0]), opened[1:], begun, prepared)
         else:
-            os.write(told, _NEXT if said else _END)
+            os.write(told, _WORDS["none"] if said else _END)
         status = 0
     finally:
         os._exit(status)

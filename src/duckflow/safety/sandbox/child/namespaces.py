@@ -60,23 +60,46 @@ def separate(*, own_network: bool, own_users: bool) -> None:
         bring_up_loopback()
 
 
+def enter(*, own_network: bool, own_users: bool) -> None:
+    """Have mounts of one's own, for bubblewrap to leave the rest."""
+    unshare((NEW_USERS if own_users else 0) | NEW_MOUNTS | (NEW_NETWORK if own_network else 0))
+    if own_network:
+        bring_up_loopback()
+
+
 def make_root(root: str, temporary: str) -> None:
     """Begin a world below `root`, an empty folder: what is in it for every command."""
     mount("none", "/", flags=RECURSIVE | PRIVATE)
     mount("tmpfs", root, "tmpfs", NO_SET_ID | NO_DEVICES, "size=1m,mode=755")
     _make_devices(root, temporary)
     os.mkdir(f"{root}/proc")
+
+
+def mount_processes(root: str) -> None:
+    """Show the processes of this namespace."""
     # Read-only, for root could set the kernel's own switches below /proc/sys without any capability.
     mount("proc", f"{root}/proc", "proc", NO_SET_ID | NO_DEVICES | _NO_PROGRAMS)
+    set_read_only(f"{root}/proc", flags=0)
 
 
 def build_world(root: str, temporary: str, world: list[dict[str, Any]]) -> None:
-    """Add what one command sees, and move in."""
+    """Add what one command sees."""
     for step in world:
         _make(step, root, temporary)
-    for path in ("/proc", "/dev", ""):
+    for path in ("/dev", ""):
         set_read_only(f"{root}{path}", flags=0)
-    _move_into(root)
+
+
+def move_into(root: str) -> None:
+    """Let go of all that is not below `root`."""
+    os.chdir(root)
+    if _libc.syscall(_PIVOT[os.uname().machine], b".", b".") != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"pivot_root: {os.strerror(code)}")
+    if _libc.umount2(b".", DETACH) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, f"unmount the old root: {os.strerror(code)}")
+    os.chdir("/")
 
 
 def watch_over(command: int) -> NoReturn:
@@ -137,14 +160,3 @@ def _make_devices(root: str, temporary: str) -> None:
     mount("devpts", f"{devices}/pts", "devpts", NO_SET_ID | _NO_PROGRAMS, options)
     os.mkdir(f"{devices}/shm")
     _bind(f"{temporary}/shm", f"{devices}/shm")
-
-
-def _move_into(root: str) -> None:
-    os.chdir(root)
-    if _libc.syscall(_PIVOT[os.uname().machine], b".", b".") != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"pivot_root: {os.strerror(code)}")
-    if _libc.umount2(b".", DETACH) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"unmount the old root: {os.strerror(code)}")
-    os.chdir("/")

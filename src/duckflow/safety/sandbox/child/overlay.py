@@ -49,11 +49,6 @@ def mount(source: str, target: str, kind: str | None = None, flags: int = 0, opt
     )
 
 
-def unmount(target: str) -> None:
-    """Take a mount off, now or as soon as nobody uses it."""
-    _check(_libc.umount2(os.fsencode(target), DETACH), f"unmount {target}")
-
-
 def unshare(flags: int) -> None:
     """Leave namespaces for new ones; as an ordinary user `NEW_USERS` has to be among them."""
     user, group = os.getuid(), os.getgid()
@@ -64,17 +59,11 @@ def unshare(flags: int) -> None:
         _write("/proc/self/gid_map", f"{group} {group} 1")
 
 
-def enter_copy(copy: dict[str, Any], *, own_network: bool = False) -> None:
-    """From now on the folder is its copy for this process.
-
-    `own_network` gives it a loopback and nothing else.
-    """
-    users = 0 if os.geteuid() == 0 else NEW_USERS
-    unshare(NEW_MOUNTS | users | (NEW_NETWORK if own_network else 0))
+def enter_copy(copy: dict[str, Any]) -> None:
+    """From now on the folder is its copy for this process."""
+    unshare(NEW_MOUNTS | (0 if os.geteuid() == 0 else NEW_USERS))
     mount("none", "/", flags=RECURSIVE | PRIVATE)
     mount_copy(copy)
-    if own_network:
-        bring_up_loopback()
 
 
 def mount_copy(copy: dict[str, Any]) -> None:

@@ -15,14 +15,12 @@ from typing import Any
 
 from duckflow.safety.sandbox.child.folder_moves import FolderMoves
 from duckflow.safety.sandbox.child.holder import hold
-from duckflow.safety.sandbox.child.overlay import enter_copy
-from duckflow.safety.sandbox.child.prepared_world import PreparedWorld
+from duckflow.safety.sandbox.child.prepared import PreparedChild, preparation_for
 from duckflow.safety.sandbox.child.process_tree import end_process_tree, kill, reap
 from duckflow.safety.sandbox.child.resource_use import ResourceUse
-from duckflow.safety.sandbox.child.setup import ChildPipes, become
-from duckflow.safety.sandbox.child.syscalls import LINUX, die_with_parent
+from duckflow.safety.sandbox.child.syscalls import LINUX
+from duckflow.safety.sandbox.child.wire import receive
 
-_LENGTH = 4
 _TICK_MS = 50
 _PATIENCE_S = 10.0
 _WARDENS_TIME_S = 2.0
@@ -31,32 +29,26 @@ _WARDENS_TIME_S = 2.0
 class CommandStart:
     """A command under way. `failure` says why it is not, as soon as that is known."""
 
-    def __init__(self, order: dict[str, Any], output: int, prepared: PreparedWorld | None) -> None:
+    def __init__(
+        self, order: dict[str, Any], data: bytes, opened: list[int], prepared: PreparedChild | None
+    ) -> None:
         self._order = order
-        if order["kind"] == "namespaces":
-            self._enter(prepared, output)
-            return
-        self._failed, failing = os.pipe()
-        self._gate = os.pipe()
-        info = os.pipe()
-        self.news, theirs = socket.socketpair()
-        self.init: int | None = None
-        parent = os.getpid()
-        self.process = os.fork()
-        if self.process == 0:
-            die_with_parent(parent)
-            os.close(self._gate[1])  # so that the end of this process is heard at the other side
-            become(order, ChildPipes(output, failing, info[1], self._gate[0], theirs.detach()))
-        theirs.close()
-        for opened in (failing, info[1], output):
-            os.close(opened)
+        kind, held, network = preparation_for(order), order["held"], order["network"]
+        if prepared is None or prepared.kind != kind or held or network:
+            # Around a view that is held there is a namespace of users already.
+            users = False if held else None
+            prepared = PreparedChild(kind, order["temporary"], own_network=not network, own_users=users)
+        prepared.run(data, opened)
+        for one in opened:
+            os.close(one)
+        self._prepared, self.process, self.init = prepared, prepared.process, prepared.init
+        self.news = prepared.orders
         if order["kind"] == "bubblewrap":
-            self._let_in(info[0])
-        os.close(info[0])
+            self._let_in(prepared.info)
 
     def failure(self) -> str:
         """Why the command could not be started; empty if it was."""
-        said = os.read(self._failed, 4000).decode(errors="replace")
+        said = os.read(self._prepared.failed, 4000).decode(errors="replace")
         if not said and self._order["kind"] == "bubblewrap" and self._waits():
             return "bubblewrap could not set up the sandbox"
         return said
@@ -64,7 +56,7 @@ class CommandStart:
     def kill(self, ended: dict[int, int]) -> None:
         """End the command: who can end all of it at once is asked first, the namespace or the warden."""
         if self._order["kind"] == "landlock" and self.process not in ended:
-            os.write(self._gate[1], b".")
+            os.write(self._prepared.gate, b".")
             with contextlib.suppress(OSError):
                 select.select([os.pidfd_open(self.process)], [], [], _WARDENS_TIME_S)
         if self.init is not None:
@@ -73,19 +65,6 @@ class CommandStart:
             select.select([self.init], [], [], _PATIENCE_S)
         if self.process not in ended:
             kill(self.process)
-
-    def _enter(self, prepared: PreparedWorld | None, output: int) -> None:
-        """In plain namespaces: in a world that was made before, if it is of the right kind."""
-        held, network = self._order["held"], self._order["network"]
-        world = None if held or network else prepared
-        if world is None:
-            # Around a view that is held there is a namespace of users already.
-            users = False if held else None
-            world = PreparedWorld(self._order["temporary"], own_network=not network, own_users=users)
-        world.run(self._order, output)
-        os.close(output)
-        self._failed, self.process, self.init = world.failed, world.process, world.init
-        self.news = world.orders
 
     def _let_in(self, info: int) -> None:
         """Wait until the sandbox stands, take hold of its first process, and let the command begin."""
@@ -99,36 +78,38 @@ class CommandStart:
         if said:
             with contextlib.suppress(OSError):  # it has ended already
                 self.init = os.pidfd_open(json.loads(said)["child-pid"])
-        os.write(self._gate[1], b".")
+        os.write(self._prepared.gate, b".")
 
     def _waits(self) -> bool:
         """Whether nobody took the byte that lets the command begin."""
-        ready, _, _ = select.select([self._gate[0]], [], [], 0)
+        ready, _, _ = select.select([self._prepared.waits], [], [], 0)
         return bool(ready)
 
 
 def supervise(
     control: socket.socket,
-    output: int,
+    opened: list[int],
     begun: Callable[[str], object],
-    prepared: PreparedWorld | None = None,
+    prepared: PreparedChild | None = None,
 ) -> None:
-    """Run the command that is asked for, and say how it ended; tell `begun` its kind when it runs."""
-    order = _receive(control)
+    """Run the command that is asked for, and say how it ended; tell `begun` its kind when it runs.
+
+    `opened`: where its output goes, and Landlock's rules, if they are made.
+    """
+    order, data, _ = receive(control)
     if order is None:
-        begun("")
+        begun("none")
         return
     if order["kind"] == "hold":
-        begun("hold")
-        os.close(output)
+        begun("none")
+        for one in opened:
+            os.close(one)
         hold(control, order, lambda asked, written: supervise(asked, written, lambda _: None))
         return
     ended: dict[int, int] = {}
     try:
-        if order["view"] is not None and order["kind"] == "bubblewrap":
-            enter_copy(order["view"])
-        start = CommandStart(order, output, prepared)
-        begun(order["kind"])
+        start = CommandStart(order, data, opened, prepared)
+        begun(preparation_for(order))
         usage = ResourceUse(order)
         stopped = _watch(start, control, order, usage, ended)
         start.kill(ended)
@@ -143,16 +124,6 @@ def supervise(
         ending = {"stopped": None, "code": None, "error": f"it could not be started: {exc}"}
     with contextlib.suppress(OSError):  # nobody listens any more
         control.sendall(json.dumps(ending).encode())
-
-
-def _receive(control: socket.socket) -> dict[str, Any] | None:
-    data = b""
-    while len(data) < _LENGTH or len(data) < _LENGTH + int.from_bytes(data[:_LENGTH]):
-        more = control.recv(1 << 16)
-        if not more:
-            return None
-        data += more
-    return json.loads(data[_LENGTH:])
 
 
 def _watch(

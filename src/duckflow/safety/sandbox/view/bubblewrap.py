@@ -16,19 +16,25 @@ _TOLD = ("--info-fd", str(INFO), "--block-fd", str(GATE), "--seccomp", str(FILTE
 _SMALL = "65536"
 
 
-def arguments(program: str, world: World, features: Collection[str], *, network: bool) -> list[str]:
-    """bubblewrap and all it has to be told, up to the command itself."""
+def arguments(
+    program: str, world: World, features: Collection[str], *, network: bool, ready: bool
+) -> list[str]:
+    """bubblewrap and all it has to be told, up to the command itself.
+
+    `ready`: what the command sees is mounted already, and the network is the right one. Each mount costs
+    bubblewrap a look at all of them.
+    """
     parts = world.parts
     return [
         program,
         *_APART,
-        *(("--share-net",) if network else ()),
+        *(("--share-net",) if network or ready else ()),
         *(("--unshare-user", "--disable-userns") if "--disable-userns" in features else ()),
+        *(("--dev-bind", f"{parts.temporary}/root", "/") if ready else ("--dev", "/dev")),
         # Read-only, for root could set the kernel's own switches below /proc/sys without any capability.
-        *("--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc"),
-        *("--bind", f"{parts.temporary}/shm", "/dev/shm", "--remount-ro", "/dev"),  # noqa: S108 - of its own
-        *(word for mount in world.mounts for word in _words(mount, parts, features)),
-        *("--remount-ro", "/", "--chdir", parts.workspace),
+        *("--proc", "/proc", "--remount-ro", "/proc"),
+        *(() if ready else _mounts(world, features)),
+        *("--chdir", parts.workspace),
         *_TOLD,
         "--",
     ]
@@ -37,6 +43,14 @@ def arguments(program: str, world: World, features: Collection[str], *, network:
 def lost_a_mask(said: str) -> bool:
     """Whether nothing ran because a socket that was to be masked is gone: then it is tried again."""
     return _NOTHING_TO_MASK in said
+
+
+def _mounts(world: World, features: Collection[str]) -> Iterator[str]:
+    parts = world.parts
+    yield from ("--bind", f"{parts.temporary}/shm", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108 - of its own
+    for mount in world.mounts:
+        yield from _words(mount, parts, features)
+    yield from ("--remount-ro", "/")
 
 
 def _words(mount: WorldMount, parts: WorldParts, features: Collection[str]) -> Iterator[str]:

@@ -4,13 +4,15 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from pydantic import Field
+
 from duckflow.config.settings import ShellSettings
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.safety.sandbox.child import seccomp
 from duckflow.safety.sandbox.view import bubblewrap
 from duckflow.safety.sandbox.view.environment import command_environment
 from duckflow.safety.sandbox.view.levels import Level, Sandbox
-from duckflow.safety.sandbox.view.visibility import Visibility, uncovered
+from duckflow.safety.sandbox.view.visibility import Stamp, Visibility, uncovered
 from duckflow.safety.sandbox.view.world import World, WorldMount
 
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/run/current-system/sw/bin/bash", "/bin/sh")
@@ -55,6 +57,8 @@ class Order(Frozen):
     limits: Limits
     readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
+    rules: int | None = Field(default=None, exclude=True)
+    """A descriptor that goes with it and says the same."""
     sockets: tuple[int, ...] = ()
     spared: tuple[int, ...] = ()
     network: bool = False
@@ -91,10 +95,12 @@ def confine(
     network: bool,
     view: CopyMount | None = None,
     held: bool = False,
+    rules: int | None = None,
 ) -> Order:
     """The order to run a command in this sandbox: in a world of its own, or on the machine as it is.
 
-    `held`: it runs where view and loopback are shared with other commands, so it makes neither.
+    `held`: it runs where view and loopback are shared with other commands, so it makes neither. `rules`:
+    a descriptor of Landlock's, if they are made already.
     """
     shell = (_shell(), "-c", command)
     if isinstance(reach, World):
@@ -117,8 +123,11 @@ def confine(
         )
         if sandbox.level == "namespaces":
             return order
-        argv = bubblewrap.arguments(sandbox.program, reach, sandbox.features, network=network or held)
-        return replace(order, argv=(*argv, *shell), world=())
+        ready = order.view is not None
+        argv = bubblewrap.arguments(
+            sandbox.program, reach, sandbox.features, network=network or held, ready=ready
+        )
+        return replace(order, argv=(*argv, *shell), world=order.world if ready else ())
     order = Order(
         kind=sandbox.level,
         argv=shell,
@@ -130,24 +139,27 @@ def confine(
         return order
     return replace(
         order,
-        readable=tuple(_readable(reach)),
-        writable=tuple(_writable(reach)),
+        readable=tuple(readable(reach)) if rules is None else (),
+        writable=tuple(writable(reach)) if rules is None else (),
+        rules=rules,
         sockets=seccomp.ON_THE_NETWORK if network else (),
         spared=(os.getpid(),),
     )
 
 
-def _readable(reach: Visibility) -> Iterator[str]:
-    yield from uncovered("/", (*reach.hidden, *_CLOSED))
+def readable(reach: Visibility, listed: dict[str, Stamp] | None = None) -> Iterator[str]:
+    """What Landlock lets commands read. `listed` gets the folders that were looked into for that."""
+    yield from uncovered("/", (*reach.hidden, *_CLOSED), listed)
     yield from _OPEN_ALL_THE_SAME
-    yield from ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-    yield from uncovered(reach.workspace, reach.hidden)
+    yield from _DEVICES
+    yield from uncovered(reach.workspace, reach.hidden, listed)
 
 
-def _writable(reach: Visibility) -> Iterator[str]:
+def writable(reach: Visibility, listed: dict[str, Stamp] | None = None) -> Iterator[str]:
+    """What Landlock lets commands write."""
     yield from _DEVICES
     yield f"{reach.temporary}/own"
-    yield from uncovered(reach.workspace, (*reach.hidden, *reach.guarded))
+    yield from uncovered(reach.workspace, (*reach.hidden, *reach.guarded), listed)
 
 
 def _shell() -> str:

@@ -29,7 +29,13 @@ SECRETS = (
 )
 """Below the user's home: keys, passwords, histories, other agents, browsers, Duckflow itself."""
 
-SYSTEM_SECRETS = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/sudoers.d", "/etc/ssl/private")
+_SYSTEM_SECRETS = (
+    *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d"),
+    *("/etc/ssl/private", "/var/backups"),
+)
+
+
+Stamp = tuple[int, int, int] | None
 
 
 class Visibility(Frozen):
@@ -47,7 +53,7 @@ def visibility_of(
     workspace: Path, temporary: Path, home: Path, closed: Iterable[Path], guarded: Iterable[str]
 ) -> Visibility:
     """What commands in this workspace can reach; `closed` are Duckflow's own folders."""
-    wanted = (*(str(home / name) for name in SECRETS), *SYSTEM_SECRETS, *map(str, closed))
+    wanted = (*(f"{home}/{name}" for name in SECRETS), *system_secrets(), *map(str, closed))
     root = os.path.realpath(workspace)
     real = {os.path.realpath(path) for path in wanted if _exists(path)}
     hidden = {path for path in real if not _inside(root, path)}
@@ -59,21 +65,40 @@ def visibility_of(
     )
 
 
-def uncovered(folder: str, closed: Iterable[str]) -> Iterator[str]:
-    """The largest parts of a folder that hold nothing that is closed; links are left out."""
+def system_secrets() -> Iterator[str]:
+    """Passwords and keys of the system, with their copies, as far as this user could read them at all."""
+    return (path for path in _SYSTEM_SECRETS if os.access(path, os.R_OK))
+
+
+def uncovered(folder: str, closed: Iterable[str], listed: dict[str, Stamp] | None = None) -> Iterator[str]:
+    """The largest parts of a folder that hold nothing that is closed; links are left out.
+
+    `listed` gets the folders whose entries were looked at, as they were before.
+    """
     concerned = [path for path in closed if _inside(path, folder)]
     if folder in concerned:
         return
     if not concerned:
         yield folder
         return
+    if listed is not None:
+        listed[folder] = stamp_of(folder)
     for entry in _entries(folder):
         if entry.is_symlink():
             continue
         if entry.is_dir(follow_symlinks=False):
-            yield from uncovered(entry.path, concerned)
+            yield from uncovered(entry.path, concerned, listed)
         elif entry.path not in concerned:
             yield entry.path
+
+
+def stamp_of(path: str) -> Stamp:
+    """What is there now: which file or folder, and when that changed; None for nothing."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

@@ -1,0 +1,199 @@
+"""A process that waits in its sandbox until the command is known, so that the command need not wait for it.
+
+In plain namespaces it is the first process of them, with a root of its own, devices and /proc; for
+bubblewrap it has all but that of bubblewrap's own; for Landlock it has no rights left. Told what to run, it
+adds the copy and what else the command sees, and starts it. Standard library only.
+"""
+
+import contextlib
+import fcntl
+import os
+import signal
+import socket
+from typing import Any, NamedTuple, NoReturn
+
+from duckflow.safety.sandbox.child import namespaces, seccomp
+from duckflow.safety.sandbox.child.overlay import mount_copy
+from duckflow.safety.sandbox.child.setup import (
+    FILTER,
+    GATE,
+    HEARD,
+    INFO,
+    confine_by_landlock,
+    hand_out_renames,
+    limit,
+    stay_as_warden,
+)
+from duckflow.safety.sandbox.child.syscalls import (
+    die_with_parent,
+    drop_capabilities,
+    drop_privileges,
+    never_gain_privileges,
+    outlive_parent,
+)
+from duckflow.safety.sandbox.child.wire import receive, send
+
+_GO = b"g"
+_ABOVE = 20
+
+
+def preparation_for(order: dict[str, Any]) -> str:
+    """What can be made before an order like this: for its kind, or "none"."""
+    return "none" if order["kind"] == "bubblewrap" and not order["world"] else order["kind"]
+
+
+class _ChildLines(NamedTuple):
+    """What it shares with who made it: where it is told what to do, and where it tells of its state."""
+
+    orders: socket.socket
+    failing: int
+    info: int
+    gate: int
+
+
+class PreparedChild:
+    """The process, from outside. `failed` is where it says what went wrong.
+
+    At `orders` it hands out, when the command begins, who is asked about renames. `info` and `gate` are
+    for bubblewrap: its child's number, and what lets the command begin; the latter ends Landlock's warden.
+    """
+
+    def __init__(
+        self, kind: str, temporary: str, *, own_network: bool = True, own_users: bool | None = None
+    ) -> None:
+        self.kind = kind
+        self.orders, theirs = socket.socketpair()
+        self.failed, failing = os.pipe()
+        self.info, saying = os.pipe()
+        self.waits, self.gate = os.pipe()
+        self.init: int | None = None
+        lines = _ChildLines(theirs, failing, saying, self.waits)
+        users = os.geteuid() != 0 if own_users is None else own_users
+        parent = os.getpid()
+        self.process = os.fork()
+        if self.process == 0:
+            die_with_parent(parent)
+            _prepare(kind, lines, temporary, own_network=own_network, own_users=users)
+        for one in (theirs.detach(), failing, saying):
+            os.close(one)
+        if kind == "namespaces":
+            self._take_first()
+
+    def _take_first(self) -> None:
+        """The first process of the new namespaces is a child of the one that was forked, and then ours."""
+        os.waitpid(self.process, 0)
+        said = os.read(self.info, 20)
+        self.process = int(said or 0)
+        if said:
+            with contextlib.suppress(OSError):  # it has ended already
+                self.init = os.pidfd_open(self.process)
+            with contextlib.suppress(OSError):
+                self.orders.sendall(_GO)
+
+    def run(self, order: bytes, opened: list[int]) -> None:
+        """Let it become the command. `opened`: where its output goes, and Landlock's rules, if there are."""
+        with contextlib.suppress(OSError):  # why is in `failed`
+            send(self.orders, order, opened)
+
+
+def _prepare(
+    kind: str, lines: _ChildLines, temporary: str, *, own_network: bool, own_users: bool
+) -> NoReturn:
+    """Never comes back; what goes wrong is written to `failing`."""
+    root = f"{temporary}/root"
+    try:
+        if kind == "namespaces":
+            namespaces.separate(own_network=own_network, own_users=own_users)
+            if first := os.fork():  # which outlives this one
+                os.write(lines.info, str(first).encode())
+                os._exit(0)
+        _close_all_but(lines.orders.fileno(), *lines[1:])
+        os.setsid()
+        if kind == "namespaces":
+            _be_first(lines.orders, root, temporary)
+        parent = os.getppid()
+        if kind == "bubblewrap":
+            namespaces.enter(own_network=own_network, own_users=own_users)
+            die_with_parent(parent)  # forgotten with the change of users
+            namespaces.make_root(root, temporary)
+        elif kind == "landlock":
+            drop_privileges()
+        order, opened = _get_order(lines.orders)
+        if order["kind"] == "landlock" and confine_by_landlock(order, opened[1:], parent):
+            outlive_parent()  # its end is heard at the gate
+            stay_as_warden(_start(order), lines.gate)
+        if order["kind"] == "bubblewrap":
+            _pass_on(order, lines, root)
+        for number in HEARD:
+            signal.signal(number, signal.SIG_DFL)
+        os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606 - commands are what it is for
+    except BaseException as exc:  # noqa: BLE001 - nothing may go on in this copy of the process
+        os.write(lines.failing, str(exc).encode() or b"it failed")
+    os._exit(127)
+
+
+def _close_all_but(*kept: int) -> None:
+    """Nothing of the launcher's comes along: neither where it is given orders nor what else is open."""
+    below = 2
+    for one in (*sorted(kept), os.sysconf("SC_OPEN_MAX")):
+        os.closerange(below + 1, one)
+        below = one
+
+
+def _get_order(orders: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """What to run, with its input, output and limits in place."""
+    order, _, opened = receive(orders, 2)
+    if order is None or not opened:
+        os._exit(1)  # nobody needs it
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for number in (1, 2):
+        os.dup2(opened[0], number)
+    os.close(opened[0])
+    limit(order["limits"])
+    if not order["world"]:
+        os.chdir(order["cwd"])
+    return order, opened
+
+
+def _start(order: dict[str, Any]) -> int:
+    for number in HEARD:
+        signal.signal(number, signal.SIG_DFL)
+    return os.posix_spawn(order["argv"][0], order["argv"], order["env"], setsid=True)
+
+
+def _be_first(orders: socket.socket, root: str, temporary: str) -> NoReturn:
+    namespaces.make_root(root, temporary)
+    namespaces.mount_processes(root)
+    never_gain_privileges()
+    if orders.recv(1) != _GO:
+        os._exit(1)
+    namespaces.end_with_parent()
+    order, _ = _get_order(orders)
+    _build(order, root)
+    namespaces.move_into(root)
+    os.chdir(order["cwd"])
+    drop_capabilities()
+    if order["copied"]:
+        hand_out_renames(orders)
+    seccomp.apply(seccomp.assemble(tuple(order["sockets"])))
+    namespaces.watch_over(_start(order))
+
+
+def _build(order: dict[str, Any], root: str) -> None:
+    if order["view"] is not None:
+        mount_copy(order["view"])
+    namespaces.build_world(root, order["temporary"], order["world"])
+
+
+def _pass_on(order: dict[str, Any], lines: _ChildLines, root: str) -> None:
+    """Make what bubblewrap is to show, and give it its descriptors under the numbers its arguments name."""
+    if order["world"]:
+        _build(order, root)
+    if order["copied"]:
+        hand_out_renames(lines.orders)
+    program = os.memfd_create("filter", os.MFD_CLOEXEC)
+    os.write(program, seccomp.assemble(tuple(order["sockets"])))
+    os.lseek(program, 0, os.SEEK_SET)
+    given = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for one in (lines.info, lines.gate, program)]
+    for source, number in zip(given, (INFO, GATE, FILTER), strict=True):
+        os.dup2(source, number, inheritable=True)
