@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from duckflow.domain.decision import Action
+from duckflow.domain.events import ApprovalRequested, RequestFinished
 from duckflow.domain.extensions import Extensions
 from duckflow.domain.questions.approval import AnswerApproval, Approval, ApprovalLine, Kind
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
@@ -14,6 +15,7 @@ from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.output.text_width import width_of
 from duckflow.ui.questions import Questions
 from duckflow.ui.screen import Screen
+from duckflow.ui.views.events import Describer
 from fakes.keyboard import FakeWriter, Keyboard
 
 LONG = "--- /dev/null\n+++ b/a\n@@ -0,0 +1,60 @@\n" + "".join(f"+line {number}\n" for number in range(60))
@@ -40,6 +42,19 @@ def questions(keyboard: Keyboard, writer: FakeWriter, edit=no_change) -> Questio
     engine = SimpleNamespace(state=AgentState(), extensions=Extensions(), servers=tuple)
     context = CommandContext(engine, writer, Screen(writer), lambda session: None)  # type: ignore[arg-type]
     return Questions(context, keyboard, edit)
+
+
+def test_M3_a_run_that_stops_at_a_question_names_only_the_answers_that_can_be_given():
+    ended = RequestFinished(request_id="r", outcome="awaiting_approval", exit_code=3)
+    for asked, ways in (
+        (approval(editable=False), "yes (or no with a reason)"),
+        (approval(kind=Kind(what="command", scope="ls")), "yes (or always, edit:…, no with a reason)"),
+    ):
+        describe = Describer("abc")
+        describe(ApprovalRequested(approval=asked))
+        told = describe(ended)
+        assert told is not None
+        assert told.text.endswith(f"--resume abc --answer {ways}")
 
 
 async def test_B6_a_yes_is_a_yes_a_no_a_no_and_what_is_unclear_is_asked_again_in_one_line():

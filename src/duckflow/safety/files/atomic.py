@@ -185,7 +185,8 @@ def check_regular(status: os.stat_result, path: str, cap: int) -> None:
     if kind != stat.S_IFREG:
         raise ToolError(f"{path}: is {_KINDS.get(kind, 'a device')}, not a regular file.")
     if status.st_size > cap:
-        raise ToolError(f"{path}: is too large: {status.st_size} bytes, {cap} at most.")
+        size = f"{status.st_size} bytes, {cap} at most"
+        raise ToolError(f"{path}: is too large: {size}. Look at parts of it with a command.")
 
 
 def regular_status(place: FilePlace) -> os.stat_result | None:

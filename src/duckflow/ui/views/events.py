@@ -10,6 +10,7 @@ from duckflow.domain import events
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionOutcome, Event
 from duckflow.domain.glimpses import Waiting
+from duckflow.domain.questions.approval import Approval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import current_language, text
@@ -49,7 +50,7 @@ class Describer:
     def __init__(self, session_id: str | None = None) -> None:
         self._session_id = session_id
         self._running: dict[str, Action] = {}
-        self._asked: Action | None = None
+        self._asked: Approval | None = None
         self._background = False
 
     def __call__(self, event: Event) -> EventDescription | None:
@@ -59,9 +60,10 @@ class Describer:
                 self._running[event.action_id] = event.action
                 return None
             case events.ActionFinished():
-                return _action(event, self._running.pop(event.action_id, self._asked))
+                asked = self._asked.action if self._asked else None
+                return _action(event, self._running.pop(event.action_id, asked))
             case events.ApprovalRequested():
-                self._asked = event.approval.action
+                self._asked = event.approval
                 shown = points_text(event.approval)
                 return EventDescription("question", shown, difference=visible(event.approval.difference))
             case events.TaskListStarted() | events.TaskReported():
@@ -70,7 +72,7 @@ class Describer:
             case events.RequestFinished(outcome="deferred") if self._background:
                 return None  # it goes on by itself
             case events.RequestFinished():
-                said = _outcome_line(event, self._session_id)
+                said = _outcome_line(event, self._session_id, self._asked)
                 return EventDescription("outcome", said, "warning") if said else None
             case _:
                 return _by_table(event)
@@ -134,11 +136,18 @@ def _error_line(event: events.ErrorReported) -> str:
     return message if event.notice else text("error.line", message=message)
 
 
-def _outcome_line(event: events.RequestFinished, session_id: str | None) -> str:
-    if session_id is not None:
-        said_already = event.outcome in ("done", "accepted", "provider_error")
-        return "" if said_already else text(f"outcome.{event.outcome}", session=session_id)
-    return text(f"stopped.{event.outcome}") if event.outcome in ("stopped", "interrupted") else ""
+def _outcome_line(
+    event: events.RequestFinished, session_id: str | None, asked: Approval | None = None
+) -> str:
+    if session_id is None:
+        return text(f"stopped.{event.outcome}") if event.outcome in ("stopped", "interrupted") else ""
+    if event.outcome in ("done", "accepted", "provider_error"):
+        return ""  # it was said already
+    if event.outcome != "awaiting_approval":
+        return text(f"outcome.{event.outcome}", session=session_id)
+    offered = [text("outcome.or_always")] if asked and asked.kind else []
+    offered += [text("outcome.or_edit")] if asked and asked.editable else []
+    return text("outcome.awaiting_approval", session=session_id, more="".join(offered))
 
 
 def _answer_line(event: events.ApprovalAnswered) -> str:
