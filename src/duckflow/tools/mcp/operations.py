@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from pydantic import ConfigDict, Field
 
@@ -224,7 +224,7 @@ class McpServers:
         operation = f"{PREFIX}{connection.name}.{remote.name}"
 
         async def run(args: ForeignArguments, _access: Access) -> ToolResult:
-            _check(operation, remote, args.given)
+            remote.refuse_misfits(operation, args.given)
             result = await connection.call(remote.name, args.given)
             # Redacted before it is cut: half a secret would not be recognised.
             said = head_and_tail(self._clean(result.text), self._settings.max_result_chars)
@@ -365,25 +365,6 @@ def _first_accept(server: str, remote: RemoteTool, then: Action) -> ToolResult:
         text=f"The description of {PREFIX}{name} changed; the user is asked before it is used.",
         then=(ask, then),
     )
-
-
-def _check(operation: str, remote: RemoteTool, given: Mapping[str, object]) -> None:
-    """What is certain to be wrong is told with the schema; the rest is the server's to judge."""
-    schema = remote.parameters
-    known, required = schema.get("properties"), schema.get("required")
-    missing = [str(one) for one in _each(required) if one not in given]
-    closed = bool(_each(known)) and schema.get("additionalProperties") is False
-    unknown = [name for name in given if name not in _each(known)] if closed else []
-    if missing or unknown:
-        wrong = [f"missing: {', '.join(missing)}"] if missing else []
-        wrong += [f"unknown: {', '.join(unknown)}"] if unknown else []
-        raise ToolError(
-            f"{operation} can't be called so ({'; '.join(wrong)}). It takes: {json.dumps(schema)}"
-        )
-
-
-def _each(value: object) -> list[object]:
-    return list(cast("list[object]", value)) if isinstance(value, (list, dict)) else []
 
 
 def _impact(connection: ServerConnection) -> list[ApprovalLine]:

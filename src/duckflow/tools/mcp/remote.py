@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, cast
 
 from pydantic import Field
 
+from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.patterns import late
 from duckflow.domain.text import cut
@@ -39,6 +40,22 @@ class RemoteTool(Frozen):
         return (
             f"{self.description}\nArguments (JSON schema): {json.dumps(self.parameters, ensure_ascii=False)}"
         )
+
+    def refuse_misfits(self, operation: str, given: Mapping[str, object]) -> None:
+        """What is certain to be wrong is told with the schema; the rest is the server's to judge."""
+        known, required = _each(self.parameters.get("properties")), _each(self.parameters.get("required"))
+        missing = [str(one) for one in required if one not in given]
+        closed = bool(known) and self.parameters.get("additionalProperties") is False
+        unknown = [name for name in given if name not in known] if closed else []
+        if missing or unknown:
+            wrong = [f"missing: {', '.join(missing)}"] if missing else []
+            wrong += [f"unknown: {', '.join(unknown)}"] if unknown else []
+            takes = json.dumps(self.parameters)
+            raise ToolError(f"{operation} can't be called so ({'; '.join(wrong)}). It takes: {takes}")
+
+
+def _each(value: object) -> list[object]:
+    return list(cast("list[object]", value)) if isinstance(value, (list, dict)) else []
 
 
 class RemotePrompt(Frozen):
