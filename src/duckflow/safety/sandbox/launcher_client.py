@@ -9,14 +9,16 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import duckflow
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.sandbox.child.holder import READY
+from duckflow.safety.sandbox.child.prepared import EXPECTED
 from duckflow.safety.sandbox.view.confinement import OWN_FOLDERS, CopyMount, Order
+from duckflow.safety.sandbox.view.world import WorldMount
 
 _BOOT = (
     "import sys; sys.path.append(sys.argv[1]); "
@@ -56,6 +58,14 @@ class Launcher:
         await self.temporary()
         assert self._orders is not None
         return await run_through(self._orders, b".", order, take)
+
+    def expect(self, world: Iterable[WorldMount]) -> None:
+        """Say what commands will see in any case, so that it can be there before they are known. Blocking."""
+        assert self._temporary is not None
+        steps = [step.model_dump() for step in world]
+        expected = self._temporary / EXPECTED
+        expected.with_suffix(".new").write_text(json.dumps(steps), "ascii")
+        expected.with_suffix(".new").rename(expected)
 
     async def hold(self, view: CopyMount) -> socket.socket:
         """A view of a folder that several commands share, and the socket that says what to run in it."""

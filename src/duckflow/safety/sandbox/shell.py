@@ -401,6 +401,7 @@ class Shell:
             self._known = world_parts(str(self._workspace), str(temporary), self._env, closed)
             settings = Path(self._known.temporary, "home", ".gitconfig")
             settings.write_text(passed_on(self._known.home, self._env), "utf-8", "surrogateescape")
+            self._launcher.expect(self._known.mounts[: self._known.ahead])
         return self._known
 
 

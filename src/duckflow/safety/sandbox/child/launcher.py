@@ -92,7 +92,7 @@ def _be_supervisor(orders: socket.socket, told: int, ahead: str, temporary: str)
     status = 1
     try:
         adopt_orphans()
-        prepared = PreparedChild(ahead, temporary) if ahead != "none" else None
+        prepared = PreparedChild(ahead, temporary, expecting=True) if ahead != "none" else None
         said, opened, _, _ = socket.recv_fds(orders, 16, _MOST)
         orders.close()
         if len(opened) >= _LEAST:

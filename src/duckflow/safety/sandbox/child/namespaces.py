@@ -5,6 +5,7 @@ command starts as a child of the first process of its own process namespace: if 
 ends. Standard library only.
 """
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -83,11 +84,42 @@ def mount_processes(root: str) -> None:
 
 
 def build_world(root: str, temporary: str, world: list[dict[str, Any]]) -> None:
-    """Add what one command sees."""
+    """Add what a command sees."""
     for step in world:
         _make(step, root, temporary)
+
+
+def close_world(root: str) -> None:
+    """Nothing more is added."""
     for path in ("/dev", ""):
         set_read_only(f"{root}{path}", flags=0)
+
+
+def count_valid(root: str, temporary: str, world: list[dict[str, Any]]) -> int:
+    """How many of these show what they would show if they were added now.
+
+    A folder may be another one by now; and a mask is gone if what it covers was replaced.
+    """
+    wrong = (number for number, step in enumerate(world) if not _shows(step, root, temporary))
+    return next(wrong, len(world))
+
+
+def _shows(step: dict[str, Any], root: str, temporary: str) -> bool:
+    kind, target = step["kind"], f"{root}{step['target']}"
+    shown = _identity(target)
+    if kind == "link" or (kind in _MASKS and shown is None):
+        return True
+    if kind == "empty_folder":
+        return shown is not None and shown[0] != (_identity(os.path.dirname(target)) or (0,))[0]
+    return shown == _identity(step["source"] or f"{temporary}/empty")
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def move_into(root: str) -> None:
@@ -124,7 +156,8 @@ def _make(step: dict[str, Any], root: str, temporary: str) -> None:
     match step["kind"]:
         case "link":
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            os.symlink(source, target)
+            with contextlib.suppress(FileExistsError):
+                os.symlink(source, target)
         case "empty_folder":
             mount("tmpfs", target, "tmpfs", NO_SET_ID | NO_DEVICES | READ_ONLY, "size=64k,mode=755")
         case "empty_file":

@@ -7,6 +7,7 @@ adds the copy and what else the command sees, and starts it. Standard library on
 
 import contextlib
 import fcntl
+import json
 import os
 import signal
 import socket
@@ -20,7 +21,7 @@ from duckflow.safety.sandbox.child.setup import (
     HEARD,
     INFO,
     confine_by_landlock,
-    hand_out_renames,
+    hand_out,
     limit,
     stay_as_warden,
 )
@@ -33,8 +34,12 @@ from duckflow.safety.sandbox.child.syscalls import (
 )
 from duckflow.safety.sandbox.child.wire import receive, send
 
+EXPECTED = "world"
+"""In the temporary folder: what commands will see in any case."""
+
 _GO = b"g"
 _ABOVE = 20
+_WORLDS = ("namespaces", "bubblewrap")
 
 
 def preparation_for(order: dict[str, Any]) -> str:
@@ -51,17 +56,45 @@ class _ChildLines(NamedTuple):
     gate: int
 
 
+class _World(NamedTuple):
+    """What is mounted below `root` for the command to see."""
+
+    root: str
+    temporary: str
+    ahead: list[dict[str, Any]]
+
+    def begin(self) -> None:
+        """Make what any command sees."""
+        namespaces.make_root(self.root, self.temporary)
+        namespaces.build_world(self.root, self.temporary, self.ahead)
+
+    def finish(self, order: dict[str, Any]) -> None:
+        """Add the copy, and what this command sees; what was made and is another one by now is made again."""
+        if order["view"] is not None:
+            mount_copy(order["view"])
+        done = namespaces.count_valid(self.root, self.temporary, self.ahead)
+        namespaces.build_world(self.root, self.temporary, order["world"][done:])
+        namespaces.close_world(self.root)
+
+
 class PreparedChild:
     """The process, from outside. `failed` is where it says what went wrong.
 
-    At `orders` it hands out, when the command begins, who is asked about renames. `info` and `gate` are
+    At `orders` it hands out who is asked about renames, and what keeps its mounts. `info` and `gate` are
     for bubblewrap: its child's number, and what lets the command begin; the latter ends Landlock's warden.
     """
 
     def __init__(
-        self, kind: str, temporary: str, *, own_network: bool = True, own_users: bool | None = None
+        self,
+        kind: str,
+        temporary: str,
+        *,
+        own_network: bool = True,
+        own_users: bool | None = None,
+        expecting: bool = False,
     ) -> None:
         self.kind = kind
+        self._ahead = _expected(temporary) if expecting and kind in _WORLDS else []
         self.orders, theirs = socket.socketpair()
         self.failed, failing = os.pipe()
         self.info, saying = os.pipe()
@@ -73,7 +106,8 @@ class PreparedChild:
         self.process = os.fork()
         if self.process == 0:
             die_with_parent(parent)
-            _prepare(kind, lines, temporary, own_network=own_network, own_users=users)
+            world = _World(f"{temporary}/root", temporary, self._ahead)
+            _prepare(kind, lines, world, own_network=own_network, own_users=users)
         for one in (theirs.detach(), failing, saying):
             os.close(one)
         if kind == "namespaces":
@@ -90,17 +124,19 @@ class PreparedChild:
             with contextlib.suppress(OSError):
                 self.orders.sendall(_GO)
 
+    def fits(self, order: dict[str, Any]) -> bool:
+        """Whether such a command can begin in it."""
+        same = order["world"][: len(self._ahead)] == self._ahead
+        return same and self.kind == preparation_for(order) and not order["held"] and not order["network"]
+
     def run(self, order: bytes, opened: list[int]) -> None:
         """Let it become the command. `opened`: where its output goes, and Landlock's rules, if there are."""
         with contextlib.suppress(OSError):  # why is in `failed`
             send(self.orders, order, opened)
 
 
-def _prepare(
-    kind: str, lines: _ChildLines, temporary: str, *, own_network: bool, own_users: bool
-) -> NoReturn:
+def _prepare(kind: str, lines: _ChildLines, world: _World, *, own_network: bool, own_users: bool) -> NoReturn:
     """Never comes back; what goes wrong is written to `failing`."""
-    root = f"{temporary}/root"
     try:
         if kind == "namespaces":
             namespaces.separate(own_network=own_network, own_users=own_users)
@@ -110,12 +146,13 @@ def _prepare(
         _close_all_but(lines.orders.fileno(), *lines[1:])
         os.setsid()
         if kind == "namespaces":
-            _be_first(lines.orders, root, temporary)
+            _be_first(lines.orders, world)
         parent = os.getppid()
         if kind == "bubblewrap":
             namespaces.enter(own_network=own_network, own_users=own_users)
             die_with_parent(parent)  # forgotten with the change of users
-            namespaces.make_root(root, temporary)
+            world.begin()
+            hand_out(lines.orders)
         elif kind == "landlock":
             drop_privileges()
         order, opened = _get_order(lines.orders)
@@ -123,13 +160,21 @@ def _prepare(
             outlive_parent()  # its end is heard at the gate
             stay_as_warden(_start(order), lines.gate)
         if order["kind"] == "bubblewrap":
-            _pass_on(order, lines, root)
+            _pass_on(order, lines, world)
         for number in HEARD:
             signal.signal(number, signal.SIG_DFL)
         os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606 - commands are what it is for
     except BaseException as exc:  # noqa: BLE001 - nothing may go on in this copy of the process
         os.write(lines.failing, str(exc).encode() or b"it failed")
     os._exit(127)
+
+
+def _expected(temporary: str) -> list[dict[str, Any]]:
+    try:
+        with open(f"{temporary}/{EXPECTED}", encoding="ascii") as file:
+            return json.load(file)
+    except OSError:
+        return []
 
 
 def _close_all_but(*kept: int) -> None:
@@ -161,36 +206,29 @@ def _start(order: dict[str, Any]) -> int:
     return os.posix_spawn(order["argv"][0], order["argv"], order["env"], setsid=True)
 
 
-def _be_first(orders: socket.socket, root: str, temporary: str) -> NoReturn:
-    namespaces.make_root(root, temporary)
-    namespaces.mount_processes(root)
+def _be_first(orders: socket.socket, world: _World) -> NoReturn:
+    world.begin()
+    namespaces.mount_processes(world.root)
     never_gain_privileges()
+    hand_out(orders)
     if orders.recv(1) != _GO:
         os._exit(1)
     namespaces.end_with_parent()
     order, _ = _get_order(orders)
-    _build(order, root)
-    namespaces.move_into(root)
+    world.finish(order)
+    namespaces.move_into(world.root)
     os.chdir(order["cwd"])
     drop_capabilities()
-    if order["copied"]:
-        hand_out_renames(orders)
     seccomp.apply(seccomp.assemble(tuple(order["sockets"])))
     namespaces.watch_over(_start(order))
 
 
-def _build(order: dict[str, Any], root: str) -> None:
-    if order["view"] is not None:
-        mount_copy(order["view"])
-    namespaces.build_world(root, order["temporary"], order["world"])
-
-
-def _pass_on(order: dict[str, Any], lines: _ChildLines, root: str) -> None:
+def _pass_on(order: dict[str, Any], lines: _ChildLines, world: _World) -> None:
     """Make what bubblewrap is to show, and give it its descriptors under the numbers its arguments name."""
     if order["world"]:
-        _build(order, root)
-    if order["copied"]:
-        hand_out_renames(lines.orders)
+        world.finish(order)
+    elif order["copied"]:
+        hand_out(lines.orders)
     program = os.memfd_create("filter", os.MFD_CLOEXEC)
     os.write(program, seccomp.assemble(tuple(order["sockets"])))
     os.lseek(program, 0, os.SEEK_SET)

@@ -30,12 +30,17 @@ _FIRST_TO_GO = b"500"
 """For the kernel, when memory runs out: rather the command than the user's other work."""
 
 
-def hand_out_renames(news: socket.socket) -> None:
-    """Let whoever listens there answer what this process and its children ask to be renamed."""
+def hand_out(news: socket.socket) -> None:
+    """Let whoever listens there answer what this process and its children ask to be renamed.
+
+    And keep the mounts of this process, so that its end need not wait until they are taken off.
+    """
+    opened = [os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)]
     with contextlib.suppress(OSError):  # a kernel that can't: then the copy refuses to rename some folders
-        listener = seccomp.watch_renames()
-        socket.send_fds(news, [b"r"], [listener])
-        os.close(listener)
+        opened.append(seccomp.watch_renames())
+    socket.send_fds(news, [b"r"], opened)
+    for one in opened:
+        os.close(one)
 
 
 def confine_by_landlock(order: dict[str, Any], rules: list[int], supervisor: int) -> bool:

@@ -21,6 +21,7 @@ from duckflow.safety.sandbox.child.resource_use import ResourceUse
 from duckflow.safety.sandbox.child.syscalls import LINUX
 from duckflow.safety.sandbox.child.wire import receive
 
+_RENAMING = ("namespaces", "bubblewrap")
 _TICK_MS = 50
 _PATIENCE_S = 10.0
 _WARDENS_TIME_S = 2.0
@@ -33,11 +34,11 @@ class CommandStart:
         self, order: dict[str, Any], data: bytes, opened: list[int], prepared: PreparedChild | None
     ) -> None:
         self._order = order
-        kind, held, network = preparation_for(order), order["held"], order["network"]
-        if prepared is None or prepared.kind != kind or held or network:
+        if prepared is None or not prepared.fits(order):
             # Around a view that is held there is a namespace of users already.
-            users = False if held else None
-            prepared = PreparedChild(kind, order["temporary"], own_network=not network, own_users=users)
+            users, kind = False if order["held"] else None, preparation_for(order)
+            network = not order["network"]
+            prepared = PreparedChild(kind, order["temporary"], own_network=network, own_users=users)
         prepared.run(data, opened)
         for one in opened:
             os.close(one)
@@ -77,7 +78,9 @@ class CommandStart:
             said += more
         if said:
             with contextlib.suppress(OSError):  # it has ended already
-                self.init = os.pidfd_open(json.loads(said)["child-pid"])
+                first = json.loads(said)["child-pid"]
+                self.init = os.pidfd_open(first)
+                os.open(f"/proc/{first}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)  # held until the end
         os.write(self._prepared.gate, b".")
 
     def _waits(self) -> bool:
@@ -137,7 +140,7 @@ def _watch(
     until = time.monotonic() + order["limits"]["seconds"]
     copied: list[str] = order["copied"]
     poll = select.poll()
-    for opened in (control, start.news) if copied else (control,):
+    for opened in (control, start.news) if order["kind"] in _RENAMING else (control,):
         poll.register(opened, select.POLLIN)
     with contextlib.suppress(OSError, AttributeError):  # no such thing on macOS: then it is asked each tick
         poll.register(os.pidfd_open(start.process), select.POLLIN)
@@ -149,8 +152,9 @@ def _watch(
             return "asked"
         if start.news.fileno() in ready:
             poll.unregister(start.news)
-            if listeners := socket.recv_fds(start.news, 1, 1)[1]:
-                moves = FolderMoves(listeners[0], copied)
+            _, kept, _, _ = socket.recv_fds(start.news, 1, 2)  # the first are its mounts: held until the end
+            for listener in kept[1:]:
+                moves = FolderMoves(listener, copied)
                 poll.register(moves.listener, select.POLLIN)
         if moves is not None and (asked := ready.get(moves.listener)):
             if asked & select.POLLIN:

@@ -160,8 +160,8 @@ class CopyFolders:
         """A copy of the folder as it is now; costs the same however large that is."""
         git = outer_git_directory(workspace)
         about = AboutCopy(workspace=workspace, git_directory=git, started_ns=time.time_ns(), command=command)
-        while self._idle:
-            copy = self._idle.pop()
+        while len(self._idle) > 1:  # the view of the last one may not have been taken off yet
+            copy = self._idle.pop(0)
             if copy.about.git_directory != git:
                 copy.discard()
                 continue

@@ -71,6 +71,8 @@ class WorldParts(Frozen):
     toolchains: tuple[str, ...]
     mounts: tuple[WorldMount, ...]
     """All but what may differ from command to command."""
+    ahead: int = 0
+    """So many of them have nothing to do with the workspace, and can be made before a command is known."""
 
     @property
     def seen_outside(self) -> tuple[str, ...]:
@@ -92,21 +94,24 @@ def world_parts(
     home = os.path.realpath(environment.get("HOME") or Path.home())
     system = tuple(path for path in SYSTEM_FOLDERS if os.path.exists(path))
     toolchains = ToolchainSearch(home, workspace, system).find(environment)
-    own = (os.path.realpath(path) for path in closed if os.path.exists(path))
+    ours = (os.path.realpath(path) for path in closed if os.path.exists(path))
     seen = (*system, *toolchains, workspace)
-    masked = [path for path in own if any(_inside(path, folder) for folder in seen)]
+    masked = [path for path in ours if any(_inside(path, folder) for folder in seen)]
     masked += [*credentials_in(toolchains), *(_only_for_root() if os.geteuid() == 0 else ())]
     hidden = [path for path in dict.fromkeys(masked) if not _inside(workspace, path)]
-    before = [
+    within = [path for path in hidden if _inside(path, workspace)]
+    before = (
         *_shown(temporary, home, toolchains),
-        WorldMount(kind="write", target=workspace, source=workspace),
-    ]
+        *(_mask(path) for path in hidden if path not in within),
+    )
+    own = WorldMount(kind="write", target=workspace, source=workspace)
     return WorldParts(
         workspace=workspace,
         temporary=temporary,
         home=home,
         toolchains=toolchains,
-        mounts=(*before, *map(_mask, hidden)),
+        mounts=(*before, own, *map(_mask, within)),
+        ahead=len(before),
     )
 
 
