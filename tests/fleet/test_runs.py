@@ -123,6 +123,36 @@ def test_a_copy_is_made_again_elsewhere_and_ends_as_a_branch(fleet: Fleet, folde
     assert git(folder, "log", "--format=%s", "-1", branch) == "Do it"
 
 
+def test_SAFETY_17_no_program_that_a_repository_names_runs_for_a_copy(fleet: Fleet, folder: Path, tmp_path):
+    evil, template = tmp_path / "evil", tmp_path / "template"
+    evil.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\ncat\n")
+    evil.chmod(0o755)
+    run = submitted(fleet, folder)
+    for name in (
+        *("filter.x.clean", "filter.x.smudge", "filter.x.process", "core.fsmonitor", "core.sshCommand"),
+        *("diff.external", "diff.x.textconv", "merge.x.driver", "core.alternateRefsCommand", "core.pager"),
+        *("uploadpack.packObjectsHook", "gpg.program", "core.editor"),
+    ):
+        git(folder, "config", name, str(evil))
+    for name in ("filter.x.required", "commit.gpgSign"):
+        git(folder, "config", name, "true")
+    git(folder, "config", "init.templateDir", str(template))
+    for hooks in (folder / ".git/hooks", template / "hooks"):
+        for name in ("post-checkout", "reference-transaction", "post-index-change", "pre-commit"):
+            (hooks / name).parent.mkdir(parents=True, exist_ok=True)
+            (hooks / name).symlink_to(evil)
+    (folder / ".git/info").mkdir(exist_ok=True)
+    (folder / ".git/info/attributes").write_text("* filter=x diff=x merge=x\n")
+    copy = Checkout(run)
+    copy.prepare(b"", moved=False)
+    (copy.folder / ".gitattributes").write_text("* filter=x diff=x\n")
+    git(copy.folder, "config", "filter.x.clean", str(evil))
+    patch = copy.changes()
+    copy.prepare(patch, moved=True)
+    assert copy.publish()
+    assert not (tmp_path / "ran").exists()
+
+
 def test_what_is_unknown_is_asked_about_once():
     """C5, M8."""
     action = Action(operation="shell.run", args={"command": "make it"})

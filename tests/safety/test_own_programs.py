@@ -1,12 +1,14 @@
 """Programs and folders of our own: never from the workspace, never with keys (SAFETY 18, 21)."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import duckflow
 from duckflow.config.places import cache_dir, state_dir
 from duckflow.domain.errors import UsageError, UserError
 from duckflow.domain.files.programs import find_program, program_environment
@@ -151,6 +153,33 @@ def test_a_file_tool_does_not_write_through_a_hard_link(tmp_path):
     Workspace(tmp_path / "ws").write_text("inside", "mine\n")
     assert outside.read_text() == "theirs\n"
     assert (tmp_path / "ws/inside").read_text() == "mine\n"
+
+
+STARTS = re.compile(
+    r"create_subprocess_(?:exec|shell)|\bPopen\(|subprocess\.(?:run|call|check_\w+|getoutput)\("
+    r"|os\.(?:exec|spawn|posix_spawn)\w*\(|os\.(?:system|popen)\(|pty\.spawn"
+)
+PLACES = {
+    "cli/web/launch.py": "the browser: found outside the workspace, no keys",
+    "llm/local/process.py": "our own Python, not from the current folder",
+    "llm/weights/pip_command.py": "pip, pinned and with a hash",
+    "loops/hooks/process.py": "the user's own hooks, no keys",
+    "safety/sandbox/child/prepared.py": "the command itself",
+    "safety/sandbox/launcher_client.py": "our own Python",
+    "safety/sandbox/probe.py": "bubblewrap of the system, no environment",
+    "safety/sandbox/view/git_settings.py": "git of the system, hardened",
+    "tools/searching/ripgrep.py": "found outside the workspace, no environment",
+    "ui/input/editor.py": "the user's editor, found outside the workspace, no keys",
+}
+
+
+def test_SAFETY_18_programs_are_started_in_known_places_only():
+    """A new one belongs in one of them, or here with the reason why it is safe."""
+    top = Path(duckflow.__file__).parent
+    found = {
+        str(path.relative_to(top)) for path in top.rglob("*.py") if STARTS.search(path.read_text("utf-8"))
+    }
+    assert found == set(PLACES)
 
 
 def test_SAFETY_17_a_repository_that_lacks_an_object_makes_our_git_run_nothing(tmp_path):

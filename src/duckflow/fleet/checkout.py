@@ -12,9 +12,8 @@ from pathlib import Path
 
 from duckflow.config.places import checkouts_dir
 from duckflow.domain.errors import UsageError, UserError
-from duckflow.domain.files.programs import program_environment
 from duckflow.fleet.runs import FleetRun
-from duckflow.safety.sandbox.view.git_settings import HARMLESS, find_git
+from duckflow.safety.sandbox.view.git_settings import run_git
 
 BRANCHES = "duckflow"
 _SECONDS = 600
@@ -50,15 +49,9 @@ class Checkout:
             raise UserError("fleet.not_here", repository=self._run.repository)
         shutil.rmtree(self._home, ignore_errors=True)
         self._home.mkdir(mode=0o700)
-        words = (
-            "clone",
-            "--quiet",
-            "--no-hardlinks",
-            "--no-checkout",
-            str(self._repository),
-            str(self.folder),
-        )
-        _git(self._home, *words)
+        words = ("clone", "--quiet", "--no-hardlinks", "--no-checkout", "--template=")
+        places = str(self._repository), str(self.folder)
+        _git(self._home, *words, *places, environment={"GIT_ALLOW_PROTOCOL": "file"})
         _git(self.folder, "checkout", "--quiet", "--detach", self._run.base)
         _git(self.folder, "remote", "remove", "origin")
         if patch:
@@ -89,36 +82,34 @@ class Checkout:
 
     def _tree(self) -> str:
         """The files of the copy, stored in the repository as git stores them."""
-        own = {"GIT_INDEX_FILE": str(self._home / "index"), "GIT_WORK_TREE": str(self.folder)}
-        _git(self._repository, "read-tree", self._run.base, environment=own)
-        _git(self._repository, "add", "--all", environment=own)
-        return _git(self._repository, "write-tree", environment=own).decode().strip()
+        # With a git folder of our own, which names no program that would change what is added.
+        bare = self._home / "bare"
+        if not bare.exists():
+            kind = _git(self._repository, "rev-parse", "--show-object-format").decode().strip()
+            _git(self._home, "init", "--quiet", "--bare", f"--object-format={kind}", "--template=", str(bare))
+        objects = _git(self._repository, "rev-parse", "--git-path", "objects").decode().strip()
+        own = {
+            "GIT_DIR": str(bare),
+            "GIT_INDEX_FILE": str(self._home / "index"),
+            "GIT_WORK_TREE": str(self.folder),
+            "GIT_OBJECT_DIRECTORY": str(self._repository / objects),
+        }
+        _git(self._home, "read-tree", self._run.base, environment=own)
+        _git(self.folder, "add", "--all", environment=own)
+        return _git(self._home, "write-tree", environment=own).decode().strip()
 
 
 _DIFF = ("diff", "--binary", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames")
 
 
 def _git(folder: Path, *words: str, given: bytes = b"", environment: dict[str, str] | None = None) -> bytes:
-    git = find_git()
-    if git is None:
-        raise UserError("fleet.no_git")
     who = {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER") for part, value in _AUTHOR.items()}
+    set_here = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0", **who, **(environment or {})}
     try:
-        done = subprocess.run(  # noqa: S603 - git of the system, with everything off that runs programs
-            [git, *HARMLESS, *words],
-            cwd=folder,
-            input=given,
-            env={
-                **program_environment(folder, os.environ),
-                **who,
-                "GIT_TERMINAL_PROMPT": "0",
-                **(environment or {}),
-            },
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
+        done = run_git(words, set_here, given, folder=str(folder), seconds=_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as exc:
+        if isinstance(exc, FileNotFoundError) and exc.filename is None:
+            raise UserError("fleet.no_git") from exc
         raise UserError("fleet.git_failed", command=words[0], reason=str(exc)) from exc
     if done.returncode:
         reason = done.stderr.decode("utf-8", "replace").strip()

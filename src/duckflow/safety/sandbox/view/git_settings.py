@@ -4,7 +4,7 @@ Who commits, not how one logs in.
 """
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +16,7 @@ _GITS = (
     "/opt/homebrew/bin/git",
     "/run/current-system/sw/bin/git",
 )
-HARMLESS = (
+_HARMLESS = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false"),
     *("-c", "core.excludesFile=/dev/null", "-c", "core.attributesFile=/dev/null", "-c", "safe.directory=*"),
 )
@@ -43,13 +43,13 @@ def ignored_folders(root: str, folders: list[str]) -> frozenset[str]:
     if not folders or len(folders) > _MOST_FOLDERS or not Path(root, ".git").exists():
         return frozenset()
     asked = "".join(f"{folder}/\0" for folder in folders).encode("utf-8", "surrogateescape")
-    answer = _run(("-C", root, *HARMLESS, "check-ignore", "-z", "--stdin"), _HIDDEN, asked)
+    answer = _run(("-C", root, "check-ignore", "-z", "--stdin"), _HIDDEN, asked)
     return frozenset(name.rstrip("/") for name in answer.split("\0") if name)
 
 
 def tracked_times(root: str, paths: list[str]) -> str:
     """What git has noted of those of the paths that it tracks, in git's own words."""
-    return _run(("-C", root, *HARMLESS, "ls-files", "--debug", "-z", "--", *paths), {**_HIDDEN, **_LITERAL})
+    return _run(("-C", root, "ls-files", "--debug", "-z", "--", *paths), {**_HIDDEN, **_LITERAL})
 
 
 def passed_on(home: str, environment: Mapping[str, str]) -> str:
@@ -68,26 +68,42 @@ def passed_on(home: str, environment: Mapping[str, str]) -> str:
     return "".join(lines)
 
 
+def run_git(
+    words: Iterable[str],
+    environment: Mapping[str, str],
+    given: bytes = b"",
+    *,
+    folder: str = "/",
+    seconds: float = _SECONDS,
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run git as the system has it, with everything off that runs programs or reaches a network (SAFETY 17).
+
+    OSError if there is no git, TimeoutExpired if it takes too long. The settings of the user and of the
+    machine count only if `environment` says where they are.
+    """
+    git = _find_git()
+    if git is None:
+        raise FileNotFoundError("git")
+    return subprocess.run(  # noqa: S603 - see above
+        [git, *_HARMLESS, *words],
+        input=given,
+        env={**_OFFLINE, **environment},
+        cwd=folder,
+        capture_output=True,
+        timeout=seconds,
+        check=False,
+    )
+
+
 @cache
-def find_git() -> str | None:
+def _find_git() -> str | None:
     """git as the system has it: nothing that a project could have put there."""
     return next((one for one in _GITS if Path(one).exists()), None)
 
 
 def _run(words: tuple[str, ...], environment: Mapping[str, str], given: bytes = b"") -> str:
-    git = find_git()
-    if git is None:
-        return ""
     try:
-        answer = subprocess.run(  # noqa: S603 - git of the system, with everything off that runs programs
-            [git, *words],
-            input=given,
-            env={**_OFFLINE, **environment},
-            cwd="/",
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
+        answer = run_git(words, environment, given)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return answer.stdout.decode("utf-8", "surrogateescape")
