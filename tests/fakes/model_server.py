@@ -1,5 +1,6 @@
 """A model provider on loopback: real HTTP, both wires, scripted answers and faults, requests recorded."""
 
+import contextlib
 import json
 import select
 import socket
@@ -79,9 +80,9 @@ class ModelServer:
         self.slow_pages = False
         """Whether GET stalls."""
         self.closing = threading.Event()
-        self.connections = 0
+        self.connections: list[socket.socket] = []
         self.keeps_open = False
-        """Whether a connection serves several requests; the client must close it before the server ends."""
+        """Whether a connection serves several requests."""
 
     def __enter__(self) -> Self:
         self._http = _Http(("127.0.0.1", 0), _Connection)
@@ -94,6 +95,9 @@ class ModelServer:
         self.closing.set()
         self._http.shutdown()
         self._thread.join()
+        for connection in self.connections:  # a client that left one open is not waited for
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RD)
         self._http.server_close()
 
     @property
@@ -127,7 +131,7 @@ class _Connection(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
-        self.server.model.connections += 1
+        self.server.model.connections.append(self.connection)
 
     def _last_request(self) -> None:
         if not self.server.model.keeps_open:

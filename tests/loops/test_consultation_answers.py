@@ -1,5 +1,6 @@
 """What each choice of a consultation does: to the state, and to the next prompt (SPEC I6, H6, J5)."""
 
+import asyncio
 from pathlib import Path
 
 from duckflow.domain.events import (
@@ -16,6 +17,7 @@ from duckflow.i18n.catalogue import set_language
 from duckflow.loops.judging.consultation import WISHES, consult
 from duckflow.ui.views.events import consultation_text
 from fakes.consulted import REQUEST, TRIED_DIGEST, consulted, no_advice
+from fakes.model_server import Answer
 from fakes.rows import every_row
 from fakes.sent_prompts import written
 
@@ -230,10 +232,14 @@ async def test_I6_words_without_a_number_are_more_on_the_request(tmp_path: Path)
 
 async def test_an_answer_that_was_interrupted_leaves_the_question_open(tmp_path: Path):
     """Advice takes a while; Ctrl-C meanwhile must not lose the question."""
-    async with consulted(tmp_path, "over_exertion") as (duck, _):
-        work = duck.app.chat.choose(ChooseWay(choice="analyse"))
-        work.send(None)
-        work.close()
+    stalls = Answer("", fault="stall")
+    async with consulted(tmp_path, "over_exertion", lambda _: stalls) as (duck, server):
+        work = asyncio.ensure_future(duck.app.chat.choose(ChooseWay(choice="analyse")))
+        while not server.requests:  # noqa: ASYNC110 - another thread hears it
+            await asyncio.sleep(0.01)
+        work.cancel()
+        await asyncio.wait([work])
+        assert work.cancelled()
         assert duck.state.consultation is not None
 
 

@@ -430,5 +430,9 @@ def test_K2_a_person_can_be_the_messenger_of_a_model(folder: Path):
         assert "Output: Decision" in terminal.text
         terminal.type('{"next_step": "done", "reply": "It is Paris."}\r')
         terminal.wait_for("\nIt is Paris.\n")
+        terminal.wait_for("Output: RequirementList")
+        terminal.wait_until(lambda: any("Its answer:" in line for line in terminal.shown[-4:]))
+        terminal.type("/hepl\r")  # a command, not the model's answer
+        terminal.wait_for("Did you mean /help?")
         terminal.type("/quit\r")
         assert terminal.wait_for_end() == 0

@@ -2,6 +2,7 @@
 
 from duckflow.domain.errors import ProviderError
 from duckflow.i18n.catalogue import text
+from duckflow.ui.commands.table import read_command
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.output.escaping import harmless
 from duckflow.ui.output.writer import Writer
@@ -20,8 +21,18 @@ class RelayPrompt:
         self._writer.raw(harmless(prompt))
 
     async def read(self) -> str:
-        """What the person pastes, up to Enter."""
-        said = await self._keyboard.answer(text("relay.paste"))
-        if said is None or not said.strip():
-            raise ProviderError("relay.no_answer")
-        return said
+        """What the person pastes, up to Enter. A command is no answer: it acts now or when the work is done."""
+        later: list[str] = []
+        try:
+            while True:
+                said = await self._keyboard.answer(text("relay.paste"))
+                line = said.strip() if said else ""
+                if not said or not line:
+                    raise ProviderError("relay.no_answer")
+                if read_command(line) is None:
+                    return said
+                if not self._keyboard.listener.handle_line(line):
+                    later.append(line)
+        finally:
+            for line in later:
+                self._keyboard.inbox.put(line)
