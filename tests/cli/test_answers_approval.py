@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes import warm
 from fakes.engine import action, decision, write_script
 
 COMMAND = [sys.executable, "-m", "duckflow"]
@@ -16,7 +17,7 @@ MORE = decision("", action("write_file", path="src/b.txt", content="more\n"))
 
 
 def run(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm.run(
         [*COMMAND, "run", *args, "--workspace", str(folder)],
         stdin=subprocess.DEVNULL,
         capture_output=True,

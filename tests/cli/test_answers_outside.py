@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from fakes import warm
 from fakes.engine import decision, write_script
 from fakes.model_server import Answer, ModelServer
 
@@ -12,7 +13,7 @@ COMMAND = [sys.executable, "-m", "duckflow"]
 
 
 def run(folder: Path, *args: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm.run(
         [*COMMAND, "run", *args, "--workspace", str(folder)],
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -13,13 +13,14 @@ import pytest
 
 from duckflow.config.places import state_dir
 from duckflow.domain.questions.approval import AnswerApproval
+from fakes import warm
 from fakes.engine import action, decision, engine
 
 WRITE = decision("I write.", action("write_file", path="a.txt", content="one\n"))
 
 
 def duckflow(*args: str, language: str = "en") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm.run(
         [sys.executable, "-m", "duckflow", *args],
         stdin=subprocess.DEVNULL,
         capture_output=True,

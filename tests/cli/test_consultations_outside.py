@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fakes import warm
 from fakes.engine import action, decision, write_script
 
 AGAIN = decision("", action("read_file", path="a.txt"), step="EXECUTION", task_profile="research")
@@ -21,7 +22,7 @@ POOR = {
 
 
 def run(folder: Path, *args: str, language: str = "en") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm.run(
         [sys.executable, "-m", "duckflow", "run", *args, "--workspace", str(folder), "--mode", "edits"],
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from fakes import warm
 from fakes.engine import action, decision
 from fakes.model_server import Fault, ModelServer
 from fakes.plays import asked_for, play
@@ -22,7 +23,7 @@ def run(
 ) -> subprocess.CompletedProcess[str]:
     """`duckflow run` in a folder, with the model of a server."""
     locale = "C.UTF-8" if english else "ja_JP.UTF-8"
-    return subprocess.run(
+    return warm.run(
         [sys.executable, "-m", "duckflow", "run", task, "--model", "openai:any",
          "--workspace", str(folder), *args, *(() if "--mode" in args else ("--mode", "auto"))],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, encoding="utf-8", timeout=110, check=False,
@@ -78,7 +79,7 @@ def test_without_a_judge_a_request_is_not_judged_and_that_is_said(folder: Path):
             japanese = run(folder, server, "a.txt を作って", english=False)
             assert japanese.returncode == 1, japanese.stderr
             assert "未評価" in japanese.stderr
-    stats = subprocess.run(
+    stats = warm.run(
         [sys.executable, "-m", "duckflow", "stats", "--json"], capture_output=True, text=True, check=True
     )
     everything = next(one for one in map(json.loads, stats.stdout.splitlines()) if one["by"] == "all")

@@ -2,11 +2,11 @@
 
 import os
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
 from duckflow.config.places import state_dir
+from fakes import warm
 from fakes.engine import action, decision, write_script
 
 
@@ -24,7 +24,7 @@ def test_I8_a_request_leaves_its_start_its_course_and_its_end_in_the_log(folder:
         "--model",
         f"scripted:{script}",
     ]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, env=os.environ)
+    done = warm.run(command, cwd=folder, capture_output=True, text=True, check=True, env=os.environ)
     log = state_dir() / "duckflow.log"
     written = log.read_text("utf-8")
     assert "limit 9 for file_operation (base 8)" in written

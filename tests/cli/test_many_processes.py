@@ -13,6 +13,7 @@ from duckflow.app.places import DATABASE, KEPT_FILES
 from duckflow.config.places import state_dir
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.sessions import Sessions
+from fakes import warm
 from fakes.engine import action, decision, write_script
 
 EIGHT = range(8)
@@ -28,7 +29,7 @@ def start(folder: Path, base: Path, number: int) -> subprocess.Popen[str]:
     script = write_script(base / f"script{number}.jsonl", answers)
     command = [sys.executable, "-m", "duckflow", "run", "go", "--json", "--mode", "edits"]
     command += ["--model", f"scripted:{script}", "--workspace", str(folder)]
-    return subprocess.Popen(
+    return warm.Program(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -122,7 +123,7 @@ def test_an_output_that_is_full_is_said_and_the_session_can_be_resumed(folder: P
     command = [sys.executable, "-m", "duckflow", "run", "go", "--json", "--mode", "edits"]
     command += ["--model", f"scripted:{script}", "--workspace", str(folder)]
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = warm.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
     assert "The output can't be written" in done.stderr
     assert done.stderr.count("\n") == 1

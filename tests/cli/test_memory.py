@@ -12,11 +12,12 @@ import pytest
 from duckflow.app.places import DATABASE, open_log
 from duckflow.config.places import state_dir
 from duckflow.domain.events import MemoryKept
+from fakes import warm
 from fakes.engine import decision, write_script
 
 
 def duckflow(*args: str, language: str = "en") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm.run(
         [sys.executable, "-m", "duckflow", *args],
         capture_output=True,
         text=True,

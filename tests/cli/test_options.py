@@ -9,6 +9,7 @@ import typer.main
 
 from duckflow.cli.main import app
 from duckflow.cli.plain_flags import RunFlags, read_options, read_run_flags
+from fakes import warm
 from fakes.engine import write_script
 
 
@@ -60,7 +61,7 @@ def test_the_flags_of_run_mean_the_same_as_to_the_whole_command_line():
 def test_a_conversation_with_nobody_at_the_keyboard_ends_without_a_fault(folder: Path):
     """`duckflow </dev/null`: a device that can't be waited for is the end of input."""
     model = f"scripted:{write_script(folder.parent / 's.jsonl', [])}"
-    ended = subprocess.run(
+    ended = warm.run(
         [sys.executable, "-m", "duckflow", "--model", model, "--workspace", str(folder)],
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from fakes import warm
+
 
 def duckflow(*args: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "duckflow", *args]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    return warm.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture

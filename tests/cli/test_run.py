@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from fakes import warm
 from fakes.engine import action, decision, write_script
 from fakes.model_server import Answer, Fault, ModelServer, free_port
 from fakes.plays import play
@@ -21,7 +22,7 @@ WRITE = decision("I write it.", action("write_file", path="hello.py", content="p
 def duckflow(
     *args: object, env: dict[str, str] | None = None, **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return warm.run(
         [*COMMAND, *map(str, args)],
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -293,7 +294,7 @@ def test_an_interrupted_run_ends_with_130_and_keeps_everything(folder: Path):
     """M3, K4."""
     slow = {"for": "Decision", "text": decision("late"), "delay_s": 60}
     command = [*COMMAND, "run", "x", "--json", "--workspace", str(folder), "--model", scripted(folder, slow)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with warm.Program(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         shown = [json.loads(process.stdout.readline()) for _ in range(2)]
         process.send_signal(signal.SIGINT)
@@ -320,7 +321,7 @@ def test_a_kill_between_any_two_events_loses_nothing_that_was_shown(folder: Path
     assert len(whole) > 20
     command = [*COMMAND, "run", "go", "--json", "--mode", "edits", "--workspace", str(folder)]
     for stop in range(1, len(whole), 6):
-        with subprocess.Popen([*command, "--model", script], stdout=subprocess.PIPE, text=True) as process:
+        with warm.Program([*command, "--model", script], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             shown = [json.loads(process.stdout.readline()) for _ in range(stop)]
             process.kill()

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from duckflow.domain.work.outcomes import RequestStats
 from duckflow.i18n.catalogue import set_language
 from duckflow.ui.output.text_width import width_of
 from duckflow.ui.views.tables import stats_text
+from fakes import warm
 from fakes.engine import decision, engine
 
 FIGURES = [
@@ -23,7 +23,7 @@ FIGURES = [
 
 
 def stats(*args: str, language: str = "en") -> str:
-    return subprocess.run(
+    return warm.run(
         [sys.executable, "-m", "duckflow", "stats", *args],
         capture_output=True,
         text=True,

@@ -2,10 +2,10 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
+from fakes import warm
 from fakes.engine import action, decision, write_script
 from fakes.terminal import Terminal
 
@@ -18,9 +18,7 @@ def test_SAFETY_19_nothing_that_is_printed_steers_a_terminal(folder: Path):
     write = decision("", action("write_file", path=f"a{STEERING[-5:]}.txt", content=f"{STEERING}\n"))
     script = write_script(folder.parent / "s.jsonl", [decision(STEERING, task_profile="general_chat"), write])
     model = ["--model", f"scripted:{script}", "--workspace", str(folder)]
-    piped = subprocess.run(
-        [*COMMAND, "run", f"say {STEERING}", *model, "--json"], capture_output=True, check=False
-    )
+    piped = warm.run([*COMMAND, "run", f"say {STEERING}", *model, "--json"], capture_output=True, check=False)
     session = json.loads(piped.stdout.splitlines()[0])["session_id"]
     commands = {
         "run": ["run", f"write {STEERING}", "--resume", session, *model],
@@ -36,7 +34,7 @@ def test_SAFETY_19_nothing_that_is_printed_steers_a_terminal(folder: Path):
     }
     wrong = {}
     for name, arguments in commands.items():
-        with Terminal([*COMMAND, *arguments], env={"NO_COLOR": "1"}) as terminal:
+        with Terminal([*COMMAND, *arguments], env={"NO_COLOR": "1"}, warm=True) as terminal:
             terminal.wait_for_end()
             printed = terminal.raw.decode("utf-8", "replace")
             found = [one for one in HARMFUL if one in printed]
@@ -47,7 +45,7 @@ def test_SAFETY_19_nothing_that_is_printed_steers_a_terminal(folder: Path):
 
 def test_SAFETY_19_through_a_pipe_output_stays_as_it_is(folder: Path):
     script = write_script(folder.parent / "s.jsonl", [decision(STEERING, task_profile="general_chat")])
-    done = subprocess.run(
+    done = warm.run(
         [*COMMAND, "run", "hi", "--model", f"scripted:{script}", "--workspace", str(folder)],
         capture_output=True,
         env=dict(os.environ),

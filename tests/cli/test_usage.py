@@ -2,8 +2,9 @@
 
 import os
 import re
-import subprocess
 import sys
+
+from fakes import warm
 
 WRONG = {
     "run --nope": "--nope というオプションはありません",
@@ -22,7 +23,7 @@ WRONG = {
 def said(arguments: str, language: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "duckflow", *arguments.split()]
     env = {**os.environ, "DUCKFLOW_LANGUAGE": language}
-    ended = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", env=env, check=False)
+    ended = warm.run(command, capture_output=True, text=True, encoding="utf-8", env=env, check=False)
     return ended.returncode, ended.stdout + ended.stderr
 
 

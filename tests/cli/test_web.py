@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from duckflow.domain.modes import MODES
+from fakes import warm
 from fakes.engine import action, decision, write_script
 from fakes.rows import Failures
 from fakes.web_server import WebClient, web_server
@@ -96,7 +97,7 @@ def test_M7_what_another_process_stopped_at_is_answered_in_the_browser(folder: P
     """The run has ended at its question; nobody has the session open, so the web view takes it up."""
     first = write_script(tmp_path / "first.jsonl", (write("a.txt"),))
     run = [sys.executable, "-m", "duckflow", "run", "Write a.txt", "--json", "--workspace", str(folder)]
-    done = subprocess.run([*run, "--model", f"scripted:{first}"], capture_output=True, text=True, check=False)
+    done = warm.run([*run, "--model", f"scripted:{first}"], capture_output=True, text=True, check=False)
     assert done.returncode == 3, done.stderr
     session = json.loads(done.stdout.splitlines()[0])["session_id"]
     after = write_script(tmp_path / "after.jsonl", (decision("書きました。"),))

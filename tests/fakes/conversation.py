@@ -34,6 +34,7 @@ def conversation(
         env={"DUCKFLOW_LANGUAGE": language, **quiet, **(env or {})},
         columns=columns,
         rows=rows,
+        warm=True,
     )
 
 

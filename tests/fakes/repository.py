@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from fakes import warm
+
 _WHO = ("-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
 
 
@@ -26,7 +28,7 @@ def make_repository(folder: Path) -> Path:
 
 def duckflow(*args: object, **env: str) -> subprocess.CompletedProcess[str]:
     """A command of duckflow, as a program."""
-    return subprocess.run(
+    return warm.run(
         [sys.executable, "-m", "duckflow", *map(str, args)],
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -10,39 +10,49 @@ import subprocess
 import termios
 import time
 from collections.abc import Callable, Mapping
-from typing import Self
+from typing import Any, Self
 
 import pyte
 
+from fakes.warm import Program
+
 PATIENCE_S = 120.0
 """Only there so that a failure ends."""
+
+
+def _start_plainly(command: list[str], *, terminal: bool, **options: Any) -> subprocess.Popen[Any]:
+    assert terminal
+    return subprocess.Popen(command, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **options)
 
 
 class Terminal:
     """`with Terminal(["duckflow"]) as t: t.wait_for("> "); t.type("hello\\r")`."""
 
     def __init__(
-        self, command: list[str], *, columns: int = 80, rows: int = 24, env: Mapping[str, str] | None = None
+        self,
+        command: list[str],
+        *,
+        columns: int = 80,
+        rows: int = 24,
+        env: Mapping[str, str] | None = None,
+        warm: bool = False,
     ) -> None:
+        """With `warm` a program of ours is forked instead of started (`fakes.warm`)."""
         self._command = command
+        self._start = Program if warm else _start_plainly
         self._size = (rows, columns)
         self._env = {**os.environ, "TERM": "xterm-256color", **(env or {})}
         self.screen = pyte.HistoryScreen(columns, rows, history=2000)
         self._stream = pyte.ByteStream(self.screen)
         self.raw = b""
+        self._drawn = (-1, "")
 
     def __enter__(self) -> Self:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *self._size, 0, 0))
-        self.process = subprocess.Popen(
-            self._command,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            env=self._env,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-        )
+        streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
+        options = {**streams, "env": self._env, "start_new_session": True}
+        self.process: subprocess.Popen[Any] = self._start(self._command, **options, terminal=True)
         os.close(theirs)
         return self
 
@@ -59,8 +69,11 @@ class Terminal:
     @property
     def text(self) -> str:
         """All that is and was on the screen, a line each, without the space at the ends."""
-        gone = [self._line(line) for line in self.screen.history.top]
-        return "\n".join([*gone, *(line.rstrip() for line in self.screen.display)])
+        if self._drawn[0] != len(self.raw):
+            gone = [self._line(line) for line in self.screen.history.top]
+            whole = "\n".join([*gone, *(line.rstrip() for line in self.screen.display)])
+            self._drawn = (len(self.raw), whole)
+        return self._drawn[1]
 
     @property
     def shown(self) -> list[str]:
@@ -73,6 +86,7 @@ class Terminal:
     def resize(self, columns: int, rows: int) -> None:
         """Make the window larger or smaller."""
         self.screen.resize(rows, columns)
+        self._drawn = (-1, "")
         fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def wait_until(self, met: Callable[[], bool], seconds: float = PATIENCE_S) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 
 import httpx2
 
+from fakes import warm
+
 PATIENCE_S = 120.0
 """Only there so that a failure ends."""
 
@@ -70,7 +72,7 @@ def web_server(folder: Path, script: Path, *flags: str, language: str = "en") ->
     """Serve until the block ends; the server ends in order."""
     command = [sys.executable, "-m", "duckflow", "web", "--no-browser", "--workspace", str(folder)]
     env = {**os.environ, "DUCKFLOW_LANGUAGE": language}
-    with subprocess.Popen(
+    with warm.Program(
         [*command, "--model", f"scripted:{script}", *flags],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

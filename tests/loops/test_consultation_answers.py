@@ -235,7 +235,7 @@ async def test_an_answer_that_was_interrupted_leaves_the_question_open(tmp_path:
     stalls = Answer("", fault="stall")
     async with consulted(tmp_path, "over_exertion", lambda _: stalls) as (duck, server):
         work = asyncio.ensure_future(duck.app.chat.choose(ChooseWay(choice="analyse")))
-        while not server.requests:  # noqa: ASYNC110 - another thread hears it
+        while not server.requests:
             await asyncio.sleep(0.01)
         work.cancel()
         await asyncio.wait([work])

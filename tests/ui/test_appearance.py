@@ -18,7 +18,8 @@ from fakes.terminal import Terminal
 
 
 def prompt(folder: Path, theme: str = "auto", keys: str = "emacs") -> Terminal:
-    return Terminal([sys.executable, prompt_program.__file__, str(folder), theme, keys], env={"NO_COLOR": ""})
+    command = [sys.executable, prompt_program.__file__, str(folder), theme, keys]
+    return Terminal(command, env={"NO_COLOR": ""}, warm=True)
 
 
 def colour_of(terminal: Terminal, beginning: str) -> str:

@@ -32,7 +32,7 @@ def test_M7_a_second_terminal_reads_along_answers_and_sees_what_was_answered_els
         with closing(SecondWindow()) as window:
             session = window.session
         attach = [*command, "sessions", "attach", session]
-        with Terminal(attach, env={"DUCKFLOW_LANGUAGE": "en", **quiet}) as second:
+        with Terminal(attach, env={"DUCKFLOW_LANGUAGE": "en", **quiet}, warm=True) as second:
             second.wait_for("Allow it?")
             assert "A second window on session" in second.text
             second.type("y\r")

@@ -1,12 +1,12 @@
 """The conversation on a real terminal, in both languages."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from fakes import warm
 from fakes.conversation import conversation, ready
 from fakes.engine import action, decision, write_script
 from fakes.gate import Gate
@@ -330,7 +330,7 @@ def test_resizing_draws_the_prompt_anew(folder: Path):
 
 def test_lines_through_a_pipe_are_a_conversation_too(folder: Path):
     script = write_script(folder.parent / "script.jsonl", [decision("One."), WRITE, decision("Two.")])
-    done = subprocess.run(
+    done = warm.run(
         [sys.executable, "-m", "duckflow", "--workspace", str(folder), "--model", f"scripted:{script}"],
         input="first\nsecond\nn not now\n/tasks\n",
         capture_output=True,
@@ -423,7 +423,7 @@ def test_e_on_an_edit_opens_the_whole_new_content_and_what_is_saved_becomes_the_
 def test_K2_a_person_can_be_the_messenger_of_a_model(folder: Path):
     """The relay: the prompt is shown, the answer is pasted, the work is done."""
     command = [sys.executable, "-m", "duckflow", "--workspace", str(folder), "--model", "relay"]
-    with Terminal(command, rows=60) as terminal:
+    with Terminal(command, rows=60, warm=True) as terminal:
         ready(terminal)
         terminal.type("Capital of France?\r")
         terminal.wait_for("Its answer:")

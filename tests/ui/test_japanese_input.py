@@ -53,7 +53,7 @@ CASES = {
 def terminal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
     """One program for all of them; each clears the line behind it."""
     folder = tmp_path_factory.mktemp("history")
-    with Terminal([sys.executable, str(PROGRAM), str(folder)], columns=COLUMNS) as started:
+    with Terminal([sys.executable, str(PROGRAM), str(folder)], columns=COLUMNS, warm=True) as started:
         started.wait_for("said 'ready'")
         started.wait_for("[ bar ]")  # before it is drawn, the terminal itself would echo what is typed
         started.wait_until(lambda: input_lines(started)[:1] == [">"])

@@ -108,6 +108,6 @@ def test_emoji_and_japanese_are_harmless():
 def test_a_bar_for_a_model_that_is_there_already_is_not_shown(folder: Path):
     """`make run` asks each time whether the model is needed; with one named it says nothing."""
     command = [sys.executable, "-m", "duckflow", "model", "install", "--if-needed"]
-    with Terminal(command, env={"DUCKFLOW_MODEL": "scripted:none"}) as terminal:
+    with Terminal(command, env={"DUCKFLOW_MODEL": "scripted:none"}, warm=True) as terminal:
         assert terminal.wait_for_end() == 0
         assert not terminal.text.strip()

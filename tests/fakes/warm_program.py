@@ -1,0 +1,155 @@
+"""Has the product imported and forks for each start, so that a start costs a fork; `warm` talks to it.
+
+It only imports, calls nothing and has one thread: what depends on the environment, the folder or the language
+is found out by the forked program itself, as after a plain start.
+"""
+
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import runpy
+import select
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+from typing import Any
+
+_LATER = (
+    "__main__",
+    ".sandbox.child",
+    "worker",
+    "cli.main",
+    "cli.flags",
+    "cli.commands",
+    "cli.editors",
+    "fleet",
+)
+"""What speaks a language as soon as it is imported, what is another program, and what few need."""
+_HEAVY = ("llm.wire.pydantic_ai", "tools.mcp.client")
+_SAVED = [(stream.encoding, stream.errors) for stream in (sys.stdin, sys.stdout, sys.stderr)]
+
+
+def _import_product() -> None:
+    import duckflow.cli  # noqa: PLC0415 - first of all, as in a plain start
+
+    duckflow.cli._skip_foreign_plugins()
+    for module in pkgutil.walk_packages(duckflow.__path__, "duckflow."):
+        if not any(part in module.name for part in (*_LATER, *_HEAVY)):
+            importlib.import_module(module.name)
+    assert threading.active_count() == 1, "a fork copies one thread only"
+    assert tempfile.tempdir is None, "something looked for the folder of temporary files"
+    gc.collect()
+    gc.freeze()
+
+
+class _Server:
+    def __init__(self, orders: socket.socket) -> None:
+        self._orders = orders
+        self._ended, wake = socket.socketpair()
+        wake.setblocking(False)
+        self._ended.setblocking(False)
+        self._wake = wake
+        self._channels: dict[int, socket.socket] = {}
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(wake.fileno())
+
+    def serve(self) -> dict[str, Any] | None:
+        """Fork for every order; comes back with it in the forked program, else with None at the end."""
+        while True:
+            ready, _, _ = select.select([self._orders, self._ended], [], [])
+            if self._ended in ready:
+                self._report_ended()
+            if self._orders in ready:
+                _, descriptors, _, _ = socket.recv_fds(self._orders, 1, 4)
+                if not descriptors:
+                    return None
+                order = self._start(socket.socket(fileno=descriptors[0]), descriptors[1:])
+                if order is not None:
+                    return order
+
+    def _report_ended(self) -> None:
+        with_more = True
+        while with_more:
+            try:
+                with_more = bool(self._ended.recv(4096))
+            except BlockingIOError:
+                with_more = False
+        while self._channels:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            with self._channels.pop(pid) as channel:
+                channel.sendall(b"%d\n" % status)
+
+    def _start(self, channel: socket.socket, streams: list[int]) -> dict[str, Any] | None:
+        with channel.makefile("rb") as line:
+            order = json.loads(line.readline())
+        pid = os.fork()
+        if not pid:
+            for one in (channel, self._orders, self._ended, self._wake, *self._channels.values()):
+                one.detach()
+            _become(order, streams)
+            return order
+        self._channels[pid] = channel
+        for stream in streams:
+            os.close(stream)
+        channel.sendall(b"%d\n" % pid)
+        return None
+
+
+def _become(order: dict[str, Any], streams: list[int]) -> None:
+    """Be what a plain start would have made: session, terminal, folder, environment, streams, signals."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    os.closerange(3, max(streams) + 64)
+    if order["session"]:
+        os.setsid()
+    if order["terminal"]:
+        import fcntl  # noqa: PLC0415 - few need them
+        import termios  # noqa: PLC0415
+
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    if order["folder"] is not None:
+        os.chdir(order["folder"])
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    time.tzset()
+    sys.stdin, sys.stdout, sys.stderr = map(_open, (0, 1, 2), ("r", "w", "w"), _SAVED)
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+
+
+def _open(number: int, mode: str, saved: tuple[str, str]) -> io.TextIOWrapper:
+    """As Python opens its own streams; PYTHONUNBUFFERED is for output only."""
+    at_once = bool(os.environ.get("PYTHONUNBUFFERED")) and number > 0
+    raw = open(number, f"{mode}b", 0 if at_once else -1, closefd=False)  # noqa: SIM115 - as long as the program
+    lines = not at_once and (number == 2 or os.isatty(number))
+    return io.TextIOWrapper(raw, *saved, line_buffering=lines, write_through=at_once)
+
+
+def _run(words: list[str]) -> None:
+    if words[:2] == ["-m", "duckflow"]:
+        from duckflow.cli import main  # noqa: PLC0415 - imported long ago
+
+        sys.argv = [sys.modules["duckflow"].__path__[0] + "/__main__.py", *words[2:]]
+        globals()["__package__"] = "duckflow"  # by it the help tells how the program was started
+        main()
+    else:
+        sys.argv = words
+        runpy.run_path(words[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    _import_product()
+    wanted = _Server(socket.socket(fileno=int(sys.argv[1]))).serve()
+    if wanted is not None:
+        _run(wanted["words"])
