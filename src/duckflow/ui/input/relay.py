@@ -21,7 +21,7 @@ class RelayPrompt:
         self._writer.raw(harmless(prompt))
 
     async def read(self) -> str:
-        """What the person pastes, up to Enter. A command is no answer: it acts now or when the work is done."""
+        """What the person pastes, up to Enter. A command is no answer: it acts now, or after the work."""
         later: list[str] = []
         try:
             while True:
