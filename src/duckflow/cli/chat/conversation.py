@@ -27,9 +27,9 @@ from duckflow.ui.commands.dispatch import Exit
 from duckflow.ui.conversation import Conversation
 from duckflow.ui.frontend import Frontend
 from duckflow.ui.input.editor import Edit, edit_on_line, edit_with, find_editor
-from duckflow.ui.input.relay import RelayPrompt
 from duckflow.ui.output.writer import notifier
 from duckflow.ui.questions import Questions
+from duckflow.ui.relay import RelayPrompt
 from duckflow.ui.screen import Screen
 from duckflow.ui.views.live.activity import prompt_view
 from duckflow.ui.views.transcript import last_exchange
