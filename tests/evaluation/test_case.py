@@ -19,17 +19,10 @@ def test_what_changed_nothing_and_ran_nothing_is_a_request_for_information_J2(ch
     assert build_case(OBJECTIVE, (), (), ObservedWork(changed=changed, ran=ran)).information is information
 
 
-def test_work_on_files_for_which_nothing_was_done_is_no_request_for_information_J2():
-    for profile, looked_up, information in (
-        ("file_operation", False, False),
-        ("file_operation", True, True),
-        ("debugging", False, True),
-        (None, False, True),
-    ):
-        attempt = OBJECTIVE.current.model_copy(update={"results": ("read a.py",) if looked_up else ()})
-        objective = OBJECTIVE.model_copy(update={"current": attempt})
-        made = build_case(objective, (), (), ObservedWork(profile=profile, reply="All done!"))
-        assert made.information is information, profile
+def test_what_a_model_calls_it_makes_no_request_for_information_something_else_J2():
+    for profile in ("file_operation", "debugging", "simple_question", None):
+        made = build_case(OBJECTIVE, (), (), ObservedWork(profile=profile, reply="All done!"))
+        assert made.information, profile
 
 
 def test_a_case_holds_what_was_wanted_seen_and_told_J2():

@@ -263,7 +263,11 @@ async def test_J3_tests_of_the_project_that_can_not_start_say_nothing_of_the_wor
     """The project's own, where somebody could be asked: no pytest is no failing test."""
     (folder / ".venv/bin").mkdir(parents=True)
     (folder / "test_a.py").write_text("def test_a(): pass\n")
-    for said, outcome, kept in (("No module named pytest", "done", ""), ("1 failed", "not_satisfied", None)):
+    for said, outcome, kept in (
+        ("/usr/bin/python3.11: No module named pytest", "done", ""),
+        ("1 failed", "not_satisfied", None),
+        ("a test says: No module named pytest", "not_satisfied", None),
+    ):
         python = folder / ".venv/bin/python"
         python.write_text(f"#!/bin/sh\necho '{said}'; exit 1\n")
         python.chmod(0o755)

@@ -33,21 +33,16 @@ def build_case(
     observed: ObservedWork,
     results: Sequence[CheckResult] = (),
 ) -> EvaluationCase:
-    """The case for an evaluator. `evidence` holds the facts, and then the results, as its last checks.
-
-    Work on files for which nothing at all was done is no request for information: its reply is a claim.
-    """
-    wants_change, looked_up = observed.profile == "file_operation", bool(objective.results)
-    did_nothing = not (observed.changed or observed.ran)
+    """The case for an evaluator. `evidence` holds the facts, and then the results, as its last checks."""
     return EvaluationCase(
         request=objective.request,
         requirements=objective.requirements or plain_requirements(objective.request),
         evidence=tuple(evidence),
         reply=observed.reply,
-        information=did_nothing and (looked_up or not wants_change),
+        information=not (observed.changed or observed.ran),
         changed=observed.changed,
-        wants_change=wants_change,
-        looked_up=looked_up,
+        wants_change=observed.profile == "file_operation",
+        looked_up=bool(objective.results),
         verification=verification_of(facts, observed.command_passed, results),
         checks=tuple(results),
         failing=observed.failing,

@@ -14,18 +14,16 @@ from duckflow.domain.work.checks import CheckResult, CheckState
 from duckflow.evaluation.check_room import CheckCopy
 from duckflow.evaluation.diagnostics import Checker
 from duckflow.evaluation.examples import MOST_EXAMPLES, CallExample, OutputExample, printed
-from duckflow.evaluation.facts import failing_lines
+from duckflow.evaluation.facts import CANT_START, failing_lines, runner_is_missing
 from duckflow.evaluation.related_tests import RelatedTest, test_command
 from duckflow.safety.sandbox.shell import CommandResult
 
 _DETAIL = 1_500
-_CANT_START = (126, 127)
 _NO_TESTS = 5
 """pytest's exit code if it found none."""
 
 _EACH_S = 30.0
 _NO_TIME = "there was no time left for it"
-_NO_PYTEST = "No module named pytest"
 _NO_NAME = "NameError: name "
 
 
@@ -58,7 +56,7 @@ async def diagnose(
     ended = await copy.run(command, seconds=seconds)
     if ended.timed_out:
         return result("not_run", _slow(seconds))
-    if ended.exit_code in _CANT_START:
+    if ended.exit_code in CANT_START:
         return None
     if ended.exit_code == 0:
         return result("passed")
@@ -100,7 +98,7 @@ async def run_script(copy: CheckCopy, example: OutputExample, python: str, time:
         return result("not_run", _NO_TIME)
     program = python if example.program == "python" else example.program
     ended = await copy.run(f"{program} {quote('./' + example.path)}", seconds=seconds)
-    if ended.timed_out or ended.exit_code in _CANT_START:
+    if ended.timed_out or ended.exit_code in CANT_START:
         return result("not_run", _slow(seconds) if ended.timed_out else _shown(ended, copy))
     if ended.exit_code != 0:
         foreign = "ModuleNotFoundError" in ended.output
@@ -137,10 +135,11 @@ async def run_test(
     ended = await copy.run(command, seconds=seconds)
     if ended.timed_out:
         return result("not_run", _slow(seconds))
-    if _NO_PYTEST in ended.output and "import pytest" not in source:
+    missing = runner_is_missing(ended.exit_code, ended.output)
+    if missing and ended.exit_code == 1 and "import pytest" not in source:
         answers = await _ask_runner(copy, python, time, path=test.path, tests=True)
         return result(*answers[0])
-    if ended.exit_code in (*_CANT_START, _NO_TESTS) or _NO_PYTEST in ended.output:
+    if missing or ended.exit_code == _NO_TESTS:
         return result("not_run", _shown(ended, copy))
     if ended.exit_code == 0:
         return result("passed", _shown(ended, copy))

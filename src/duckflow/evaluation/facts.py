@@ -280,9 +280,22 @@ def _does_nothing(body: list[ast.stmt]) -> bool:
 
 MOST_LINES = 5
 
+CANT_START = (126, 127)
+"""A shell's exit codes for a program that is not there, or is none."""
+
 _LINE = 200
 _TELLING = late(r"(?:^|[\s\[(])(?:FAIL|FAILED|ERROR|Error|not ok|error|panicked|✗|✕|✘|×)(?=[\s:\])(]|\b)")
+_NO_PYTEST = late(r"(?:\S*/)?python[\d.]*: No module named pytest")
 _COUNT = late(r"^[=\s-]*\d+ (?:failed|passed|errors?)\b")
+
+
+def runner_is_missing(exit_code: int | None, output: str) -> bool:
+    """Whether tests could not even begin: no such program, or Python itself has no pytest.
+
+    The latter is known by Python's own last words, in their whole form: tests may print what they like.
+    """
+    last = output.rstrip().rpartition("\n")[2]
+    return exit_code in CANT_START or (exit_code == 1 and _NO_PYTEST.fullmatch(last) is not None)
 
 
 def failing_lines(output: str) -> tuple[str, ...]:

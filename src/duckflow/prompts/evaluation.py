@@ -153,11 +153,7 @@ def _situation(case: EvaluationCase) -> str:
             "Nothing was changed and nothing was run: judge the reply itself. Its sources are the evidence."
         )
     else:
-        ran = any(one.supports == "change" for one in case.evidence)
-        none = (
-            "Commands were run, and no file was changed" if ran else "No file was changed and nothing was run"
-        )
-        done = "Files were changed" if case.changed else none
+        done = "Files were changed" if case.changed else "Commands were run, and no file was changed"
         told = f"{done}: judge the evidence. The reply is only a claim."
     lines = [told]
     if case.verification == "failed":

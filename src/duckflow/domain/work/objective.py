@@ -113,7 +113,7 @@ class EvaluationCase(Frozen):
     changed: bool = True
     """Whether any file is different now."""
     wants_change: bool = False
-    """Whether the model itself took it for work on files."""
+    """Whether the model took it for work on files: that of a small one is settled once, and counts."""
     looked_up: bool = True
     """Whether the request looked anything up, so that its reply has sources."""
     verification: Verification = "none"

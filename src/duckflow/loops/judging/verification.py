@@ -6,16 +6,13 @@ from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionQueued, VerifySet
 from duckflow.domain.reduce.objective import revision_of
 from duckflow.domain.state import AgentState, CommandRun
-from duckflow.evaluation.facts import failing_lines
+from duckflow.evaluation.facts import failing_lines, runner_is_missing
 from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.session import Session
 
 RUN = "shell.run"
 WHY = "These are the project's own tests: they show whether the work is done."
-
-_CANT_START = (126, 127)
-_NO_PYTEST = "No module named pytest"
 
 
 class Verification:
@@ -80,7 +77,7 @@ class Verification:
             return
         command, self._asked = self._asked, ""
         ran = _last(self._session.state, command)
-        if ran is not None and (ran.exit_code in _CANT_START or _NO_PYTEST in self._shown(ran)):
+        if ran is not None and runner_is_missing(ran.exit_code, self._shown(ran)):
             self._session.record(VerifySet(command=""))  # it says nothing of the work
             return
         wanted = ran is not None
