@@ -86,6 +86,15 @@ def load(
     return Loaded(settings=_merge(layers), sources=_sources(layers), notices=tuple(notices), project=files)
 
 
+def load_as_trusted(
+    workspace: Path, *, trust: bool = False, flags: Mapping[str, object] | None = None
+) -> Loaded:
+    """The same where nobody is asked: the project's own settings act if the user trusts them already."""
+    known = None if trust else trust_state(workspace)
+    trusted = known is None or known.status == "trusted"
+    return load(workspace, trusted=trusted, digest=known.digest if known and trusted else None, flags=flags)
+
+
 def rows(loaded: Loaded) -> tuple[SettingRow, ...]:
     """Every setting with its value as TOML and its source, for `duckflow config show`."""
     tables = loaded.settings.model_dump(mode="json")

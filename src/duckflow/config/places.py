@@ -12,34 +12,28 @@ _PRIVATE = 0o700
 
 def state_dir() -> Path:
     """Where sessions are kept; created, and readable by the user alone."""
-    given = _given("DUCKFLOW_STATE_DIR")
-    if given:
-        return _create(given)
-    return _create(_usual("state"), ours=True)
+    return _created("DUCKFLOW_STATE_DIR", "state")
 
 
 def config_dir() -> Path:
     """Where the user's configuration is looked for; not created."""
-    given = _given("DUCKFLOW_CONFIG_DIR")
-    if given:
-        return given
-    return _usual("config")
+    return _given("DUCKFLOW_CONFIG_DIR") or _usual("config")
 
 
 def cache_dir() -> Path:
     """Where model weights, and whatever else can be had again, are kept; created."""
-    given = _given("DUCKFLOW_CACHE_DIR")
-    if given:
-        return _create(given)
-    return _create(_usual("cache"), ours=True)
+    return _created("DUCKFLOW_CACHE_DIR", "cache")
 
 
 def checkouts_dir() -> Path:
     """Where the fleet's runs have their copies of repositories; created. Tools may work in it."""
-    given = _given("DUCKFLOW_FLEET_DIR")
-    if given:
-        return _create(given)
-    return _create(_usual("data") / "fleet", ours=True)
+    return _created("DUCKFLOW_FLEET_DIR", "data", "fleet")
+
+
+def _created(variable: str, kind: str, below: str = "") -> Path:
+    """The folder a variable names, else ours in the usual place."""
+    given = _given(variable)
+    return _create(given) if given else _create(_usual(kind) / below, ours=True)
 
 
 def _usual(kind: str) -> Path:

@@ -1,11 +1,9 @@
 """Small answers of the user's that outlive a session, as a JSON file in the user's state directory."""
 
 import json
-import os
-import tempfile
-from contextlib import suppress
 from typing import cast
 
+from duckflow.config.files.toml import save_text
 from duckflow.config.places import state_dir
 from duckflow.domain.errors import UserError
 
@@ -31,16 +29,6 @@ class SavedAnswers:
         """Write all of it down, durably."""
         place = state_dir() / self._name
         try:
-            descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{self._name}-")
-            try:
-                with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                    json.dump(known, file, ensure_ascii=False, indent=1, sort_keys=True)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(temporary, place)  # noqa: PTH105 - both are plain names here
-            except BaseException:
-                with suppress(OSError):
-                    os.unlink(temporary)  # noqa: PTH108 - as above
-                raise
+            save_text(place, json.dumps(known, ensure_ascii=False, indent=1, sort_keys=True))
         except OSError as exc:
             raise UserError("places.cannot_create", path=place, reason=exc.strerror or exc) from exc

@@ -16,8 +16,7 @@ from duckflow.api import OpenSession
 from duckflow.cli.editors.commands import available_commands
 from duckflow.cli.editors.mcp_servers import EditorServers, with_servers
 from duckflow.cli.editors.updates import SessionTranslator
-from duckflow.config.loading import Loaded, load
-from duckflow.config.trust import trust_state
+from duckflow.config.loading import Loaded, load_as_trusted
 from duckflow.i18n.catalogue import text
 from duckflow.tools.files.unsaved import Unsaved
 
@@ -78,10 +77,7 @@ class EditorSessions:
         for name, other in [*self._sessions.items()]:
             if other.root == where and not other.busy:
                 await self.put_aside(name)
-        trust = trust_state(where)
-        trusted = self._trust or trust.status == "trusted"
-        digest = None if self._trust else trust.digest
-        loaded = load(where, trusted=trusted, digest=digest, flags=self._flags)
+        loaded = load_as_trusted(where, trust=self._trust, flags=self._flags)
         servers = self._servers.get(session_id or "", ()) if servers is None else servers
         loaded, left_out = with_servers(loaded, servers)
         session = OpenSession(

@@ -5,11 +5,9 @@ import os
 from pathlib import Path
 
 from duckflow.config.files.mcp_servers import remove_server
-from duckflow.config.loading import load, user_file
+from duckflow.config.loading import load_as_trusted, user_file
 from duckflow.config.mcp import McpServer, McpSettings
 from duckflow.config.places import cache_dir, config_dir, state_dir
-from duckflow.config.settings import Settings
-from duckflow.config.trust import trust_state
 from duckflow.domain.errors import UsageError
 from duckflow.domain.extensions import ServerReport
 from duckflow.domain.frozen import replace
@@ -20,13 +18,13 @@ from duckflow.tools.mcp.pins import Pins
 
 def listed(folder: Path, *, trust: bool) -> list[ServerReport]:
     """All servers, as they are written down."""
-    servers = _settings(folder, trust=trust).mcp.servers
+    servers = load_as_trusted(folder, trust=trust).settings.mcp.servers
     return [report_of(name, server) for name, server in servers.items()]
 
 
 def tried(name: str, folder: Path, *, trust: bool) -> ServerReport:
     """A server that was connected to, or not."""
-    settings = _settings(folder, trust=trust)
+    settings = load_as_trusted(folder, trust=trust).settings
     if name not in settings.mcp.servers:
         raise UsageError("mcp.no_such", name=name)
     server = replace(settings.mcp.servers[name], enabled=True)
@@ -49,11 +47,3 @@ def forget(name: str) -> Path:
     remove_server(user_file(), name)
     Pins().forget(name)
     return user_file()
-
-
-def _settings(folder: Path, *, trust: bool) -> Settings:
-    """As a conversation here would have them."""
-    known = None if trust else trust_state(folder)
-    trusted = known is not None and known.status == "trusted"
-    digest = known.digest if known is not None and trusted else None
-    return load(folder, trusted=trust or trusted, digest=digest).settings

@@ -10,8 +10,7 @@ from duckflow.app.app import App
 from duckflow.app.build import build
 from duckflow.app.models import choose, unknown_prices
 from duckflow.cli.chat.engine import ChatEngine
-from duckflow.config.loading import Loaded, load
-from duckflow.config.trust import trust_state
+from duckflow.config.loading import Loaded, load_as_trusted
 from duckflow.domain.commands import (
     AnswerShown,
     CancelWork,
@@ -152,9 +151,7 @@ async def open_worker(folder: Path, session_id: str | None, flags: dict[str, obj
 
     A project's own settings act only if the user trusts them already: nobody is asked about it here.
     """
-    trust = await asyncio.to_thread(trust_state, folder)
-    trusted = trust.status == "trusted"
-    loaded = load(folder, trusted=trusted, digest=trust.digest if trusted else None, flags=flags)
+    loaded = await asyncio.to_thread(load_as_trusted, folder, flags=flags)
     choice = await choose(loaded.settings, os.environ)
     keeps = flags.get("mode") is None
     app = build(

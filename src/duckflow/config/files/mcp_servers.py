@@ -3,14 +3,13 @@
 import json
 import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from pydantic import ValidationError
 
-from duckflow.config.files.toml import parse, read_text
+from duckflow.config.files.toml import parse, read_text, save_text
 from duckflow.config.layers import validate
 from duckflow.config.mcp import McpServer
 from duckflow.domain.errors import UsageError
@@ -125,16 +124,9 @@ def _toml(value: object) -> str:
 
 
 def _save(path: Path, text: str) -> None:
-    """At once or not at all; for the user alone, for there may be keys in it."""
     parse(text, path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        real = Path(os.path.realpath(path))  # a link into somebody's dotfiles stays one
-        descriptor, temporary = tempfile.mkstemp(dir=real.parent, prefix=".duckflow-")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(real)
+        save_text(path, text)
     except OSError as exc:
         raise UsageError("config.unreadable", path=path, reason=exc.strerror or exc) from exc

@@ -1,7 +1,8 @@
-"""Reading a TOML file a user wrote: whatever is wrong with it becomes one sentence."""
+"""Files a user wrote, TOML above all: whatever is wrong with one becomes one sentence."""
 
 import os
 import stat
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,21 @@ def _read(path: Path) -> bytes:
             return file.read(MAX_BYTES + 1)
     finally:
         os.close(descriptor)
+
+
+def save_text(path: Path, text: str) -> None:
+    """Put a file in its place, at once or not at all, durably and for the user alone; OSError if it fails."""
+    real = Path(os.path.realpath(path))  # a link into somebody's dotfiles stays one
+    descriptor, temporary = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(real)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def parse(text: str, path: Path) -> dict[str, Any]:
