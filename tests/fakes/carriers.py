@@ -5,7 +5,7 @@ import random
 import zipfile
 from pathlib import Path
 
-from duckflow.llm.weights import Weights, WeightsPart
+from duckflow.llm.weights.catalogue import Weights, WeightsPart
 
 PART_SIZES = (3_000_000, 3_000_000, 1_234_567)
 

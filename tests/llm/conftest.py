@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.llm.weights import Weights
-from duckflow.llm.weights.catalogue import look_up
+from duckflow.llm.weights.catalogue import Weights, look_up
 from duckflow.llm.weights.installation import install_into
 from fakes.carriers import build_weights
 

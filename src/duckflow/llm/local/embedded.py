@@ -16,7 +16,7 @@ from duckflow.llm.local.process import WorkerGone, WorkerProcess
 from duckflow.llm.local.prompt_states import PromptStates, states_folder
 from duckflow.llm.local.protocol import EmbeddedResponse, completion, load_failure
 from duckflow.llm.streams import bounded, closing
-from duckflow.llm.weights import find
+from duckflow.llm.weights.installation import find
 
 BATCH = 64
 """Tokens of a prompt read at a time; between two batches it can be stopped."""
