@@ -40,7 +40,8 @@ from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.domain.reduce.rewind import present
-from duckflow.domain.state import AgentState, RequestOutcome
+from duckflow.domain.state import AgentState
+from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.llm.local.relay import Relay
 from duckflow.loops.undo.rewind import PastMessage, Rewind, fork
 from duckflow.store.sessions import Sessions, SessionSummary

@@ -10,8 +10,8 @@ from duckflow.config.loading import load
 from duckflow.domain.events import ConsultationAnswered, ConsultationRequested, Recorded, SessionTitled
 from duckflow.domain.questions.consultation import ChooseWay
 from duckflow.store.sessions import Sessions
+from duckflow.ui.transcript import replay
 from duckflow.ui.views.export import as_json, as_markdown
-from duckflow.ui.views.transcript import replay
 from fakes.consulted import consulted
 from fakes.engine import action, decision, engine
 

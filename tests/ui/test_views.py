@@ -17,6 +17,7 @@ from duckflow.domain.state import AgentState, Request, TierUsage
 from duckflow.domain.work.plan import Plan, PlanStep, Task, TaskList
 from duckflow.i18n.catalogue import entries, set_language
 from duckflow.ui.commands.actions import CommandContext, show_help
+from duckflow.ui.engine import Surroundings
 from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.markdown import render_text
 from duckflow.ui.output.text_width import width_of
@@ -24,7 +25,7 @@ from duckflow.ui.screen import Screen
 from duckflow.ui.views.events import error_text
 from duckflow.ui.views.live.activity import Activity
 from duckflow.ui.views.live.progress import plan_tree, tasks_tree
-from duckflow.ui.views.live.status_bar import Surroundings, bar_lines
+from duckflow.ui.views.live.status_bar import bar_lines
 from duckflow.ui.views.tables import cost_text
 from duckflow.ui.views.tool_lines import OPERATIONS
 from duckflow.ui.views.welcome import FolderFacts, start_text

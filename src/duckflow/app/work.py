@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from duckflow.domain.events import Recorded
 from duckflow.domain.glimpses import Glimpse
-from duckflow.domain.state import RequestOutcome
+from duckflow.domain.work.outcomes import RequestOutcome
 
 Update = Recorded | Glimpse
 """What a session shows: an event with its number and time, or a glimpse of a text that still grows."""

@@ -16,9 +16,10 @@ from duckflow.domain.model import ChatMessage, Picture, TierName, Usage
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.questions.consultation import ChooseWay, Consultation, ConsultationKind
-from duckflow.domain.state import BackgroundCommand, RequestOutcome
+from duckflow.domain.state import BackgroundCommand
 from duckflow.domain.transitions import Step
 from duckflow.domain.work.memory import MemoryKind
+from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.domain.work.work_events import (
     AttemptPlanned,
     Evaluated,

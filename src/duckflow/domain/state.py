@@ -14,25 +14,8 @@ from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.questions.consultation import Consultation, ConsultationKind, RulesUse
 from duckflow.domain.transitions import Status, Step
 from duckflow.domain.work.objective import Support, TaskObjective
+from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.domain.work.plan import Plan, Task, TaskList
-
-RequestOutcome = Literal[
-    "done",
-    "accepted",
-    "not_judged",
-    "pending_user",
-    "deferred",
-    "awaiting_approval",
-    "consultation",
-    "not_satisfied",
-    "stopped",
-    "provider_error",
-    "interrupted",
-]
-"""`accepted`: the user took it as it is, though it was not satisfied. `not_judged`: nobody could tell."""
-
-ENDED: tuple[RequestOutcome, ...] = ("done", "accepted", "not_judged", "stopped")
-"""Outcomes after which a request is over; after all others it goes on."""
 
 
 class Items(Frozen):

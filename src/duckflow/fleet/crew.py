@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from duckflow.domain.errors import UserError
-from duckflow.domain.state import RequestOutcome
+from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.fleet.live_run import LiveRun
 from duckflow.fleet.questions import WAITING
 from duckflow.fleet.runs import FleetRun, LostRun, RunReport, Runs, RunState

@@ -24,7 +24,8 @@ from duckflow.domain.events import (
     UsageReported,
     VerifySet,
 )
-from duckflow.domain.state import AgentState, RequestOutcome
+from duckflow.domain.state import AgentState
+from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.fleet.checkout import Checkout
 from duckflow.fleet.questions import WAITING, question_key, unknown_actions
 from duckflow.fleet.runs import AGAIN, FleetRun, Runs, report_of

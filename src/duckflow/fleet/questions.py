@@ -12,8 +12,9 @@ from duckflow.domain.events import (
     Recorded,
     RequestFinished,
 )
-from duckflow.domain.state import AgentState, RequestOutcome
+from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
+from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.i18n.answers import read_answer, read_choice
 
 WAITING: tuple[RequestOutcome, ...] = (

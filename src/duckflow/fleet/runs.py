@@ -18,8 +18,9 @@ from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Event, Recorded
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.modes import Mode
-from duckflow.domain.state import AgentState, RequestOutcome
+from duckflow.domain.state import AgentState
 from duckflow.domain.work.objective import RequirementItem
+from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.fleet.database import FleetDatabase, answers, events, runs
 from duckflow.loops.chat import EXIT_CODES
 from duckflow.store.database.event_rows import decode, encode

@@ -17,8 +17,9 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import ChooseWay, ConsultationKind
-from duckflow.domain.state import ENDED, Request, RequestOutcome
+from duckflow.domain.state import Request
 from duckflow.domain.transitions import Step
+from duckflow.domain.work.outcomes import ENDED, RequestOutcome
 from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.hooks.hooks import Hooks

@@ -24,7 +24,8 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.pacing.limits import LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
-from duckflow.domain.state import AgentState, Request, RequestOutcome
+from duckflow.domain.state import AgentState, Request
+from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.loops.session import Session
 from duckflow.pacemaker.budget import BudgetLevel, Spent, explain_budget, judge
 from duckflow.pacemaker.limit import Counted, compute_limit, measure

@@ -13,8 +13,9 @@ Nothing here holds state: it is read from the session, and changed only by recor
 from duckflow.domain.decision import Decision
 from duckflow.domain.events import DecisionMade, Reply
 from duckflow.domain.questions.consultation import ConsultationKind
-from duckflow.domain.state import ENDED, AgentState, RequestOutcome
+from duckflow.domain.state import AgentState
 from duckflow.domain.transitions import Status
+from duckflow.domain.work.outcomes import ENDED, RequestOutcome
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.hooks.hooks import Hooks
 from duckflow.loops.judging.consultation import consult

@@ -11,7 +11,7 @@ from duckflow.domain.pacing.limits import LoopLimit
 from duckflow.domain.pacing.reasons import complexity_word, vital_word
 from duckflow.domain.pacing.vitals import VITALS, Vitals
 from duckflow.domain.questions.consultation import ConsultationKind
-from duckflow.domain.state import RequestOutcome
+from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.pacemaker.rules import Consult, Extend, Go, Halt, Move, Replan
 
 

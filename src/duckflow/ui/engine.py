@@ -10,9 +10,17 @@ from duckflow.domain.model import PromptUse
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import ChooseWay
-from duckflow.domain.state import AgentState, RequestOutcome
+from duckflow.domain.state import AgentState
 from duckflow.domain.work.memory import Memory
-from duckflow.ui.views.live.status_bar import Surroundings
+from duckflow.domain.work.outcomes import RequestOutcome
+
+
+class Surroundings(NamedTuple):
+    """What the status bar tells that is not in the state: the model's window, and what holds commands."""
+
+    window: int | None = None
+    sandbox: str | None = None
+    """None while it is not known, "none" if there is none."""
 
 
 class Earlier(NamedTuple):

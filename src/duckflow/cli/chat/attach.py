@@ -48,13 +48,13 @@ from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.completion import Known
 from duckflow.ui.commands.dispatch import Exit, dispatch_in_turn
 from duckflow.ui.commands.table import Typed, find_command, read_command
+from duckflow.ui.engine import Surroundings
 from duckflow.ui.frontend import Frontend
 from duckflow.ui.input.editor import edit_on_line
 from duckflow.ui.questions import Questions
 from duckflow.ui.screen import Screen
+from duckflow.ui.transcript import last_exchange
 from duckflow.ui.views.live.activity import prompt_view
-from duckflow.ui.views.live.status_bar import Surroundings
-from duckflow.ui.views.transcript import last_exchange
 from duckflow.ui.views.undo import undone_text
 from duckflow.ui.web.session_view import works_after
 

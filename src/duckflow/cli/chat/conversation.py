@@ -31,8 +31,8 @@ from duckflow.ui.output.writer import notifier
 from duckflow.ui.questions import Questions
 from duckflow.ui.relay import RelayPrompt
 from duckflow.ui.screen import Screen
+from duckflow.ui.transcript import last_exchange
 from duckflow.ui.views.live.activity import prompt_view
-from duckflow.ui.views.transcript import last_exchange
 from duckflow.ui.views.welcome import FolderFacts, start_text
 
 _CODE = (".py", ".ts", ".js", ".go", ".rs", ".java", ".c", ".cpp", ".rb")

@@ -12,16 +12,16 @@ from duckflow.domain.extensions import ServerReport
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.model import PromptUse
 from duckflow.domain.modes import Mode
-from duckflow.domain.state import AgentState, RequestOutcome
+from duckflow.domain.state import AgentState
 from duckflow.domain.work.memory import Memory
+from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.i18n.catalogue import text
 from duckflow.loops.undo.rewind import Rewind, fork
 from duckflow.safety.files.listing import SKIPPED
 from duckflow.services.titles import write_title
 from duckflow.store.memory import Memories
 from duckflow.store.sessions import Sessions
-from duckflow.ui.engine import Earlier
-from duckflow.ui.views.live.status_bar import Surroundings
+from duckflow.ui.engine import Earlier, Surroundings
 
 _MOST_FILES = 5_000
 _DEPTH = 8

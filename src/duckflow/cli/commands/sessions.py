@@ -53,7 +53,7 @@ def show(
     """Everything that happened in one session."""
     from duckflow.domain.reduce.rewind import present  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.ui.headless import JsonLines  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.ui.views.transcript import print_transcript, replay  # noqa: PLC0415 - as above
+    from duckflow.ui.transcript import print_transcript, replay  # noqa: PLC0415 - as above
 
     with _log() as log:
         events = log.load(_sessions(log).find(session))

@@ -14,7 +14,7 @@ from duckflow.fleet.runs import FleetRun, RunOptions
 from duckflow.i18n.catalogue import text
 from duckflow.ui.headless import event_object
 from duckflow.ui.output.escaping import echo
-from duckflow.ui.views.transcript import print_transcript
+from duckflow.ui.transcript import print_transcript
 
 
 class WantedRun(RunOptions):

@@ -1,1 +1,1 @@
-"""How the duck is doing, as data: vitals, loop limits with their reasons, the health check-up."""
+"""How the duck is doing, as data: vitals, loop limits and their reasons."""

@@ -21,11 +21,12 @@ from duckflow.domain.reduce.objective import (
 )
 from duckflow.domain.reduce.plans import change_plan, end_tasks, finish_task, start_tasks
 from duckflow.domain.reduce.transcript import remember, tell
-from duckflow.domain.state import ENDED, AgentState, Request, RequestOutcome, TierUsage, TranscriptEntry
+from duckflow.domain.state import AgentState, Request, TierUsage, TranscriptEntry
 from duckflow.domain.text import count_questions, cut, head_and_tail, one_line
 from duckflow.domain.transitions import Status
 from duckflow.domain.work.memory import recalled_text
 from duckflow.domain.work.objective import TaskObjective
+from duckflow.domain.work.outcomes import ENDED, RequestOutcome
 
 SUMMARIES, SUMMARY = 5, 100
 """How many requests are remembered in a line each, and how long such a line is."""

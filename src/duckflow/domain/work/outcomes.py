@@ -1,9 +1,26 @@
-"""How requests ended, in numbers: for all, by kind of task, by model, and what is aimed at (SPEC J7)."""
+"""How requests end, and that in numbers: all, by kind of task, by model, and what is aimed at (SPEC J7)."""
 
 from typing import Literal
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.state import RequestOutcome
+
+RequestOutcome = Literal[
+    "done",
+    "accepted",
+    "not_judged",
+    "pending_user",
+    "deferred",
+    "awaiting_approval",
+    "consultation",
+    "not_satisfied",
+    "stopped",
+    "provider_error",
+    "interrupted",
+]
+"""`accepted`: the user took it as it is, though it was not satisfied. `not_judged`: nobody could tell."""
+
+ENDED: tuple[RequestOutcome, ...] = ("done", "accepted", "not_judged", "stopped")
+"""Outcomes after which a request is over; after all others it goes on."""
 
 PAUSES: tuple[RequestOutcome, ...] = (
     "pending_user",

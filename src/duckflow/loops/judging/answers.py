@@ -4,7 +4,8 @@ from duckflow.domain.decision import Action
 from duckflow.domain.events import ApprovalAnswered, ConsultationAnswered, Reply
 from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.domain.questions.consultation import ChoiceEffect, ChooseWay, effect_of
-from duckflow.domain.state import AgentState, RequestOutcome
+from duckflow.domain.state import AgentState
+from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.i18n.catalogue import text
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.judging.advice import find_cause, second_opinion

@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable, Iterator
 from duckflow.config.settings import MemorySettings
 from duckflow.domain.events import MemoryKept, MemoryRecalled
 from duckflow.domain.model import ModelTraits
-from duckflow.domain.state import Request, RequestOutcome
+from duckflow.domain.state import Request
 from duckflow.domain.text import cut, one_line
 from duckflow.domain.work.memory import LONGEST_MEMORY, MemoryKind
 from duckflow.domain.work.objective import AttemptResult
+from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.loops.session import Session
 from duckflow.store.memory import Memories
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound
-from duckflow.domain.state import ENDED, AgentState, Request
+from duckflow.domain.state import AgentState, Request
 from duckflow.domain.work.checks import CheckResult, tally
 from duckflow.domain.work.objective import (
     AttemptResult,
@@ -11,6 +11,7 @@ from duckflow.domain.work.objective import (
     SatisfactionEvaluation,
     TaskObjective,
 )
+from duckflow.domain.work.outcomes import ENDED
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from duckflow.domain.pacing.health import examine, remark_on
+from duckflow.domain.health import examine, remark_on
 from duckflow.domain.pacing.limits import ReasonLine
 from duckflow.domain.pacing.reasons import explain, explain_extension
 from duckflow.domain.pacing.vitals import VITALS, Vitals, sparkline

@@ -1,22 +1,13 @@
 """The bar at the bottom: how the duck is doing (SPEC H6), then mode, model, cost, context and sandbox."""
 
-from typing import NamedTuple
-
 from duckflow.domain.pacing.vitals import VITALS, Vitals, face_of
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
+from duckflow.ui.engine import Surroundings
 from duckflow.ui.input.prompt_view import Line
 from duckflow.ui.output.text_width import cut_to_width, width_of
 
 _LOW, _MIDDLE = 0.5, 0.7
-
-
-class Surroundings(NamedTuple):
-    """What the bar tells that is not in the state: the model's window, and what holds commands."""
-
-    window: int | None = None
-    sandbox: str | None = None
-    """None while it is not known, "none" if there is none."""
 
 
 def bar_lines(state: AgentState, around: Surroundings, columns: int) -> tuple[Line, ...]:
