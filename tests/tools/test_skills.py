@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.cli.reports.task import RunTask, run_task
+from duckflow.cli.plain_flags import RunFlags
+from duckflow.cli.reports.task import run_with
 from duckflow.config.files.markdown import read_commands, split_front
 from duckflow.config.loading import load
 from duckflow.config.places import config_dir
@@ -118,9 +119,8 @@ def test_L6_a_command_works_without_a_terminal(
     (config_dir() / "commands").mkdir(parents=True)
     (config_dir() / "commands" / "greet.md").write_text("Say hello to $1.")
     script = write_script(tmp_path / "script.jsonl", [decision("Hello.")])
-    loaded = load(folder, environ={}, flags={"llm.model": f"scripted:{script}"})
-    task = RunTask(text="/greet Ann", folder=folder, session=None, answer=None, verify=None, json=True)
-    assert run_task(task, loaded) == 0
+    told = RunFlags(task="/greet Ann", workspace=folder, model=f"scripted:{script}", json=True)
+    assert run_with(told) == 0
     assert "Say hello to Ann." in capsys.readouterr().out
 
 
