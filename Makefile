@@ -19,12 +19,7 @@ run: environment-run ## Open the conversation, here or in DIR=FOLDER; with TASK=
 	@scripts/start
 
 test: environment-dev ## Check everything: format, lint, types, layers, structure, behaviour
-	@echo '== Formatting' && $(BIN)/ruff format --check .
-	@echo '== Lint' && $(BIN)/ruff check .
-	@echo '== Types' && $(BIN)/basedpyright
-	@echo '== Import layers' && $(BIN)/lint-imports
-	@echo '== Sizes and structure' && $(BIN)/pytest -q tests/test_architecture.py
-	@echo '== Behaviour' && scripts/behaviour
+	@scripts/check
 
 format: environment-dev ## Format, and mend what can be mended
 	@$(BIN)/ruff format .
