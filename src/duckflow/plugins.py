@@ -55,6 +55,7 @@ __all__ = [
 ]
 
 GROUP = "duckflow.plugins"
+_GROUP_BYTES = GROUP.encode()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,12 +119,13 @@ def _brings_plugins(folder: str) -> bool:
         names = [entry.path for entry in os.scandir(folder) if entry.name.endswith(".dist-info")]
     except OSError:
         return False
-    return any(_names_group(Path(name) / "entry_points.txt") for name in names)
+    return any(_names_group(f"{name}/entry_points.txt") for name in names)
 
 
-def _names_group(file: Path) -> bool:
+def _names_group(file: str) -> bool:
     try:
-        return GROUP.encode() in file.read_bytes()
+        with open(file, "rb") as read:  # noqa: PTH123 - for every package, at every start: a Path costs more
+            return _GROUP_BYTES in read.read()
     except OSError:
         return False
 

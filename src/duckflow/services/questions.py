@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel
@@ -92,6 +93,7 @@ async def put(
     return question.read(answer.value), answer.usage
 
 
+@cache
 def schema_of(answer: type[BaseModel]) -> JsonSchema:
     """The schema of an answer; every field is wanted of a model that can be bound."""
     schema = answer.model_json_schema()

@@ -42,6 +42,8 @@ class Probe:
     """Asks once and remembers, for the whole process."""
 
     def __init__(self) -> None:
+        self._machine: dict[SandboxChoice, Sandbox] = {}
+        """What worked, whatever the folder."""
         self._known: dict[tuple[SandboxChoice, Path, bool], Sandbox] = {}
 
     async def find(
@@ -53,7 +55,9 @@ class Probe:
         """
         known = (choice, workspace, copies is not None)
         if known not in self._known:
-            found = await _find(choice, launcher)
+            found = self._machine.get(choice) or await _find(choice, launcher)
+            if found.level in _WITH_COPIES:
+                self._machine[choice] = found
             if copies is not None and found.level in _WITH_COPIES:
                 failed = await _try_copy(found, launcher, workspace, copies)
                 for _ in range(bubblewrap.TRIES):
