@@ -11,7 +11,6 @@ import stat
 import sys
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 OpenInside = Callable[[int, str, int], int]
 """(folder descriptor, relative path, flags) -> descriptor. Never creates anything."""
@@ -80,7 +79,7 @@ def kernel_resolves() -> bool:
 class ConfinedFolder:
     """One folder, held open: it stays the same folder whatever becomes of its name."""
 
-    def __init__(self, root: Path, opener: OpenInside | None = None) -> None:
+    def __init__(self, root: str | os.PathLike[str], opener: OpenInside | None = None) -> None:
         self._root = os.open(root, FOLDER)
         self._opener = opener or (open_resolved if kernel_resolves() else open_walking)
         self._follows = self._opener is open_resolved

@@ -4,12 +4,12 @@ A `.git` file may come with a project and name any place, so it alone opens noth
 name the folder in turn, as git itself writes it there. What lies in it is spoken of as `.git/…`, which can
 be nothing else where `.git` is a file.
 """
+# ruff: noqa: PTH112, PTH118, PTH120 - the launcher of commands loads this, and starts without pathlib
 
 import os
 import re
 import stat
 from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
 
 from duckflow.domain.patterns import late
@@ -47,17 +47,17 @@ def outer_git_directory(folder: str) -> str | None:
     if (shared := _read(f"{own}/commondir")) is not None:
         found = _real(own, shared.strip())
         back = _real(own, (_read(f"{own}/gitdir") or b"").strip())
-        leads_back = back == _real(folder, b".git") and str(Path(own).parent) == f"{found}/worktrees"
+        leads_back = back == _real(folder, b".git") and os.path.dirname(own) == f"{found}/worktrees"
     else:
         found = own
         said = _WORK_TREE.search(_read(f"{own}/config") or b"")
         leads_back = said is not None and _real(own, said[1]) == _real(folder, b".")
     apart = not found.startswith(f"{folder}/") and not f"{folder}/".startswith(f"{found}/")
-    return found if leads_back and apart and Path(found, "objects").is_dir() else None
+    return found if leads_back and apart and os.path.isdir(f"{found}/objects") else None
 
 
 def _real(base: str, path: bytes) -> str:
-    return os.path.realpath(Path(base, os.fsdecode(path)))
+    return os.path.realpath(os.path.join(base, os.fsdecode(path)))
 
 
 def _read(path: str) -> bytes | None:

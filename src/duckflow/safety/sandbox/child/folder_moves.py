@@ -12,7 +12,6 @@ import ctypes
 import errno
 import fcntl
 import os
-import secrets
 import stat
 import struct
 from typing import NamedTuple
@@ -144,7 +143,7 @@ def _rename(source: _Place, target: _Place, flags: int, mounted: list[str]) -> i
 
 
 def _remake(source: _Place, target: _Place, flags: int) -> int:
-    new = _Place(source.folder, f".duckflow-{secrets.token_hex(8)}.tmp", "")
+    new = _Place(source.folder, f".duckflow-{os.urandom(8).hex()}.tmp", "")
     os.mkdir(new.name, 0o700, dir_fd=new.folder)
     try:
         _move_all(_opened(source), _opened(new))

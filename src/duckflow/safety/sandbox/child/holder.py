@@ -12,7 +12,6 @@ import signal
 import socket
 import stat
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -48,7 +47,7 @@ def hold(control: socket.socket, order: dict[str, Any], supervise: Supervise) ->
             _serve_apart(theirs, supervise)
         theirs.close()
         view = order["view"]
-        roots = [ConfinedFolder(Path(one["lower"])) for one in (view, *view["more"])]
+        roots = [ConfinedFolder(one["lower"]) for one in (view, *view["more"])]
     except OSError as exc:
         control.sendall(FAILED + str(exc).encode())
         return

@@ -9,7 +9,6 @@ temporary folder of the commands is removed. Standard library only.
 import contextlib
 import gc
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -118,4 +117,6 @@ def main() -> None:
     orders = socket.socket(fileno=int(sys.argv[2]))
     orders.set_inheritable(False)
     _Launcher(orders, sys.argv[3]).serve()
+    import shutil  # noqa: PLC0415 - most of what it loads is for archives, and a command waits for the start
+
     shutil.rmtree(sys.argv[3], ignore_errors=True)
