@@ -18,7 +18,7 @@ PYTHON = os.path.realpath(sys.executable)
 
 
 class World:
-    """Made anew for each attack, outside /tmp: there a sandbox would hide everything anyway."""
+    """Lies outside /tmp: there a sandbox would hide everything anyway."""
 
     def __init__(self, base: Path, stack: ExitStack) -> None:
         self.mark = f"duckflow-{secrets.token_hex(6)}"
@@ -35,6 +35,16 @@ class World:
         self._pty, self._terminal = ours, os.ttyname(theirs)
         os.set_blocking(ours, False)
         self._before = self._look()
+        self._unused = self._inside()
+
+    def renew(self) -> None:
+        """Make the workspace again, if a command changed it: the next attack finds what the first one did."""
+        if self._inside() == self._unused:
+            return
+        for entry in os.scandir(self.workspace):
+            shutil.rmtree(entry) if entry.is_dir(follow_symlinks=False) else os.unlink(entry)
+        self._make_workspace()
+        self._before, self._unused = self._look(), self._inside()
 
     def fill(self, command: str, launcher: int) -> str:
         """An attack with the names of this world."""
@@ -81,6 +91,14 @@ class World:
             self.home / "dotfiles" / "readme": "open",
             self.state / "duckflow.db": SECRET,
             self.outside / "file": "untouched",
+        }.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        (self.home / "dotfiles" / "key").symlink_to(self.home / ".ssh" / "id_rsa")
+        self._make_workspace()
+
+    def _make_workspace(self) -> None:
+        for path, text in {
             self.workspace / "file": "text\n",
             self.workspace / "sub" / "file": "text\n",
             self.workspace / ".git" / "config": "[core]\n",
@@ -91,7 +109,6 @@ class World:
         }.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        (self.home / "dotfiles" / "key").symlink_to(self.home / ".ssh" / "id_rsa")
         (self.workspace / "link").symlink_to(self.outside)
 
     def _start_bystander(self, stack: ExitStack) -> "subprocess.Popen[bytes]":
@@ -125,6 +142,9 @@ class World:
         kept += [self.workspace / "sub" / ".vscode"]
         found = [path for folder in kept if folder.exists() for path in (folder, *folder.rglob("*"))]
         return {str(path): _seen(path) for path in found}
+
+    def _inside(self) -> dict[str, tuple[object, ...]]:
+        return {str(path): _seen(path) for path in self.workspace.rglob("*")}
 
     def _differences(self) -> list[str]:
         now = self._look()

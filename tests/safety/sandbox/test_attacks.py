@@ -1,6 +1,8 @@
 """G7: what a command may try, and that it gets nowhere (SAFETY 9, 10). The cases are in attacks.toml."""
 
+import stat
 import tomllib
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -14,16 +16,37 @@ GAPS = [
     for name, case in CASES.items()
     for level, reason in case.get("gap", {}).items()
 ]
-HELD = [
-    (name, level)
-    for name, case in CASES.items()
-    for level in ("bubblewrap", "namespaces", "landlock")
-    if level not in case.get("gap", {}) and not (level == "landlock" and case.get("on_a_copy"))
-]
+PARTS = 3
+"""So that they can be tried side by side."""
 
 
-@pytest.mark.parametrize(("name", "level"), [*HELD, *GAPS])
-async def test_G7_an_attack_gets_nowhere(name, level, open_shell):
+def held(level):
+    """The names of those that get nowhere at this level."""
+    kept = {name: case for name, case in CASES.items() if level not in case.get("gap", {})}
+    return [name for name, case in kept.items() if not (level == "landlock" and case.get("on_a_copy"))]
+
+
+async def attack(name, level, around, shell):
+    command = around.fill(CASES[name]["command"], shell._launcher._process.pid)
+    before = sorted(around.workspace.rglob("*"))
+    result = await shell.run(command, timeout_s=300)
+    assert not around.damage(), result.output
+    assert SECRET not in result.output
+    assert "GOT IT" not in result.output
+    assert not result.timed_out
+    assert shell._launcher._process.poll() is None
+    if level == "landlock":
+        return
+    assert sorted(around.workspace.rglob("*")) == before
+    if result.copy_id:  # also if the user says yes to all of it
+        await shell.take_over(result.copy_id, result.effects)
+    assert not around.escaped()
+    inside = [(path, path.lstat().st_mode) for path in around.workspace.rglob("*")]
+    assert not [path for path, mode in inside if mode & 0o6000 or stat.S_ISFIFO(mode)]
+
+
+@asynccontextmanager
+async def attacked(level, open_shell):
     with world() as around:
         shell = await open_shell(
             around.workspace,
@@ -35,23 +58,32 @@ async def test_G7_an_attack_gets_nowhere(name, level, open_shell):
             memory_mb=150,
         )
         await shell.run("true")
-        command = around.fill(CASES[name]["command"], shell._launcher._process.pid)
-        before = sorted(around.workspace.rglob("*"))
-        result = await shell.run(command, timeout_s=300)
-        assert not around.damage(), result.output
-        assert SECRET not in result.output
-        assert "GOT IT" not in result.output
-        assert not result.timed_out
-        assert shell._launcher._process.poll() is None
-        if level == "landlock":
-            return
-        assert sorted(around.workspace.rglob("*")) == before
-        if result.copy_id:  # also if the user says yes to all of it
-            await shell.take_over(result.copy_id, result.effects)
-        assert not around.escaped()
-        set_id = [path for path in around.workspace.rglob("*") if path.lstat().st_mode & 0o6000]
-        assert not set_id
-        assert not [path for path in around.workspace.rglob("*") if path.is_fifo()]
+        yield around, shell
+        await shell.aclose()
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+async def test_G7_an_attack_gets_nowhere(level, part, open_shell):
+    """Those of one part meet the same world, made again where they changed it; after a failure a new one."""
+    failures, names = Failures(), held(level)[part::PARTS]
+    while names:
+        async with attacked(level, open_shell) as (around, shell):
+            unhurt = True
+            while names and unhurt:
+                unhurt = False
+                with failures.of(name := names.pop(0)):
+                    await attack(name, level, around, shell)
+                    for copy_id in shell.held:
+                        await shell.discard(copy_id)
+                    around.renew()
+                    unhurt = True
+    failures.report()
+
+
+@pytest.mark.parametrize(("name", "level"), GAPS)
+async def test_G7_an_attack_that_is_known_to_get_somewhere(name, level, open_shell):
+    async with attacked(level, open_shell) as (around, shell):
+        await attack(name, level, around, shell)
 
 
 SMALL = [
