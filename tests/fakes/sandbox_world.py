@@ -42,7 +42,7 @@ class World:
         if self._inside() == self._unused:
             return
         for entry in os.scandir(self.workspace):
-            shutil.rmtree(entry) if entry.is_dir(follow_symlinks=False) else os.unlink(entry)
+            shutil.rmtree(entry) if entry.is_dir(follow_symlinks=False) else Path(entry).unlink()
         self._make_workspace()
         self._before, self._unused = self._look(), self._inside()
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 
@@ -32,8 +33,8 @@ FILES = {
     "x.tmp": "temporary\n",
 }
 GIT = (
-    "git init -q && git config user.email a@b && git config user.name a && git add -A && git commit -qm first"
-    " && echo changed >> notes.txt && echo new > untracked.txt && mkdir -p empty"
+    "git init -q --template= && git config user.email a@b && git config user.name a && git add -A"
+    " && git commit -qm first && echo changed >> notes.txt && echo new > untracked.txt && mkdir -p empty"
 )
 
 
@@ -45,24 +46,57 @@ def make_template(folder):
     subprocess.run(["bash", "-c", GIT], cwd=folder, check=True, env={"PATH": os.environ["PATH"], "HOME": "/"})
 
 
-def reset(folder, template):
-    for entry in folder.iterdir():
-        shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
-    shutil.copytree(template, folder, symlinks=True, dirs_exist_ok=True)
+class Project:
+    """The folder commands work in. `reset` makes it what the template is, without touching what still is."""
+
+    def __init__(self, folder, template):
+        self.folder, self._template, self._copied = folder, template, {}
+        make_template(template)
+        self.reset()
+        self.clean = tree(folder)
+
+    def reset(self):
+        for name in {path.name for place in (self.folder, self._template) for path in place.iterdir()}:
+            source, target = self._template / name, self.folder / name
+            if os.path.lexists(target):
+                if marks(target) == self._copied.get(name):
+                    continue
+                shutil.rmtree(target) if target.is_dir() and not target.is_symlink() else target.unlink()
+            if source.is_dir():
+                shutil.copytree(source, target, symlinks=True)
+            elif source.exists():
+                shutil.copy2(source, target)
+            else:
+                continue
+            self._copied[name] = marks(target)
+
+
+def below(folder):
+    """Every path in a folder and what it is, without following a link."""
+    for entry in os.scandir(folder):
+        yield entry.path, entry.stat(follow_symlinks=False)
+        if entry.is_dir(follow_symlinks=False):
+            yield from below(entry.path)
+
+
+def marks(path):
+    """What differs as soon as anything was written at this path or below."""
+    found = [(path, os.lstat(path)), *below(path)] if path.is_dir() else [(path, os.lstat(path))]
+    return {str(one): (seen.st_ino, seen.st_mode, seen.st_ctime_ns) for one, seen in found}
 
 
 def tree(folder):
     """Everything but git's own files, whose content has the time in it: kind, bits, content."""
     found = {}
-    for path in folder.rglob("*"):
-        name = str(path.relative_to(folder))
-        if name.startswith(".git/") or path.suffix == ".pyc":
+    for full, seen in below(folder):
+        name = full.removeprefix(f"{folder}/")
+        if name.startswith(".git/") or name.endswith(".pyc"):
             continue
-        mode = path.lstat().st_mode
-        content = str(path.readlink()) if path.is_symlink() else path.read_bytes() if path.is_file() else b""
-        if path.suffix in (".tgz", ".gz", ".zip", ".sqlite"):
-            content = b""
-        found[name] = (0 if path.is_symlink() else mode, content)
+        link, packed = stat.S_ISLNK(seen.st_mode), name.endswith((".tgz", ".gz", ".zip", ".sqlite"))
+        content = b""
+        if link or (stat.S_ISREG(seen.st_mode) and not packed):
+            content = Path(full).readlink() if link else Path(full).read_bytes()
+        found[name] = (0 if link else seen.st_mode, content)
     return found
 
 
@@ -80,50 +114,70 @@ def run_plainly(command, folder, env):
 
 
 @pytest.fixture
-def places(folder, tmp_path):
-    template, home = tmp_path / "template", tmp_path / "home"
+def project(folder, tmp_path):
+    template = tmp_path / "template"
     template.mkdir()
-    home.mkdir()
-    make_template(template)
-    return template, {"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"}
+    return Project(folder, template)
 
 
+@pytest.fixture
+def env(tmp_path):
+    (tmp_path / "home").mkdir()
+    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home"), "LANG": "C.UTF-8"}
+
+
+PARTS = 4
+"""So that they can run side by side."""
+
+
+@pytest.mark.parametrize("part", range(PARTS))
 async def test_G9_ordinary_commands_do_what_they_do_in_a_plain_shell(
-    folder, tmp_path, places, copying, open_shell
+    project, tmp_path, env, open_shell, part
 ):
-    template, env = places
-    shell = await open_shell(folder, copying, copies=tmp_path / "copies", env=env)
+    """Each is run once in a plain shell, and then in every sandbox that has copies."""
+    shells, missing = {}, []
+    for level in ("bubblewrap", "namespaces"):
+        try:
+            shells[level] = await open_shell(project.folder, level, copies=tmp_path / level, env=env)
+        except pytest.skip.Exception as exc:
+            missing.append(str(exc))
+    if not shells:
+        pytest.skip(" ".join(missing))
     wrong = []
-    for command in COMMANDS:
-        reset(folder, template)
-        plain = run_plainly(command, folder, env)
-        expected = tree(folder)
-        reset(folder, template)
-        before = tree(folder)
-        result = await shell.run(command, timeout_s=60)
-        if tree(folder) != before:
-            wrong.append(f"{command}: changed the folder before it was taken over")
-        if result.copy_id:
-            left = (await shell.take_over(result.copy_id, result.effects)).left
-            wrong += [f"{command}: left {left}"] if left else []
-        found = tree(folder)
-        if (result.exit_code, result.output) != (plain.returncode, plain.stdout):
-            wrong.append(
-                f"{command}: {result.exit_code} {result.output!r}, not {plain.returncode} {plain.stdout!r}"
-            )
-        if found != expected:
-            names = sorted(n for n in found.keys() | expected.keys() if found.get(n) != expected.get(n))
-            wrong.append(f"{command}: files differ: {names[:5]}")
-        if (
-            expected == before
-            and result.effects != Effects()
-            and ".git" not in command
-            and "git" not in command
-        ):
-            told = [one.path for one in result.effects.effects]
-            wrong += [f"{command}: changed nothing and told of {told}"] if told else []
+    for command in COMMANDS[part::PARTS]:
+        project.reset()
+        plain = run_plainly(command, project.folder, env)
+        expected = tree(project.folder)
+        for level, shell in shells.items():
+            project.reset()
+            wrong += [
+                f"{level}: {command}: {said}"
+                for said in await differ(project, shell, command, plain, expected)
+            ]
     assert len(COMMANDS) >= 150
     assert not wrong, "\n".join(wrong)
+
+
+async def differ(project, shell, command, plain, expected):
+    """In what the command does something else on a copy than it did in a plain shell."""
+    wrong = []
+    result = await shell.run(command, timeout_s=60)
+    found = tree(project.folder)
+    if found != project.clean:
+        wrong.append("changed the folder before it was taken over")
+    if result.copy_id:
+        left = (await shell.take_over(result.copy_id, result.effects)).left
+        wrong += [f"left {left}"] if left else []
+        found = tree(project.folder)
+    if (result.exit_code, result.output) != (plain.returncode, plain.stdout):
+        wrong.append(f"{result.exit_code} {result.output!r}, not {plain.returncode} {plain.stdout!r}")
+    if found != expected:
+        names = sorted(n for n in found.keys() | expected.keys() if found.get(n) != expected.get(n))
+        wrong.append(f"files differ: {names[:5]}")
+    if expected == project.clean and result.effects != Effects() and "git" not in command:
+        told = [one.path for one in result.effects.effects]
+        wrong += [f"changed nothing and told of {told}"] if told else []
+    return wrong
 
 
 RENAMES = """
@@ -137,14 +191,14 @@ for wrong in (("nothing", "x"), ("source", "source/deep/x"), ("source", "README.
 """
 
 
-async def test_G9_a_folder_is_renamed_in_one_step(folder, tmp_path, places, copying, open_shell):
-    template, env = places
+async def test_G9_a_folder_is_renamed_in_one_step(project, tmp_path, env, copying, open_shell):
+    folder = project.folder
     shell = await open_shell(folder, copying, copies=tmp_path / "copies", env=env)
     for command in (f"python3 -c '{RENAMES}'", "git mv docs manual && git status --short && ls manual"):
-        reset(folder, template)
+        project.reset()
         plain = run_plainly(command, folder, env)
         expected = tree(folder)
-        reset(folder, template)
+        project.reset()
         result = await shell.run(command)
         assert (result.exit_code, result.output) == (plain.returncode, plain.stdout)
         assert (await shell.take_over(result.copy_id, result.effects)).left == ()
@@ -187,12 +241,11 @@ KNOWN_GAPS = {
     ],
     ids=["cwd", "apart", "mask"],
 )
-async def test_G9_what_a_copy_does_not_do_yet(folder, tmp_path, places, copying, open_shell, before, command):
-    template, env = places
-    outputs = []
+async def test_G9_what_a_copy_does_not_do_yet(project, tmp_path, env, copying, open_shell, before, command):
+    folder, outputs = project.folder, []
     shell = await open_shell(folder, copying, copies=tmp_path / "copies", env=env)
     for on_copy in (False, True):
-        reset(folder, template)
+        project.reset()
         assert run_plainly(before, folder, env).returncode == 0
         ran = await shell.run(command) if on_copy else None
         outputs.append(ran.output if ran else run_plainly(command, folder, env).stdout)
