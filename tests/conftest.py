@@ -40,7 +40,7 @@ _keep_what_subprocesses_need()
 _keep_compiled_code()
 
 hypothesis.settings.register_profile(
-    "no clock", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    "no clock", max_examples=40, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("no clock")
 

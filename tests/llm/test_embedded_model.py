@@ -1,4 +1,4 @@
-"""The embedded model with real weights and the real runtime (SPEC K2, K4)."""
+"""The embedded model with real weights, if few of them, and the real runtime (SPEC K2, K4)."""
 
 import asyncio
 import json
@@ -20,8 +20,8 @@ WINDOW = 4096
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def model(smollm2: Path) -> AsyncIterator[EmbeddedModel]:
-    opened = await open_embedded(smollm2, EmbeddedSettings(window=WINDOW, threads=1))
+async def model(two_layers: Path) -> AsyncIterator[EmbeddedModel]:
+    opened = await open_embedded(two_layers, EmbeddedSettings(window=WINDOW, threads=1))
     assert isinstance(opened, EmbeddedModel)
     yield opened
     await opened.aclose()
@@ -79,7 +79,10 @@ async def test_prompts_that_take_turns_are_not_read_anew(model):
 async def test_a_schema_binds_the_answer(model):
     schema = {
         "type": "object",
-        "properties": {"bird": {"enum": ["duck", "goose"]}, "legs": {"type": "integer", "maximum": 9}},
+        "properties": {
+            "bird": {"enum": ["duck", "goose"]},
+            "legs": {"type": "integer", "minimum": 0, "maximum": 9},
+        },
         "required": ["bird", "legs"],
         "additionalProperties": False,
     }
@@ -130,7 +133,7 @@ async def test_a_prompt_longer_than_the_window_is_refused(model):
 
 async def test_the_time_limit_holds_while_the_prompt_is_read(model):
     with pytest.raises(Unavailable) as caught:
-        await answer(model, ask("One more thing to consider carefully. " * 400, time_limit_s=0.05))
+        await answer(model, ask("One more thing to consider carefully. " * 400, time_limit_s=0.02))
     assert caught.value.key == "llm.timeout"
     assert (await answer(model, ask("Say hello.")))[0]
 
@@ -160,6 +163,6 @@ async def test_a_process_that_was_lost_is_replaced(model):
     assert (await answer(model, ask("Say hello.")))[0]
 
 
-async def test_it_is_known_as_a_small_model(model, smollm2):
-    assert model.traits.name == f"embedded:{smollm2.name}"
+async def test_it_is_known_as_a_small_model(model, two_layers):
+    assert model.traits.name == f"embedded:{two_layers.name}"
     assert (model.traits.small, model.traits.window) == (True, WINDOW)

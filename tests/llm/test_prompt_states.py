@@ -62,24 +62,24 @@ async def usage(model: EmbeddedModel, *said: str) -> Usage:
 
 
 async def one_process(file: Path, *said: str) -> Usage:
-    model = await open_embedded(file, EmbeddedSettings(window=1024))
+    model = await open_embedded(file, EmbeddedSettings(window=1024, threads=1))
     try:
         return await usage(model, *said)
     finally:
         await model.aclose()
 
 
-async def test_J11_nothing_is_read_twice_not_even_in_a_new_process(smollm2: Path):
+async def test_J11_nothing_is_read_twice_not_even_in_a_new_process(two_layers: Path):
     """The beginning for everybody, a session for itself; a broken state is thrown away and read again."""
-    await one_process(smollm2, "One")
+    await one_process(two_layers, "One")
     kept = {path.name.partition("-")[0]: path for path in states_folder().iterdir()}
     assert sorted(kept) == ["beginning", "session"]
-    new = await one_process(smollm2, "Two three four five six seven eight nine ten")
+    new = await one_process(two_layers, "Two three four five six seven eight nine ten")
     assert new.cached_tokens > 100
     assert new.cached_tokens < new.input_tokens
-    same = await one_process(smollm2, "Two three four five six seven eight nine ten")
+    same = await one_process(two_layers, "Two three four five six seven eight nine ten")
     assert same.cached_tokens > new.cached_tokens
     for path in states_folder().iterdir():
         path.write_bytes(b"broken")
-    assert (await one_process(smollm2, "Two")).output_tokens > 0
+    assert (await one_process(two_layers, "Two")).output_tokens > 0
     assert all(path.stat().st_size > 1000 for path in states_folder().glob("beginning-*"))

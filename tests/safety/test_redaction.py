@@ -242,8 +242,8 @@ def test_every_expression_takes_linear_time(pattern):
         "Aa1",
     ],
 )
-def test_a_megabyte_of_anything_is_judged_a_bounded_number_of_times(unit, monkeypatch):
-    text = unit * (1_000_000 // len(unit))
+def test_any_amount_of_anything_is_judged_a_bounded_number_of_times(unit, monkeypatch):
+    text = unit * (200_000 // len(unit))  # the bound grows with the text, so more of it shows nothing more
     judged = []
     counted = tuple(
         pattern._replace(

@@ -1,6 +1,7 @@
 """Someone swaps folders for links while we open, or kills us while we write (SAFETY 3, 11)."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -25,17 +26,23 @@ while os.getppid() == int(os.environ["PARENT"]):
         exchange(-100, here, -100, there, 2)
 """
 
-WRITER = """
-import sys
+WRITERS = """
+import os, sys
 from pathlib import Path
 from duckflow.safety.files.workspace import Workspace
 workspace = Workspace(Path(sys.argv[1]))
-print("writing", flush=True)
-number = 0
-while True:
-    number += 1
-    workspace.write_text("folder/file.txt", f"{number % 10}" * 300_000)
+for _ in sys.stdin:
+    writer = os.fork()
+    number = 0
+    if writer == 0:
+        print(os.getpid(), flush=True)
+    while writer == 0:
+        number += 1
+        workspace.write_text("folder/file.txt", f"{number % 10}" * 300_000)
+    os.waitpid(writer, 0)
+    print("ended", flush=True)
 """
+"""A writer for each line it reads; forked, so that the code is read once for all of them."""
 
 
 @contextmanager
@@ -124,17 +131,17 @@ def test_a_name_swapped_for_a_link_to_what_is_protected_shows_nothing(tmp_path):
 
 
 def test_a_kill_during_writes_never_tears_a_file(tmp_path):
-    torn = 0
-    for attempt in range(30):
-        child = subprocess.Popen([sys.executable, "-c", WRITER, tmp_path], stdout=subprocess.PIPE)
-        child.stdout.readline()
-        time.sleep(0.005 * (attempt % 7))
-        child.kill()
-        child.wait()
-        child.stdout.close()
-        file = tmp_path / "folder/file.txt"
-        if file.exists():
-            text = file.read_text()
-            torn += len(text) != 300_000 or len(set(text)) != 1
+    torn, file = 0, tmp_path / "folder/file.txt"
+    command = [sys.executable, "-c", WRITERS, tmp_path]
+    with subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writers:
+        for attempt in range(30):
+            print(file=writers.stdin, flush=True)
+            writer = int(writers.stdout.readline())
+            time.sleep(0.005 * (attempt % 7))
+            os.kill(writer, signal.SIGKILL)
+            assert writers.stdout.readline() == "ended\n"
+            if file.exists():
+                text = file.read_text()
+                torn += len(text) != 300_000 or len(set(text)) != 1
     assert file.exists()
     assert torn == 0

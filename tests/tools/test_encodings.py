@@ -122,7 +122,7 @@ def test_L9_newer_characters_of_euc_jp_are_read_and_kept():
     assert file.with_text("a.py", file.text.replace("1", "2")) == before.replace(b"x = 1", b"x = 2")
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.tuples(LINE, st.sampled_from(("\n", "\r\n", "\r"))), min_size=1, max_size=8),
     st.integers(0, 7),

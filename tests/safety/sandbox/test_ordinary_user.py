@@ -8,6 +8,7 @@ import sys
 import tempfile
 import textwrap
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,7 @@ def as_nobody(command, **more):
     return subprocess.run(command, **who, cwd="/", env=env, capture_output=True, text=True, check=False)
 
 
+@cache
 def python_for_nobody():
     """This Python, or its like in a place that is open to all."""
     name = f"python3.{sys.version_info.minor}"

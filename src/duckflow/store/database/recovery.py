@@ -119,7 +119,7 @@ def _has_seals(damaged: sqlite3.Connection) -> bool:
 
 def _readable(damaged: sqlite3.Connection, in_range: str, last: str) -> Generator[_Row]:
     """Every row that can be read. Where reading fails, the rest is tried in halves, the large ones first."""
-    todo = deque([(0, _last_id(damaged, last))])
+    todo = deque([(0, _last_id(damaged, last))] if _takes_queries(damaged, in_range) else [])
     for _ in range(_MOST_STEPS):
         if not todo:
             return
@@ -132,6 +132,17 @@ def _readable(damaged: sqlite3.Connection, in_range: str, last: str) -> Generato
             middle = (low + high) // 2
             if low < high:
                 todo += [(low, middle), (middle + 1, high)]
+
+
+def _takes_queries(damaged: sqlite3.Connection, in_range: str) -> bool:
+    """False if not even the list of tables can be read: then no row can, however often that is tried."""
+    try:
+        damaged.execute(f"{in_range} LIMIT 0", (0, 0))
+    except sqlite3.OperationalError:
+        return True
+    except _BROKEN:
+        return False
+    return True
 
 
 def _last_id(damaged: sqlite3.Connection, query: str) -> int:
