@@ -12,6 +12,7 @@ import uuid
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +124,7 @@ class Stage:
         """`duckflow run`, under strace with these options."""
         command = [sys.executable, "-m", "duckflow", "run", "go", "--json", "--mode", "edits"]
         command += ["--model", f"scripted:{self.script}", "--workspace", str(self.folder)]
-        traced = ["strace", "-f", "-qq", *strace, "--", *command]
+        traced = ["strace", "-f", *_only_what_is_traced(), "-qq", *strace, "--", *command]
         done = subprocess.run(
             traced,
             env=self.environment,
@@ -148,6 +149,14 @@ class Stage:
 
 def _whole_lines(data: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in data.decode().splitlines(keepends=True) if line.endswith("\n")]
+
+
+@cache
+def _only_what_is_traced() -> tuple[str, ...]:
+    """The option with which other calls are not stopped at, where strace has it: a third of the time."""
+    faster = ["strace", "-f", "--seccomp-bpf", "-qq", "-e", "trace=exit_group", "-o", "/dev/null", "true"]
+    works = subprocess.run(faster, capture_output=True, check=False)
+    return ("--seccomp-bpf",) if works.returncode == 0 and not works.stderr else ()
 
 
 def can_inject() -> bool:

@@ -1,9 +1,10 @@
 """Has the product imported and forks for each start, so that a start costs a fork; `warm` talks to it.
 
-It only imports, calls nothing and has one thread: what depends on the environment, the folder or the language
-is found out by the forked program itself, as after a plain start.
+It has one thread, and makes ready only what is the same everywhere: what depends on the environment, the
+folder or the language is found out by the forked program itself, as after a plain start.
 """
 
+import atexit
 import gc
 import importlib
 import io
@@ -20,18 +21,12 @@ import threading
 import time
 from typing import Any
 
-_LATER = (
-    "__main__",
-    ".sandbox.child",
-    "worker",
-    "cli.main",
-    "cli.flags",
-    "cli.commands",
-    "cli.editors",
-    "fleet",
-)
-"""What speaks a language as soon as it is imported, what is another program, and what few need."""
-_HEAVY = ("llm.wire.pydantic_ai", "tools.mcp.client")
+_LATER = ("__main__", ".sandbox.child", "worker", "cli.main", "cli.flags", "cli.commands")
+"""Other programs, and what speaks a language as soon as it is imported."""
+_HEAVY = ("cli.editors", "fleet", "llm.wire.pydantic_ai", "tools.mcp.client")
+"""What few need."""
+_ALSO = ("concurrent.futures.thread", "platformdirs.unix", "typer")
+"""What most of them import once they run."""
 _SAVED = [(stream.encoding, stream.errors) for stream in (sys.stdin, sys.stdout, sys.stderr)]
 
 
@@ -42,10 +37,21 @@ def _import_product() -> None:
     for module in pkgutil.walk_packages(duckflow.__path__, "duckflow."):
         if not any(part in module.name for part in (*_LATER, *_HEAVY)):
             importlib.import_module(module.name)
+    for name in _ALSO:
+        importlib.import_module(name)
+    _build_models(importlib.import_module("pydantic").BaseModel)
     assert threading.active_count() == 1, "a fork copies one thread only"
     assert tempfile.tempdir is None, "something looked for the folder of temporary files"
     gc.collect()
     gc.freeze()
+
+
+def _build_models(model: Any) -> None:
+    """Models of ours are built when they are first used; here before, once for all."""
+    for one in model.__subclasses__():
+        if one.__module__.startswith("duckflow."):
+            one.model_rebuild()
+        _build_models(one)
 
 
 class _Server:
@@ -148,8 +154,25 @@ def _run(words: list[str]) -> None:
         runpy.run_path(words[0], run_name="__main__")
 
 
+def _leave(code: int) -> None:
+    """End as Python does, but do not take to pieces what was imported: that costs as much as a command."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        return  # Python says it in its own way
+    os._exit(code & 0xFF)
+
+
 if __name__ == "__main__":
     _import_product()
     wanted = _Server(socket.socket(fileno=int(sys.argv[1]))).serve()
     if wanted is not None:
-        _run(wanted["words"])
+        try:
+            _run(wanted["words"])
+        except SystemExit as end:
+            if end.code is None or isinstance(end.code, int):
+                _leave(end.code or 0)
+            raise
