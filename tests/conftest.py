@@ -6,6 +6,7 @@ import socket
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import hypothesis
@@ -49,10 +50,18 @@ class NetworkUsed(AssertionError):
     """A test tried to leave this machine."""
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Names nobody has had; `mktemp` would look through all folders there are, for each test."""
+    around = tmp_path_factory.mktemp("homes", numbered=False)
+    return (around / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_home(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A fresh home; nothing of the developer's own set-up reaches a test."""
-    home = tmp_path_factory.mktemp("home")
+    home = next(homes)
+    home.mkdir()
     move_into(home, monkeypatch)
     return home
 

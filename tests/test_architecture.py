@@ -7,7 +7,7 @@ from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
-from source_tree import PACKAGE, ROOT, Module, modules
+from source_tree import PACKAGE, ROOT, Module, modules, nodes
 
 FILE_LINES = 500
 TURN_LINES = 200
@@ -76,7 +76,7 @@ def test_the_loop_to_read_first_stays_short():
 def test_no_class_name_stands_for_two_things():
     found: dict[str, list[str]] = {}
     for module in modules():
-        for node in ast.walk(module.tree):
+        for node in nodes(module.tree):
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, []).append(place(module, node))
     assert not {name: places for name, places in found.items() if len(places) > 1}
@@ -116,7 +116,7 @@ def dotted(module: Module) -> str:
 
 def imported(module: Module, names: set[str]) -> set[str]:
     found = set()
-    for node in ast.walk(module.tree):
+    for node in nodes(module.tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
         elif isinstance(node, ast.Import):
@@ -143,7 +143,7 @@ def test_no_class_has_a_name_that_says_nothing():
     banned = {
         place(module, node)
         for module in modules()
-        for node in ast.walk(module.tree)
+        for node in nodes(module.tree)
         if isinstance(node, ast.ClassDef) and any(word in node.name for word in BANNED_WORDS)
     }
     assert not banned

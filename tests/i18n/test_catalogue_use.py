@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from duckflow.i18n.catalogue import entries, slots
 from fakes.rows import Failures, every_row
-from source_tree import PACKAGE, Module, called_name, modules
+from source_tree import PACKAGE, Module, called_name, modules, nodes
 
 ERRORS = {"UserError", "UsageError", "ProviderError", "Unavailable", "BadAnswer"}
 LOOK_UPS = {"text", "catalogue.text"}
@@ -29,7 +29,7 @@ class Asked(NamedTuple):
 
 
 def calls(module: Module) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(module.tree) if isinstance(node, ast.Call))
+    return (node for node in nodes(module.tree) if isinstance(node, ast.Call))
 
 
 def asked_by(module: Module) -> Iterator[Asked]:
@@ -95,7 +95,7 @@ def test_M7_every_text_of_the_page_exists():
 def test_every_key_in_the_catalogue_is_used():
     literals, beginnings = page_keys()
     for module in modules():
-        for node in ast.walk(module.tree):
+        for node in nodes(module.tree):
             match node:
                 case ast.Constant(value=str(value)):
                     literals.add(value)
