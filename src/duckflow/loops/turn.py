@@ -80,6 +80,7 @@ class Turn:
         return True
 
     async def _loop(self) -> RequestOutcome | None:
+        """Once round; None if another loop is to follow."""
         asked = await self._check()
         if asked is not None:
             return asked
@@ -101,6 +102,7 @@ class Turn:
                 return self._ask(move.kind, move.cause)
 
     async def _think(self) -> Decision:
+        """Ask the model, and write down what it wants; its actions are queued with that."""
         await self._dispatcher.look_again()
         decided, used = await self._model.decide(self._state)
         decision = decided.decision
@@ -121,12 +123,14 @@ class Turn:
         return refused
 
     async def _act(self, *, refused: bool = False) -> RequestOutcome | None:
+        """Run what is queued, observe, conclude; what the user must permit first ends the turn."""
         if not await self._dispatcher.run_queue():
             return "awaiting_approval"
         await self._pacing.observe(self._session.take_events(), refused=refused)
         return await self._conclude()
 
     async def _conclude(self) -> RequestOutcome | None:
+        """What follows, by how the actions went and what the decision wants after them."""
         if self._state.status == Status.ERROR:
             return await self._recover()
         match self._state.next_step:

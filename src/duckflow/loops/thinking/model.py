@@ -1,23 +1,28 @@
 """The model a session thinks with: opened when needed, asked in a form it can bear, its use written down."""
 
 from duckflow.config.settings import PromptSettings
-from duckflow.domain.decision import Decision, Operation
+from duckflow.domain.decision import Decision, Operation, TaskProfile
 from duckflow.domain.errors import ProviderError, ToolError
 from duckflow.domain.events import ModelChanged, UsageReported
 from duckflow.domain.model import ModelClient, ModelTraits, TierName
-from duckflow.domain.state import AgentState, RulesUse
+from duckflow.domain.state import AgentState, Request, RulesUse
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.session import Session
 from duckflow.loops.thinking.advisor import Spending
 from duckflow.loops.thinking.rules import Rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
-from duckflow.pacemaker.tier_choice import choose_tier
 from duckflow.prompts.budget import PromptFrame, RulesTooLong
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.services.decide import Decided, Decider, FullDecider, ModelCall
 from duckflow.services.decide_compact import CompactDecider, read_ahead
 from duckflow.services.drafts import DraftLimits
 from duckflow.tools.catalogue import Catalogue
+
+SIMPLE: tuple[TaskProfile, ...] = ("simple_question", "general_chat", "file_operation")
+"""Profiles that do not need the best model there is."""
+
+LOW_COMPLEXITY = 0.3
+"""From this complexity on, work is not simple."""
 
 
 class ModelInUse:
@@ -130,3 +135,12 @@ def operations_of(catalogue: Catalogue) -> tuple[Operation, ...]:
         for tool in catalogue.tools
         if not tool.by_program and not tool.hidden
     )
+
+
+def choose_tier(request: Request | None) -> TierName:
+    """The tier that decides next (SPEC K5). Nothing known, trouble, or a second attempt: the creative one."""
+    if request is None or request.limit is None or request.profile not in SIMPLE:
+        return "creative"
+    tried = request.objective is not None and bool(request.objective.attempts)
+    troubled = bool(request.failing) or not request.sure or request.replanned or tried
+    return "creative" if troubled or request.limit.complexity >= LOW_COMPLEXITY else "fast"

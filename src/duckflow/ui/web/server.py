@@ -135,13 +135,13 @@ def make_app(house: House) -> Starlette:
         return JSONResponse({"waiting": result is None})
 
     async def start(request: Request) -> Response:
-        wanted = _starts().validate_json(await _body(request))
+        wanted = TypeAdapter(dict[str, str]).validate_json(await _body(request))
         queued = wanted.get("where") == "fleet"
         opened = await house.start(wanted["folder"], wanted["text"], wanted["mode"], queued=queued)
         return JSONResponse({"session": opened})
 
     async def fork(request: Request) -> Response:
-        before = _places().validate_json(await _body(request))["before"]
+        before = TypeAdapter(dict[str, int]).validate_json(await _body(request))["before"]
         return JSONResponse({"session": await house.fork(_named(request), before)})
 
     async def retry(request: Request) -> Response:
@@ -186,16 +186,6 @@ def _told(endpoint: Endpoint) -> Endpoint:
 @cache
 def _commands() -> TypeAdapter[ClientCommand]:
     return TypeAdapter(ClientCommand)
-
-
-@cache
-def _starts() -> TypeAdapter[dict[str, str]]:
-    return TypeAdapter(dict[str, str])
-
-
-@cache
-def _places() -> TypeAdapter[dict[str, int]]:
-    return TypeAdapter(dict[str, int])
 
 
 def _session(wanted: str) -> str:

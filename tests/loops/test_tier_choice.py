@@ -3,8 +3,8 @@
 from duckflow.domain.pacing.limits import LoopLimit
 from duckflow.domain.state import Request
 from duckflow.domain.work.objective import AttemptResult, TaskObjective
+from duckflow.loops.thinking.model import SIMPLE, choose_tier
 from duckflow.pacemaker.limit import PROFILES
-from duckflow.pacemaker.tier_choice import SIMPLE, choose_tier
 from fakes.rows import every_row
 
 
