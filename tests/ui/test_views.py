@@ -214,6 +214,8 @@ def test_code_in_a_table_is_drawn_as_code():
     table = "| case | now |\n|---|---|\n| `[]` | **0.0** |\n"
     assert "`" not in render_text(table, 60, coloured=True)
     assert "`[]`   0.0" in render_text(table, 60, coloured=False)
+    assert "0.0\n\n• next" in render_text(f"{table}\n- next", 60, coloured=True).replace("\x1b[0m", "")
+    assert "  x\n\n• next" in render_text("```\nx\n```\n\n- next", 60, coloured=False)
 
 
 def test_a_no_of_the_user_hides_nothing_worth_a_key():

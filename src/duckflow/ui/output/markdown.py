@@ -78,7 +78,7 @@ class _Drawing:
             if tokens[place].type == "table_open":
                 end = next(at for at in range(place, len(tokens)) if tokens[at].type == "table_close")
                 yield from self._placed(_table(tokens[place:end], self._room, coloured=self._coloured))
-                place = end
+                place, self._gap = end, not self._counts
             else:
                 yield from self._draw(tokens[place], tokens[place - 1] if place else None)
             place += 1
@@ -111,6 +111,7 @@ class _Drawing:
                     token.content.rstrip("\n"), token.info.split(" ")[0], coloured=self._coloured
                 )
                 yield from self._placed(code.split("\n"))
+                self._gap = not self._counts
             case "hr":
                 yield from self._placed(["─" * min(self._room, 20)])
             case "html_block":
