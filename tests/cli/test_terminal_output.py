@@ -52,3 +52,19 @@ def test_SAFETY_19_through_a_pipe_output_stays_as_it_is(folder: Path):
         check=False,
     )
     assert done.stdout.decode() == f"{STEERING}\n"
+
+
+def test_M3_streams_that_are_closed_or_can_not_say_it_end_nothing(folder: Path):
+    """A locale without Japanese, and a starter who closed standard input and output."""
+    script = write_script(folder.parent / "s.jsonl", [decision("はい", task_profile="general_chat")])
+    words = [*COMMAND, "run", "hi", "--model", f"scripted:{script}", "--workspace", str(folder)]
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    for command, printed in (
+        (words, b"??\n"),
+        ([*words, "--json"], b'"\\u306f\\u3044"'),
+        (["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *words], b""),
+        (["sh", "-c", 'exec "$@" <&-', "sh", *COMMAND, *words[5:]], b"Duckflow"),
+    ):
+        done = subprocess.run(command, capture_output=True, env=ascii_only, check=False)
+        assert done.returncode == 0, done.stderr
+        assert printed in done.stdout

@@ -140,3 +140,10 @@ def test_whoever_still_writes_to_a_deleted_session_is_told(log, sessions, tmp_pa
     with pytest.raises(UserError, match=r"store\.session_busy"):
         log.append("s1", [said("x")])
     assert sessions.listed() == []
+
+
+def test_L1_a_session_that_was_left_before_a_word_was_said_is_not_the_one_to_go_on_with(log, clock, sessions):
+    log.append("s1", [started("s1"), said("fix it")])
+    clock.now = datetime(2026, 1, 2, tzinfo=UTC)
+    log.append("s2", [started("s2")])
+    assert sessions.latest("/w").id == "s1"

@@ -3,6 +3,7 @@
 import gc
 import os
 import sys
+from io import TextIOWrapper
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -24,6 +25,16 @@ def _skip_foreign_plugins() -> None:
     sys.modules.setdefault(nothing.__name__, nothing)
 
 
+def _mend_streams() -> None:
+    """What whoever started us closed leads nowhere; what an encoding can't say becomes a question mark."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - to the end; pathlib is not loaded yet
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def _say_version() -> int:
     from duckflow import __version__  # noqa: PLC0415 - as below
 
@@ -39,6 +50,7 @@ def _run(options: "RunFlags") -> NoReturn:
 
 def main() -> NoReturn:
     """Entry point. Ctrl-C while modules still load ends it without a word, too."""
+    _mend_streams()
     try:
         _start()
     except KeyboardInterrupt:

@@ -21,11 +21,13 @@ class JsonLines:
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stdout
+        encoding = str(getattr(self._out, "encoding", None) or "utf-8")
+        self._ascii = not encoding.casefold().startswith("utf")
 
     def __call__(self, what: Recorded | Glimpse) -> None:
         """Print an event; glimpses are not events."""
         if isinstance(what, Recorded):
-            _put(self._out, json.dumps(event_object(what), ensure_ascii=False))
+            _put(self._out, json.dumps(event_object(what), ensure_ascii=self._ascii))
 
 
 def event_object(recorded: Recorded) -> dict[str, Any]:
