@@ -44,7 +44,7 @@ class Sessions:
             return [_summary(row) for row in connection.execute(query, (workspace,))]
 
     def latest(self, workspace: str) -> SessionSummary | None:
-        """The session used last in a workspace, if there is one; before one in which nothing was ever said."""
+        """The session used last in a workspace, if there is one; before one in which nobody spoke."""
         query = f"{_SELECT} WHERE workspace = ? ORDER BY title = '', latest DESC LIMIT 1"
         with self._database.read() as connection:
             row = connection.execute(query, (workspace,)).fetchone()
