@@ -29,6 +29,8 @@ def move_into(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("LANG", "C.UTF-8")
+    # Projects that tests make have tests too; what our own need of plugins is most of pytest's start.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost,::1")
     for part, folder in _FOLDERS.items():
         monkeypatch.setenv(f"XDG_{part}_HOME", str(home / folder))

@@ -1,7 +1,6 @@
-"""I6, H6, J5: each kind of question to the user, provoked for real, in a window, answered by a number."""
+"""I6, H6, J5: each kind of question to the user, provoked for real, on a terminal, answered by a number."""
 
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -9,10 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from fakes.conversation import conversation, ready
 from fakes.engine import action, decision
-from fakes.tmux import conversation_in
-
-pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
 
 def read(path: str, confidence: float = 0.9) -> str:
@@ -176,17 +173,18 @@ CASES = (
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.kind)
 def test_I6_H6_J5_a_question_is_asked_in_words_and_a_number_leads_on(case: Case, language: str, folder: Path):
     (folder / "a.txt").write_text("a\n")
-    with conversation_in(
-        folder, *case.answers, language=language, env=case.env, args=("--mode", "edits")
-    ) as window:
-        window.wait_for_prompt()
-        window.say("Do it")
+    args = ("--mode", "edits", "--workspace", str(folder))
+    with conversation(folder, *case.answers, language=language, env=case.env, args=args, rows=30) as terminal:
+        ready(terminal)
+        terminal.type("Do it\r")
         question = {"en": "Your choice", "ja": "番号"}[language]
-        shown = window.wait(lambda shown: question in shown.rpartition("\n[ ")[0].rpartition("\n")[2])
-        asked = shown.partition("> Do it")[2]
-        assert not [one for one in case.asked[language] if one not in asked], shown
-        window.say(case.number)
-        window.wait_for_prompt()
-        shown = window.wait_for(*case.follows[language])
-        assert "Traceback" not in shown
-        assert shown.count("🦆 I'll rest now.") <= 1, "drawn once, and not still shown as being written"
+        terminal.wait_until(lambda: question in terminal.text.rpartition("\n[ ")[0].rpartition("\n")[2])
+        asked = terminal.text.partition("> Do it")[2]
+        assert not [one for one in case.asked[language] if one not in asked], terminal.text
+        terminal.type(f"{case.number}\r")
+        ready(terminal)
+        terminal.wait_until(lambda: all(one in terminal.text for one in case.follows[language]))
+        assert "Traceback" not in terminal.text
+        assert terminal.text.count("🦆 I'll rest now.") <= 1, (
+            "drawn once, and not still shown as being written"
+        )
