@@ -185,14 +185,15 @@ def _remove_empty(place: Path) -> None:
 
 def processes_with(word: str) -> list[int]:
     """Living processes that have this word in their command line."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
+    found, wanted = [], word.encode()
+    for number in (entry.name for entry in os.scandir("/proc") if entry.name.isdigit()):
         try:
-            words = (folder / "cmdline").read_bytes().split(b"\0")
+            with open(f"/proc/{number}/cmdline", "rb") as file:  # noqa: PTH123 - asked a thousand times
+                line = file.read()
         except OSError:
             continue
-        if word.encode() in words:
-            found.append(int(folder.name))
+        if wanted in line and wanted in line.split(b"\0"):
+            found.append(int(number))
     return found
 
 

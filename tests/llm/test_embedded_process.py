@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,26 @@ def settings(model: Path) -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-async def worker(smollm2: Path) -> AsyncIterator[WorkerProcess]:
-    process = WorkerProcess(settings(smollm2))
+@asynccontextmanager
+async def running(model: Path) -> AsyncIterator[WorkerProcess]:
+    process = WorkerProcess(settings(model))
     await process.connect()
     assert await process.receive() == {"ready": True}
     yield process
     await process.end()
+
+
+@pytest.fixture
+async def worker(two_layers: Path) -> AsyncIterator[WorkerProcess]:
+    async with running(two_layers) as process:
+        yield process
+
+
+@pytest.fixture
+async def slow_worker(smollm2: Path) -> AsyncIterator[WorkerProcess]:
+    """With the whole model, for what must not be done before it is stopped."""
+    async with running(smollm2) as process:
+        yield process
 
 
 def question(text: str) -> dict[str, Any]:
@@ -76,7 +90,8 @@ async def chunks_until_end(worker: WorkerProcess, number: int) -> list[dict[str,
     return chunks
 
 
-async def test_a_stop_ends_the_writing(worker):
+async def test_a_stop_ends_the_writing(slow_worker):
+    worker = slow_worker
     worker.send({"ask": 1, "body": question("Count from one to one thousand.")})
     while not (await worker.receive())["chunk"]["choices"][0]["delta"].get("content"):
         pass
@@ -85,7 +100,8 @@ async def test_a_stop_ends_the_writing(worker):
     assert len(await chunks_until_end(worker, 1)) < 200
 
 
-async def test_a_stop_ends_the_reading_of_the_prompt(worker):
+async def test_a_stop_ends_the_reading_of_the_prompt(slow_worker):
+    worker = slow_worker
     worker.send({"ask": 1, "body": question("be careful " * 1500)})
     total = (await worker.receive())["chunk"]["prompt_progress"]["total"]
     worker.send({"stop": 1})
@@ -134,8 +150,8 @@ async def test_its_http_side_is_for_this_machine_and_for_nobody_without_the_key(
 
 @ON_LINUX
 @pytest.mark.parametrize("state", ["loading", "answering"])
-async def test_it_is_gone_after_a_program_that_forgot_to_close_it(smollm2, state):
-    command = [sys.executable, "-c", LEAVES_IT_OPEN, str(smollm2), state]
+async def test_it_is_gone_after_a_program_that_forgot_to_close_it(two_layers, state):
+    command = [sys.executable, "-c", LEAVES_IT_OPEN, str(two_layers), state]
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     while Path(f"/proc/{int(done.stdout)}").exists():

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.errors import ToolError
+from fakes.rows import Failures
 from fakes.sandbox_world import PYTHON, processes_with, world
 
 LONG = str(1_000_000_000 + secrets.randbelow(1_000_000_000))
@@ -46,10 +47,12 @@ async def test_G7_what_a_command_made_and_changed_is_told(folder, any_level, ope
     assert result.changed == ("a/moved", "changed", "moved", "new", "removed")
 
 
-@pytest.mark.parametrize("command", ["kill -9 $$", "sh -c 'kill -9 $$'; exit 137"])
-async def test_G7_a_signal_is_told_as_a_shell_does(folder, any_level, open_shell, command):
-    shell = await open_shell(folder, any_level)
-    assert (await shell.run(command)).exit_code == 128 + signal.SIGKILL
+async def test_G7_a_signal_is_told_as_a_shell_does(folder, any_level, open_shell):
+    shell, failures = await open_shell(folder, any_level), Failures()
+    for command in ("kill -9 $$", "sh -c 'kill -9 $$'; exit 137"):
+        with failures.of(command):
+            assert (await shell.run(command)).exit_code == 128 + signal.SIGKILL
+    failures.report()
 
 
 async def test_G7_after_its_time_a_command_and_all_it_started_is_gone(folder, any_level, open_shell):
@@ -254,11 +257,12 @@ socket.create_connection(server.getsockname()); print('reached')
     assert (await shell.run(served)).output == "reached\n"
 
 
-@pytest.mark.parametrize("command", ["", "  \n", "echo \0", "x" * 200_000])
-async def test_what_can_not_be_a_command_is_refused(folder, any_level, open_shell, command):
-    shell = await open_shell(folder, any_level)
-    with pytest.raises(ToolError):
-        await shell.run(command)
+async def test_what_can_not_be_a_command_is_refused(folder, any_level, open_shell):
+    shell, failures = await open_shell(folder, any_level), Failures()
+    for command in ("", "  \n", "echo \0", "x" * 200_000):
+        with failures.of(repr(command)), pytest.raises(ToolError):
+            await shell.run(command)
+    failures.report()
 
 
 async def test_G7_a_sandbox_that_does_not_stand_fails_the_command_and_nothing_runs(folder, level, open_shell):
@@ -302,9 +306,11 @@ async def test_two_cancellings_still_leave_nothing(folder, any_level, open_shell
     assert not processes_with(LONG)
 
 
-@pytest.mark.parametrize("blow", ["KILL", "STOP"])
-async def test_G7_a_command_can_not_get_rid_of_what_ends_it(folder, level, open_shell, blow):
-    shell = await open_shell(folder, level)
-    result = await shell.run(f"{ESCAPING} kill -{blow} $PPID; sleep {LONG}", timeout_s=1)
-    assert result.exit_code != 0
-    assert not processes_with(LONG)
+async def test_G7_a_command_can_not_get_rid_of_what_ends_it(folder, level, open_shell):
+    shell, failures = await open_shell(folder, level), Failures()
+    for blow in ("KILL", "STOP"):
+        with failures.of(blow):
+            result = await shell.run(f"{ESCAPING} kill -{blow} $PPID; sleep {LONG}", timeout_s=1)
+            assert result.exit_code != 0
+            assert not processes_with(LONG)
+    failures.report()
