@@ -104,9 +104,9 @@ def test_L1_the_last_session_of_a_workspace(log, sessions):
 def test_a_session_is_found_by_the_beginning_of_its_id(log, sessions):
     for name in ("ab12", "ab34", "ab", "c%_d"):
         log.append(name, [started(name)])
-    assert sessions.find("ab1") == "ab12"
-    assert sessions.find("ab") == "ab"
-    assert sessions.find("c%") == "c%_d"
+    assert sessions.show("ab1").id == "ab12"
+    assert sessions.show("ab").id == "ab"
+    assert sessions.show("c%").id == "c%_d"
     for wanted, key in {
         "a": "ambiguous_session",
         "x": "no_session",
@@ -114,7 +114,7 @@ def test_a_session_is_found_by_the_beginning_of_its_id(log, sessions):
         "%": "no_session",
     }.items():
         with pytest.raises(UserError) as caught:
-            sessions.find(wanted)
+            sessions.show(wanted)
         assert (caught.value.key, caught.value.values) == (f"store.{key}", {"session": wanted})
 
 

@@ -58,10 +58,6 @@ class Sessions:
         with self._database.read() as connection:
             return dict(connection.execute(query).fetchall())
 
-    def find(self, wanted: str) -> str:
-        """The whole id of the session with this id, or of the only one whose id begins so."""
-        return self.show(wanted).id
-
     def show(self, wanted: str) -> SessionSummary:
         """The session with this id, or the only one whose id begins so."""
         with self._database.read() as connection:

@@ -56,7 +56,7 @@ def show(
     from duckflow.ui.transcript import print_transcript, replay  # noqa: PLC0415 - as above
 
     with _log() as log:
-        events = log.load(_sessions(log).find(session))
+        events = log.load(_sessions(log).show(session).id)
     if replayed:
         replay(present(events), speed)
     elif json:
@@ -122,7 +122,7 @@ def fork(session: SessionArgument, number: NumberArgument = None) -> None:
     from duckflow.loops.undo.rewind import fork as fork_session  # noqa: PLC0415 - heavy, and not for --help
 
     with _log() as log:
-        found = _sessions(log).find(session)
+        found = _sessions(log).show(session).id
         echo(text("rewind.forked", session=found, new=fork_session(log, found, number)))
 
 
