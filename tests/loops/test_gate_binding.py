@@ -67,6 +67,7 @@ async def test_G5_a_file_that_changed_at_any_moment_is_asked_about_anew(
         second = duck.state.approval
         assert second.digest != first.digest
         assert second.action == first.action
+        assert second.because == ("changed" if moment == "question" else "mode")
         assert change == "move" or f"-{OTHERS}" in second.difference
         assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
         assert len(duck.of(ApprovalRequested)) == 2

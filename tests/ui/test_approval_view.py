@@ -76,7 +76,7 @@ def test_G1_a_low_risk_takes_two_lines_after_the_difference():
     ]
     set_language("ja")
     shown = approval_text(low).removeprefix(low.difference).split("\n")
-    assert shown[0] == "🦆 src/a.py に書き込んでよいですか？ +1 −1 行 · リスク低 · /undo で元に戻せます"
+    assert shown[0] == "🦆 src/a.py に書き込んでよいですか？ +1 −1 行 · リスク低 · /undo で戻せます"
     assert len(shown) == 2
     points = "\n".join(line for line, _ in point_lines(approval_view(low)))
     assert all(point in points for point in (*approval_view(low).impact, *approval_view(low).alternatives))

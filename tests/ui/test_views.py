@@ -22,7 +22,7 @@ from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.markdown import render_text
 from duckflow.ui.output.text_width import width_of
 from duckflow.ui.screen import Screen
-from duckflow.ui.views.events import error_text
+from duckflow.ui.views.events import Describer, error_text
 from duckflow.ui.views.live.activity import Activity
 from duckflow.ui.views.live.progress import plan_tree, tasks_tree
 from duckflow.ui.views.live.status_bar import bar_lines
@@ -223,6 +223,13 @@ def test_a_no_of_the_user_hides_nothing_worth_a_key():
     writer = FakeWriter()
     tell(writer, "file_ops.write_file", {}, text="The user said no: 別の", outcome="refused", path="a.txt")
     assert writer.text == "⊘ 不許可: a.txt への書き込み"
+
+
+def test_C5_what_was_begun_before_a_crash_is_told_by_what_was_found_not_by_a_line_without_a_name():
+    ended = ActionFinished(
+        action_id="a1", operation="shell.run", outcome="unknown", text="?", evidence_id="e1"
+    )
+    assert Describer()(ended) is None
 
 
 def test_every_operation_there_is_has_words():

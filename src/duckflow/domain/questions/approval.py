@@ -10,11 +10,21 @@ from duckflow.domain.frozen import Frozen, replace
 Risk = Literal["low", "medium", "high", "forbidden"]
 
 Because = Literal[
-    "mode", "protected", "objection", "consent", "risk", "outside", "no_sandbox", "failed", "conflict", "hook"
+    "mode",
+    "protected",
+    "objection",
+    "consent",
+    "risk",
+    "outside",
+    "no_sandbox",
+    "failed",
+    "conflict",
+    "hook",
+    "changed",
 ]
 """Why it is asked: the mode, a protected path, the model's own doubt, a yes only the user has, the risk,
 a path outside the workspace, a command that no sandbox would hold, one that did not end well, a file that
-somebody else changed meanwhile, or a hook of the user's."""
+somebody else changed meanwhile, a hook of the user's, or a yes to what is not so any more."""
 
 
 class ApprovalLine(Frozen):

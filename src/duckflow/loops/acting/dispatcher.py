@@ -155,6 +155,8 @@ class Dispatcher:
             self._log.refuse(action, error, None)
             return True
         if approval is not None and approval.digest != self._state.approved:
+            if self._state.approved is not None and approval.because == "mode":
+                approval = replace(approval, because="changed")
             if self._state.approval is None:  # else the background asked first, and this is asked afterwards
                 self._steps.await_approval(approval)
                 self._hooks.notify("permission_prompt", approval.action.operation)

@@ -59,6 +59,8 @@ class Describer:
             case events.ActionStarted():
                 self._running[event.action_id] = event.action
                 return None
+            case events.ActionFinished(outcome="unknown") if event.action_id not in self._running:
+                return None  # it was begun before a crash: what was found then tells of it
             case events.ActionFinished():
                 asked = self._asked.action if self._asked else None
                 return _action(event, self._running.pop(event.action_id, asked))
