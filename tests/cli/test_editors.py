@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -11,16 +12,18 @@ from typing import Any
 import acp
 import pytest
 from acp import schema
-from acp.stdio import spawn_agent_process
 
 from duckflow.config.places import config_dir
 from duckflow.domain.commands import AnswerShown, hash_of
 from duckflow.domain.questions.approval import AnswerApproval
+from fakes import warm
 from fakes.engine import action, decision, write_script
 from fakes.gate import Gate
 from fakes.mcp_http import HttpServer
 from fakes.second_window import SecondWindow, wait_until
 
+PATIENCE_S = 120.0
+"""Only there so that a failure ends."""
 WRITE = decision(
     "I write it.", {**action("write_file", path="a.txt", content="two\n"), "reasoning": "as you asked"}
 )
@@ -68,6 +71,15 @@ class Editor:
         return "".join(one.content.text for one in self.of(schema.AgentMessageChunk))
 
 
+async def streams(process: subprocess.Popen[Any]) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """What the program writes and reads."""
+    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=50_000_000)
+    protocol = asyncio.StreamReaderProtocol(reader)
+    await loop.connect_read_pipe(lambda: protocol, process.stdout)
+    transport, flow = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, process.stdin)
+    return reader, asyncio.StreamWriter(transport, flow, None, loop)
+
+
 @asynccontextmanager
 async def served(
     editor: Editor, folder: Path, *answers: str | dict[str, Any], reads: bool = False, mode: str = "ask"
@@ -76,12 +88,19 @@ async def served(
     script = write_script(folder.parent / "script.jsonl", answers)
     command = [sys.executable, "-m", "duckflow", "acp", "--model", f"scripted:{script}", "--mode", mode]
     env = {**os.environ, "DUCKFLOW_CHECKS_AFTER_EDIT": "false", "DUCKFLOW_CHECKS_BEFORE_VERDICT": "false"}
-    async with spawn_agent_process(editor, *command, env=env, transport_kwargs={"stderr": None}) as (
-        agent,
-        _,
-    ):
-        can = schema.ClientCapabilities(fs=schema.FileSystemCapabilities(read_text_file=reads))
-        yield agent, await agent.initialize(acp.PROTOCOL_VERSION, client_capabilities=can)
+    with warm.Program(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        reader, writer = await streams(process)
+        agent = acp.connect_to_agent(editor, writer, reader)
+        try:
+            can = schema.ClientCapabilities(fs=schema.FileSystemCapabilities(read_text_file=reads))
+            yield agent, await agent.initialize(acp.PROTOCOL_VERSION, client_capabilities=can)
+        finally:
+            await agent.close()
+            writer.close()
+            try:
+                await asyncio.to_thread(process.wait, PATIENCE_S)
+            finally:
+                process.kill()
 
 
 def says(words: str) -> list[Any]:

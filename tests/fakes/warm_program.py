@@ -25,6 +25,8 @@ _LATER = ("__main__", ".sandbox.child", "worker", "cli.main", "cli.flags", "cli.
 """Other programs, and what speaks a language as soon as it is imported."""
 _HEAVY = ("cli.editors", "fleet", "llm.wire.pydantic_ai", "tools.mcp.client")
 """What few need."""
+_WITH_COMMAND = {"acp": "duckflow.cli.editors.agent", "fleet": "duckflow.fleet.worker"}
+"""What is imported when a command is first wanted."""
 _ALSO = ("concurrent.futures.thread", "platformdirs.unix", "typer")
 """What most of them import once they run."""
 _SAVED = [(stream.encoding, stream.errors) for stream in (sys.stdin, sys.stdout, sys.stderr)]
@@ -40,10 +42,21 @@ def _import_product() -> None:
     for name in _ALSO:
         importlib.import_module(name)
     _build_models(importlib.import_module("pydantic").BaseModel)
+    _make_ready()
+
+
+def _make_ready() -> None:
     assert threading.active_count() == 1, "a fork copies one thread only"
     assert tempfile.tempdir is None, "something looked for the folder of temporary files"
     gc.collect()
     gc.freeze()
+
+
+def _import_for(words: list[str]) -> None:
+    module = _WITH_COMMAND.get(words[2]) if words[:2] == ["-m", "duckflow"] and words[2:] else None
+    if module is not None and module not in sys.modules:
+        importlib.import_module(module)
+        _make_ready()
 
 
 def _build_models(model: Any) -> None:
@@ -97,6 +110,7 @@ class _Server:
     def _start(self, channel: socket.socket, streams: list[int]) -> dict[str, Any] | None:
         with channel.makefile("rb") as line:
             order = json.loads(line.readline())
+        _import_for(order["words"])
         pid = os.fork()
         if not pid:
             for one in (channel, self._orders, self._ended, self._wake, *self._channels.values()):
