@@ -1,12 +1,16 @@
 """M2: the commands as data, with help in both languages, and what they suggest."""
 
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
 import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from duckflow.domain.extensions import ServerReport
+from duckflow.domain.state import AgentState, Request
 from duckflow.i18n.catalogue import entries
-from duckflow.ui.commands.actions import ACTIONS
+from duckflow.ui.commands.actions import ACTIONS, CommandContext, show_difference
 from duckflow.ui.commands.completion import Known, Suggestions
 from duckflow.ui.commands.table import (
     COMMANDS,
@@ -16,6 +20,8 @@ from duckflow.ui.commands.table import (
     prompt_commands,
     read_command,
 )
+from duckflow.ui.screen import Screen
+from fakes.keyboard import FakeWriter
 
 SPEC = "help status goal plan tasks diff undo mode model cost memory history resume config quit"
 
@@ -97,3 +103,20 @@ def suggested(typed: str) -> list[str]:
 )
 def test_suggestions_follow_what_is_typed(typed: str, expected: list[str]):
     assert suggested(typed) == expected
+
+
+async def test_M2_history_tells_of_the_open_request_and_diff_of_what_it_does_not_know():
+    async def nothing(*, session: bool) -> str:
+        return ""
+
+    earlier = [SimpleNamespace(session_id="e1", title="", updated=datetime.now(UTC))]
+    state = AgentState(session_id="s", request=Request(request_id="r", text="Fix\nit"))
+    engine = SimpleNamespace(state=state, sessions=lambda: earlier, diff=nothing)
+    writer = FakeWriter()
+    context = CommandContext(engine, writer, Screen(writer), lambda session: None)  # type: ignore[arg-type]
+    ACTIONS["history"](context, "")
+    assert writer.text.strip() == "Fix it", "and no session in which nothing was said"
+    await show_difference(context, "all")
+    assert writer.text.endswith("/diff all.")
+    await show_difference(context, "session")
+    assert writer.text.endswith("Nothing was changed.")

@@ -94,6 +94,9 @@ def commands_alone(state: AgentState) -> bool:
 
 async def show_difference(context: CommandContext, argument: str) -> None:
     """What changed."""
+    if argument not in ("", "session"):
+        context.writer.line(text("diff.wanted", wanted=on_one_line(argument)), "yellow")
+        return
     difference = await context.engine.diff(session=argument == "session")
     if not difference.strip():
         context.writer.line(text("diff.none"))
@@ -191,16 +194,19 @@ def show_memory(context: CommandContext, argument: str) -> None:
 def show_history(context: CommandContext, argument: str) -> None:
     """The requests of this session, and earlier sessions of this folder."""
     del argument
-    for line in context.engine.state.summaries:
+    state = context.engine.state
+    open_one = (cut(on_one_line(state.request.text), _TITLE),) if state.request else ()
+    asked = (*state.summaries, *open_one)
+    for line in asked:
         context.writer.line(f"  {line}")
-    if not list_sessions(context) and not context.engine.state.summaries:
+    if not list_sessions(context) and not asked:
         context.writer.line(text("session.none"))
 
 
 def list_sessions(context: CommandContext) -> bool:
     """Earlier sessions, one a line; False if there are none."""
     here = context.engine.state.session_id
-    others = [one for one in context.engine.sessions() if one.session_id != here]
+    others = [one for one in context.engine.sessions() if one.session_id != here and one.title]
     for one in others:
         when = one.updated.astimezone().strftime("%Y-%m-%d %H:%M")
         context.writer.line(f"  {one.session_id}  {when}  {cut(on_one_line(one.title), _TITLE)}")
