@@ -5,18 +5,16 @@ costs the same however large it is. If the kernel can't tell of all of it, every
 less is hidden.
 """
 
-import ctypes
 import fnmatch
 import os
 import re
-import struct
 from contextlib import suppress
 from functools import cache, lru_cache
 
 from duckflow.domain.patterns import late
 from duckflow.safety.paths import fold
 from duckflow.safety.policy.protected import is_secret, protected_kinds
-from duckflow.safety.sandbox.child.syscalls import LINUX
+from duckflow.safety.sandbox.view.inotify import APPEARED, FolderEvents
 
 NOT_LOOKED_INTO = frozenset(
     (
@@ -25,13 +23,6 @@ NOT_LOOKED_INTO = frozenset(
     )
 )
 """What others published, or git keeps: no secrets of the user's, and many files."""
-
-CREATED, MOVED_FROM, MOVED_TO, MOVE_SELF = 0x100, 0x40, 0x80, 0x800
-OVERFLOW, IS_FOLDER, ONLY_THAT_FOLDER = 0x4000, 0x40000000, 0x03000000
-_WATCHED = CREATED | MOVED_FROM | MOVED_TO | MOVE_SELF | ONLY_THAT_FOLDER
-NON_BLOCKING = os.O_NONBLOCK | os.O_CLOEXEC
-EVENT = struct.Struct("iIII")
-BUFFER = 1 << 16
 
 _PUBLIC = late(r"\.pub$|^\.env[.-](example|sample|template|dist|defaults)$")
 _BY_CONTENT: tuple[tuple[re.Pattern[str], re.Pattern[bytes]], ...] = (
@@ -51,39 +42,29 @@ class SecretIndex:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._watching = -1
-        self._folders: dict[int, str] = {}
+        self._events = FolderEvents()
         self._named: set[str] = set()
-        self._complete = False
 
     def find(self) -> tuple[str, ...]:
         """The absolute paths of what is to be hidden now, outermost first."""
-        if not self._complete or not self._catch_up():
-            self._look_at_all()
+        self._catch_up()
+        if not self._events.complete:
+            self._named.clear()
+            self._events.begin()
+            self._look(self._root)
         hidden = sorted(path for path in self._named if _hides(path))
         return tuple(one for one in hidden if not any(one.startswith(f"{other}/") for other in hidden))
 
     def close(self) -> None:
         """Stop watching."""
-        if self._watching >= 0:
-            os.close(self._watching)
-            self._watching = -1
-        self._complete = False
-
-    def _look_at_all(self) -> None:
-        self.close()
-        self._folders.clear()
-        self._named.clear()
-        self._watching = _libc().inotify_init1(NON_BLOCKING) if LINUX else -1
-        self._complete = self._watching >= 0
-        self._look(self._root)
+        self._events.close()
 
     def _look(self, start: str) -> None:
         """Note names below a folder; each is watched before it is read, so nothing slips in between."""
         waiting = [start]
         while waiting:
             folder = waiting.pop()
-            self._watch(folder)
+            self._events.watch(folder)
             with suppress(OSError), os.scandir(folder) as entries:
                 for entry in entries:
                     is_folder = entry.is_dir(follow_symlinks=False)
@@ -104,44 +85,13 @@ class SecretIndex:
         self._named.add(path)
         return True
 
-    def _watch(self, folder: str) -> None:
-        if self._watching < 0:
-            return
-        number = _libc().inotify_add_watch(self._watching, os.fsencode(folder), _WATCHED)
-        if number < 0:
-            self._complete = self._complete and not os.path.isdir(folder)
-        else:
-            self._folders[number] = folder
-
-    def _catch_up(self) -> bool:
-        """Take in what happened since; False if all has to be looked at again."""
-        while True:
-            try:
-                data = os.read(self._watching, BUFFER)
-            except BlockingIOError:
-                return self._complete
-            except OSError:
-                return False
-            at = 0
-            while at < len(data):
-                number, mask, _, length = EVENT.unpack_from(data, at)
-                name = os.fsdecode(data[at + EVENT.size : at + EVENT.size + length].rstrip(b"\0"))
-                at += EVENT.size + length
-                if mask & (OVERFLOW | MOVE_SELF) or (mask & MOVED_FROM and mask & IS_FOLDER):
-                    return False
-                if name and number in self._folders and mask & (CREATED | MOVED_TO):
-                    self._take_in(self._folders[number], name, is_folder=bool(mask & IS_FOLDER))
-
-    def _take_in(self, folder: str, name: str, *, is_folder: bool) -> None:
-        path = f"{folder}/{name}"
-        covered = self._note(folder, name)
-        if is_folder and not covered and name not in NOT_LOOKED_INTO and not _is_environment(path):
-            self._look(path)
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
+    def _catch_up(self) -> None:
+        """Take in what happened since."""
+        for event in self._events.read():
+            if not event.mask & APPEARED or self._note(event.folder, event.name) or not event.is_folder:
+                continue
+            if event.name not in NOT_LOOKED_INTO and not _is_environment(event.path):
+                self._look(event.path)
 
 
 @cache
