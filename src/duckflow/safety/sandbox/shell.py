@@ -18,7 +18,7 @@ from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.output import CommandOutput, Emit, Glimpses
 from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.view import bubblewrap
-from duckflow.safety.sandbox.view.confinement import Limits, Order, confine, limits_of
+from duckflow.safety.sandbox.view.confinement import Limits, MadeRules, Order, confine, limits_of
 from duckflow.safety.sandbox.view.folder_watch import FolderWatch
 from duckflow.safety.sandbox.view.git_settings import IGNORED, passed_on
 from duckflow.safety.sandbox.view.landlock_rules import LandlockRules
@@ -385,7 +385,7 @@ class Shell:
                 copy.discard()
         self._held.clear()
 
-    def _look(self, temporary: Path, level: Level) -> tuple[World | Visibility, int | None]:
+    def _look(self, temporary: Path, level: Level) -> tuple[World | Visibility, MadeRules | None]:
         """What a command without a copy can reach, and Landlock's rules, if that is it."""
         guarded = self._watch.begin()
         if level in ("bubblewrap", "namespaces"):

@@ -10,24 +10,19 @@ Standard library only.
 import contextlib
 import ctypes
 import errno
-import fcntl
 import os
 import stat
-import struct
 from typing import NamedTuple
 
+from duckflow.safety.sandbox.child.notifications import HeldCall, take
 from duckflow.safety.sandbox.child.overlay import mount_points
 from duckflow.safety.sandbox.child.seccomp import rename_call
-from duckflow.safety.sandbox.child.syscalls import die_with_parent
+from duckflow.safety.sandbox.child.syscalls import die_with_parent, open_at
 
-_RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
-_REQUEST, _ANSWER = struct.Struct("QIIiIQ6Q"), struct.Struct("QqiI")
-_GO_ON = 1
 _HERE = 0xFFFFFF9C
-_OPENAT2, _IN_ROOT, _NO_MAGICLINKS = 437, 0x10, 0x02
+_IN_ROOT, _NO_MAGICLINKS = 0x10, 0x02
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOOK = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
-_LONGEST = 4096
 _NO_REPLACE = 1
 _IN_THE_WAY = (errno.EXDEV, errno.ENOTEMPTY, errno.EEXIST)
 
@@ -51,58 +46,35 @@ class FolderMoves:
 
     def answer(self) -> None:
         """Take one request: let it go on, or have a process of its own see to it."""
-        request = bytearray(_REQUEST.size)
-        try:
-            fcntl.ioctl(self.listener, _RECEIVE, request)
-        except OSError:
-            return  # who asked is gone
-        identity, process, _, number, _, _, *words = _REQUEST.unpack(request)
+        call = take(self.listener)
+        if call is None:
+            return
         source = target = None
         try:
-            call = rename_call(number, words)
-            source = self._find(process, call[0], call[1])
-            if source is None or call[4] & ~_NO_REPLACE or not self._is_folder(source):
-                self._send(identity)
+            names = rename_call(call.number, call.words)
+            source = self._find(call, names[0], names[1])
+            if source is None or names[4] & ~_NO_REPLACE or not self._is_folder(source):
+                call.answer()
                 return
-            target = self._find(process, call[2], call[3])
+            target = self._find(call, names[2], names[3])
             if target is None:
-                self._send(identity)
+                call.answer()
                 return
-            self._hand_over(identity, process, source, target, call[4])
+            _hand_over(call, source, target, names[4])
         except (OSError, ValueError):
-            self._send(identity)
+            call.answer()
         finally:
             for place in filter(None, (source, target)):
                 os.close(place.folder)
-
-    def _hand_over(self, identity: int, process: int, source: _Place, target: _Place, flags: int) -> None:
-        """It may take long, and limits are watched meanwhile."""
-        parent = os.getpid()
-        if os.fork():
-            return
-        try:
-            die_with_parent(parent)
-            mounted = mount_points(process)
-            fcntl.ioctl(self.listener, _IS_VALID, struct.pack("Q", identity))
-            code = _rename(source, target, flags, mounted)
-            self._send(identity, code)
-        finally:
-            os._exit(0)
-
-    def _send(self, identity: int, code: int | None = None) -> None:
-        """The result of the call; None: the kernel is to make it."""
-        flags = _GO_ON if code is None else 0
-        with contextlib.suppress(OSError):  # who asked is gone
-            fcntl.ioctl(self.listener, _SEND, _ANSWER.pack(identity, 0, -(code or 0), flags))
 
     def _is_folder(self, place: _Place) -> bool:
         """Whether it is a folder of a copy, and nothing is mounted on it."""
         found = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
         return stat.S_ISDIR(found.st_mode) and found.st_dev == os.fstat(place.folder).st_dev
 
-    def _find(self, process: int, base: int, address: int) -> _Place | None:
+    def _find(self, call: HeldCall, base: int, address: int) -> _Place | None:
         """What a call names, looked up as its process would; None if it is not on a copy."""
-        path = _text_of(process, address).rstrip("/")
+        process, path = call.process, call.text(address).rstrip("/")
         if not path.startswith("/"):
             where = "cwd" if base & 0xFFFFFFFF == _HERE else f"fd/{base & 0xFFFFFFFF}"
             path = f"{os.readlink(f'/proc/{process}/{where}')}/{path}"
@@ -111,7 +83,7 @@ class FolderMoves:
             return None
         root = os.open(f"/proc/{process}/root", _LOOK)
         try:
-            folder = _open_in(root, above or "/")
+            folder = open_at(root, above or "/", _LOOK, _IN_ROOT | _NO_MAGICLINKS)
         finally:
             os.close(root)
         real = os.readlink(f"/proc/self/fd/{folder}")
@@ -124,6 +96,20 @@ class FolderMoves:
 
 
 _OVERLAY = (0x794C7630).to_bytes(8, "little")
+
+
+def _hand_over(call: HeldCall, source: _Place, target: _Place, flags: int) -> None:
+    """It may take long, and limits are watched meanwhile."""
+    parent = os.getpid()
+    if os.fork():
+        return
+    try:
+        die_with_parent(parent)
+        mounted = mount_points(call.process)
+        call.check()
+        call.answer(_rename(source, target, flags, mounted))
+    finally:
+        os._exit(0)
 
 
 def _rename(source: _Place, target: _Place, flags: int, mounted: list[str]) -> int:
@@ -187,25 +173,3 @@ def _try(source: _Place, target: _Place, flags: int) -> int:
     if _libc.renameat2(source.folder, names[0], target.folder, names[1], flags) == 0:
         return 0
     return ctypes.get_errno()
-
-
-def _text_of(process: int, address: int) -> str:
-    """A text in another process's memory, up to where it ends."""
-    opened = os.open(f"/proc/{process}/mem", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        data = b""
-        while b"\0" not in data and len(data) < _LONGEST:
-            start = address + len(data)
-            data += os.pread(opened, _LONGEST - start % _LONGEST, start)  # what is in one page is there
-    finally:
-        os.close(opened)
-    return os.fsdecode(data.partition(b"\0")[0])
-
-
-def _open_in(root: int, path: str) -> int:
-    """A folder as a process with that root would find it."""
-    how = struct.pack("QQQ", _LOOK, 0, _IN_ROOT | _NO_MAGICLINKS)
-    opened = _libc.syscall(_OPENAT2, root, os.fsencode(path), how, ctypes.c_size_t(len(how)))
-    if opened < 0:
-        raise OSError(ctypes.get_errno(), path)
-    return opened

@@ -22,6 +22,7 @@ from duckflow.safety.sandbox.child.setup import (
     INFO,
     confine_by_landlock,
     hand_out,
+    hand_out_attributes,
     limit,
     stay_as_warden,
 )
@@ -155,6 +156,7 @@ def _prepare(kind: str, lines: _ChildLines, world: _World, *, own_network: bool,
             hand_out(lines.orders)
         elif kind == "landlock":
             drop_privileges()
+            hand_out_attributes(lines.orders)
         order, opened = _get_order(lines.orders)
         if order["kind"] == "landlock" and confine_by_landlock(order, opened[1:], parent):
             outlive_parent()  # its end is heard at the gate

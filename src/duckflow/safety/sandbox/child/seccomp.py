@@ -8,7 +8,7 @@ import ctypes
 import errno
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from duckflow.safety.sandbox.child.syscalls import prctl, syscall
@@ -122,6 +122,42 @@ _RENAMES: dict[str, tuple[int | None, int | None]] = {
     "renameat": (264, 38),
     "renameat2": (316, 276),
 }
+_FALLOCATE, _GIVES_ROOM_BACK = (285, 47), 0x2 | 0x8
+_ATTRIBUTES: dict[str, tuple[int | None, int | None]] = {
+    "setxattr": (188, 5),
+    "lsetxattr": (189, 6),
+    "fsetxattr": (190, 7),
+    "removexattr": (197, 14),
+    "lremovexattr": (198, 15),
+    "fremovexattr": (199, 16),
+    "setxattrat": (463, 463),
+    "removexattrat": (466, 466),
+    "file_setattr": (469, 469),
+}
+"""What Landlock lets a command do to any file of the user's, and few programs need."""
+
+_SET_FLAGS = (0x40086602, 0x40046602, 0x401C5820)
+"""ioctl: attributes that `chattr` sets."""
+
+_HELD: dict[
+    tuple[int | None, int | None], tuple[str, int | None, int | None, int | None, tuple[int, ...]]
+] = {
+    (90, None): ("mode", None, 0, None, (1,)),  # chmod
+    (91, 52): ("mode", 0, None, None, (1,)),  # fchmod
+    (268, 53): ("mode", 0, 1, None, (2,)),  # fchmodat
+    (452, 452): ("mode", 0, 1, 3, (2,)),  # fchmodat2
+    (92, None): ("owner", None, 0, None, (1, 2)),  # chown
+    (94, None): ("own_owner", None, 0, None, (1, 2)),  # lchown
+    (93, 55): ("owner", 0, None, None, (1, 2)),  # fchown
+    (260, 54): ("owner", 0, 1, 4, (2, 3)),  # fchownat
+    (280, 88): ("times", 0, 1, 3, (2,)),  # utimensat
+    (132, None): ("old_times", None, 0, None, (1,)),  # utime
+    (235, None): ("old_times", None, 0, None, (1, 1)),  # utimes
+    (261, None): ("old_times", 0, 1, None, (2, 2)),  # futimesat
+}
+"""Calls that change what a file's owner says of it: what that is, and which of their arguments are the folder
+or file, the path, the flags and the values."""
+
 _SECCOMP = (317, 277)
 _SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32
 _HERE = 0xFFFFFF9C
@@ -162,11 +198,18 @@ def assemble(sockets: tuple[int, ...], spared: tuple[int, ...] = (), *, apart: b
     # Its flags are in memory, out of a filter's sight; the C library then uses plain clone.
     lines += _if(_EQUAL, _CLONE3[column], _refusal(errno.ENOSYS))
     lines += _call(_CLONE[column], [*_if(_ANY_BIT, _NEW_NAMESPACES, _refusal(errno.EPERM))])
-    tricks = [line for trick in _TERMINAL_TRICKS for line in _if(_EQUAL, trick, _refusal(errno.EPERM))]
+    refused = _TERMINAL_TRICKS if apart else (*_TERMINAL_TRICKS, *_SET_FLAGS)
+    tricks = [line for trick in refused for line in _if(_EQUAL, trick, _refusal(errno.EPERM))]
     lines += _call(_IOCTL[column], tricks, argument=1)
     if not apart:
         for numbers in (_SHMGET, *_OTHER_IPC.values()):
             lines += _if(_EQUAL, numbers[column], _refusal(errno.EPERM))
+        for numbers in _ATTRIBUTES.values():
+            if (number := numbers[column]) is not None:
+                lines += _if(_EQUAL, number, _refusal(errno.EOPNOTSUPP))
+        # Room that is reserved and not written is seen by nobody who counts what is.
+        room = [*_unless(_ANY_BIT, _GIVES_ROOM_BACK, _refusal(errno.EOPNOTSUPP))]
+        lines += _call(_FALLOCATE[column], room, argument=1)
         for numbers, (argument, itself) in _PRIORITIES.items():
             only = [*_unless(_EQUAL, itself, _refusal(errno.EPERM))]
             only += [_load(_ARGUMENTS + 8), *_unless(_EQUAL, 0, _refusal(errno.EPERM))] if argument else []
@@ -192,9 +235,18 @@ def apply(program: bytes) -> None:
 
 def watch_renames() -> int:
     """From now on, whoever holds this descriptor is asked before this process or its children rename."""
+    return _watch(_RENAMES.values())
+
+
+def watch_attributes() -> int:
+    """The same for permissions, owners and times of files."""
+    return _watch(_HELD)
+
+
+def _watch(calls: Iterable[tuple[int | None, int | None]]) -> int:
     architecture, column = ARCHITECTURES[os.uname().machine]
     lines = [_load(_ARCHITECTURE), *_unless(_EQUAL, architecture, _ALLOW), _load(_NUMBER)]
-    for numbers in _RENAMES.values():
+    for numbers in calls:
         if (number := numbers[column]) is not None:
             lines += _if(_EQUAL, number, _TELL)
     held, description = _describe(b"".join([*lines, _answer(_ALLOW)]))
@@ -211,6 +263,16 @@ def rename_call(number: int, words: list[int]) -> tuple[int, int, int, int, int]
         return _HERE, words[0], _HERE, words[1], 0
     flags = words[4] & 0xFFFFFFFF if number == _RENAMES["renameat2"][column] else 0
     return words[0], words[1], words[2], words[3], flags
+
+
+def attribute_call(number: int, words: list[int]) -> tuple[str, int, int, int, list[int]]:
+    """What a call changes: which attribute, the folder or file, the path's address, flags and values."""
+    _, column = ARCHITECTURES[os.uname().machine]
+    what, base, path, flags, values = next(call for one, call in _HELD.items() if one[column] == number)
+    folder, address, how = (
+        missing if at is None else words[at] for at, missing in ((base, _HERE), (path, 0), (flags, 0))
+    )
+    return what, folder, address, how, [words[at] for at in values]
 
 
 def _describe(program: bytes) -> "tuple[ctypes.Array[ctypes.c_char], ctypes.Array[ctypes.c_char]]":

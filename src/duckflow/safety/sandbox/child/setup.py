@@ -14,6 +14,9 @@ from duckflow.safety.sandbox.child.syscalls import LINUX
 INFO, GATE, FILTER = 10, 11, 12
 """Descriptors bubblewrap is given: where it says its child's id, where it waits, where the filter is."""
 
+ATTRIBUTES = b"a"
+"""What is said with the descriptor of who is asked about attributes of files."""
+
 _MB = 1_000_000
 HEARD = (
     signal.SIGPIPE,
@@ -28,6 +31,13 @@ HEARD = (
 
 _FIRST_TO_GO = b"500"
 """For the kernel, when memory runs out: rather the command than the user's other work."""
+
+
+def hand_out_attributes(news: socket.socket) -> None:
+    """Let whoever listens there change permissions and times of files for this process and its children."""
+    listener = seccomp.watch_attributes()
+    socket.send_fds(news, [ATTRIBUTES], [listener])
+    os.close(listener)
 
 
 def hand_out(news: socket.socket) -> None:

@@ -13,15 +13,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from duckflow.safety.sandbox.child.file_attributes import FileAttributes
 from duckflow.safety.sandbox.child.folder_moves import FolderMoves
 from duckflow.safety.sandbox.child.holder import hold
 from duckflow.safety.sandbox.child.prepared import PreparedChild, preparation_for
 from duckflow.safety.sandbox.child.process_tree import end_process_tree, kill, reap
 from duckflow.safety.sandbox.child.resource_use import ResourceUse
+from duckflow.safety.sandbox.child.setup import ATTRIBUTES
 from duckflow.safety.sandbox.child.syscalls import LINUX
 from duckflow.safety.sandbox.child.wire import receive
 
-_RENAMING = ("namespaces", "bubblewrap")
 _TICK_MS = 50
 _PATIENCE_S = 10.0
 _WARDENS_TIME_S = 2.0
@@ -140,11 +141,11 @@ def _watch(
     until = time.monotonic() + order["limits"]["seconds"]
     copied: list[str] = order["copied"]
     poll = select.poll()
-    for opened in (control, start.news) if order["kind"] in _RENAMING else (control,):
+    for opened in (control, start.news) if order["kind"] != "none" else (control,):
         poll.register(opened, select.POLLIN)
     with contextlib.suppress(OSError, AttributeError):  # no such thing on macOS: then it is asked each tick
         poll.register(os.pidfd_open(start.process), select.POLLIN)
-    moves: FolderMoves | None = None
+    held: FolderMoves | FileAttributes | None = None
     looked = 0.0
     while True:
         ready = dict(poll.poll(_TICK_MS))
@@ -152,15 +153,18 @@ def _watch(
             return "asked"
         if start.news.fileno() in ready:
             poll.unregister(start.news)
-            _, kept, _, _ = socket.recv_fds(start.news, 1, 2)  # the first are its mounts: held until the end
-            for listener in kept[1:]:
-                moves = FolderMoves(listener, copied)
-                poll.register(moves.listener, select.POLLIN)
-        if moves is not None and (asked := ready.get(moves.listener)):
+            word, kept, _, _ = socket.recv_fds(start.news, 1, 2)
+            if word == ATTRIBUTES:
+                held = FileAttributes(kept[0], order["writable"])
+            elif len(kept) > 1:  # the first are its mounts: held until the end
+                held = FolderMoves(kept[1], copied)
+            if held is not None:
+                poll.register(held.listener, select.POLLIN)
+        if held is not None and (asked := ready.get(held.listener)):
             if asked & select.POLLIN:
-                moves.answer()
+                held.answer()
             else:
-                poll.unregister(moves.listener)  # nobody is left who could ask
+                poll.unregister(held.listener)  # nobody is left who could ask
             if time.monotonic() - looked < _TICK_MS / 1000:
                 continue
         looked = time.monotonic()

@@ -4,12 +4,14 @@ import contextlib
 import ctypes
 import os
 import signal
+import struct
 import sys
 
 LINUX = sys.platform.startswith("linux")
 
 _PDEATHSIG, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS, _CAP_AMBIENT = 1, 24, 36, 38, 47
 _AMBIENT_CLEAR_ALL = 4
+_OPENAT2, _HOW_BYTES = 437, 24  # the same number on every architecture
 _CAPABILITY_VERSION = 0x20080522
 _LAST_CAPABILITY = 63
 
@@ -33,6 +35,13 @@ def syscall(number: int, *arguments: int) -> int:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return result
+
+
+def open_at(folder: int, path: str, flags: int, resolve: int) -> int:
+    """openat2: a path below or beside a folder, with rules for how links are followed."""
+    how = ctypes.create_string_buffer(struct.pack("QQQ", flags, 0, resolve))
+    name = ctypes.create_string_buffer(os.fsencode(path))
+    return syscall(_OPENAT2, folder, ctypes.addressof(name), ctypes.addressof(how), _HOW_BYTES)
 
 
 def prctl(option: int, *values: int) -> int:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -45,6 +46,13 @@ class CopyMount(Frozen):
     work: str
     more: "tuple[CopyMount, ...]" = ()
     """Of the git directory, if that lies outside the workspace."""
+
+
+class MadeRules(NamedTuple):
+    """Rules of Landlock: a descriptor of them, and what they let a command write."""
+
+    descriptor: int
+    writable: tuple[str, ...]
 
 
 class Order(Frozen):
@@ -95,12 +103,12 @@ def confine(
     network: bool,
     view: CopyMount | None = None,
     held: bool = False,
-    rules: int | None = None,
+    rules: MadeRules | None = None,
 ) -> Order:
     """The order to run a command in this sandbox: in a world of its own, or on the machine as it is.
 
     `held`: it runs where view and loopback are shared with other commands, so it makes neither. `rules`:
-    a descriptor of Landlock's, if they are made already.
+    Landlock's, if they are made already.
     """
     shell = (_shell(), "-c", command)
     if isinstance(reach, World):
@@ -140,8 +148,8 @@ def confine(
     return replace(
         order,
         readable=tuple(readable(reach)) if rules is None else (),
-        writable=tuple(writable(reach)) if rules is None else (),
-        rules=rules,
+        writable=tuple(writable(reach)) if rules is None else rules.writable,
+        rules=None if rules is None else rules.descriptor,
         sockets=seccomp.ON_THE_NETWORK if network else (),
         spared=(os.getpid(),),
     )

@@ -8,7 +8,7 @@ import os
 import time
 
 from duckflow.safety.sandbox.child import landlock
-from duckflow.safety.sandbox.view.confinement import readable, writable
+from duckflow.safety.sandbox.view.confinement import MadeRules, readable, writable
 from duckflow.safety.sandbox.view.visibility import Stamp, Visibility, stamp_of
 
 _SECOND = 1_000_000_000
@@ -21,14 +21,14 @@ class LandlockRules:
     """The rules for one session. Blocking; one thread at a time."""
 
     def __init__(self) -> None:
-        self._made = -1
+        self._made: MadeRules | None = None
         self._reach: Visibility | None = None
         self._listed: dict[str, Stamp] = {}
         self._single: dict[str, tuple[int, ...]] = {}
 
-    def find(self, reach: Visibility) -> int:
-        """A descriptor of the rules; it is open until the next call."""
-        if self._made < 0 or reach != self._reach or not self._hold():
+    def find(self, reach: Visibility) -> MadeRules:
+        """The rules; their descriptor is open until the next call."""
+        if self._made is None or reach != self._reach or not self._hold():
             self.close()
             listed: dict[str, Stamp] = {}
             wanted = tuple(readable(reach, listed)), tuple(writable(reach, listed))
@@ -37,7 +37,7 @@ class LandlockRules:
             now = time.time_ns()
             fresh = any(stamp and _is_fresh(stamp[2], now) for stamp in listed.values())
             self._reach = None if fresh else reach
-            self._made = landlock.make_rules(*wanted)
+            self._made = MadeRules(landlock.make_rules(*wanted), wanted[1])
         return self._made
 
     def _hold(self) -> bool:
@@ -47,9 +47,9 @@ class LandlockRules:
 
     def close(self) -> None:
         """Let go of them."""
-        if self._made >= 0:
-            os.close(self._made)
-        self._made = -1
+        if self._made is not None:
+            os.close(self._made.descriptor)
+        self._made = None
 
 
 def _identity(path: str) -> tuple[int, ...]:

@@ -1,0 +1,129 @@
+"""Permissions, owners and times of files, which Landlock does not guard: changed for a command, from outside.
+
+A call that would change them waits until it was looked at. It is made here, not by the command: what a
+command names could be another thing by the time it goes on. Only files of one's own in places that may be
+written are changed, and no set-id bit is given. Standard library only.
+"""
+
+import ctypes
+import errno
+import os
+import re
+import stat
+import struct
+from collections.abc import Callable, Iterable
+
+from duckflow.safety.sandbox.child.notifications import HeldCall, take
+from duckflow.safety.sandbox.child.seccomp import attribute_call
+from duckflow.safety.sandbox.child.syscalls import open_at
+
+_HERE = 0xFFFFFF9C
+_NO_FOLLOW, _EMPTY_PATH = 0x100, 0x1000
+_NO_MAGICLINKS = 0x02
+_LOOK = os.O_PATH | os.O_CLOEXEC
+_OF_A_PROCESS = re.compile(r"/proc/(?:self|thread-self|(\d+))/fd/(\d+)|/dev/fd/(\d+)")
+_AS_IT_IS = 0xFFFFFFFF
+_NOBODY = -1
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class FileAttributes:
+    """Answers for one command. `places`: files and folders that it may write."""
+
+    def __init__(self, listener: int, places: Iterable[str]) -> None:
+        self.listener = listener
+        self._places = tuple(places)
+
+    def answer(self) -> None:
+        """Take one call, and make it or refuse it."""
+        call = take(self.listener)
+        if call is not None:
+            try:
+                self._make(call)
+            except OSError as exc:
+                call.answer(exc.errno or errno.EPERM)
+            else:
+                call.answer(0)
+
+    def _make(self, call: HeldCall) -> None:
+        name, base, path, flags, values = attribute_call(call.number, call.words)
+        if name == "own_owner":
+            name, flags = "owner", _NO_FOLLOW
+        opened = _open(call, base, path, flags)
+        try:
+            found = os.stat(opened)
+            call.check()
+            where = os.readlink(f"/proc/self/fd/{opened}")
+            if not where.startswith("/") or where.startswith("/memfd:"):
+                return  # a pipe or the like, which nobody else has
+            inside = any(f"{where}/".startswith(f"{place}/") for place in self._places)
+            if not inside or found.st_uid != os.geteuid():
+                raise PermissionError(errno.EPERM, name)
+            _CHANGES[name](call, opened, found, values)
+        finally:
+            os.close(opened)
+
+
+def _open(call: HeldCall, base: int, address: int, flags: int) -> int:
+    """What a call names, as its process would find it, without opening it for anything."""
+    path = call.text(address) if address else ""
+    if not path:
+        if address and not flags & _EMPTY_PATH:
+            raise FileNotFoundError(errno.ENOENT, "")
+        where = "cwd" if base & _AS_IT_IS == _HERE else f"fd/{base & _AS_IT_IS}"
+        return os.open(f"/proc/{call.process}/{where}", _LOOK)
+    if found := _OF_A_PROCESS.fullmatch(path):
+        return os.open(f"/proc/{found[1] or call.process}/fd/{found[2] or found[3]}", _LOOK)
+    above = _open(call, base, 0, 0) if not path.startswith("/") else os.open("/", _LOOK)
+    try:
+        last = os.O_NOFOLLOW if flags & _NO_FOLLOW else 0
+        return open_at(above, path, _LOOK | last, _NO_MAGICLINKS)
+    finally:
+        os.close(above)
+
+
+def _set_mode(_call: HeldCall, opened: int, found: os.stat_result, values: list[int]) -> None:
+    mode = values[0] & 0o7777
+    if mode & 0o6000 & ~found.st_mode and not stat.S_ISDIR(found.st_mode):
+        raise PermissionError(errno.EPERM, "set-id")
+    os.chmod(f"/proc/self/fd/{opened}", mode)
+
+
+def _set_owner(_call: HeldCall, opened: int, found: os.stat_result, values: list[int]) -> None:
+    user, group = (value & _AS_IT_IS for value in values)
+    own = (found.st_gid, os.getegid(), *os.getgroups(), _AS_IT_IS)
+    if user not in (found.st_uid, _AS_IT_IS) or group not in own:
+        raise PermissionError(errno.EPERM, "owner")
+    if group not in (found.st_gid, _AS_IT_IS):
+        os.chown(f"/proc/self/fd/{opened}", _NOBODY, group)
+
+
+def _set_times(call: HeldCall, opened: int, _found: os.stat_result, values: list[int]) -> None:
+    times = call.read(values[0], 32) if values[0] else None
+    _utimensat(opened, times)
+
+
+def _set_old_times(call: HeldCall, opened: int, _found: os.stat_result, values: list[int]) -> None:
+    """In seconds, or seconds and millionths of them."""
+    times = None
+    if values[0] and values[1]:
+        seen, more_seen, changed, more = struct.unpack("4q", call.read(values[0], 32))
+        times = struct.pack("4q", seen, more_seen * 1000, changed, more * 1000)
+    elif values[0]:
+        seen, changed = struct.unpack("2q", call.read(values[0], 16))
+        times = struct.pack("4q", seen, 0, changed, 0)
+    _utimensat(opened, times)
+
+
+def _utimensat(opened: int, times: bytes | None) -> None:
+    if _libc.utimensat(opened, b"", times, _EMPTY_PATH) != 0:
+        raise OSError(ctypes.get_errno(), "times")
+
+
+_CHANGES: dict[str, Callable[[HeldCall, int, os.stat_result, list[int]], None]] = {
+    "mode": _set_mode,
+    "owner": _set_owner,
+    "times": _set_times,
+    "old_times": _set_old_times,
+}
