@@ -5,7 +5,7 @@
 On a machine with other work, `chrt -r 10` before it keeps that out of the numbers.
 
 Bare is `bash -c true` started by asyncio. The others are the whole of `Shell.run`, on a copy where there is
-one, in a folder of 100 files and in one of 100,000 (Landlock, which has no copy, only in the small one).
+one, in a folder of 100 files and in one of 100,000.
 Then: taking over 1,000 files that a command made. And what file operations cost from the gate to the stored
 event, beside the plain call.
 """
@@ -62,11 +62,11 @@ def fill(folder: Path, files: int) -> None:
         (part / f"{number}.py").write_text("x = 1\n")
 
 
-async def measure(folder: Path, copies: Path, rounds: int, levels: tuple[str, ...]) -> dict[str, list[float]]:
+async def measure(folder: Path, copies: Path, rounds: int) -> dict[str, list[float]]:
     """Every way once a round, so that whatever else the machine does hits all of them."""
     shells = {
         level: Shell(folder, ShellSettings.model_validate({"sandbox": level}), copies=copies)
-        for level in levels
+        for level in LEVELS
     }
     ways: dict[str, Callable[[], Awaitable[object]]] = {"bare": lambda: bare(folder)}
     for level, shell in shells.items():
@@ -158,8 +158,7 @@ def main() -> None:
             folder, copies = Path(home) / "work", Path(home) / "copies"
             fill(folder, files)
             os.sync()  # or taking over, which waits for the disk, would wait for these files
-            levels = LEVELS if files == SIZES[0] else LEVELS[:2]
-            taken = asyncio.run(measure(folder, copies, rounds, levels))
+            taken = asyncio.run(measure(folder, copies, rounds))
             changed = asyncio.run(take_over(folder, copies))
         least = median(taken["bare"])
         print(f"a folder of {files:,} files")

@@ -280,6 +280,61 @@ async def test_G10_git_works_in_a_worktree_and_all_of_it_can_be_undone(tmp_path:
     assert (tree(main), tree(folder)) == before
 
 
+def submodule(base: Path) -> tuple[Path, Path]:
+    """A repository with another one inside, whose git directory is in that of the first."""
+    library, parent = base / "library", base / "parent"
+    for one in (library, parent):
+        one.mkdir()
+        repository(one)
+    add = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library), "sub/lib")
+    git(parent, *add)
+    git(parent, "commit", "-qam", "with a library")
+    return parent, parent / "sub" / "lib"
+
+
+IN_A_SUBMODULE = """git checkout -q -b work && echo x > b.txt && git add b.txt && git commit -qm b &&
+echo y >> b.txt && git stash -q && git stash pop -q && git checkout -q b.txt &&
+git checkout -q -b side HEAD~1 && echo z > z.txt && git add z.txt && git commit -qm z && git rebase -q work &&
+git log --format=%s -2"""
+
+
+async def test_G10_git_works_in_submodules_and_all_of_it_can_be_undone(tmp_path: Path):
+    parent, inner = submodule(tmp_path)
+    before = tree(parent)
+    both = f"cd sub/lib && {IN_A_SUBMODULE} && cd ../.. && git add -A && git commit -qm bump && git status -s"
+    for folder, command in ((parent, both), (inner, IN_A_SUBMODULE)):
+        async with engine(folder, decision("", run(command)), decision("Done."), mode="auto") as duck:
+            assert await duck.app.chat.say("go") == "done", duck.of(ActionFinished)[-1].text
+            assert duck.of(ApprovalRequested) == []
+            assert duck.of(ActionFinished)[0].exit_code == 0
+            assert git(inner, "log", "--format=%s", "-2") == "z\nb\n"
+            assert (await duck.app.undoing.undo()).left == ()
+        (parent / "sub/lib.jsonl").unlink(missing_ok=True)  # what the fake model was to say
+        assert tree(parent) == before
+
+
+PLANTED_IN_SUBMODULES = (
+    "git config submodule.sub/lib.update '!./x'",
+    "git config -f .gitmodules submodule.sub/lib.url ext::./x",
+    "git -C sub/lib config core.fsmonitor ./x",
+    "echo x > .git/modules/sub/lib/hooks/post-commit; chmod +x .git/modules/sub/lib/hooks/post-commit",
+    "echo '* filter=x' > .git/modules/sub/lib/info/attributes",
+    "echo 'gitdir: ../../evil' > sub/lib/.git",
+    "rm sub/lib/.git; git init -q sub/lib",
+)
+
+
+async def test_G10_what_makes_git_run_a_program_in_submodules_asks(tmp_path: Path):
+    wrong: list[str] = []
+    parent, _ = submodule(tmp_path)
+    before = tree(parent)
+    for command in PLANTED_IN_SUBMODULES:
+        outcome, asked, _ = await try_out(parent, "auto", command)
+        if outcome != "awaiting_approval" or not asked or tree(parent) != before:
+            wrong.append(f"{command}: {outcome}")
+    assert not wrong
+
+
 SHARED = "$(git rev-parse --git-common-dir)"
 BEHIND_A_GIT_FILE = (
     "git config core.fsmonitor ./x",

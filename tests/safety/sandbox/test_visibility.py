@@ -82,16 +82,16 @@ def test_G7_landlocks_rules_are_made_again_when_they_would_be_others(tmp_path, m
     monkeypatch.setattr(landlock_rules, "readable", lambda *_: iter(()))
     rules = landlock_rules.LandlockRules()
     os.utime(tmp_path / "work", ns=(1, 1))  # long ago, so that another change is sure to be seen
-    rules.find(reach())
+    os.close(rules.find(reach()).descriptor)
     made = []
     monkeypatch.setattr(landlock, "make_rules", lambda *_: made.append(1) or os.dup(1))
-    rules.find(reach())
-    rules.find(reach())
+    os.close(rules.find(reach()).descriptor)
+    os.close(rules.find(reach()).descriptor)
     assert not made
     (tmp_path / "work/new").write_text("x")
     (tmp_path / "work/new").replace(tmp_path / "work/a")
-    rules.find(reach())
+    os.close(rules.find(reach()).descriptor)
     assert len(made) == 1
-    rules.find(reach("b"))
+    os.close(rules.find(reach("b")).descriptor)
     assert len(made) == 2
     rules.close()

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import os
+import threading
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -85,6 +86,7 @@ class Shell:
         self._secrets = SecretIndex(str(self._workspace))
         self._watch = FolderWatch(str(self._workspace))
         self._rules = LandlockRules()
+        self._looking = threading.Lock()  # commands can run side by side; what is known of the folder is one
         self._ignored: object = None
         self._masks = TrackedMasks(str(self._workspace))
 
@@ -134,10 +136,14 @@ class Shell:
             raise ToolError("The command could not be run in its sandbox: too much changed meanwhile.")
         temporary = await self._launcher.temporary()
         reach, rules = await asyncio.to_thread(self._look, temporary, sandbox.level)
-        order = confine(command, sandbox, reach, limits, self._env, network=network, rules=rules)
-        ending, written = await self._run(self._launcher.run, order, emit)
+        try:
+            order = confine(command, sandbox, reach, limits, self._env, network=network, rules=rules)
+            ending, written = await self._run(self._launcher.run, order, emit)
+        finally:
+            if rules is not None:
+                os.close(rules.descriptor)
         _check_started(ending, written, sandbox)
-        return replace(_result(ending, written), changed=await asyncio.to_thread(self._watch.end))
+        return replace(_result(ending, written), changed=await asyncio.to_thread(self._look_again))
 
     async def _run_on_copy(
         self,
@@ -250,6 +256,10 @@ class Shell:
         return self._see(temporary, copy, secrets), copy
 
     def _see(self, temporary: Path, copy: WorkspaceCopy, secrets: Collection[str] = ()) -> World:
+        with self._looking:
+            return self._seen(temporary, copy, secrets)
+
+    def _seen(self, temporary: Path, copy: WorkspaceCopy, secrets: Collection[str]) -> World:
         granted = {os.path.normpath(self._workspace / path) for path in secrets}
         masked = tuple(path for path in self._secrets.find() if path not in granted)
         git = copy.about.git_directory
@@ -264,7 +274,8 @@ class Shell:
         return await asyncio.to_thread(self._hidden, paths)
 
     def _hidden(self, paths: Iterable[str]) -> tuple[str, ...]:
-        found = self._secrets.find()
+        with self._looking:
+            found = self._secrets.find()
         return tuple(path for path in paths if os.path.normpath(self._workspace / path) in found)
 
     @property
@@ -387,12 +398,17 @@ class Shell:
 
     def _look(self, temporary: Path, level: Level) -> tuple[World | Visibility, MadeRules | None]:
         """What a command without a copy can reach, and Landlock's rules, if that is it."""
-        guarded = self._watch.begin()
-        if level in ("bubblewrap", "namespaces"):
-            return world_of(self._parts(temporary), guarded=guarded), None
-        home = Path(self._env.get("HOME") or Path.home())
-        reach = visibility_of(self._workspace, temporary, home, self._closed, guarded)
-        return reach, self._rules.find(reach) if level == "landlock" else None
+        with self._looking:
+            guarded = self._watch.begin()
+            if level in ("bubblewrap", "namespaces"):
+                return world_of(self._parts(temporary), guarded=guarded), None
+            home = Path(self._env.get("HOME") or Path.home())
+            reach = visibility_of(self._workspace, temporary, home, self._closed, guarded)
+            return reach, self._rules.find(reach) if level == "landlock" else None
+
+    def _look_again(self) -> tuple[str, ...]:
+        with self._looking:
+            return self._watch.end()
 
     def _parts(self, temporary: Path) -> WorldParts:
         """What the commands of this session see, as long as the launcher with its folders lives."""

@@ -27,7 +27,7 @@ class LandlockRules:
         self._single: dict[str, tuple[int, ...]] = {}
 
     def find(self, reach: Visibility) -> MadeRules:
-        """The rules; their descriptor is open until the next call."""
+        """The rules; their descriptor is the caller's to close."""
         if self._made is None or reach != self._reach or not self._hold():
             self.close()
             listed: dict[str, Stamp] = {}
@@ -38,7 +38,7 @@ class LandlockRules:
             fresh = any(stamp and _is_fresh(stamp[2], now) for stamp in listed.values())
             self._reach = None if fresh else reach
             self._made = MadeRules(landlock.make_rules(*wanted), wanted[1])
-        return self._made
+        return self._made._replace(descriptor=os.dup(self._made.descriptor))
 
     def _hold(self) -> bool:
         """Whether they would be the same if they were made now."""
