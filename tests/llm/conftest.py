@@ -4,6 +4,8 @@ import fcntl
 import os
 import shutil
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,11 +28,12 @@ def smollm2() -> Path:
 
 
 @pytest.fixture(scope="session")
-def two_layers(smollm2: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def two_layers(smollm2: Path) -> Iterator[Path]:
     """The same model with two layers of thirty, for what does not depend on how good the answer is."""
-    file = tmp_path_factory.mktemp("model") / smollm2.name
-    file.write_bytes(first_layers(smollm2.read_bytes(), 2))
-    return file
+    with tempfile.TemporaryDirectory(prefix="pytest-") as made:  # on a disk: it has 36 MB
+        file = Path(made) / smollm2.name
+        file.write_bytes(first_layers(smollm2.read_bytes(), 2))
+        yield file
 
 
 @pytest.fixture(scope="session")
