@@ -117,14 +117,15 @@ class Window:
 
     def wait_for_prompt(self) -> str:
         """Look until the prompt is there, empty, and nothing is being done."""
-        return self.wait(_idle)
+        return self.wait(idle)
 
     def wait_for_end(self) -> None:
         """Look until the program is gone."""
         self.wait(lambda _: self.ended)
 
 
-def _idle(shown: str) -> bool:
+def idle(shown: str) -> bool:
+    """Whether the prompt is there, empty, and nothing is being done."""
     above, prompt, bar = shown.rpartition("\n>\n")
     busy = any(sign in above.rpartition("\n")[2] for sign in _TURNING)
     return bool(prompt) and bar.startswith("[ ") and not busy

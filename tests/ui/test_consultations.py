@@ -10,6 +10,7 @@ import pytest
 
 from fakes.conversation import conversation, ready
 from fakes.engine import action, decision
+from fakes.tmux import idle
 
 
 def read(path: str, confidence: float = 0.9) -> str:
@@ -182,8 +183,8 @@ def test_I6_H6_J5_a_question_is_asked_in_words_and_a_number_leads_on(case: Case,
         asked = terminal.text.partition("> Do it")[2]
         assert not [one for one in case.asked[language] if one not in asked], terminal.text
         terminal.type(f"{case.number}\r")
-        ready(terminal)
         terminal.wait_until(lambda: all(one in terminal.text for one in case.follows[language]))
+        terminal.wait_until(lambda: idle(terminal.text))
         assert "Traceback" not in terminal.text
         assert terminal.text.count("🦆 I'll rest now.") <= 1, (
             "drawn once, and not still shown as being written"
