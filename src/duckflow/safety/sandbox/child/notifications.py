@@ -1,6 +1,7 @@
 """System calls that the kernel holds up until somebody outside has answered. Standard library only."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import struct
@@ -35,9 +36,12 @@ class HeldCall(NamedTuple):
         """Memory of its process."""
         opened = os.open(f"/proc/{self.process}/mem", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return os.pread(opened, size, address)
+            data = os.pread(opened, size, address)
         finally:
             os.close(opened)
+        if len(data) < size:
+            raise OSError(errno.EFAULT, "not all of it is there")
+        return data
 
     def text(self, address: int) -> str:
         """A text in its memory, up to where it ends."""
