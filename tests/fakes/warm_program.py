@@ -75,7 +75,8 @@ class _Server:
         self._ended.setblocking(False)
         self._wake = wake
         self._channels: dict[int, socket.socket] = {}
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as of what a shell puts in the background
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(wake.fileno())
 
@@ -128,7 +129,8 @@ def _become(order: dict[str, Any], streams: list[int]) -> None:
     """Be what a plain start would have made: session, terminal, folder, environment, streams, signals."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.closerange(3, max(streams) + 64)

@@ -1,6 +1,7 @@
 """Hooks: the user's commands around actions and requests, in the form that is known elsewhere (SPEC L5)."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from duckflow.domain.events import ActionFinished, HookRan, UserMessage
 from duckflow.domain.extensions import Hook
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import ChooseWay
+from duckflow.loops.hooks import process
 from duckflow.loops.hooks.known_tools import fits, known_as, matches
-from duckflow.loops.hooks.process import HookEnd
+from duckflow.loops.hooks.process import HookEnd, HookShell
 from duckflow.loops.hooks.verdicts import read_verdict
 from duckflow.store.audit.log import read_entries
 from fakes.engine import action, decision, engine
@@ -194,6 +196,17 @@ async def test_L5_a_question_tells_its_hooks(folder: Path, tmp_path: Path):
     async with engine(folder, step, mode="ask") as duck:
         await duck.app.chat.say("write it")  # and the session ends at once, as without a terminal
     assert [one["notification_type"] for one in kept(place)] == ["permission_prompt"]
+
+
+async def test_L5_a_hook_ends_when_it_ends_whatever_it_left_in_the_background(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Also something that left the hook's group, and so outlives it with the output open."""
+    monkeypatch.setattr(process, "_GRACE_S", 0.05)
+    shell = HookShell("/bin/sh", str(folder), dict(os.environ))
+    for left in ("sleep 60", "setsid sleep 5"):
+        end = await shell.run(f"echo hi; {left} & exit 3", b"", 60.0)
+        assert (end.exit_code, end.output) == (3, "hi"), left
 
 
 async def test_L5_hooks_tighten_and_never_loosen(folder: Path, tmp_path: Path):

@@ -305,7 +305,7 @@ async def test_a_pattern_that_never_ends_is_stopped(tmp_path, monkeypatch):
 
 async def test_output_past_the_cap_ends_the_program(monkeypatch):
     monkeypatch.setattr(ripgrep_module, "OUTPUT_CAP", 100_000)
-    script = "import sys\nwhile True: sys.stdout.write('x' * 1000)"
+    script = "import sys\nwhile True: sys.stdout.write('x' * 100_000)"
     output = await run_capped([sys.executable, "-c", script])
     assert len(output.data) == 100_000
     assert not output.complete

@@ -133,14 +133,15 @@ async def _give(process: asyncio.subprocess.Process, given: bytes) -> None:
 async def _take(
     process: asyncio.subprocess.Process, stream: asyncio.StreamReader | None, cap: int
 ) -> tuple[bytes, bool]:
+    """To the end in any case: a process has only ended for asyncio once nothing is left in its pipes."""
     assert stream
     taken = bytearray()
     while block := await stream.read(65_536):
-        taken += block
-        if len(taken) > cap:
-            _kill(process)
-            return bytes(taken[:cap]), False
-    return bytes(taken), True
+        if len(taken) <= cap:
+            taken += block
+            if len(taken) > cap:
+                _kill(process)
+    return bytes(taken[:cap]), len(taken) <= cap
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
