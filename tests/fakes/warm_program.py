@@ -133,7 +133,7 @@ def _become(order: dict[str, Any], streams: list[int]) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
-    os.closerange(3, max(streams) + 64)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     if order["session"]:
         os.setsid()
     if order["terminal"]:
