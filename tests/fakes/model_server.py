@@ -224,8 +224,13 @@ def _cut(events: Iterator[bytes], size: int) -> Iterator[bytes]:
         yield whole[start : start + size]
 
 
-def _pieces(text: str, size: int = 7) -> Iterator[str]:
-    return (text[start : start + size] for start in range(0, len(text), size))
+def _pieces(text: str) -> Iterator[str]:
+    """Small ones, as a model streams; after the first of them larger ones, or long answers take long."""
+    at, small = 0, 12
+    while at < len(text):
+        size = 7 if small else 97
+        yield text[at : at + size]
+        at, small = at + size, max(small - 1, 0)
 
 
 def _data(value: object) -> bytes:
