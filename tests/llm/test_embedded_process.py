@@ -49,6 +49,19 @@ def settings(model: Path) -> dict[str, Any]:
     }
 
 
+@ON_LINUX
+async def test_SAFETY_18_it_sees_no_key_of_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-this-one")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    process = WorkerProcess(settings(tmp_path / "no.gguf"))
+    try:
+        seen = Path(f"/proc/{process._process.pid}/environ").read_text("utf-8").split("\0")
+    finally:
+        await process.end()
+    assert "OMP_NUM_THREADS=1" in seen
+    assert not [one for one in seen if "sk-not-for-this-one" in one]
+
+
 @asynccontextmanager
 async def running(model: Path) -> AsyncIterator[WorkerProcess]:
     process = WorkerProcess(settings(model))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -13,6 +14,10 @@ LONGEST_LINE = 16 * 1024 * 1024
 PRINTED_BYTES = 64 * 1024
 GRACE_S = 5.0
 WORKER = Path(__file__).with_name("worker.py")
+
+_KEPT = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
+_KEPT_KINDS = ("LC_", "PYTHON", "OMP_", "GGML_", "LLAMA_", "CUDA_", "HIP_", "VK_")
+"""What Python and the runtime look at. Keys of providers are not among it."""
 
 
 class WorkerGone(Exception):
@@ -77,11 +82,15 @@ def _encode(message: dict[str, Any]) -> bytes:
 
 
 def _spawn(descriptor: int, errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    seen = {
+        name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_KEPT_KINDS)
+    }
     # -P and the folder: nothing of the project in the current folder is imported.
     # A session of its own: Ctrl-C in the terminal is for Duckflow.
     return subprocess.Popen(  # noqa: S603
         [sys.executable, "-P", str(WORKER), str(descriptor)],
         cwd=WORKER.anchor,
+        env=seen,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=errors,
