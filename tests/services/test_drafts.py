@@ -25,6 +25,19 @@ def test_a_coincidence_before_the_first_round_does_not_cut_a_line():
     assert text[: first_round(text)].splitlines()[-2:] == ["    check(is_paired('()'), True)", line.rstrip()]
 
 
+def test_J11_examples_without_end_are_cut_after_some():
+    """Each with other numbers: no line is there twice."""
+    examples = [
+        f'print(add("{n}:0{n % 7}", {"-" * (n % 2)}{n * 3}))  # Output: "{n * 5}:1{n}"' for n in range(12)
+    ]
+    text = HEAD + "\n".join(examples) + "\nprint(add("
+    assert text[: first_round(text)] == HEAD + "\n".join(examples[:3])
+    others = [f"print({word!r})" for word in "abcdefghijklmnop"]
+    rows = [f"    row({n}, {n * 2})," for n in range(30)]
+    for honest in (examples[:11], others, rows):
+        assert first_round(HEAD + "\n".join(honest) + "\n") is None
+
+
 def test_honest_tables_and_lists_are_no_repetition():
     assert [first_round(text) for text in (TABLE, CARDS[: len(CARDS) // 2], "", "x", HEAD * 3)] == [None] * 5
 

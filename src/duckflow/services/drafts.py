@@ -5,11 +5,13 @@ and a seed of their own, and the one that passes most checks is taken (SPEC J11)
 """
 
 from collections.abc import Awaitable, Callable
+from itertools import takewhile
 from time import monotonic
 from typing import NamedTuple
 
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import ModelClient, ModelRequest, Usage
+from duckflow.domain.patterns import late
 from duckflow.llm.answers.response import collect
 from duckflow.prompts.compact import ContentPrompt
 
@@ -20,6 +22,9 @@ _LOOKED_BACK = 6_000
 """Characters of the end of a text in which a repetition is looked for."""
 _LONG_ROUND, _SHORT_ROUNDS, _SHORT_TOTAL = 300, 4, 800
 """Two rounds of a long passage are no accident; of a short one there must be more: tables have equal rows."""
+_CALL, _NUMBER = late(r"([A-Za-z_][\w.]*)\("), late(r"\d+")
+_MOST_CALLS, _KEPT_CALLS, _FORMS = 12, 3, 3
+"""So many calls below each other, in so few forms but for their numbers, are examples without end."""
 
 
 class DraftCheck(Frozen):
@@ -110,10 +115,22 @@ def first_round(text: str) -> int | None:
         if long or length >= max(_SHORT_ROUNDS * period, _SHORT_TOTAL):
             found = length, period
     if found is None:
-        return None
+        return _third_example(text)
     length, period = found
     end = text.find("\n", len(text) - length + period)  # whole lines: the next round has the rest of the last
     return end if end >= 0 else len(text) - length + period
+
+
+def _third_example(text: str) -> int | None:
+    """Where the third line ends of many that call the same with other numbers, up to the end of the text."""
+    *lines, last = text.split("\n")
+    called = _CALL.match(lines[-1]) if lines else None
+    if called is None:
+        return None
+    run = list(takewhile(lambda line: line.startswith(called[0]), reversed(lines)))
+    if len(run) < _MOST_CALLS or len({_NUMBER.sub("0", line) for line in run}) > _FORMS:
+        return None
+    return len(text) - len(last) - sum(len(line) + 1 for line in run[:-_KEPT_CALLS]) - 1
 
 
 def inside_fence(text: str, prompt: ContentPrompt) -> str:
