@@ -277,8 +277,10 @@ async def test_F8_an_english_answer_to_a_japanese_question_is_asked_for_in_japan
     (only,) = (model.requests[1].answer_schema or {})["anyOf"]
     begins = re.compile(only["properties"]["reply"]["pattern"])
     assert [bool(begins.search(text)) for text in ("リスト\n`a`", "A list リスト")] == [True, False]
-    model = FakeModel(english, english, traits=SMALL)
-    assert (await decide(model, Folder(), "リストとは何ですか？")).decision.reply == "A list."
+    echo = flat("reply", wants="answer", reply="その答えの全文を日本語に訳してください。")
+    for second in (english, echo):
+        model = FakeModel(english, second, traits=SMALL)
+        assert (await decide(model, Folder(), "リストとは何ですか？")).decision.reply == "A list."
     model = FakeModel(japanese, traits=SMALL)
     assert len((await decide(model, Folder(), "リストとは何ですか？")).calls) == 1
 

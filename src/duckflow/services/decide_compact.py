@@ -166,8 +166,10 @@ class CompactDecider:
         schema = japanese_answer() if language == "ja" else request.answer_schema
         asked = replace(request, messages=(*request.messages, said, again), answer_schema=schema)
         second = await ask(self._client, asked, CompactDecision, glimpse, self._check)
+        echoed = second.value.reply.strip() in _AGAIN[language]  # then the other language is better than that
+        best = answer if echoed else second
         usage = answer.usage + second.usage
-        return StructuredAnswer(second.value, second.text, usage, answer.tries + second.tries)
+        return StructuredAnswer(best.value, best.text, usage, answer.tries + second.tries)
 
     async def _measured(self, decision: Decision) -> Decision:
         """Without the tests that fail now, if their code is written, too: they are what it must pass."""
