@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from duckflow.llm.local import process as process_module
 from duckflow.llm.local.process import WorkerProcess
 
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="read from /proc")
@@ -49,17 +50,25 @@ def settings(model: Path) -> dict[str, Any]:
     }
 
 
-@ON_LINUX
+TELLS_WHAT_IT_SEES = """
+import json, os, socket, sys
+from pathlib import Path
+line = socket.socket(fileno=int(sys.argv[1])).makefile().readline()
+Path(json.loads(line)["model"]).write_text(json.dumps(dict(os.environ)))
+"""
+
+
 async def test_SAFETY_18_it_sees_no_key_of_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-for-this-one")
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    process = WorkerProcess(settings(tmp_path / "no.gguf"))
-    try:
-        seen = Path(f"/proc/{process._process.pid}/environ").read_text("utf-8").split("\0")
-    finally:
-        await process.end()
-    assert "OMP_NUM_THREADS=1" in seen
-    assert not [one for one in seen if "sk-not-for-this-one" in one]
+    worker, seen = tmp_path / "worker.py", tmp_path / "seen.json"
+    worker.write_text(TELLS_WHAT_IT_SEES)
+    monkeypatch.setattr(process_module, "WORKER", worker)
+    process = WorkerProcess(settings(seen))
+    assert await asyncio.to_thread(process._process.wait) == 0
+    await process.look_back()
+    assert '"OMP_NUM_THREADS": "1"' in seen.read_text()
+    assert "sk-not-for-this-one" not in seen.read_text()
 
 
 @asynccontextmanager
