@@ -52,7 +52,7 @@ bench-safety: environment-dev ## What each kind of action costs more than a plai
 	@$(BIN)/python bench/sandbox.py && $(BIN)/python bench/page.py
 
 bench-exercises: environment-dev ## Exercises on the embedded model: bare, Aider, Duckflow (all of FOLDER=...: hours)
-	@$(BIN)/python bench/exercises.py $(or $(FOLDER),--fresh --minutes 8) && $(BIN)/python bench/page.py
+	@$(BIN)/python bench/exercises.py $(or $(FOLDER),--fresh --minutes 8 --limit 120) && $(BIN)/python bench/page.py
 
 bench-faults: environment-dev ## Some of the faults that `make faults` tries, in minutes
 	@$(BIN)/python bench/faults.py --kills 60 --errors 15 && $(BIN)/python bench/page.py

@@ -18,7 +18,7 @@ they meet the same load.
 
 Seed 0 is greedy; others only make sense for `bare`. What is in the results already is not run again (but with
 `--fresh`), so a run that was stopped goes on; the table compares only exercises that ran in every mode. With
-`--jobs` several exercises run at once, each on cores of its own; with `--minutes` none is begun after that
+`--jobs` several exercises run at once, each on cores of its own; with `--minutes` nothing is begun after that
 time. Needs `duckflow model install`, or a model's file; Aider is installed on first use, into `.bench`.
 Writes bench/results/exercises.json; `bench/page.py` makes docs/benchmarks.md of it.
 """
@@ -243,7 +243,15 @@ def run_one(folder: Path, mode: str, seed: int, options: argparse.Namespace) -> 
     }
 
 
-HEADS = ("", "exercises", "right", "median s", "median of times the bare model's", "right, yet asked")
+HEADS = (
+    "",
+    "exercises",
+    "right",
+    "median s",
+    "median of times the bare model's",
+    "stopped",
+    "right, yet asked",
+)
 NAMES = {
     "bare": "bare model",
     "aider": "Aider",
@@ -264,11 +272,12 @@ def summary(results: list[dict[str, Any]], modes: Sequence[str]) -> Iterator[lis
             runs = [one for one in results if (one["mode"], one["seed"]) == (mode, seed)]
             right = sum(one["good"] for one in runs)
             ratios = [one["seconds"] / bare[one["exercise"]] for one in runs if one["exercise"] in bare]
-            asked = sum(one["good"] and one["exit"] != 0 for one in runs)
+            asked = sum(one["good"] and one["exit"] not in (0, "timeout") for one in runs)
+            stopped = sum(one["exit"] == "timeout" for one in runs)
             middle = statistics.median(one["seconds"] for one in runs)
             times = f"{statistics.median(ratios):.2f}" if ratios else ""
             title = f"{NAMES[mode]}, seed {seed}" if seed else NAMES[mode]
-            cells = (len(runs), right, f"{middle:.1f}", times, asked if mode in DUCKFLOW else "")
+            cells = (len(runs), right, f"{middle:.1f}", times, stopped, asked if mode in DUCKFLOW else "")
             yield [title, *map(str, cells)]
 
 
@@ -349,9 +358,9 @@ def main() -> None:
     kept = threading.Lock()
 
     def exercise(folder: Path) -> None:
-        if time.monotonic() - begin > options.minutes * 60:
-            return
         for mode in modes:
+            if time.monotonic() - begin > options.minutes * 60:
+                return
             for seed in range(options.seeds if mode == "bare" else 1):
                 if (folder.name, mode, seed) in known:
                     continue
