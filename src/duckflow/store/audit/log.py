@@ -20,14 +20,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import ValidationError
-
-from duckflow.domain.events import ApprovalAnswered, ApprovalRequested, Event, Recorded
+from duckflow.domain.events import ApprovalAnswered, ApprovalRequested, Recorded
 from duckflow.domain.questions.approval import Approval
 from duckflow.store.audit.entries import GENESIS, AuditEntry, Fields, fields_of, write_entry
 from duckflow.store.audit.seals import KeyFile, SealKey
 from duckflow.store.database.database import Database
-from duckflow.store.database.event_rows import decode
+from duckflow.store.database.event_rows import known_events
 from duckflow.store.database.opening import beside
 
 _LAST = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1"
@@ -63,13 +61,10 @@ class HeadFile:
     def create(self) -> None:
         """Begin with nothing, before the first entry is stored."""
         if not self.path.exists():
-            self._write(Head(0, GENESIS))
+            self.advance(Head(0, GENESIS))
 
     def advance(self, head: Head) -> None:
         """Take note of a stored entry, unless another process has noted a later one meanwhile."""
-        self._write(head)
-
-    def _write(self, head: Head) -> None:
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -156,15 +151,11 @@ class Chain:
 
     def _asked(self, session_id: str, now: Sequence[Recorded], answer: ApprovalAnswered) -> Approval | None:
         """The question that is answered; it may have been asked by an earlier process."""
-        for event in (*(one.event for one in now), *self._stored_questions(session_id)):
+        stored = self._connection.execute(_ASKED, (session_id,)).fetchall()
+        for event in (*(one.event for one in now), *known_events(body for (body,) in stored)):
             if isinstance(event, ApprovalRequested) and event.approval.approval_id == answer.approval_id:
                 return event.approval
         return None
-
-    def _stored_questions(self, session_id: str) -> Iterator[Event]:
-        for (body,) in self._connection.execute(_ASKED, (session_id,)).fetchall():
-            with suppress(ValidationError):
-                yield decode(body)
 
 
 def _number_after(last: Head, noted: Head | None) -> int:

@@ -1,9 +1,11 @@
 """Events as the text of a row, and back. What was encoded and what is decoded are equal."""
 
 import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cache
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 
 from duckflow.domain.events import Event
@@ -27,3 +29,10 @@ def encode(event: Event) -> str:
 def decode(body: str) -> Event:
     """The event of a body. Raises pydantic's ValidationError where this version knows no such event."""
     return _adapter().validate_json(body)
+
+
+def known_events(bodies: Iterable[str]) -> Iterator[Event]:
+    """The events of bodies, without those this version does not know."""
+    for body in bodies:
+        with suppress(ValidationError):
+            yield decode(body)

@@ -4,34 +4,32 @@ import json
 import os
 import sqlite3
 from collections import deque
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import ValidationError
-
-from duckflow.domain.events import ErrorReported, Event
+from duckflow.domain.events import ErrorReported
 from duckflow.domain.work.memory import MemoryKind
 from duckflow.store.database.connections import connect
-from duckflow.store.database.event_rows import decode
+from duckflow.store.database.event_rows import known_events
 from duckflow.store.database.opening import beside, make_private, transaction
 from duckflow.store.database.session_rows import note
 
 _LOGS = ("-wal", "-shm")
 _MOST_STEPS = 20_000
-_LAST_ID = 2**32
+_LAST_KEY = 2**32
 
-_IN_RANGE = "SELECT id, session_id, seq, at, type, body FROM events WHERE id BETWEEN ? AND ?"
-_LAST_EVENT = "SELECT max(id) FROM events"
-_ENTRIES = "SELECT number, body, hash, seal FROM audit WHERE number BETWEEN ? AND ?"
-_UNSEALED_ENTRIES = "SELECT number, body, hash, '' FROM audit WHERE number BETWEEN ? AND ?"
-_LAST_ENTRY = "SELECT max(number) FROM audit"
-_MEMORIES = (
-    "SELECT id, kind, text, folded, workspace, kept, touched, used, uses FROM memory WHERE id BETWEEN ? AND ?"
-)
-_LAST_MEMORY = "SELECT max(id) FROM memory"
+# The columns of a table; the first is its key.
+_EVENTS = ("id", "session_id", "seq", "at", "type", "body")
+_ENTRIES = ("number", "body", "hash", "seal")
+_UNSEALED_ENTRIES = ("number", "body", "hash", "''")
+_MEMORIES = ("id", "kind", "text", "folded", "workspace", "kept", "touched", "used", "uses")
+_IN_RANGE = "SELECT {columns} FROM {table} WHERE {key} BETWEEN ? AND ?"
+_NOTHING = "SELECT {key} FROM {table} LIMIT 0"
+_LAST = "SELECT max({key}) FROM {table}"
+_INSERT = "INSERT OR IGNORE INTO {table} VALUES ({places})"
 _OF_SESSION = "SELECT at, body FROM events WHERE session_id = ? ORDER BY seq"
 
 # The second where SQLite's own message quotes broken text.
@@ -42,28 +40,28 @@ _Row = tuple[Any, ...]
 
 def recover(path: Path) -> ErrorReported:
     """Build a new file next to the damaged one, then let them change places. The old one is kept."""
-    new = beside(path, "-new")
-    for left_over in (new, *(beside(new, suffix) for suffix in _LOGS)):
-        left_over.unlink(missing_ok=True)
-    make_private(new)
+    new = _empty_file(path)
     with closing(connect(new, 0)) as fresh:
         saved = _copy(path, fresh)
-    aside = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
-    _change_places(path, new, aside)
+    aside = _change_places(path, new)
     return ErrorReported(key="store.recovered", values={"path": str(aside), "events": saved})
 
 
 def set_aside(path: Path) -> Path:
-    """Put a damaged file away, with its log, so that a new one can take its place; where it is now."""
-    aside = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
+    """Put a damaged file away, with its log, and an empty one in its place; where the old one is now."""
+    return _change_places(path, _empty_file(path))
+
+
+def _empty_file(path: Path) -> Path:
     new = beside(path, "-new")
-    new.unlink(missing_ok=True)
+    for left_over in (new, *(beside(new, suffix) for suffix in _LOGS)):
+        left_over.unlink(missing_ok=True)
     make_private(new)
-    _change_places(path, new, aside)
-    return aside
+    return new
 
 
-def _change_places(path: Path, new: Path, aside: Path) -> None:
+def _change_places(path: Path, new: Path) -> Path:
+    aside = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
     # The log goes first: next to the new file it would be taken for the new file's own.
     log, index = (beside(path, suffix) for suffix in _LOGS)
     if log.exists() and log.stat().st_size:
@@ -80,25 +78,29 @@ def _change_places(path: Path, new: Path, aside: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+    return aside
 
 
 def _copy(path: Path, fresh: sqlite3.Connection) -> int:
     """Store every event that can be read, and describe the sessions again from them."""
     with transaction(fresh), closing(_open_damaged(path)) as damaged:
         fresh.execute("PRAGMA defer_foreign_keys = ON")
-        sound = filter(_sound, _readable(damaged, _IN_RANGE, _LAST_EVENT))
-        fresh.executemany("INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?, ?)", sound)
+        _insert(fresh, "events", filter(_sound, _readable(damaged, "events", _EVENTS)))
         # As they are: whether the audit log is whole is for its own check to say.
-        entries = _readable(damaged, _ENTRIES if _has_seals(damaged) else _UNSEALED_ENTRIES, _LAST_ENTRY)
-        fresh.executemany("INSERT OR IGNORE INTO audit VALUES (?, ?, ?, ?)", entries)
+        columns = _ENTRIES if _has_seals(damaged) else _UNSEALED_ENTRIES
+        _insert(fresh, "audit", _readable(damaged, "audit", columns))
         # Not from the events: what the user deleted since must stay deleted.
-        texts = filter(_sound_memory, _readable(damaged, _MEMORIES, _LAST_MEMORY))
-        fresh.executemany("INSERT OR IGNORE INTO memory VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", texts)
+        _insert(fresh, "memory", filter(_sound_memory, _readable(damaged, "memory", _MEMORIES)))
         sessions = fresh.execute("SELECT session_id FROM events GROUP BY session_id ORDER BY max(id)")
         for (session_id,) in sessions.fetchall():
             rows = fresh.execute(_OF_SESSION, (session_id,)).fetchall()
-            note(fresh, session_id, [at for at, _ in rows], _known_events(body for _, body in rows))
+            note(fresh, session_id, [at for at, _ in rows], known_events(body for _, body in rows))
     return int(fresh.execute("SELECT count(*) FROM events").fetchone()[0])
+
+
+def _insert(fresh: sqlite3.Connection, table: str, rows: Iterable[_Row]) -> None:
+    for row in rows:
+        fresh.execute(_INSERT.format(table=table, places=", ".join("?" * len(row))), row)
 
 
 def _open_damaged(path: Path) -> sqlite3.Connection:
@@ -117,9 +119,10 @@ def _has_seals(damaged: sqlite3.Connection) -> bool:
         return True
 
 
-def _readable(damaged: sqlite3.Connection, in_range: str, last: str) -> Generator[_Row]:
+def _readable(damaged: sqlite3.Connection, table: str, columns: Sequence[str]) -> Generator[_Row]:
     """Every row that can be read. Where reading fails, the rest is tried in halves, the large ones first."""
-    todo = deque([(0, _last_id(damaged, last))] if _takes_queries(damaged, in_range) else [])
+    in_range = _IN_RANGE.format(columns=", ".join(columns), table=table, key=columns[0])
+    todo = deque([(0, _last_key(damaged, table, columns[0]))])
     for _ in range(_MOST_STEPS):
         if not todo:
             return
@@ -134,26 +137,20 @@ def _readable(damaged: sqlite3.Connection, in_range: str, last: str) -> Generato
                 todo += [(low, middle), (middle + 1, high)]
 
 
-def _takes_queries(damaged: sqlite3.Connection, in_range: str) -> bool:
-    """False if not even the list of tables can be read: then no row can, however often that is tried."""
+def _last_key(damaged: sqlite3.Connection, table: str, key: str) -> int:
+    """Up to where to look; not at all in a file from before that table, or if even the tables' list is lost:
+    then no row can be read, however often that is tried."""
     try:
-        damaged.execute(f"{in_range} LIMIT 0", (0, 0))
-    except sqlite3.OperationalError:
-        return True
-    except _BROKEN:
-        return False
-    return True
-
-
-def _last_id(damaged: sqlite3.Connection, query: str) -> int:
-    try:
-        return int(damaged.execute(query).fetchone()[0] or 0)
+        damaged.execute(_NOTHING.format(key=key, table=table))
     except sqlite3.OperationalError as error:
         if "no such table" in str(error):
-            return -1  # a file from before that table
-        return _LAST_ID
+            return -1
     except _BROKEN:
-        return _LAST_ID
+        return -1
+    try:
+        return int(damaged.execute(_LAST.format(key=key, table=table)).fetchone()[0] or 0)
+    except _BROKEN:
+        return _LAST_KEY
 
 
 def _sound(row: tuple[object, ...]) -> bool:
@@ -173,9 +170,3 @@ def _sound_memory(row: tuple[object, ...]) -> bool:
     except ValueError:
         return False
     return row[1] in get_args(MemoryKind) and isinstance(row[2], str)
-
-
-def _known_events(bodies: Iterable[str]) -> Generator[Event]:
-    for body in bodies:
-        with suppress(ValidationError):
-            yield decode(body)
