@@ -1,4 +1,4 @@
-"""One line about each session, kept up to date with every event that is stored."""
+"""A row for each session and each request, kept up to date with every event that is stored (SPEC J7)."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -12,60 +12,69 @@ from duckflow.domain.events import (
     UserMessage,
 )
 from duckflow.domain.text import one_line
-from duckflow.store.database.outcome_rows import Told, note_outcomes
+from duckflow.domain.work.outcomes import PAUSES
 
 TITLE_LENGTH = 60
 
-_NOTE = """
-INSERT INTO sessions (id, workspace, title, created, updated, events, outcome, latest, model)
-VALUES (:id, :workspace, :title, :first, :last, :count, :outcome, 0, :model)
-ON CONFLICT (id) DO UPDATE SET
-    workspace = CASE excluded.workspace WHEN '' THEN workspace ELSE excluded.workspace END,
-    title = CASE title WHEN '' THEN excluded.title ELSE title END,
-    updated = excluded.updated,
-    events = events + excluded.events,
-    outcome = coalesce(excluded.outcome, outcome),
-    model = CASE excluded.model WHEN '' THEN model ELSE excluded.model END
-"""
-_TITLE = "UPDATE sessions SET title = ? WHERE id = ?"
 # A counter, not the clock, says which session was the last: clocks are set back.
-_LATEST = "UPDATE sessions SET latest = (SELECT max(latest) + 1 FROM sessions) WHERE id = ?"
+_ADDED = """
+INSERT INTO sessions (id, workspace, title, created, updated, events, latest)
+VALUES (?, '', '', ?, ?, ?, (SELECT coalesce(max(latest), 0) + 1 FROM sessions))
+ON CONFLICT (id) DO UPDATE SET
+    updated = excluded.updated, events = events + excluded.events, latest = excluded.latest
+"""
+_STARTED = "UPDATE sessions SET workspace = ?, model = ? WHERE id = ?"
+_FIRST_WORDS = "UPDATE sessions SET title = ? WHERE id = ? AND title = ''"
+_TITLED = "UPDATE sessions SET title = ? WHERE id = ?"
+_ENDED = "UPDATE sessions SET outcome = ? WHERE id = ?"
+_FINISHED = """
+INSERT INTO outcomes (session_id, request_id, model, profile, outcome, pauses, loops, attempts, satisfaction)
+VALUES (
+    :session, :request, (SELECT model FROM sessions WHERE id = :session),
+    :profile, :outcome, :pauses, :loops, :attempts, :satisfaction
+)
+ON CONFLICT (session_id, request_id) DO UPDATE SET
+    model = excluded.model,
+    profile = coalesce(excluded.profile, profile),
+    outcome = excluded.outcome,
+    pauses = pauses + excluded.pauses,
+    loops = max(loops, excluded.loops),
+    attempts = max(attempts, excluded.attempts),
+    satisfaction = coalesce(excluded.satisfaction, satisfaction)
+"""
+_RATED = "UPDATE outcomes SET rating = ? WHERE session_id = ? AND request_id = ?"
 
 
 def note(
     connection: sqlite3.Connection, session_id: str, times: Sequence[str], events: Iterable[Event]
 ) -> None:
-    """Add events, stored at `times`, to the line of their session, and how requests ended to theirs."""
-    line: dict[str, str | int | None] = {
-        "id": session_id,
-        "workspace": "",
-        "title": "",
-        "first": times[0],
-        "last": times[-1],
-        "count": len(times),
-        "outcome": None,
-        "model": "",
-    }
-    told: list[Told] = []
-    given = ""
+    """Add events, stored at `times`, to the row of their session; the last word on a request counts."""
+    connection.execute(_ADDED, (session_id, times[0], times[-1], len(times)))
     for event in events:
         match event:
             case SessionStarted():
-                line["workspace"] = event.workspace
-                line["model"] = event.model
+                connection.execute(_STARTED, (event.workspace, event.model, session_id))
             case UserMessage():
-                line["title"] = line["title"] or one_line(event.text, TITLE_LENGTH)
-            case RequestFinished():
-                line["outcome"] = event.outcome
-                told.append((event, str(line["model"]) or None))
+                connection.execute(_FIRST_WORDS, (one_line(event.text, TITLE_LENGTH), session_id))
             case SessionTitled():
-                given = event.title
+                connection.execute(_TITLED, (event.title, session_id))
+            case RequestFinished():
+                connection.execute(_ENDED, (event.outcome, session_id))
+                connection.execute(_FINISHED, _finished(session_id, event))
             case RequestRated():
-                told.append((event, None))
+                connection.execute(_RATED, (event.rating, session_id, event.request_id))
             case _:
                 pass
-    connection.execute(_NOTE, line)
-    if given:
-        connection.execute(_TITLE, (given, session_id))
-    connection.execute(_LATEST, (session_id,))
-    note_outcomes(connection, session_id, told)
+
+
+def _finished(session_id: str, event: RequestFinished) -> dict[str, object]:
+    return {
+        "session": session_id,
+        "request": event.request_id,
+        "profile": event.profile,
+        "outcome": event.outcome,
+        "pauses": event.outcome in PAUSES,
+        "loops": event.loops,
+        "attempts": event.attempts,
+        "satisfaction": event.satisfaction,
+    }
