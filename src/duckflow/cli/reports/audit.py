@@ -1,9 +1,9 @@
 """What the `duckflow audit` commands print. Entries are read and printed one by one."""
 
 import json as jsons
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -12,13 +12,11 @@ from duckflow.domain.errors import UserError
 from duckflow.i18n.catalogue import text
 from duckflow.store.audit.entries import AuditEntry
 from duckflow.store.audit.log import read_entries
-from duckflow.store.audit.stats import Counts, count_entries
+from duckflow.store.audit.stats import COLUMNS, count_entries
 from duckflow.store.audit.verification import check_audit
 from duckflow.store.database.database import Database
 from duckflow.ui.output.escaping import echo
 from duckflow.ui.output.text_width import width_of
-
-_COLUMNS = ("asked", "approved", "refused", "ok", "failed", "blocked")
 
 
 def print_entries(session: str | None, *, json: bool) -> None:
@@ -59,7 +57,7 @@ def print_stats(*, json: bool) -> None:
     if json:
         for name, rows in tables.items():
             for key, counts in sorted(rows.items()):
-                echo(jsons.dumps({name: key, **asdict(counts)}))
+                echo(jsons.dumps({name: key, **{column: counts[column] for column in COLUMNS}}))
     elif not any(tables.values()):
         echo(text("audit.nothing_asked"))
     else:
@@ -98,13 +96,13 @@ def _when(content: Mapping[str, Any]) -> str:
         return str(content.get("at", ""))
 
 
-def _table(title: str, rows: Mapping[str, Counts]) -> str:
-    heads = [text(f"audit.column_{name}") for name in _COLUMNS]
+def _table(title: str, rows: Mapping[str, Counter[str]]) -> str:
+    heads = [text(f"audit.column_{name}") for name in COLUMNS]
     wide = max(map(width_of, [title, *rows]))
     lines = [f"{title}{' ' * (wide - width_of(title))}  {'  '.join(heads)}"]
     for key, counts in sorted(rows.items()):
         numbers = "  ".join(
-            f"{getattr(counts, name):>{width_of(head)}}" for name, head in zip(_COLUMNS, heads, strict=True)
+            f"{counts[name]:>{width_of(head)}}" for name, head in zip(COLUMNS, heads, strict=True)
         )
         lines.append(f"{key}{' ' * (wide - width_of(key))}  {numbers}")
     return "\n".join(lines)

@@ -47,94 +47,92 @@ class Checked(NamedTuple):
     finding: AuditFinding | None
 
 
-class _EnteredEvents:
-    """How many events of each session have an entry. Events from before there were entries do not count."""
-
-    def __init__(self) -> None:
-        self._first: int | None = None
-        self._counts: Counter[str] = Counter()
-
-    def add(self, session: str, event_id: int) -> None:
-        """One more event that has an entry."""
-        self._first = event_id if self._first is None else min(self._first, event_id)
-        self._counts[session] += 1
-
-    def all_entered(self, connection: sqlite3.Connection) -> bool:
-        """Whether no event was stored without an entry."""
-        stored = connection.execute(_COUNTS, (self._first or 0,))
-        return all(count <= self._counts[session] for session, count in stored)
-
-
 def check_audit(database: Database) -> Checked:
     """Go through the whole chain. Of a long one, no more is kept in memory than of a short one."""
     # The file first: what it knows of was stored before, so the view of the database that follows has it.
     head = HeadFile(database.path).read()
     key = KeyFile(database.path).read()
     with database.read() as connection:
-        return _check(connection, head, key)
+        return _Inspection(connection, head, key).check()
 
 
-def _check(connection: sqlite3.Connection, head: Head | None, key: SealKey | None) -> Checked:
-    last = Head(0, GENESIS)
-    deleted = _deleted_sessions(connection)
-    entered = _EnteredEvents()
-    for entry in stored_entries(connection):
-        content = _content(entry)
-        fault = _fault(entry, content, last, head) or _seal_fault(entry, key)
-        fault = fault or _event_fault(connection, content or {}, deleted, entered)
-        if fault is not None:
-            number = last.number + 1 if fault == "missing" else entry.number
-            return Checked(last.number, AuditFinding(fault, number))
-        last = Head(entry.number, entry.hash)
-    return Checked(last.number, _end_fault(connection, last, _believed(head, key), entered))
+class _Inspection:
+    """One look at all entries, as of one moment."""
 
+    def __init__(self, connection: sqlite3.Connection, head: Head | None, key: SealKey | None) -> None:
+        self._connection = connection
+        self._head = head
+        self._key = key
+        # The sessions that the user deleted, by what the log itself says of it.
+        contents = (_parsed(str(body)) or {} for (body,) in connection.execute(_DELETED))
+        self._deleted = frozenset(str(content.get("session")) for content in contents)
+        # How many events of each session have an entry. Those before the first that has one do not count.
+        self._entered: Counter[str] = Counter()
+        self._first_entered: int | None = None
 
-def _end_fault(
-    connection: sqlite3.Connection, last: Head, head: Head | None, entered: _EnteredEvents
-) -> AuditFinding | None:
-    if head is None and last.number:
-        return AuditFinding("no_head", last.number)
-    if head is not None and head.number > last.number:
-        return AuditFinding("cut", last.number + 1)
-    return None if entered.all_entered(connection) else AuditFinding("event_unentered", last.number)
+    def check(self) -> Checked:
+        """The first fault, if there is one."""
+        last = Head(0, GENESIS)
+        for entry in stored_entries(self._connection):
+            content = _parsed(entry.body) if hash_of(entry.body) == entry.hash else None
+            fault = self._fault(entry, content, last) or self._seal_fault(entry)
+            fault = fault or self._event_fault(content or {})
+            if fault is not None:
+                number = last.number + 1 if fault == "missing" else entry.number
+                return Checked(last.number, AuditFinding(fault, number))
+            last = Head(entry.number, entry.hash)
+        return Checked(last.number, self._end_fault(last))
 
+    def _fault(self, entry: AuditEntry, content: dict[str, Any] | None, last: Head) -> Fault | None:
+        if entry.number > last.number + 1:
+            return "missing"
+        if content is None:
+            return "changed"
+        if content.get("n") != entry.number or content.get("prev") != last.hash:
+            return "moved"
+        head = self._head
+        if head is not None and head.number == entry.number and head.hash != entry.hash:
+            return "rewritten"
+        return None
 
-def _believed(head: Head | None, key: SealKey | None) -> Head | None:
-    """What the file says of the end, unless it was not written by who has the key."""
-    if head is None or key is None or head.number < key.first:
-        return head
-    sealed = hmac.compare_digest(head.seal, key.seal_head(head.number, head.hash))
-    return head if sealed else None
+    def _seal_fault(self, entry: AuditEntry) -> Fault | None:
+        """Whether an entry was sealed with the key. Those from before the key have none."""
+        key = self._key
+        if key is None or entry.number < key.first:
+            return "no_key" if entry.seal else None
+        return None if hmac.compare_digest(entry.seal, key.seal_entry(entry.number, entry.hash)) else "forged"
 
+    def _event_fault(self, content: dict[str, Any]) -> Fault | None:
+        """Whether the event is still the one that was entered. A deleted session has none."""
+        if "seq" not in content:
+            return None
+        session = str(content.get("session"))
+        row = self._connection.execute(_EVENT, (session, content["seq"])).fetchone()
+        if row is None:
+            return None if session in self._deleted else "event_missing"
+        event_id, body = row
+        self._entered[session] += 1
+        self._first_entered = min(event_id, self._first_entered or event_id)
+        return None if digest_of(body) == content.get("digest") else "event_changed"
 
-def _seal_fault(entry: AuditEntry, key: SealKey | None) -> Fault | None:
-    """Whether an entry was sealed with the key. Those from before the key have none."""
-    if key is None or entry.number < key.first:
-        return "no_key" if entry.seal else None
-    return None if hmac.compare_digest(entry.seal, key.seal_entry(entry.number, entry.hash)) else "forged"
+    def _end_fault(self, last: Head) -> AuditFinding | None:
+        head = self._believed_head()
+        if head is None and last.number:
+            return AuditFinding("no_head", last.number)
+        if head is not None and head.number > last.number:
+            return AuditFinding("cut", last.number + 1)
+        stored = self._connection.execute(_COUNTS, (self._first_entered or 0,))
+        if any(count > self._entered[session] for session, count in stored):
+            return AuditFinding("event_unentered", last.number)
+        return None
 
-
-def _deleted_sessions(connection: sqlite3.Connection) -> frozenset[str]:
-    """The sessions that the user deleted, by what the log itself says of it."""
-    contents = (_parsed(str(body)) or {} for (body,) in connection.execute(_DELETED))
-    return frozenset(str(content.get("session")) for content in contents)
-
-
-def _fault(entry: AuditEntry, content: dict[str, Any] | None, last: Head, head: Head | None) -> Fault | None:
-    if entry.number > last.number + 1:
-        return "missing"
-    if content is None:
-        return "changed"
-    if content.get("n") != entry.number or content.get("prev") != last.hash:
-        return "moved"
-    if head is not None and head.number == entry.number and head.hash != entry.hash:
-        return "rewritten"
-    return None
-
-
-def _content(entry: AuditEntry) -> dict[str, Any] | None:
-    """What an entry says; None if it is not what was hashed."""
-    return _parsed(entry.body) if hash_of(entry.body) == entry.hash else None
+    def _believed_head(self) -> Head | None:
+        """What the file says of the end, unless it was not written by who has the key."""
+        head, key = self._head, self._key
+        if head is None or key is None or head.number < key.first:
+            return head
+        sealed = hmac.compare_digest(head.seal, key.seal_head(head.number, head.hash))
+        return head if sealed else None
 
 
 def _parsed(body: str) -> dict[str, Any] | None:
@@ -142,20 +140,3 @@ def _parsed(body: str) -> dict[str, Any] | None:
         return dict(json.loads(body))
     except (ValueError, TypeError, RecursionError):
         return None
-
-
-def _event_fault(
-    connection: sqlite3.Connection,
-    content: dict[str, Any],
-    deleted: frozenset[str],
-    entered: _EnteredEvents,
-) -> Fault | None:
-    """Whether the event is still the one that was entered. A deleted session has none."""
-    if "seq" not in content:
-        return None
-    session = str(content.get("session"))
-    row = connection.execute(_EVENT, (session, content["seq"])).fetchone()
-    if row is None:
-        return None if session in deleted else "event_missing"
-    entered.add(session, row[0])
-    return None if digest_of(row[1]) == content.get("digest") else "event_changed"
