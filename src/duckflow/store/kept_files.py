@@ -71,19 +71,17 @@ def _start_anew(path: Path) -> ErrorReported:
 
 
 class KeptFiles:
-    """The file is opened when it is first needed. May be used from any thread."""
+    """The file is opened when it is first needed. May be used from any thread.
+
+    `limit`: bytes of content that are kept at most, compressed; 0 keeps none.
+    """
 
     def __init__(self, path: Path, limit: int) -> None:
         self._path = path
-        self._limit = limit
+        self.limit = limit
         self._lock = threading.Lock()
         self._database: Database | None = None
         self._told = False
-
-    @property
-    def limit(self) -> int:
-        """Bytes of content that are kept at most, compressed; 0 keeps none."""
-        return self._limit
 
     @property
     def doubtful(self) -> bool:
@@ -99,7 +97,7 @@ class KeptFiles:
 
     def keep(self, mark: Mark, changes: Sequence[FileChange], contents: Mapping[str, bytes]) -> None:
         """Store changes durably, with the content they do away with; where it is full, the oldest go."""
-        packed = [(digest, zlib.compress(data, _LEVEL)) for digest, data in contents.items() if self._limit]
+        packed = [(digest, zlib.compress(data, _LEVEL)) for digest, data in contents.items() if self.limit]
         with self._opened().write() as connection:
             _put(connection, packed)
             rows = [(*mark, change.before, change.model_dump_json()) for change in changes]
@@ -109,10 +107,10 @@ class KeptFiles:
     def _make_room(self, connection: sqlite3.Connection, mark: Mark) -> None:
         """Drop whole requests, oldest first, but never what the present action needs."""
         own = (mark.session_id, mark.action_id)
-        if connection.execute(_TOTAL).fetchone()[0] > self._limit:
+        if connection.execute(_TOTAL).fetchone()[0] > self.limit:
             connection.execute("DELETE FROM snapshots WHERE session_id != ?", own[:1])
             connection.execute(_SWEEP)
-        while connection.execute(_TOTAL).fetchone()[0] > self._limit:
+        while connection.execute(_TOTAL).fetchone()[0] > self.limit:
             oldest = connection.execute(_OLDEST, own).fetchone()
             if oldest is None:
                 return

@@ -5,7 +5,6 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
 
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Event, MemoryKept
@@ -18,6 +17,7 @@ MOST_RECALLED, MOST_LETTERS = 5, 800
 """Texts that a request brings back, and how long they may be together."""
 
 _SELECT = "SELECT id, kind, text, workspace, kept, used, uses FROM memory"
+"""In the order of the fields of Memory."""
 _KNOWN = "SELECT id FROM memory WHERE folded = ? AND workspace IN ('', ?) LIMIT 1"
 _INSERT = "INSERT INTO memory (kind, text, folded, workspace, kept, touched) VALUES (?, ?, ?, ?, ?, ?)"
 _TOUCH = "UPDATE memory SET touched = ? WHERE id = ?"
@@ -117,14 +117,5 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold().rstrip(".!。！ ")
 
 
-def _memory(row: tuple[Any, ...]) -> Memory:
-    number, kind, text, workspace, kept, used, uses = row
-    return Memory(
-        id=number,
-        kind=kind,
-        text=text,
-        workspace=workspace,
-        kept=datetime.fromisoformat(kept),
-        used=datetime.fromisoformat(used) if used else None,
-        uses=uses,
-    )
+def _memory(row: tuple[object, ...]) -> Memory:
+    return Memory.model_validate(dict(zip(Memory.model_fields, row, strict=True)))

@@ -1,25 +1,19 @@
 """What became of requests, in numbers, from the rows that `outcomes` keeps (SPEC J7)."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 from duckflow.domain.work.outcomes import RequestStats
 from duckflow.store.database.database import Database
 
+# In the order of the fields of RequestStats.
 _FIGURES = """
-SELECT {name}, count(*), avg(outcome = 'done'), avg(outcome = 'done' AND pauses = 0),
+SELECT '{by}', {name}, count(*), avg(outcome = 'done'), avg(outcome = 'done' AND pauses = 0),
     avg(outcome = 'accepted'), avg(outcome = 'not_judged'),
     avg(nullif(attempts, 0)), avg(satisfaction), avg(rating)
-FROM outcomes GROUP BY 1 ORDER BY 2 DESC, 1
+FROM outcomes GROUP BY 2 ORDER BY 3 DESC, 2
 """
 
-_COLUMNS = (
-    *("name", "requests", "done", "done_at_once"),
-    *("accepted", "not_judged"),
-    *("attempts", "satisfaction", "rating"),
-)
-Group = Literal["all", "profile", "model"]
-_NAMES: dict[Group, str] = {"all": "''", "profile": "coalesce(profile, '')", "model": "model"}
+_NAMES = {"all": "''", "profile": "coalesce(profile, '')", "model": "model"}
 
 
 _LOOPS = """
@@ -40,8 +34,9 @@ class Outcomes:
         found: list[RequestStats] = []
         with self._database.read() as connection:
             for by, name in _NAMES.items():
-                rows = connection.execute(_FIGURES.format(name=name)).fetchall()
-                found += [RequestStats(by=by, **dict(zip(_COLUMNS, row, strict=True))) for row in rows]
+                rows = connection.execute(_FIGURES.format(by=by, name=name))
+                named = (dict(zip(RequestStats.model_fields, row, strict=True)) for row in rows)
+                found += map(RequestStats.model_validate, named)
         return found
 
     def loops_used(self, profile: str | None) -> tuple[int, ...]:

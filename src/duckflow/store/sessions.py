@@ -1,16 +1,16 @@
 """The sessions there are: list them, find one, delete one."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+
+from pydantic import field_validator
 
 from duckflow.domain.errors import UsageError
 from duckflow.domain.frozen import Frozen
 from duckflow.store.audit.log import Audit
 from duckflow.store.database.database import Database
-
-_SELECT = "SELECT id, workspace, title, created, updated, events, outcome FROM sessions"
 
 
 class SessionSummary(Frozen):
@@ -24,11 +24,24 @@ class SessionSummary(Frozen):
     events: int
     outcome: str | None
 
+    @field_validator("created", "updated", mode="wrap")
+    @classmethod
+    def _readable(cls, stored: object, read: Callable[[object], datetime]) -> datetime:
+        """A date that went bad must not hide the session."""
+        try:
+            return read(stored)
+        except ValueError:
+            return datetime.min.replace(tzinfo=UTC)
+
     @property
     def is_run(self) -> bool:
         """Whether it works in the copy of a run of the fleet: only the fleet may go on with it, or a command
         that was answered in two places would run twice."""
         return Path(self.workspace).parent.name == self.id
+
+
+_SELECT = "SELECT id, workspace, title, created, updated, events, outcome FROM sessions"
+"""In the order of the fields of SessionSummary."""
 
 
 class Sessions:
@@ -96,22 +109,5 @@ def _find(connection: sqlite3.Connection, wanted: str) -> SessionSummary:
     return found[0]
 
 
-def _summary(row: tuple[str, str, str, str, str, int, str | None]) -> SessionSummary:
-    session_id, workspace, title, created, updated, events, outcome = row
-    return SessionSummary(
-        id=session_id,
-        workspace=workspace,
-        title=title,
-        created=_time(created),
-        updated=_time(updated),
-        events=events,
-        outcome=outcome,
-    )
-
-
-def _time(stored: str) -> datetime:
-    """A date that went bad must not hide the session."""
-    try:
-        return datetime.fromisoformat(stored)
-    except ValueError:
-        return datetime.min.replace(tzinfo=UTC)
+def _summary(row: tuple[object, ...]) -> SessionSummary:
+    return SessionSummary.model_validate(dict(zip(SessionSummary.model_fields, row, strict=True)))

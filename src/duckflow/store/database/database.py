@@ -32,7 +32,7 @@ class Database:
         steps: Migrations | None = None,
         rescue: Callable[[Path], ErrorReported] = recover,
     ) -> None:
-        self._path = path
+        self.path = path
         self._steps = steps
         self._rescue = rescue
         self._lock = threading.RLock()
@@ -45,18 +45,13 @@ class Database:
                 self._connection = self._open(patience_s)
                 self._identity = _identity(path)
 
-    @property
-    def path(self) -> Path:
-        """Where the file is."""
-        return self._path
-
     def _open(self, patience_s: float) -> sqlite3.Connection:
-        make_private(self._path)
+        make_private(self.path)
         try:
-            connection = connect(self._path, patience_s, check=self._check_due(), steps=self._steps)
+            connection = connect(self.path, patience_s, check=self._check_due(), steps=self._steps)
         except Damaged:
-            self.notices = (self._rescue(self._path),)
-            connection = connect(self._path, patience_s, steps=self._steps)
+            self.notices = (self._rescue(self.path),)
+            connection = connect(self.path, patience_s, steps=self._steps)
         self._doubt.unlink(missing_ok=True)
         return connection
 
@@ -64,21 +59,21 @@ class Database:
         """Thorough after a failure; quick where the last one did not close, or where it is cheap."""
         if self._doubt.exists():
             return "integrity_check"
-        log = beside(self._path, "-wal")
+        log = beside(self.path, "-wal")
         unclean = log.exists() and log.stat().st_size > 0
-        return "quick_check" if unclean or self._path.stat().st_size <= CHEAP_CHECK else None
+        return "quick_check" if unclean or self.path.stat().st_size <= CHEAP_CHECK else None
 
     @contextmanager
     def read(self) -> Generator[sqlite3.Connection]:
         """One consistent view, whatever others write meanwhile."""
-        with self._lock, translated(self._path), self._watched(), transaction(self._connection, "DEFERRED"):
+        with self._lock, translated(self.path), self._watched(), transaction(self._connection, "DEFERRED"):
             yield self._connection
 
     @contextmanager
     def write(self, *, through: bool = True) -> Generator[sqlite3.Connection]:
         """All of the changes made in the block, durably, or none. Not `through`: the end of this process
         can't undo them, a power cut may, until the next write that goes through takes them along."""
-        with self._lock, translated(self._path), self._watched():
+        with self._lock, translated(self.path), self._watched():
             if through != self._through:
                 self._connection.execute(f"PRAGMA synchronous = {'FULL' if through else 'NORMAL'}")
                 self._through = through
@@ -88,8 +83,8 @@ class Database:
     @contextmanager
     def _watched(self) -> Generator[None]:
         """Write only to the file others will read, and have it checked next time if it turns out broken."""
-        if _identity(self._path) != self._identity:
-            raise UserError("store.moved", path=str(self._path))
+        if _identity(self.path) != self._identity:
+            raise UserError("store.moved", path=str(self.path))
         try:
             yield
         except sqlite3.DatabaseError as exc:
@@ -99,12 +94,12 @@ class Database:
 
     def version(self) -> int:
         """A number that is another one once somebody else has written."""
-        with self._lock, translated(self._path):
+        with self._lock, translated(self.path):
             return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
 
     def fold_log(self) -> None:
         """Move what the log holds into the file, as far as no one else is using it."""
-        with self._lock, translated(self._path):
+        with self._lock, translated(self.path):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
