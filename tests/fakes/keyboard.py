@@ -3,15 +3,15 @@
 from collections.abc import Iterable
 
 from duckflow.ui.input.inbox import Inbox
-from duckflow.ui.output.writer import TerminalWriter
+from duckflow.ui.output.writer import Writer
 
 
-class FakeWriter(TerminalWriter):
+class FakeWriter(Writer):
     """A terminal of a fixed width without colours."""
 
     def __init__(self, columns: int = 80, rows: int = 24) -> None:
         self.texts: list[str] = []
-        super().__init__(self._keep, lambda: (columns, rows))
+        super().__init__(self._keep, lambda: (columns, rows), formatted=True)
         self.coloured = False
 
     def _keep(self, texts: Iterable[str]) -> None:

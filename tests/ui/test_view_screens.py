@@ -93,7 +93,7 @@ class Drawn(NamedTuple):
 
 
 def approve(writer: FakeWriter) -> None:
-    writer.raw(*difference_lines(APPROVAL.difference, writer.columns, coloured=False))
+    writer.raw(*difference_lines(APPROVAL.difference, writer))
     for shown, colour in brief_lines(approval_view(APPROVAL)):
         writer.line(shown, colour)
 

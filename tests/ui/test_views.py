@@ -241,7 +241,7 @@ def test_every_operation_there_is_has_words():
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_a_difference_is_side_by_side_where_there_is_room_and_never_cut(columns):
-    lines = difference_lines(DIFFERENCE.replace("古い行", "古い" + "長い" * 80), columns, coloured=False)
+    lines = difference_lines(DIFFERENCE.replace("古い行", "古い" + "長い" * 80), FakeWriter(columns))
     shown = "".join("".join(lines).split())
     assert shown.count("長") == 80
     if columns >= 120:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from duckflow.ui.input.keyboard import Keyboard, PlainKeyboard
 from duckflow.ui.input.prompt_view import DrawView
 from duckflow.ui.output.colours import Theme, use_theme
-from duckflow.ui.output.writer import PlainWriter, TerminalWriter, Writer
+from duckflow.ui.output.writer import Writer
 
 if TYPE_CHECKING:
     from duckflow.ui.commands.completion import Known
@@ -47,7 +47,7 @@ class Frontend:
     def adapt(self, theme: Theme, *, vi: bool) -> None:
         """From now on use these colours and keys."""
         use_theme(theme)
-        if isinstance(self.writer, TerminalWriter) and theme == "none":
+        if theme == "none":
             self.writer.coloured = False
         if self.prompt is not None:
             self.prompt.adapt(theme, vi=vi)
@@ -79,11 +79,11 @@ def open_frontend(
         keyboard = PlainKeyboard()
         keyboard.start()
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, keyboard.interrupt)
-        return Frontend(keyboard, PlainWriter(), left=keyboard.left)
+        return Frontend(keyboard, Writer(), left=keyboard.left)
     from duckflow.ui.input.prompt import Prompt  # noqa: PLC0415 - takes time, and only a terminal needs it
 
     prompt = Prompt(history(), clean, quiet_s)
     prompt.start()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: prompt.listener.interrupt())  # noqa: PLW0108 - the listener changes
-    writer = TerminalWriter(prompt.scrollback.write, lambda: prompt.size)
+    writer = Writer(prompt.scrollback.write, lambda: prompt.size, formatted=True)
     return Frontend(prompt, writer, prompt, prompt.left)

@@ -17,10 +17,7 @@ from duckflow.ui.commands.dispatch import dispatch_in_turn
 from duckflow.ui.commands.table import Typed, read_command
 from duckflow.ui.input.editor import Edit
 from duckflow.ui.input.keyboard import Keyboard
-from duckflow.ui.output.colours import paint
 from duckflow.ui.output.diff import difference_lines
-from duckflow.ui.output.escaping import harmless
-from duckflow.ui.output.text_width import wrap_hanging
 from duckflow.ui.views.approval import (
     ApprovalView,
     ColouredLine,
@@ -68,7 +65,9 @@ class Questions:
                 return None
             word = unicodedata.normalize("NFKC", said).strip().casefold()
             if unseen and (not word or word in _ALL):
-                unseen = self._show_all(unseen) if word else unseen
+                if word:
+                    self._writer.raw(*unseen)
+                    unseen = []
             elif word in _MORE:
                 unseen += self._rows(point_lines(view))
             elif word in _EDIT and proposed is not None:
@@ -115,19 +114,12 @@ class Questions:
         return True
 
     def _difference(self, approval: Approval) -> list[str]:
-        columns = self._writer.columns if self._writer.formatted else 0
-        lines = difference_lines(approval.difference, columns, coloured=self._writer.coloured)
-        return ["", *lines] if approval.difference.strip() else []
+        shown = approval.difference.strip()
+        return ["", *difference_lines(approval.difference, self._writer)] if shown else []
 
     def _rows(self, lines: Iterable[ColouredLine]) -> list[str]:
         """The lines as rows of the screen."""
-        rows: list[str] = []
-        for line, colour in lines:
-            shown = harmless(line)
-            wrapped = wrap_hanging(shown, self._writer.columns) if self._writer.formatted else shown
-            painted = colour is not None and self._writer.coloured
-            rows += [paint(row, colour) if painted and colour else row for row in wrapped.split("\n")]
-        return rows
+        return [row for line, colour in lines for row in self._writer.drawn(line, colour)]
 
     def _page(self, rows: list[str]) -> list[str]:
         """Write as much as the screen holds; the rest."""
@@ -135,10 +127,6 @@ class Questions:
         if rows:
             self._writer.raw(*rows[:height])
         return rows[height:]
-
-    def _show_all(self, rows: list[str]) -> list[str]:
-        self._writer.raw(*rows)
-        return []
 
 
 def _approval_keys(view: ApprovalView, proposed: str | None, unseen: int) -> str:

@@ -3,7 +3,7 @@
 from duckflow.domain.events import ActionFinished, Recorded
 from duckflow.domain.glimpses import Glimpse, OutputPiece, ReplyPiece, ReplyVoid, Waiting
 from duckflow.i18n.catalogue import text
-from duckflow.ui.output.colours import Colour, paint
+from duckflow.ui.output.colours import Colour
 from duckflow.ui.output.escaping import harmless, visible
 from duckflow.ui.output.reply_stream import ReplyStream
 from duckflow.ui.output.text_width import cut_to_width
@@ -62,7 +62,7 @@ class Screen:
             return
         prompt = text("chat.prompt")
         lines = harmless(message).expandtabs(4).replace("\n", f"\n{' ' * len(prompt)}")
-        self._writer.raw(f"\n{paint(prompt + lines, 'bold') if self._writer.coloured else prompt + lines}")
+        self._writer.raw(f"\n{self._writer.painted(prompt + lines, 'bold')}")
 
     def _event(self, described: EventDescription) -> None:
         match described.kind:
@@ -81,8 +81,7 @@ class Screen:
         room = self._writer.columns - 3
         more = [text("action.more", count=described.hidden)] if described.hidden else []
         tail = [cut_to_width(harmless(line.expandtabs(4)), room) for line in described.output]
-        lines = [f"  {line}" for line in (*more, *tail)]
-        self._writer.raw(*(paint(line, "dim") if self._writer.coloured else line for line in lines))
+        self._writer.raw(*(self._writer.painted(f"  {line}", "dim") for line in (*more, *tail)))
 
     def _reply(self, reply: str) -> None:
         """The rest of a reply that was partly shown already, or all of it."""

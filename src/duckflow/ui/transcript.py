@@ -1,15 +1,14 @@
 """A session told again from its events: printed, replayed, or what was said last."""
 
-import shutil
 import time
 from collections.abc import Iterator, Sequence
 
 from duckflow.domain.events import ActionFinished, ActionStarted, Recorded, Reply, UserMessage
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
-from duckflow.ui.output.colours import paint_difference
+from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.escaping import echo, harmless
-from duckflow.ui.output.writer import PlainWriter, TerminalWriter
+from duckflow.ui.output.writer import Writer
 from duckflow.ui.screen import Screen
 from duckflow.ui.views.events import Describer, EventDescription
 
@@ -41,7 +40,7 @@ def last_exchange(events: Sequence[Recorded]) -> Iterator[str]:
 
 def replay(events: Sequence[Recorded], speed: float) -> None:
     """Write the session on standard output as it happened; `speed` 0 leaves out the pauses."""
-    writer = TerminalWriter(PlainWriter().write, shutil.get_terminal_size)
+    writer = Writer(formatted=True)
     screen, describe = Screen(writer), Describer()
     before = events[0].at if events else None
     for recorded in events:
@@ -53,9 +52,7 @@ def replay(events: Sequence[Recorded], speed: float) -> None:
             screen.said(described.text)
         elif described is not None and described.kind in ("question", "undo"):
             if described.difference:
-                writer.raw(
-                    paint_difference(described.difference) if writer.coloured else described.difference
-                )
+                writer.raw(*difference_lines(described.difference, writer))
             writer.line(described.text)
         else:
             screen(recorded)

@@ -1,7 +1,5 @@
 """The slash commands of the conversation, for an editor: which there are, and what one says."""
 
-from collections.abc import Iterable
-
 from acp import schema
 
 from duckflow.app.app import App
@@ -12,7 +10,7 @@ from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import dispatch_in_turn
 from duckflow.ui.commands.table import COMMANDS, Typed, prompt_commands
 from duckflow.ui.output.escaping import on_one_line
-from duckflow.ui.output.writer import PlainWriter
+from duckflow.ui.output.writer import Writer
 from duckflow.ui.screen import Screen
 
 LEFT_OUT = ("help", "fork", "expand", "new", "resume", "quit")
@@ -40,23 +38,13 @@ def available_commands(app: App) -> list[schema.AvailableCommand]:
 
 async def run_command(app: App, loaded: Loaded, typed: Typed) -> str:
     """What a command says."""
-    writer = _Collected()
+    lines: list[str] = []
+    writer = Writer(lines.extend)
     engine = ChatEngine(app, loaded)
     await dispatch_in_turn(CommandContext(engine, writer, Screen(writer), _stay), typed)
     await engine.aclose()
-    shown = "\n".join(line.rstrip("\n") for line in writer.lines)
+    shown = "\n".join(line.rstrip("\n") for line in lines)
     return f"```\n{shown}\n```\n" if shown else ""
-
-
-class _Collected(PlainWriter):
-    """What a command prints, for the editor."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def write(self, texts: Iterable[str]) -> None:
-        """Keep the lines."""
-        self.lines += texts
 
 
 def _stay(_session: str | None) -> None:

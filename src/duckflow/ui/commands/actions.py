@@ -101,9 +101,7 @@ async def show_difference(context: CommandContext, argument: str) -> None:
     if not difference.strip():
         context.writer.line(text("diff.none"))
         return
-    writer = context.writer
-    columns = writer.columns if writer.formatted else 0
-    writer.raw(*difference_lines(difference, columns, coloured=writer.coloured))
+    context.writer.raw(*difference_lines(difference, context.writer))
 
 
 async def undo(context: CommandContext, argument: str) -> None:

@@ -43,21 +43,12 @@ def wanted(out: TextIO) -> bool:
     return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def paint(shown: str, colour: Colour) -> str:
-    """The text in this colour."""
-    code = code_of(colour)
+def paint(shown: str, colour: Colour | None) -> str:
+    """The text in this colour, if it has one."""
+    code = code_of(colour) if colour and shown else _PLAIN
     return shown if code == _PLAIN else f"\x1b[{code}m{shown}\x1b[0m"
 
 
 def difference_colour(line: str) -> Colour | None:
     """The usual colour of a line of a difference."""
     return next((colour for beginning, colour in _DIFFERENCE.items() if line.startswith(beginning)), None)
-
-
-def paint_difference(difference: str) -> str:
-    """A difference with its lines in the usual colours."""
-    return "\n".join(_painted(line, difference_colour(line)) for line in difference.split("\n"))
-
-
-def _painted(line: str, colour: Colour | None) -> str:
-    return paint(line, colour) if colour else line

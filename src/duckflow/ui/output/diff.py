@@ -5,9 +5,10 @@ from itertools import zip_longest
 from typing import Literal, NamedTuple
 
 from duckflow.domain.patterns import late
-from duckflow.ui.output.colours import Colour, difference_colour, paint
+from duckflow.ui.output.colours import difference_colour
 from duckflow.ui.output.escaping import visible
 from duckflow.ui.output.text_width import split_at_width, width_of
+from duckflow.ui.output.writer import Writer
 
 WIDE = 120
 """From so many columns on, both sides are shown next to each other."""
@@ -16,15 +17,15 @@ _NUMBER = 5
 _BETWEEN = " │ "
 
 
-def difference_lines(difference: str, columns: int, *, coloured: bool) -> list[str]:
-    """All lines of a difference, drawn; no longer than `columns`, unless that is 0."""
+def difference_lines(difference: str, writer: Writer) -> list[str]:
+    """All lines of a difference, as they are drawn there; in pieces that fit if a person reads them."""
     lines = visible(difference).expandtabs(4).rstrip("\n").split("\n")
-    if columns >= WIDE and any(_HUNK.match(line) for line in lines):
-        return list(_side_by_side(lines, columns, coloured=coloured))
+    if writer.formatted and writer.columns >= WIDE and any(_HUNK.match(line) for line in lines):
+        return list(_side_by_side(lines, writer))
     return [
-        _paint(piece, difference_colour(line), coloured=coloured)
+        writer.painted(piece, difference_colour(line))
         for line in lines
-        for piece in (split_at_width(line, columns) if columns else [line])
+        for piece in (split_at_width(line, writer.columns) if writer.formatted else [line])
     ]
 
 
@@ -68,17 +69,22 @@ def difference_rows(lines: Iterable[str]) -> Iterator[DifferenceRow]:
             yield DifferenceRow("title", line)
 
 
-def _side_by_side(lines: list[str], columns: int, *, coloured: bool) -> Iterator[str]:
+def _side_by_side(lines: list[str], writer: Writer) -> Iterator[str]:
+    columns = writer.columns
     room = (columns - 1 - len(_BETWEEN)) // 2 - _NUMBER
     for row in difference_rows(lines):
         if row.kind in ("title", "hunk"):
             colour = difference_colour(row.title)
-            yield from (_paint(one, colour, coloured=coloured) for one in split_at_width(row.title, columns))
+            yield from (writer.painted(one, colour) for one in split_at_width(row.title, columns))
             continue
-        signs = ("-", "+") if row.kind == "changed" else (" ", " ")
-        sides = _side(row.old, row.left, signs[0], room), _side(row.new, row.right, signs[1], room)
-        painted = coloured and row.kind == "changed"
-        yield from _rows(*sides, room, ("red", "green") if painted else (None, None))
+        changed = row.kind == "changed"
+        left = _side(row.old, row.left, "-" if changed else " ", room)
+        right = _side(row.new, row.right, "+" if changed else " ", room)
+        for old, new in zip_longest(left, right, fillvalue=""):
+            padding = " " * max(room + _NUMBER - width_of(old), 0)
+            before = writer.painted(old, "red" if changed else None)
+            after = writer.painted(new, "green" if changed else None)
+            yield f"{before}{padding}{_BETWEEN}{after}".rstrip()
 
 
 def _side(text: str | None, number: int, sign: str, room: int) -> list[str]:
@@ -88,20 +94,3 @@ def _side(text: str | None, number: int, sign: str, room: int) -> list[str]:
     first, *more = split_at_width(text, room - 2)
     gap = " " * _NUMBER
     return [f"{number:>{_NUMBER - 1}} {sign} {first}", *(f"{gap}  {piece}" for piece in more)]
-
-
-def _rows(
-    left: list[str], right: list[str], room: int, colours: tuple[Colour | None, Colour | None]
-) -> Iterator[str]:
-    wide = room + _NUMBER
-    for old, new in zip_longest(left, right, fillvalue=""):
-        padding = " " * max(wide - width_of(old), 0)
-        yield f"{_coloured(old, colours[0])}{padding}{_BETWEEN}{_coloured(new, colours[1])}".rstrip()
-
-
-def _coloured(shown: str, colour: Colour | None) -> str:
-    return paint(shown, colour) if colour and shown else shown
-
-
-def _paint(line: str, colour: Colour | None, *, coloured: bool) -> str:
-    return paint(line, colour) if coloured and colour and line else line

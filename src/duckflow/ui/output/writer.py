@@ -3,107 +3,65 @@
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from typing import Literal, Protocol
+from typing import Literal
 
 from duckflow.ui.output.colours import Colour, paint, wanted
 from duckflow.ui.output.escaping import harmless, visible
 from duckflow.ui.output.text_width import wrap_hanging
 
 
-class Writer(Protocol):
-    """Takes whole lines: wrapped and perhaps coloured on a terminal, as they are through a pipe."""
-
-    coloured: bool
-    formatted: bool
-    """Whether a person reads it on a terminal that can do more than print lines."""
-
-    @property
-    def columns(self) -> int:
-        """How wide it is."""
-        ...
-
-    @property
-    def rows(self) -> int:
-        """How high it is."""
-        ...
-
-    def raw(self, *texts: str) -> None:
-        """Lines that are to stay exactly as they are."""
-        ...
-
-    def write(self, texts: Iterable[str]) -> None:
-        """The same, each made when its turn comes."""
-        ...
-
-    def line(self, shown: str, colour: Colour | None = None) -> None:
-        """One paragraph."""
-        ...
+def print_lines(texts: Iterable[str]) -> None:
+    """Write lines to standard output, at once."""
+    for text in texts:
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+    sys.stdout.flush()
 
 
-class TerminalWriter:
-    """Writes above the prompt."""
+class Writer:
+    """Takes whole lines. `formatted` says that a person reads them on a terminal that can do more than print:
+    there they are broken between words, and perhaps in colour; elsewhere they stay as they are."""
 
-    formatted = True
-
-    def __init__(self, write: Callable[[Iterable[str]], None], size: Callable[[], tuple[int, int]]) -> None:
-        self._write = write
+    def __init__(
+        self,
+        write: Callable[[Iterable[str]], None] = print_lines,
+        size: Callable[[], tuple[int, int]] = shutil.get_terminal_size,
+        *,
+        formatted: bool = False,
+    ) -> None:
+        self.write = write
+        """Writes lines that are to stay exactly as they are, each made when its turn comes."""
         self._size = size
-        self.coloured = wanted(sys.stdout)
+        self.formatted = formatted
+        self.coloured = formatted and wanted(sys.stdout)
 
     @property
     def columns(self) -> int:
-        """How wide the terminal is now."""
+        """How wide it is now; through a pipe a guess, for what must be cut."""
         return self._size()[0]
 
     @property
     def rows(self) -> int:
-        """How high the terminal is now."""
+        """How high it is now."""
         return self._size()[1]
-
-    def raw(self, *texts: str) -> None:
-        """Lines that are to stay exactly as they are."""
-        self._write(texts)
-
-    def write(self, texts: Iterable[str]) -> None:
-        """The same, each made when its turn comes."""
-        self._write(texts)
-
-    def line(self, shown: str, colour: Colour | None = None) -> None:
-        """One paragraph, broken between words."""
-        wrapped = "\n".join(wrap_hanging(line, self.columns) for line in harmless(shown).split("\n"))
-        self._write((paint(wrapped, colour) if colour and self.coloured else wrapped,))
-
-
-class PlainWriter:
-    """Writes lines to standard output, for a pipe or a terminal that can only print."""
-
-    coloured = False
-    formatted = False
-
-    @property
-    def columns(self) -> int:
-        """A guess, for what must be cut."""
-        return shutil.get_terminal_size().columns
-
-    @property
-    def rows(self) -> int:
-        """A guess, as above."""
-        return shutil.get_terminal_size().lines
 
     def raw(self, *texts: str) -> None:
         """Lines that are to stay exactly as they are."""
         self.write(texts)
 
-    def write(self, texts: Iterable[str]) -> None:
-        """Lines, at once."""
-        for text in texts:
-            sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
-        sys.stdout.flush()
-
     def line(self, shown: str, colour: Colour | None = None) -> None:
-        """One paragraph, as it is."""
-        del colour
-        self.write((harmless(shown),))
+        """One paragraph."""
+        self.raw("\n".join(self.drawn(shown, colour)))
+
+    def drawn(self, shown: str, colour: Colour | None) -> list[str]:
+        """The rows of a paragraph."""
+        lines = harmless(shown).split("\n")
+        if self.formatted:
+            lines = [row for line in lines for row in wrap_hanging(line, self.columns).split("\n")]
+        return [self.painted(line, colour) for line in lines]
+
+    def painted(self, shown: str, colour: Colour | None) -> str:
+        """The text in this colour, if there are colours here."""
+        return paint(shown, colour) if self.coloured else shown
 
 
 Way = Literal["off", "bell", "desktop"]
