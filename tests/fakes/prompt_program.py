@@ -16,7 +16,7 @@ async def main(folder: str, theme: Theme = "auto", keys: str = "emacs") -> None:
     frontend.adapt(theme, vi=keys == "vi")
     frontend.prompt.draw = lambda _columns: View(bar=([("bar", "[ bar ]")],))
     frontend.prompt.inbox.put("ready")
-    while not frontend.left.is_set():
+    while not frontend.keyboard.left.is_set():
         said = await frontend.keyboard.inbox.get()
         frontend.writer.raw(paint(f"said {said!a}", "yellow"))
 

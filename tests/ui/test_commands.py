@@ -2,24 +2,25 @@
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from duckflow.domain.extensions import ServerReport
+from duckflow.domain.extensions import Extensions, ServerReport
 from duckflow.domain.state import AgentState, Request
 from duckflow.i18n.catalogue import entries
 from duckflow.ui.commands.actions import ACTIONS, CommandContext, show_difference
-from duckflow.ui.commands.completion import Known, Suggestions
+from duckflow.ui.commands.completion import Suggestions
 from duckflow.ui.commands.table import (
     COMMANDS,
     Typed,
     find_command,
     nearest_command,
-    prompt_commands,
     read_command,
 )
+from duckflow.ui.engine import Earlier
 from duckflow.ui.screen import Screen
 from fakes.keyboard import FakeWriter
 
@@ -72,13 +73,14 @@ def test_a_command_is_found_by_its_beginning_and_a_mistake_gets_the_nearest():
 
 def suggested(typed: str) -> list[str]:
     server = ServerReport(name="notes", status="ready", what="x", prompts=("visit", "plan"))
-    known = Known(
+    engine: Any = SimpleNamespace(
         files=lambda: ["src/app.py", "src/deep/文書.md", "README.md", "notes:memo://today"],
         models=lambda: ["embedded", "openai:gpt-6.1"],
-        sessions=lambda: [("3f2a", "a title")],
-        commands=lambda: prompt_commands([server]),
+        sessions=lambda: [Earlier("3f2a", "a title", datetime.now(UTC))],
+        extensions=Extensions(),
+        servers=lambda: [server],
     )
-    found = Suggestions(known).get_completions(Document(typed), CompleteEvent())
+    found = Suggestions(engine).get_completions(Document(typed), CompleteEvent())
     return [completion.text for completion in found]
 
 

@@ -91,14 +91,16 @@ class Conversation:
     async def run(self) -> str | None:
         """Talk until the user leaves; the session to go on with, if there is one."""
         talking = asyncio.ensure_future(self._talk())
-        await asyncio.wait({talking, self._exit.taken}, return_when=asyncio.FIRST_COMPLETED)
+        left = asyncio.ensure_future(self._keyboard.left.wait())
+        await asyncio.wait({talking, left, self._exit.taken}, return_when=asyncio.FIRST_COMPLETED)
+        left.cancel()
         if talking.done():
             talking.result()
             return None
         talking.cancel()
         with suppress(asyncio.CancelledError):
             await talking
-        return self._exit.taken.result()
+        return self._exit.taken.result() if self._exit.taken.done() else None
 
     async def _talk(self) -> None:
         await self._settle_questions()

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from duckflow.ui.output.colours import Theme, use_theme
 from duckflow.ui.output.writer import Writer
 
 if TYPE_CHECKING:
-    from duckflow.ui.commands.completion import Known
+    from duckflow.ui.engine import Engine
     from duckflow.ui.input.prompt import Prompt
 
 QUIET_S = 0.6
@@ -32,17 +32,15 @@ class Frontend:
     keyboard: Keyboard
     writer: Writer
     prompt: "Prompt | None" = None
-    left: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the terminal is gone, or somebody leaves before the engine is there."""
 
-    def attach(self, draw: DrawView, known: "Known") -> None:
-        """From now on draw this around the line, and suggest what is known."""
+    def attach(self, draw: DrawView, engine: "Engine") -> None:
+        """From now on draw this around the line, and suggest what the engine knows."""
         if self.prompt is None:
             return
         from duckflow.ui.commands.completion import Suggestions  # noqa: PLC0415 - only a terminal completes
 
         self.prompt.draw = draw
-        self.prompt.completer = Suggestions(known)
+        self.prompt.completer = Suggestions(engine)
 
     def adapt(self, theme: Theme, *, vi: bool) -> None:
         """From now on use these colours and keys."""
@@ -58,13 +56,6 @@ class Frontend:
             self.prompt.output.write_raw(sequence)
             self.prompt.output.flush()
 
-    async def close(self) -> None:
-        """Give the terminal back."""
-        if self.prompt is not None:
-            await self.prompt.stop()
-        elif isinstance(self.keyboard, PlainKeyboard):
-            self.keyboard.stop()
-
 
 def has_terminal() -> bool:
     """Whether a line editor can be used here."""
@@ -79,11 +70,11 @@ def open_frontend(
         keyboard = PlainKeyboard()
         keyboard.start()
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, keyboard.interrupt)
-        return Frontend(keyboard, Writer(), left=keyboard.left)
+        return Frontend(keyboard, Writer())
     from duckflow.ui.input.prompt import Prompt  # noqa: PLC0415 - takes time, and only a terminal needs it
 
     prompt = Prompt(history(), clean, quiet_s)
     prompt.start()
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: prompt.listener.interrupt())  # noqa: PLW0108 - the listener changes
     writer = Writer(prompt.scrollback.write, lambda: prompt.size, formatted=True)
-    return Frontend(prompt, writer, prompt, prompt.left)
+    return Frontend(prompt, writer, prompt)

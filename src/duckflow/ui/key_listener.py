@@ -8,16 +8,18 @@ from duckflow.ui.commands.actions import CommandContext, commands_alone
 from duckflow.ui.commands.dispatch import dispatch_command
 from duckflow.ui.commands.table import find_command, find_custom, read_command
 from duckflow.ui.input.keyboard import Keyboard
+from duckflow.ui.input.listener import Listener
 from duckflow.ui.jobs import Job
 
 _AGAIN_S = 2.0
 """Ctrl-C twice within so long leaves."""
 
 
-class KeyListener:
+class KeyListener(Listener):
     """Runs commands that do not wait, and stops, leaves, expands and changes the mode by key."""
 
     def __init__(self, context: CommandContext, keyboard: Keyboard, job: Job) -> None:
+        super().__init__(keyboard.left)
         self._context = context
         self._keyboard = keyboard
         self._job = job
@@ -57,10 +59,6 @@ class KeyListener:
             self.leave()
         else:
             self._context.writer.line(text("chat.again"), "dim")
-
-    def leave(self) -> None:
-        """Ctrl-D: end the conversation."""
-        self._context.leave(None)
 
     def expand(self) -> None:
         """Ctrl-O: show the last result whole."""

@@ -45,12 +45,12 @@ from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.live_file import LiveView, live_path, read_live
 from duckflow.store.sessions import SessionSummary
 from duckflow.ui.commands.actions import CommandContext
-from duckflow.ui.commands.completion import Known
-from duckflow.ui.commands.dispatch import Exit, dispatch_in_turn
+from duckflow.ui.commands.dispatch import dispatch_in_turn
 from duckflow.ui.commands.table import Typed, find_command, read_command
 from duckflow.ui.engine import Surroundings
 from duckflow.ui.frontend import Frontend
 from duckflow.ui.input.editor import edit_on_line
+from duckflow.ui.input.listener import Listener
 from duckflow.ui.questions import Questions
 from duckflow.ui.screen import Screen
 from duckflow.ui.transcript import last_exchange
@@ -138,6 +138,12 @@ class OpenElsewhere:
                 if result:
                     yield text(result)
 
+    def nothing(self) -> tuple[()]:
+        """What is not suggested in a second window."""
+        return ()
+
+    files = models = sessions = servers = nothing
+
     def message(self, number: int) -> int:
         """The event of a message, by its number; 0 if there is none."""
         said = past_messages(self._log.load(self._found.id))
@@ -148,16 +154,17 @@ class OpenElsewhere:
         self.send(SetMode(mode=mode))
 
 
-class AttachedWindow:
+class AttachedWindow(Listener):
     """Listens to the keyboard and shows what happens; a question is asked here too, until it is answered."""
 
     def __init__(self, remote: OpenElsewhere, frontend: Frontend) -> None:
+        super().__init__(frontend.keyboard.left)
         self._remote = remote
         self._frontend = frontend
         self._writer, self._keyboard = frontend.writer, frontend.keyboard
-        self._screen, self._exit = Screen(frontend.writer), Exit()
+        self._screen = Screen(frontend.writer)
         self._engine = cast("Engine", remote)  # the commands of `_HERE` ask for nothing else
-        self._context = CommandContext(self._engine, frontend.writer, self._screen, self._exit.leave)
+        self._context = CommandContext(self._engine, frontend.writer, self._screen, lambda _: self.leave())
         editing = edit_on_line(self._keyboard, "")
         self._questions = Questions(self._context, self._keyboard, editing, self._dispatch)
         self._shown = LiveView()
@@ -171,12 +178,11 @@ class AttachedWindow:
             self._writer.line(line, "dim")
         self._writer.line(text("attach.hello", session=self._remote.state.session_id), "dim")
         draw = prompt_view(self._engine, self._screen.activity, self._keyboard)
-        self._frontend.attach(draw, Known(files=list, models=list, sessions=list))
-        parts = (self._follow(), self._read(), self._frontend.left.wait())
+        self._frontend.attach(draw, self._engine)
+        parts = (self._follow(), self._read(), self._keyboard.left.wait())
         tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(one) for one in parts]
         try:
-            ways_out = [*tasks, self._exit.taken]
-            ended, _ = await asyncio.wait(ways_out, return_when=asyncio.FIRST_COMPLETED)
+            ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for one in ended:
                 one.result()
         finally:
@@ -276,11 +282,6 @@ class AttachedWindow:
         else:
             self._writer.line(text("attach.not_here", session=self._remote.state.session_id), "yellow")
 
-    def handle_line(self, line: str) -> bool:
-        """Everything takes its turn, which is at once."""
-        del line
-        return False
-
     def stop(self) -> None:
         """Esc: stop the work, wherever it is done."""
         self._remote.send(CancelWork())
@@ -288,11 +289,7 @@ class AttachedWindow:
     def interrupt(self) -> None:
         """Ctrl-C: clear the line, or leave; the work goes on."""
         if not self._keyboard.swap_line(""):
-            self._exit.leave()
-
-    def leave(self) -> None:
-        """Ctrl-D: leave; the work goes on."""
-        self._exit.leave()
+            self.leave()
 
     def expand(self) -> None:
         """Ctrl-O: show the last result whole."""

@@ -22,7 +22,6 @@ from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import Relay
 from duckflow.store.sessions import Sessions, SessionSummary
 from duckflow.ui.commands.actions import CommandContext
-from duckflow.ui.commands.completion import known_of
 from duckflow.ui.commands.dispatch import Exit
 from duckflow.ui.conversation import Conversation
 from duckflow.ui.frontend import Frontend
@@ -98,11 +97,10 @@ async def _talk(app: App, session_id: str | None, loaded: Loaded, frontend: Fron
         notifier(loaded.settings.ui.notify, frontend.signal),
     )
     app.session.subscribe(conversation)
-    frontend.attach(prompt_view(engine, screen.activity, frontend.keyboard), known_of(engine))
+    frontend.attach(prompt_view(engine, screen.activity, frontend.keyboard), engine)
     async with asyncio.TaskGroup() as behind:
         tasks = (
             behind.create_task(engine.warm(frontend.keyboard.refresh)),
-            behind.create_task(_leave(frontend, way_out)),
             behind.create_task(app.clients.serve(conversation.receive)),
         )
         wish = await conversation.run()
@@ -120,12 +118,6 @@ def _editing(frontend: Frontend, root: Path) -> Edit:
     if frontend.prompt is not None and editor:
         return edit_with(editor, program_environment(root, os.environ))
     return edit_on_line(frontend.keyboard, text("approval.edit"))
-
-
-async def _leave(frontend: Frontend, way_out: Exit) -> None:
-    """Without a terminal there is nobody to talk to."""
-    await frontend.left.wait()
-    way_out.leave()
 
 
 def _earlier_session(options: ConversationOptions) -> SessionSummary | None:

@@ -34,7 +34,7 @@ async def _launch(module: str, wanted: ConversationOptions | str) -> None:
         if conversation is not None:
             await conversation.converse(wanted, frontend)
     finally:
-        await frontend.close()
+        await frontend.keyboard.stop()
 
 
 async def _unless_left(
@@ -42,7 +42,7 @@ async def _unless_left(
 ) -> "ModuleType | None":
     """The module; None if the user left before it was loaded."""
     loaded = asyncio.ensure_future(loading)
-    left = asyncio.ensure_future(frontend.left.wait())
+    left = asyncio.ensure_future(frontend.keyboard.left.wait())
     await asyncio.wait({loaded, left}, return_when=asyncio.FIRST_COMPLETED)
     left.cancel()
     return loaded.result() if loaded.done() else None

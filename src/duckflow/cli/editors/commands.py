@@ -8,7 +8,7 @@ from duckflow.config.loading import Loaded
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import dispatch_in_turn
-from duckflow.ui.commands.table import COMMANDS, Typed, prompt_commands
+from duckflow.ui.commands.table import COMMANDS, Typed, own_commands
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.writer import Writer
 from duckflow.ui.screen import Screen
@@ -22,7 +22,7 @@ def available_commands(app: App) -> list[schema.AvailableCommand]:
     servers = app.mcp.reports() if app.mcp is not None else ()
     listed = [(one.name, text(f"commands.{one.name}"), one.takes) for one in COMMANDS.values()]
     listed = [one for one in listed if one[0] not in LEFT_OUT]
-    own = (*app.extensions.commands, *prompt_commands(servers))
+    own = own_commands(app.extensions, servers)
     listed += [(one.name, one.description, one.takes) for one in own if one.name not in COMMANDS]
     return [
         schema.AvailableCommand(

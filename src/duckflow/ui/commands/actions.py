@@ -7,7 +7,7 @@ from duckflow.domain.modes import MODES, Mode
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
-from duckflow.ui.commands.table import COMMANDS, prompt_commands
+from duckflow.ui.commands.table import COMMANDS, own_commands
 from duckflow.ui.engine import Engine
 from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.escaping import on_one_line
@@ -37,7 +37,7 @@ def show_help(context: CommandContext, argument: str) -> None:
     rows = [(f"/{one.name} {one.takes}".rstrip(), text(f"commands.{one.name}")) for one in COMMANDS.values()]
     rows += [
         (on_one_line(f"/{own.name} {own.takes}".rstrip()), cut(on_one_line(own.description), _TITLE))
-        for own in (*context.engine.extensions.commands, *prompt_commands(context.engine.servers()))
+        for own in own_commands(context.engine.extensions, context.engine.servers())
     ]
     rows += [(keys, text(f"keys.{does}_does")) for does, keys in _KEYS.items()]
     wide = max(width_of(name) for name, _ in rows)

@@ -1,38 +1,26 @@
 """Suggestions while typing: commands and what they take, and files after an @."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from duckflow.domain.extensions import CustomCommand
 from duckflow.domain.modes import MODES
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
-from duckflow.ui.commands.table import COMMANDS, SLASHES, Completes, find_command, prompt_commands
+from duckflow.ui.commands.table import COMMANDS, SLASHES, Completes, find_command, own_commands
 from duckflow.ui.engine import Engine
 from duckflow.ui.output.escaping import on_one_line
 
 _MOST = 50
-
-
-class Known(NamedTuple):
-    """Where suggestions come from. They are asked for at every key press, so they must be at hand."""
-
-    files: Callable[[], Sequence[str]]
-    models: Callable[[], Sequence[str]]
-    sessions: Callable[[], Sequence[tuple[str, str]]]
-    """Ids with their titles."""
-    commands: Callable[[], Sequence[CustomCommand]] = tuple
-    """The user's own, and prompts of MCP servers."""
+_TITLE = 50
 
 
 class Suggestions(Completer):
-    """Looks at what is before the cursor."""
+    """Looks at what is before the cursor. The engine, asked at every key press, has all at hand."""
 
-    def __init__(self, known: Known) -> None:
-        self._known = known
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """What could follow."""
@@ -44,7 +32,7 @@ class Suggestions(Completer):
         word = before[max(before.rfind(" "), before.rfind("\n"), before.rfind("\u3000")) + 1 :]
         at = word.rfind("@")
         if at >= 0:
-            for path in _matching(word[at + 1 :], self._known.files()):
+            for path in _matching(word[at + 1 :], self._engine.files()):
                 yield Completion(f"@{path}", start_position=at - len(word), display=path)
 
     def _command(self, typed: str) -> Iterator[Completion]:
@@ -55,7 +43,7 @@ class Suggestions(Completer):
                     shown = f"/{command.name} {command.takes}".rstrip()
                     meta = text(f"commands.{command.name}")
                     yield Completion(f"/{command.name}", -len(name) - 1, display=shown, display_meta=meta)
-            for own in self._known.commands():
+            for own in own_commands(self._engine.extensions, self._engine.servers()):
                 if own.name.startswith(name.casefold()) and own.name not in COMMANDS:
                     shown = on_one_line(f"/{own.name} {own.takes}".rstrip())
                     meta = cut(on_one_line(own.description), _TITLE)
@@ -71,9 +59,10 @@ class Suggestions(Completer):
             case "modes":
                 return [(mode, text(f"status.means.{mode}")) for mode in MODES]
             case "models":
-                return [(name, "") for name in self._known.models()]
+                return [(name, "") for name in self._engine.models()]
             case "sessions":
-                return list(self._known.sessions())
+                earlier = self._engine.sessions()
+                return [(one.session_id, cut(on_one_line(one.title), _TITLE)) for one in earlier]
             case "scopes":
                 return [("session", "")]
             case "nothing":
@@ -98,20 +87,3 @@ def _rank(wanted: str, path: str) -> int:
         return 1
     letters = iter(path)
     return 2 if all(letter in letters for letter in wanted) else _NO_MATCH
-
-
-_TITLE = 50
-
-
-def known_of(engine: Engine) -> Known:
-    """Files, models and sessions, as the engine has them at hand."""
-
-    def sessions() -> list[tuple[str, str]]:
-        return [(one.session_id, cut(on_one_line(one.title), _TITLE)) for one in engine.sessions()]
-
-    return Known(
-        files=engine.files,
-        models=engine.models,
-        sessions=sessions,
-        commands=lambda: [*engine.extensions.commands, *prompt_commands(engine.servers())],
-    )

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
-from duckflow.domain.extensions import CustomCommand, ServerReport
+from duckflow.domain.extensions import CustomCommand, Extensions, ServerReport
 from duckflow.domain.modes import MODES
 from duckflow.domain.patterns import late
 
@@ -107,13 +107,14 @@ def read_prompt(line: str) -> Typed | None:
     return Typed(found[1], (found[2] or "").strip()) if found else None
 
 
-def prompt_commands(servers: Iterable[ServerReport]) -> list[CustomCommand]:
-    """The prompts of MCP servers, as commands to be listed."""
-    return [
+def own_commands(extensions: Extensions, servers: Iterable[ServerReport]) -> list[CustomCommand]:
+    """The user's own commands, and the prompts of MCP servers as commands to be listed."""
+    prompts = [
         CustomCommand(name=f"mcp.{server.name}.{prompt}", body="", description=f"MCP: {server.name}")
         for server in servers
         for prompt in server.prompts
     ]
+    return [*extensions.commands, *prompts]
 
 
 def find_command(name: str) -> Command | None:

@@ -4,40 +4,44 @@ import asyncio
 import os
 import stat
 import sys
-from typing import Protocol
 
 from duckflow.ui.input.inbox import Inbox
-from duckflow.ui.input.listener import Listener, NullListener
+from duckflow.ui.input.listener import Listener
 
 _CHUNK = 65_536
 
 
-class Keyboard(Protocol):
+class Keyboard:
     """Puts what is typed into its inbox, or lets the listener act on it at once."""
-
-    listener: Listener
-    inbox: Inbox
-
-    async def answer(self, question: str, prefilled: str = "") -> str | None:
-        """The answer to a question just shown; keys pressed before it do not count. None for no answer."""
-        ...
-
-    def swap_line(self, typed: str) -> str:
-        """Put this on the line, and give back what was being typed there."""
-        ...
-
-    def refresh(self) -> None:
-        """Draw what is around the line again."""
-        ...
-
-
-class PlainKeyboard:
-    """Lines of standard input: a pipe, a file, or a terminal that can only print."""
 
     def __init__(self) -> None:
         self.left = asyncio.Event()
-        self.listener: Listener = NullListener(self.left)
+        """Set when the user leaves, or the terminal is gone."""
+        self.listener = Listener(self.left)
         self.inbox = Inbox()
+
+    async def answer(self, question: str, prefilled: str = "") -> str | None:
+        """The answer to a question just shown; keys pressed before it do not count. None for no answer."""
+        raise NotImplementedError
+
+    async def stop(self) -> None:
+        """Read no more."""
+        raise NotImplementedError
+
+    def swap_line(self, typed: str) -> str:
+        """Put this on the line, if there is one, and give back what was being typed there."""
+        del typed
+        return ""
+
+    def refresh(self) -> None:
+        """Draw what is around the line again, if anything is."""
+
+
+class PlainKeyboard(Keyboard):
+    """Lines of standard input: a pipe, a file, or a terminal that can only print."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self._terminal = sys.stdin.isatty()
         self._begun = b""
         self._asked: asyncio.Future[None] | None = None
@@ -54,8 +58,11 @@ class PlainKeyboard:
         except PermissionError:  # a device that can't be waited for, such as /dev/null
             self._end()
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Read no more."""
+        self._stop()
+
+    def _stop(self) -> None:
         asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
 
     def interrupt(self) -> None:
@@ -84,14 +91,6 @@ class PlainKeyboard:
             for message in earlier:
                 self.inbox.put(message)
 
-    def swap_line(self, typed: str) -> str:
-        """There is no line to put it on."""
-        del typed
-        return ""
-
-    def refresh(self) -> None:
-        """There is nothing around a plain line."""
-
     def _read(self) -> None:
         try:
             got = os.read(sys.stdin.fileno(), _CHUNK)
@@ -99,7 +98,7 @@ class PlainKeyboard:
             got = b""
         self._take(got)
         if not got:
-            self.stop()
+            self._stop()
             self._end()
 
     def _take(self, got: bytes) -> None:

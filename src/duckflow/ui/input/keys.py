@@ -1,6 +1,6 @@
 """What each key does in the line that is being typed."""
 
-from typing import Protocol
+from collections.abc import Callable
 
 from prompt_toolkit.application.current import get_app
 from prompt_toolkit.buffer import Buffer
@@ -10,23 +10,11 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from duckflow.ui.input.listener import Listener
 
 
-class KeyTarget(Protocol):
-    """Where the keys act."""
+def bindings(listener: Callable[[], Listener], end_question: Callable[[], bool]) -> KeyBindings:
+    """The keys of the conversation, on top of the usual ones of a line editor.
 
-    listener: Listener
-
-    @property
-    def asking(self) -> bool:
-        """Whether a question has the keyboard."""
-        ...
-
-    def give_no_answer(self) -> None:
-        """End the question without an answer."""
-        ...
-
-
-def bindings(target: KeyTarget) -> KeyBindings:
-    """The keys of the conversation, on top of the usual ones of a line editor."""
+    `end_question` ends the open question without an answer; False if there is none.
+    """
     keys = KeyBindings()
     typing = ~is_searching
     # With vi keys, Esc leaves the insert mode first; the next one stops the work.
@@ -44,17 +32,13 @@ def bindings(target: KeyTarget) -> KeyBindings:
 
     @keys.add("c-c", filter=typing)
     def _(_event: KeyPressEvent) -> None:
-        if target.asking:
-            target.give_no_answer()
-        else:
-            target.listener.interrupt()
+        if not end_question():
+            listener().interrupt()
 
     @keys.add("escape", filter=typing & ~menu_open & ~inserting)
     def _(_event: KeyPressEvent) -> None:
-        if target.asking:
-            target.give_no_answer()
-        else:
-            target.listener.stop()
+        if not end_question():
+            listener().stop()
 
     @keys.add("escape", filter=typing & menu_open & ~inserting)
     def _(event: KeyPressEvent) -> None:
@@ -64,18 +48,16 @@ def bindings(target: KeyTarget) -> KeyBindings:
     def _(event: KeyPressEvent) -> None:
         if event.current_buffer.text:
             event.current_buffer.delete()
-        elif target.asking:
-            target.give_no_answer()
-        else:
-            target.listener.leave()
+        elif not end_question():
+            listener().leave()
 
     @keys.add("s-tab", filter=typing & ~menu_open)
     def _(_event: KeyPressEvent) -> None:
-        target.listener.change_mode()
+        listener().change_mode()
 
     @keys.add("c-o", filter=typing)
     def _(_event: KeyPressEvent) -> None:
-        target.listener.expand()
+        listener().expand()
 
     @keys.add("c-z")
     def _(event: KeyPressEvent) -> None:

@@ -17,10 +17,9 @@ from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.styles import DynamicStyle, Style
 
-from duckflow.ui.input.inbox import Inbox
+from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.input.keys import bindings
 from duckflow.ui.input.layout import ReflowingApplication, make_layout
-from duckflow.ui.input.listener import Listener, NullListener
 from duckflow.ui.input.prompt_view import STYLES, DrawView, View, styles_of
 from duckflow.ui.output.scrollback import Scrollback
 from duckflow.ui.output.synchronized import open_output
@@ -43,17 +42,15 @@ class _Lines(FileHistory):
             super().store_string(self._clean(string))
 
 
-class Prompt:
+class Prompt(Keyboard):
     """`start()` puts it on the screen, `stop()` takes it away; in between it gets every key."""
 
     def __init__(self, history: Path, clean: Callable[[str], str], quiet_s: float) -> None:
         """A question takes the keyboard only when nobody has typed for `quiet_s`."""
+        super().__init__()
         self._quiet_s = quiet_s
-        self.left = asyncio.Event()
-        self.listener: Listener = NullListener(self.left)
         self.draw: DrawView = lambda _columns: View()
         self.completer: Completer | None = None
-        self.inbox = Inbox()
         self._question: str | None = None
         self._answered: asyncio.Future[str | None] | None = None
         self._pressed = 0.0
@@ -71,7 +68,7 @@ class Prompt:
             layout=make_layout(self._message, self._answer, lambda: self._question, self._view),
             style=DynamicStyle(lambda: self._style),
             include_default_pygments_style=False,
-            key_bindings=bindings(self),
+            key_bindings=bindings(lambda: self.listener, self.give_no_answer),
             erase_when_done=True,
             min_redraw_interval=0.02,
             output=self.output,
@@ -87,11 +84,6 @@ class Prompt:
         """Columns and rows of the terminal as it is now."""
         size = self.output.get_size()
         return size.columns, size.rows
-
-    @property
-    def asking(self) -> bool:
-        """Whether a question has the keyboard."""
-        return self._question is not None
 
     def adapt(self, theme: str, *, vi: bool) -> None:
         """Draw in the colours of this theme, and take keys as vi does or as Emacs does."""
@@ -142,10 +134,11 @@ class Prompt:
             self._app.layout.focus(self._message)
             self.refresh()
 
-    def give_no_answer(self) -> None:
-        """End the question without an answer."""
+    def give_no_answer(self) -> bool:
+        """End the open question without an answer; False if there is none."""
         if self._answered is not None and not self._answered.done():
             self._answered.set_result(None)
+        return self._question is not None
 
     def swap_line(self, typed: str) -> str:
         """Put this on the line, and give back what was being typed there."""
