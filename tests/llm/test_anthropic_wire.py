@@ -16,7 +16,8 @@ from duckflow.domain.model import (
     ToolCall,
     Usage,
 )
-from duckflow.llm.wire.anthropic import AnthropicModel
+from duckflow.llm.wire.anthropic import ANTHROPIC
+from duckflow.llm.wire.client import WireModel
 from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint
 from fakes.model_server import Answer, Fault, ModelServer, Raw
 from fakes.rows import every_row
@@ -37,7 +38,7 @@ def asking(*messages: ChatMessage, **fields) -> ModelRequest:
 @asynccontextmanager
 async def model_at(server: ModelServer, model: str = "claude-sonnet-5-5"):
     endpoint = Endpoint(provider=PROVIDERS["anthropic"], model=model, address=server.url, key="sk-ant")
-    client = AnthropicModel(endpoint, ModelTraits(name=endpoint.name))
+    client = WireModel(ANTHROPIC, endpoint, ModelTraits(name=endpoint.name))
     try:
         yield client
     finally:

@@ -2,10 +2,11 @@
 
 import pytest
 
-from duckflow.domain.errors import ProviderError
+from duckflow.domain.errors import Unavailable
 from duckflow.domain.model import ChatMessage, Finished, ModelRequest, Usage
 from duckflow.llm.local.cpu_threads import thread_counts, usable_cores
-from duckflow.llm.local.protocol import SCHEMA, EmbeddedResponse, completion, load_failure, loosen
+from duckflow.llm.local.protocol import SCHEMA, completion, load_failure, loosen, refusal
+from duckflow.llm.wire.openai_response import Chunk, OpenAIResponse
 from fakes.rows import every_row
 
 
@@ -50,40 +51,33 @@ def test_limits_on_the_length_of_strings_are_left_out_and_nothing_else():
     }
 
 
-def test_an_answer_without_an_end_is_not_finished():
-    answer = EmbeddedResponse()
-    assert answer.add({"choices": [{"delta": {"content": "Du"}, "finish_reason": None}]}) == "Du"
-    assert answer.finished() is None
+def taken(*chunks: dict) -> tuple[str, list]:
+    """What the chunks of an answer bring: its characters, and its end."""
+    answer = OpenAIResponse()
+    text = "".join(answer.add_chunk(Chunk.model_validate(chunk)) for chunk in chunks)
+    return text, list(answer.rest())
 
 
-def test_progress_and_thinking_bring_no_characters():
-    answer = EmbeddedResponse()
-    assert answer.add({"choices": [{"delta": {"content": None}}], "prompt_progress": {"total": 9}}) == ""
-    assert answer.add({"choices": [{"delta": {"reasoning_content": "hm"}}]}) == ""
+def test_an_answer_without_an_end_is_cut_off():
+    with pytest.raises(Unavailable) as caught:
+        taken({"choices": [{"delta": {"content": "Du"}, "finish_reason": None}]})
+    assert caught.value.key == "llm.cut_off"
 
 
-def test_the_end_has_its_reason_and_what_was_used():
-    answer = EmbeddedResponse()
-    answer.add({"choices": [{"delta": {}, "finish_reason": "length"}]})
-    answer.add(
-        {
-            "choices": [],
-            "usage": {
-                "prompt_tokens": 33,
-                "completion_tokens": 3,
-                "prompt_tokens_details": {"cached_tokens": 32},
-            },
-        }
-    )
+def test_the_end_has_its_reason_and_what_was_used_and_progress_and_thinking_bring_no_characters():
+    details = {"prompt_tokens_details": {"cached_tokens": 32}}
     usage = Usage(input_tokens=33, cached_tokens=32, output_tokens=3)
-    assert answer.finished() == Finished(stop="length", usage=usage)
+    assert taken(
+        {"choices": [{"delta": {"content": None}}], "prompt_progress": {"total": 9}},
+        {"choices": [{"delta": {"reasoning_content": "hm"}}]},
+        {"choices": [{"delta": {}, "finish_reason": "length"}]},
+        {"choices": [], "usage": {"prompt_tokens": 33, "completion_tokens": 3, **details}},
+    ) == ("", [Finished(stop="length", usage=usage)])
 
 
 def test_what_the_runtime_refuses_is_passed_on():
-    with pytest.raises(ProviderError) as caught:
-        EmbeddedResponse().add({"error": {"code": 400, "message": "failed to parse grammar"}})
-    assert caught.value.key == "embedded.refused"
-    assert caught.value.values["detail"] == "failed to parse grammar"
+    refused = refusal({"code": 400, "message": "failed to parse grammar"})
+    assert (refused.key, refused.values["detail"]) == ("embedded.refused", "failed to parse grammar")
 
 
 @every_row(

@@ -17,8 +17,9 @@ from duckflow.domain.model import (
     Usage,
 )
 from duckflow.llm import streams
+from duckflow.llm.wire.client import WireModel
 from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint
-from duckflow.llm.wire.openai import OpenAIModel
+from duckflow.llm.wire.openai import OPENAI
 from fakes.model_server import Answer, Fault, ModelServer, Raw
 from fakes.rows import every_row
 
@@ -37,7 +38,9 @@ def endpoint_at(server: ModelServer, provider: str = "openai", key: str = "sk-te
 
 @asynccontextmanager
 async def model_at(server: ModelServer, *, small: bool = False, key: str = "sk-test"):
-    model = OpenAIModel(endpoint_at(server, key=key), ModelTraits(name="openai:some-model", small=small))
+    model = WireModel(
+        OPENAI, endpoint_at(server, key=key), ModelTraits(name="openai:some-model", small=small)
+    )
     try:
         yield model
     finally:
@@ -289,7 +292,7 @@ class TestFallbacks:
 async def test_OpenAI_itself_gets_the_field_its_newer_models_want():
     openai = PROVIDERS["openai"]
     endpoint = Endpoint(provider=openai, model="gpt-6.1-terra", address=openai.address, key="sk")
-    body = OpenAIModel(endpoint, ModelTraits(name="openai:gpt-6.1-terra"))._body(asking(max_tokens=1000))
+    body = OPENAI.body(endpoint, ModelTraits(name=endpoint.name), asking(max_tokens=1000))
     assert "max_tokens" not in body
     assert body["max_completion_tokens"] > 1000
 

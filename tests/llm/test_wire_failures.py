@@ -11,13 +11,14 @@ from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ChatMessage, Finished, ModelRequest, ModelTraits, TextPiece
 from duckflow.i18n.catalogue import text
 from duckflow.llm.wire import http
-from duckflow.llm.wire.anthropic import AnthropicModel
+from duckflow.llm.wire.anthropic import ANTHROPIC
+from duckflow.llm.wire.client import WireModel
 from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint
 from duckflow.llm.wire.errors import seconds_to_wait
-from duckflow.llm.wire.openai import OpenAIModel
+from duckflow.llm.wire.openai import OPENAI
 from fakes.model_server import Answer, Fault, ModelServer, Raw, free_port
 
-WIRES = {"openai": (OpenAIModel, "/v1"), "anthropic": (AnthropicModel, "")}
+WIRES = {"openai": (OPENAI, "/v1"), "anthropic": (ANTHROPIC, "")}
 REQUEST = ModelRequest(output="Decision", messages=(ChatMessage(role="user", text="hi"),), time_limit_s=120.0)
 
 pytestmark = pytest.mark.parametrize("wire", list(WIRES))
@@ -25,9 +26,9 @@ pytestmark = pytest.mark.parametrize("wire", list(WIRES))
 
 @asynccontextmanager
 async def model_at(wire: str, url: str):
-    make, path = WIRES[wire]
+    format_, path = WIRES[wire]
     endpoint = Endpoint(provider=PROVIDERS[wire], model="m-1", address=url + path, key="sk-secret")
-    model = make(endpoint, ModelTraits(name=endpoint.name))
+    model = WireModel(format_, endpoint, ModelTraits(name=endpoint.name))
     try:
         yield model
     finally:

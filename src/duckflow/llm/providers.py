@@ -66,18 +66,16 @@ async def _open(
 
 
 async def _open_wire(endpoint: Endpoint, traits: ModelTraits) -> ModelClient:
-    match endpoint.provider.wire:
-        case "openai":
-            from duckflow.llm.wire.openai import OpenAIModel  # noqa: PLC0415 - only when named
+    if endpoint.provider.wire == "pydantic_ai":
+        # The import takes seconds, and the user may go on typing meanwhile.
+        return await asyncio.to_thread(_open_other, endpoint, traits)
+    from duckflow.llm.wire.client import WireModel  # noqa: PLC0415 - only when named
 
-            return OpenAIModel(endpoint, traits)
-        case "anthropic":
-            from duckflow.llm.wire.anthropic import AnthropicModel  # noqa: PLC0415 - only when named
-
-            return AnthropicModel(endpoint, traits)
-        case "pydantic_ai":
-            # The import takes seconds, and the user may go on typing meanwhile.
-            return await asyncio.to_thread(_open_other, endpoint, traits)
+    if endpoint.provider.wire == "openai":
+        from duckflow.llm.wire.openai import OPENAI as WIRE  # noqa: PLC0415 - as above
+    else:
+        from duckflow.llm.wire.anthropic import ANTHROPIC as WIRE  # noqa: PLC0415 - as above
+    return WireModel(WIRE, endpoint, traits)
 
 
 def _open_other(endpoint: Endpoint, traits: ModelTraits) -> ModelClient:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from duckflow.domain.errors import Unavailable
 from duckflow.domain.frozen import replace
-from duckflow.domain.model import Finished, ModelClient, ModelPiece, ModelRequest, ModelTraits, Retrying
+from duckflow.domain.model import Finished, ModelClient, ModelPiece, ModelRequest, Retrying
 from duckflow.llm.streams import closing
 
 FIRST_WAIT_S = 1.0
@@ -51,21 +51,13 @@ class RetryingClient:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self._client = client
+        self.inner = client
+        """For what only some clients can do."""
+        self.traits = client.traits
         self._max_tries = max_tries
         self._most = most
         self._sleep = sleep
         self._chance = chance
-
-    @property
-    def inner(self) -> ModelClient:
-        """The client inside, for what only some can do."""
-        return self._client
-
-    @property
-    def traits(self) -> ModelTraits:
-        """Those of the client inside."""
-        return self._client.traits
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """The answer; a `Retrying` piece voids what came before it."""
@@ -89,11 +81,11 @@ class RetryingClient:
 
     async def aclose(self) -> None:
         """Close the client inside."""
-        await self._client.aclose()
+        await self.inner.aclose()
 
     async def _once(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         finished = False
-        async with closing(self._client.stream(request)) as pieces:
+        async with closing(self.inner.stream(request)) as pieces:
             async for piece in pieces:
                 finished = isinstance(piece, Finished)
                 yield piece

@@ -14,9 +14,10 @@ from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTr
 from duckflow.llm.local.cpu_threads import thread_counts, usable_cores
 from duckflow.llm.local.process import WorkerGone, WorkerProcess
 from duckflow.llm.local.prompt_states import PromptStates, states_folder
-from duckflow.llm.local.protocol import EmbeddedResponse, completion, load_failure
+from duckflow.llm.local.protocol import completion, load_failure, refusal
 from duckflow.llm.streams import bounded, closing
 from duckflow.llm.weights.installation import find
+from duckflow.llm.wire.openai_response import Chunk, OpenAIResponse
 
 BATCH = 64
 """Tokens of a prompt read at a time; between two batches it can be stopped."""
@@ -54,7 +55,7 @@ class EmbeddedModel:
         self._path = path
         self._states = states
         self._options = options
-        self._traits = ModelTraits(name=f"embedded:{name}", window=options.window, small=True)
+        self.traits = ModelTraits(name=f"embedded:{name}", window=options.window, small=True)
         self._lock = asyncio.Lock()
         self._worker: WorkerProcess | None = None
         self._ready = False
@@ -62,11 +63,6 @@ class EmbeddedModel:
         self._last = 0
         self._answered = 0
         self._session = ""
-
-    @property
-    def traits(self) -> ModelTraits:
-        """What the prompts need to know of it."""
-        return self._traits
 
     async def load(self) -> None:
         """Begin to load; `stream` waits for the end of it."""
@@ -138,14 +134,15 @@ class EmbeddedModel:
 
     async def _answer(self, worker: WorkerProcess, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         await self._begin(worker, request.messages, lambda _: None)
-        answer = EmbeddedResponse()
+        answer = OpenAIResponse()
         async with closing(self._chunks(worker, request)) as chunks:
             async for chunk in chunks:
-                if text := answer.add(chunk):
+                if "error" in chunk:
+                    raise refusal(chunk["error"])
+                if text := answer.add_chunk(Chunk.model_validate(chunk)):
                     yield TextPiece(text=text)
-        finished = answer.finished()
-        if finished is not None:
-            yield finished
+        for piece in answer.rest():
+            yield piece
 
     async def _begin(
         self, worker: WorkerProcess, messages: Sequence[ChatMessage], report: Callable[[float], None]
@@ -240,7 +237,7 @@ class EmbeddedModel:
     async def _lost(self) -> Unavailable:
         worker, self._worker = self._worker, None
         status = (await worker.look_back())[0] if worker else 0
-        return Unavailable("embedded.died", model=self._traits.name, status=status)
+        return Unavailable("embedded.died", model=self.traits.name, status=status)
 
     async def _end(self) -> None:
         worker, self._worker = self._worker, None

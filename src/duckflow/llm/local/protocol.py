@@ -1,16 +1,14 @@
 """What the embedded runtime is asked and what it says, in its own shapes (those of OpenAI, mostly)."""
 
-from itertools import groupby
 from typing import Any, cast
 
 from duckflow.domain.errors import ProviderError
-from duckflow.domain.model import Finished, JsonSchema, ModelRequest, StopReason, Usage
+from duckflow.domain.model import JsonSchema, ModelRequest
 from duckflow.domain.text import cut
+from duckflow.llm.wire.openai import turns
 
 SCHEMA = "duckflow_schema"
 """Where the body carries the answer's schema to the worker, which makes a grammar of it."""
-
-_STOPS: dict[str, StopReason] = {"length": "length"}
 
 _LOAD_FAILURES = (
     ("not within the file bounds", "embedded.cut_file"),
@@ -25,11 +23,7 @@ _LOAD_FAILURES = (
 def completion(request: ModelRequest) -> dict[str, Any]:
     """The body of a chat completion."""
     body: dict[str, Any] = {
-        # Many chat templates refuse two messages of the same role in a row.
-        "messages": [
-            {"role": role, "content": "\n\n".join(message.text for message in turn)}
-            for role, turn in groupby(request.messages, key=lambda message: message.role)
-        ],
+        "messages": turns(request),
         "temperature": request.temperature or 0.0,
         "max_tokens": request.max_tokens,
         "cache_prompt": True,
@@ -66,41 +60,8 @@ def _loosened(value: object) -> object:
     }
 
 
-class EmbeddedResponse:
-    """One answer, chunk by chunk."""
-
-    def __init__(self) -> None:
-        self._stop: StopReason | None = None
-        self._usage = Usage()
-
-    def add(self, chunk: dict[str, Any]) -> str:
-        """The characters a chunk brings; none if it tells of something else."""
-        if "error" in chunk:
-            raise _refusal(chunk["error"])
-        if chunk.get("usage"):
-            self._usage = _usage(chunk["usage"])
-        text = ""
-        for choice in chunk.get("choices", ()):
-            text += choice.get("delta", {}).get("content") or ""
-            if choice.get("finish_reason"):
-                self._stop = _STOPS.get(choice["finish_reason"], "end")
-        return text
-
-    def finished(self) -> Finished | None:
-        """The end, unless the answer was cut off before it."""
-        return Finished(stop=self._stop, usage=self._usage) if self._stop else None
-
-
-def _usage(told: dict[str, Any]) -> Usage:
-    details: dict[str, Any] = told.get("prompt_tokens_details") or {}
-    return Usage(
-        input_tokens=told.get("prompt_tokens", 0),
-        cached_tokens=details.get("cached_tokens", 0),
-        output_tokens=told.get("completion_tokens", 0),
-    )
-
-
-def _refusal(error: dict[str, Any]) -> ProviderError:
+def refusal(error: dict[str, Any]) -> ProviderError:
+    """Our error for what the runtime would not answer."""
     if error.get("type") == "exceed_context_size_error":
         tokens, window = error.get("n_prompt_tokens", 0), error.get("n_ctx", 0)
         return ProviderError("embedded.prompt_too_long", tokens=tokens, window=window)

@@ -28,12 +28,7 @@ class RelayModel:
 
     def __init__(self, relay: Relay, traits: ModelTraits) -> None:
         self._relay = relay
-        self._traits = traits
-
-    @property
-    def traits(self) -> ModelTraits:
-        """What the prompts need to know of it."""
-        return self._traits
+        self.traits = traits
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """The person's answer, in one piece."""

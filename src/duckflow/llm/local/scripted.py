@@ -45,7 +45,7 @@ class ScriptedModel:
         for line in lines:
             self._lines[line.output].append(line)
         self._taken: defaultdict[str, int] = defaultdict(int)
-        self._traits = traits
+        self.traits = traits
         self._file = file
 
     def skip(self, asked: Mapping[str, int]) -> None:
@@ -53,11 +53,6 @@ class ScriptedModel:
         for output, count in asked.items():
             for _ in range(min(count, len(self._lines[output]))):
                 self._take(output)
-
-    @property
-    def traits(self) -> ModelTraits:
-        """What the prompts need to know of it."""
-        return self._traits
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """The next answer, piece by piece."""

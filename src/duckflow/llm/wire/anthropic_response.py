@@ -6,7 +6,7 @@ from typing import Any
 
 from duckflow.domain.errors import Unavailable
 from duckflow.domain.model import Finished, ModelPiece, StopReason, ToolCall, Usage
-from duckflow.llm.wire.lenient import LenientModel
+from duckflow.llm.wire.lenient import LenientModel, StreamedError
 
 STOPS: dict[str, StopReason] = {
     "max_tokens": "length",
@@ -14,6 +14,19 @@ STOPS: dict[str, StopReason] = {
     "tool_use": "tool_calls",
     "refusal": "refusal",
 }
+
+ERROR_STATUS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""An error inside a stream has no status; its type says which one it would have had."""
 
 
 class AnthropicTokenCounts(LenientModel):
@@ -75,8 +88,11 @@ class AnthropicResponse:
         self._stop: StopReason = "end"
         self._counts = AnthropicTokenCounts()
 
-    def add(self, event: Event) -> str:
+    def add(self, data: str) -> str:
         """Take an event in; its text is returned."""
+        event = Event.from_json(data)
+        if event.error is not None:
+            raise StreamedError(ERROR_STATUS.get(event.error.type or "", 500))
         match event.type:
             case "message_start" if event.message and event.message.usage:
                 self._count(event.message.usage)

@@ -11,11 +11,11 @@ Body = dict[str, Any]
 
 
 class Fallback(NamedTuple):
-    """Where a refusal has one of `words` and the body has `field`: what to set instead, None for nothing."""
+    """Where a refusal has one of `words` and the body has `field`: what to add, else `field` is left out."""
 
     field: str
     words: tuple[str, ...]
-    changes: Mapping[str, Any]
+    adds: Mapping[str, Any] | None = None
 
 
 class Fallbacks:
@@ -51,8 +51,11 @@ class Fallbacks:
         changed = dict(body)
         for fallback in self._made:
             if fallback.field in changed:
-                changed.update(fallback.changes)
-        return {name: value for name, value in changed.items() if value is not None}
+                if fallback.adds:
+                    changed.update(fallback.adds)
+                else:
+                    del changed[fallback.field]
+        return changed
 
     def _find(self, refusal: ProviderError, body: Body) -> Fallback | None:
         """A fallback not made yet that answers this refusal."""

@@ -18,3 +18,11 @@ class LenientModel(BaseModel):
             return cls.model_validate(json.loads(data))
         except RecursionError as exc:
             raise ValueError("nested too deep") from exc
+
+
+class StreamedError(Exception):
+    """A server's error after its stream had begun, with the HTTP status it would have had before."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status

@@ -6,7 +6,7 @@ from typing import Any
 
 from duckflow.domain.errors import Unavailable
 from duckflow.domain.model import Finished, ModelPiece, StopReason, ToolCall, Usage
-from duckflow.llm.wire.lenient import LenientModel
+from duckflow.llm.wire.lenient import LenientModel, StreamedError
 
 STOPS: dict[str, StopReason] = {
     "length": "length",
@@ -105,11 +105,23 @@ class OpenAIResponse:
     """What has arrived so far."""
 
     def __init__(self) -> None:
+        self.ended = False
         self._calls: list[_OpenCall] = []
         self._stop: StopReason | None = None
         self._usage = Usage()
 
-    def add(self, chunk: Chunk) -> str:
+    def add(self, data: str) -> str:
+        """Take an event in; its text is returned."""
+        if data.strip() == "[DONE]":  # that was all, even if no reason was given
+            self.ended, self._stop = True, self._stop or "end"
+            return ""
+        chunk = Chunk.from_json(data)
+        if chunk.error is not None:
+            code = chunk.error.get("code") if isinstance(chunk.error, dict) else None
+            raise StreamedError(code if isinstance(code, int) and code >= 400 else 500)
+        return self.add_chunk(chunk)
+
+    def add_chunk(self, chunk: Chunk) -> str:
         """Take a chunk in; its text is returned."""
         if chunk.usage is not None:
             self._count(chunk.usage)
@@ -126,10 +138,6 @@ class OpenAIResponse:
         if message.refusal:
             self._stop = "refusal"
         return message.text
-
-    def end(self) -> None:
-        """The server said that this was all, even if it gave no reason."""
-        self._stop = self._stop or "end"
 
     def rest(self) -> Iterator[ModelPiece]:
         """What can be told only at the end."""

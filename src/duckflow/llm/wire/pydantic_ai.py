@@ -55,12 +55,7 @@ class PydanticAIModel:
     def __init__(self, model: Model, endpoint: Endpoint, traits: ModelTraits) -> None:
         self._model = model
         self._endpoint = endpoint
-        self._traits = traits
-
-    @property
-    def traits(self) -> ModelTraits:
-        """What the prompts need to know of it."""
-        return self._traits
+        self.traits = traits
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """The answer, piece by piece."""
