@@ -28,7 +28,8 @@ from duckflow.domain.model import (
     Usage,
 )
 from duckflow.evaluation.diagnostics import Checker
-from duckflow.llm.providers import OpenModel, is_known_provider
+from duckflow.llm.providers import OpenModel
+from duckflow.llm.wire.endpoints import KNOWN_NAMES
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult, propose_nothing
@@ -150,7 +151,7 @@ def _checked(name: str, found: object) -> Plugin:
         if tool.effect == "execute":
             raise ValueError(f"{tool.operation} has the effect execute, which is for the sandbox alone")
     for provider in plugin.providers:
-        if is_known_provider(provider):
+        if provider in KNOWN_NAMES:
             raise ValueError(f"the provider {provider} is there already")
     return replace(plugin, operations=[_shown(tool) for tool in plugin.operations])
 

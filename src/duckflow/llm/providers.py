@@ -12,17 +12,12 @@ from duckflow.domain.model import ModelClient, ModelTraits
 from duckflow.llm.local.relay import Relay, RelayModel
 from duckflow.llm.retry import CallLimits, RetryingClient
 from duckflow.llm.traits import find_traits
-from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint, find_endpoint
+from duckflow.llm.wire.endpoints import Endpoint, find_endpoint
 
 SCRIPT_WINDOW = 131_072
 
 OpenModel = Callable[[str, Mapping[str, str]], Awaitable[ModelClient]]
 """Opens a model of a plugin's provider: its name after the colon, and the environment."""
-
-
-def is_known_provider(name: str) -> bool:
-    """Whether a model's name may begin so without any plugin."""
-    return name in PROVIDERS or name in ("embedded", "scripted", "relay")
 
 
 async def open_client(

@@ -12,9 +12,13 @@ from duckflow.domain.patterns import late
 
 _OBJECT = late(r'\{\s*+("|\Z)')
 _OUTSIDE = late(r'["{}\[\],:]')
-_IN_STRING = late(r'["\\]')
+_CHARACTERS = late(
+    r'(?:[^"\\]++|\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}'
+    r"|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*+"
+)
+"""Whole characters of a string, escaped or not; a surrogate pair is one."""
+_LONGEST_ESCAPE = 12
 _FENCE = late(r"```[^\n]*+\n\s*+")
-_TAIL = late(r"\s*+\Z")
 _LONGEST_KEY = 64
 _THINK, _THOUGHT = "<think>", "</think>"
 
@@ -91,38 +95,42 @@ class _ObjectReply:
 
     def __init__(self) -> None:
         self._held = ""
+        """The beginning of an object, or of an escape, whose next characters have not come yet."""
         self._depth = 0
         self._over = False
         self._key_next = True
         self._key = ""
         self._string: Literal["key", "reply", "other"] | None = None
-        self._escaped = False
-        self._reply = Unescaping()
 
     def feed(self, text: str) -> str:
-        at = 0
-        if self._depth == 0 and not self._over:
-            text = self._seek(text)
+        text, self._held = self._held + text, ""
+        at = 0 if self._depth else self._seek(text)
         shown: list[str] = []
-        while at < len(text) and not self._over and self._depth > 0:
+        while at < len(text) and not self._over:
             if self._string is None:
                 at = self._outside(text, at)
                 continue
-            end = self._string_end(text, at)
-            shown.append(self._take(text[at : len(text) if end < 0 else end]))
-            at = len(text) if end < 0 else end + 1
-            if end >= 0:
-                self._end_string()
+            end = _CHARACTERS.match(text, at).end()  # pyright: ignore[reportOptionalMemberAccess] - none will do
+            shown.append(self._take(text[at:end]))
+            if text[end : end + 1] == '"':
+                self._over = self._string == "reply"
+                self._string = None
+                end += 1
+            elif end < len(text):
+                self._held = text[end:]  # half an escape, or half of a pair of them; or no escape at all
+                self._over = len(self._held) >= _LONGEST_ESCAPE
+                break
+            at = end
         return "".join(shown)
 
-    def _seek(self, text: str) -> str:
-        """From the first quote inside the first object on; nothing before that."""
-        found = _OBJECT.search(self._held + text)
-        self._held = "{" if found and not found.group(1) else ""
-        if not found or self._held:
-            return ""
-        self._depth = 1
-        return found.string[found.start(1) :]
+    def _seek(self, text: str) -> int:
+        """The place of the first quote inside the first object."""
+        found = _OBJECT.search(text)
+        if not found:
+            return len(text)
+        self._held = "" if found[1] else "{"
+        self._depth = 1 if found[1] else 0
+        return found.start(1)
 
     def _outside(self, text: str, at: int) -> int:
         mark = _OUTSIDE.search(text, at)
@@ -148,93 +156,12 @@ class _ObjectReply:
         else:
             self._string = "reply" if self._key == "reply" else "other"
 
-    def _string_end(self, text: str, at: int) -> int:
-        """The place of the closing quote, -1 where the string goes on past this piece."""
-        if self._escaped:
-            at, self._escaped = at + 1, False
-        while mark := _IN_STRING.search(text, at):
-            if mark.group() == '"':
-                return mark.start()
-            at = mark.end() + 1
-        self._escaped = at > len(text)
-        return -1
-
     def _take(self, raw: str) -> str:
+        """The characters of the next part of a string, if they are the reply's."""
         if self._string == "key" and len(self._key) < _LONGEST_KEY:
-            self._key += raw
-        if self._string != "reply":
-            return ""
-        shown = self._reply.feed(raw)
-        self._over = self._reply.broken
-        return shown
-
-    def _end_string(self) -> None:
-        if self._string == "key":
-            self._key = _decoded(self._key)
-        self._over = self._over or self._string == "reply"
-        self._string = None
+            self._key += _decoded(raw)
+        return _decoded(raw) if self._string == "reply" else ""
 
 
 def _decoded(raw: str) -> str:
-    try:
-        return str(json.loads(f'"{raw}"', strict=False))
-    except ValueError:
-        return ""
-
-
-_SHORT = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_LONG = late(r"\\u[0-9a-fA-F]{4}")
-
-
-class Unescaping:
-    """Gives back what is certain by now; half an escape, or half a surrogate pair, waits for the rest."""
-
-    def __init__(self) -> None:
-        self._held = ""
-        self._high = ""
-        self.broken = False
-
-    def feed(self, raw: str) -> str:
-        """The next characters. After an escape that is none, `broken` is set and nothing more comes."""
-        if self.broken:
-            return ""
-        raw, self._held = self._held + raw, ""
-        shown: list[str] = []
-        at = 0
-        while (slash := raw.find("\\", at)) >= 0:
-            shown.append(self._plain(raw[at:slash]))
-            at = slash + (6 if raw[slash + 1 : slash + 2] == "u" else 2)
-            if at > len(raw):
-                self._held = raw[slash:]
-                return "".join(shown)
-            shown.append(self._escape(raw[slash:at]))
-            if self.broken:
-                return "".join(shown)
-        shown.append(self._plain(raw[at:]))
-        return "".join(shown)
-
-    def _plain(self, text: str) -> str:
-        if text and self._high:
-            self.broken = True
-        return "" if self.broken else text
-
-    def _escape(self, escape: str) -> str:
-        if escape[1] in _SHORT:
-            return self._plain(_SHORT[escape[1]])
-        if not _LONG.fullmatch(escape):
-            self.broken = True
-            return ""
-        digits = self._high + escape[2:]
-        if not self._high and 0xD800 <= int(digits, 16) < 0xDC00:
-            self._high = digits
-            return ""
-        self._high = ""
-        return self._character(digits)
-
-    def _character(self, digits: str) -> str:
-        """The character of one UTF-16 unit, or of a pair of them."""
-        try:
-            return bytes.fromhex(digits).decode("utf-16-be")
-        except UnicodeDecodeError:
-            self.broken = True
-            return ""
+    return str(json.loads(f'"{raw}"', strict=False))

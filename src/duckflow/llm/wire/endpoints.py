@@ -22,82 +22,65 @@ class Provider(Frozen):
 
     name: str
     wire: Wire
-    address: str = ""
     key_variables: tuple[str, ...]
-    needs_key: bool = True
-    """Some do without one, or find their own elsewhere."""
+    address: str = ""
     address_variable: str | None = None
     default_model: str = ""
     """What is used if nobody chose a model, but this provider's key is there (SPEC K3)."""
+    needs_key: bool = True
+    """Some do without one, or find their own elsewhere."""
+
+
+def _http(wire: Wire, name: str, address: str, default_model: str) -> Provider:
+    """A provider that we ask ourselves, with the variables that its own library would read."""
+    return Provider(
+        name=name,
+        wire=wire,
+        key_variables=(f"{name.upper()}_API_KEY",),
+        address=address,
+        address_variable=f"{name.upper()}_BASE_URL",
+        default_model=default_model,
+    )
+
+
+def _other(name: str, *key_variables: str, default_model: str = "", needs_key: bool = True) -> Provider:
+    """A provider whose own library is asked, through pydantic-ai."""
+    return Provider(
+        name=name,
+        wire="pydantic_ai",
+        key_variables=key_variables,
+        default_model=default_model,
+        needs_key=needs_key,
+    )
 
 
 PROVIDERS = {
     row.name: row
     for row in (
-        Provider(
-            name="anthropic",
-            wire="anthropic",
-            address="https://api.anthropic.com",
-            key_variables=("ANTHROPIC_API_KEY",),
-            address_variable="ANTHROPIC_BASE_URL",
-            default_model="claude-sonnet-5-5",
-        ),
-        Provider(
-            name="openai",
-            wire="openai",
-            address="https://api.openai.com/v1",
-            key_variables=("OPENAI_API_KEY",),
-            address_variable="OPENAI_BASE_URL",
-            default_model="gpt-6.1-terra",
-        ),
-        Provider(
-            name="google",
-            wire="pydantic_ai",
-            key_variables=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
-            default_model="gemini-3.8-flash",
-        ),
-        Provider(
-            name="groq",
-            wire="openai",
-            address="https://api.groq.com/openai/v1",
-            key_variables=("GROQ_API_KEY",),
-            address_variable="GROQ_BASE_URL",
-            default_model="openai/gpt-oss-120b",
-        ),
-        Provider(
-            name="openrouter",
-            wire="openai",
-            address="https://openrouter.ai/api/v1",
-            key_variables=("OPENROUTER_API_KEY",),
-            address_variable="OPENROUTER_BASE_URL",
-            default_model="anthropic/claude-sonnet-5.5",
-        ),
-        Provider(
-            name="mistral",
-            wire="openai",
-            address="https://api.mistral.ai/v1",
-            key_variables=("MISTRAL_API_KEY",),
-            address_variable="MISTRAL_BASE_URL",
-            default_model="mistral-large-latest",
-        ),
+        _http("anthropic", "anthropic", "https://api.anthropic.com", "claude-sonnet-5-5"),
+        _http("openai", "openai", "https://api.openai.com/v1", "gpt-6.1-terra"),
+        _other("google", "GOOGLE_API_KEY", "GEMINI_API_KEY", default_model="gemini-3.8-flash"),
+        _http("openai", "groq", "https://api.groq.com/openai/v1", "openai/gpt-oss-120b"),
+        _http("openai", "openrouter", "https://openrouter.ai/api/v1", "anthropic/claude-sonnet-5.5"),
+        _http("openai", "mistral", "https://api.mistral.ai/v1", "mistral-large-latest"),
         Provider(
             name="ollama",
             wire="openai",
-            address="http://127.0.0.1:11434/v1",
             key_variables=("OLLAMA_API_KEY",),
-            needs_key=False,
+            address="http://127.0.0.1:11434/v1",
             address_variable="OLLAMA_HOST",
+            needs_key=False,
         ),
-        Provider(name="azure", wire="pydantic_ai", key_variables=("AZURE_OPENAI_API_KEY",)),
-        Provider(name="bedrock", wire="pydantic_ai", key_variables=("AWS_ACCESS_KEY_ID",), needs_key=False),
-        Provider(name="cohere", wire="pydantic_ai", key_variables=("CO_API_KEY",)),
-        Provider(name="huggingface", wire="pydantic_ai", key_variables=("HF_TOKEN",)),
+        _other("azure", "AZURE_OPENAI_API_KEY"),
+        _other("bedrock", "AWS_ACCESS_KEY_ID", needs_key=False),
+        _other("cohere", "CO_API_KEY"),
+        _other("huggingface", "HF_TOKEN"),
     )
 }
 """In the order in which a key in the environment is looked for."""
 
-OTHER_NAMES = ("embedded", "scripted", "relay")
-"""Models that are nobody's service."""
+KNOWN_NAMES = (*PROVIDERS, "embedded", "scripted", "relay")
+"""All that a model's name may begin with; the last ones are nobody's service."""
 
 
 class Endpoint(Frozen):
@@ -131,11 +114,10 @@ def find_provider(name: str) -> Provider:
     """The table's row for `name`; a name nobody has is answered with the nearest known one."""
     if name in PROVIDERS:
         return PROVIDERS[name]
-    known = [*PROVIDERS, *OTHER_NAMES]
-    nearest = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    nearest = difflib.get_close_matches(name.lower(), KNOWN_NAMES, n=1, cutoff=0.5)
     if nearest:
         raise UsageError("llm.unknown_provider_nearest", name=name, nearest=nearest[0])
-    raise UsageError("llm.unknown_provider", name=name, known=", ".join(known))
+    raise UsageError("llm.unknown_provider", name=name, known=", ".join(KNOWN_NAMES))
 
 
 def find_endpoint(name: str, env: Mapping[str, str]) -> Endpoint:
