@@ -2,11 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from duckflow.domain.version import __version__
+
 if TYPE_CHECKING:
     from duckflow.api import OpenSession as Session
 
 __all__ = ["Session", "__version__"]
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:

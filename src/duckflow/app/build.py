@@ -4,7 +4,6 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-import duckflow
 from duckflow.app.app import App
 from duckflow.app.brought import bring
 from duckflow.app.foundation import Carried, Foundation, open_foundation
@@ -15,6 +14,7 @@ from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.config.settings import Settings
 from duckflow.domain.events import SessionStarted
 from duckflow.domain.extensions import Extensions
+from duckflow.domain.version import __version__
 from duckflow.domain.work.plan import Plan, PlanStep, Task
 from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.llm.default_model import ModelChoice
@@ -194,6 +194,6 @@ def _started(
         model_reason=choice.reason_key,
         model_values=dict(choice.values),
         mode=base.session.state.mode if resumed and keeps_mode else settings.mode,
-        version=duckflow.__version__,
+        version=__version__,
         resumed=resumed,
     )

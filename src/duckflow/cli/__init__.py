@@ -36,7 +36,7 @@ def _mend_streams() -> None:
 
 
 def _say_version() -> int:
-    from duckflow import __version__  # noqa: PLC0415 - as below
+    from duckflow.domain.version import __version__  # noqa: PLC0415 - as below
 
     sys.stdout.write(f"{__version__}\n")
     return 0

@@ -8,8 +8,8 @@ from typing import Annotated, NoReturn
 import typer
 from typer.exceptions import TyperException
 
-from duckflow import __version__
 from duckflow.config.startup_language import configured_language
+from duckflow.domain.version import __version__
 from duckflow.i18n.catalogue import detect, set_language, text
 
 set_language(detect(configured_language(), os.environ))

@@ -14,7 +14,6 @@ import acp
 from acp import helpers, schema
 from acp.stdio import stdio_streams
 
-from duckflow import __version__
 from duckflow.api import Answer, OpenSession, Question, Work, earlier_sessions
 from duckflow.cli.editors.commands import LEFT_OUT, run_command
 from duckflow.cli.editors.mcp_servers import EditorServers
@@ -26,6 +25,7 @@ from duckflow.domain.errors import UserError
 from duckflow.domain.events import ApprovalRequested, ConsultationRequested, Recorded
 from duckflow.domain.modes import MODES, Mode
 from duckflow.domain.reduce.rewind import present
+from duckflow.domain.version import __version__
 from duckflow.i18n.answers import read_answer
 from duckflow.i18n.catalogue import text
 from duckflow.loops.undo.rewind import fork

@@ -13,7 +13,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Literal
 
-import duckflow
 from duckflow.app.models import choose
 from duckflow.app.places import DATABASE
 from duckflow.config.loading import Loaded, load, user_file
@@ -21,6 +20,7 @@ from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
 from duckflow.domain.errors import UserError
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.version import __version__
 from duckflow.i18n.catalogue import text
 from duckflow.llm.weights.installation import find
 from duckflow.safety.sandbox.shell import Shell
@@ -74,9 +74,7 @@ def _examine(folder: Path, model: str | None, *, trusted: bool) -> Iterator[Doct
 
 def _version() -> DoctorFinding:
     system = f"{platform.system()} {platform.release()} {platform.machine()}"
-    found = text(
-        "doctor.version_is", version=duckflow.__version__, python=platform.python_version(), system=system
-    )
+    found = text("doctor.version_is", version=__version__, python=platform.python_version(), system=system)
     return DoctorFinding(check="version", state="ok", found=found)
 
 

@@ -5,8 +5,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
-from duckflow import __version__
 from duckflow.domain.errors import ProviderError
+from duckflow.domain.version import __version__
 from duckflow.llm.streams import MAX_ANSWER_BYTES, bounded, closing
 from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.errors import not_understood, status_failure

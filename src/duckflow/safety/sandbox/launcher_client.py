@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-import duckflow
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.sandbox.child.holder import READY
@@ -111,7 +110,7 @@ class Launcher:
             (temporary / name).mkdir(mode=0o700)
         (temporary / "empty").touch(mode=0o444)
         ours, theirs = socket.socketpair()
-        source = str(Path(duckflow.__file__).parent.parent)
+        source = str(Path(__file__).parents[3])
         command = [sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT]
         try:
             self._process = subprocess.Popen(  # noqa: S603 - our own program, in our own Python

@@ -16,8 +16,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 
-import duckflow
 from duckflow.domain.text import cut
+from duckflow.domain.version import __version__
 from duckflow.safety.sandbox.server_process import ServerProcess
 from duckflow.tools.mcp.http import BAD_STATUS, LONGEST_MESSAGE, UNSENT, BoundedTransport
 from duckflow.tools.mcp.remote import (
@@ -276,7 +276,7 @@ def _fault(error: MCPError) -> RemoteFault:
 
 
 def _us() -> types.Implementation:
-    return types.Implementation(name="duckflow", version=duckflow.__version__)
+    return types.Implementation(name="duckflow", version=__version__)
 
 
 def _shown(block: types.ContentBlock) -> str:
