@@ -50,7 +50,7 @@ class _Working(NamedTuple):
 
 
 class LocalHouse:
-    """Implements the port of `ui/web/server.py`."""
+    """The sessions of this machine, whoever has them open."""
 
     def __init__(self, folder: Path, flags: dict[str, object], database: str | None = None) -> None:
         self._folder = folder
@@ -61,7 +61,7 @@ class LocalHouse:
         self._redactor = Redactor(known_secrets(os.environ))
         self._waits = True
         self._working: dict[str, _Working] = {}
-        self._fleet = FleetWindow(database)
+        self.fleet = FleetWindow(database)
         self.closing = asyncio.Event()
 
     def version(self) -> int:
@@ -87,14 +87,10 @@ class LocalHouse:
         known = [one.workspace for one in self._own()]
         return list(dict.fromkeys([str(self._folder), *(one for one in known if Path(one).is_dir())]))
 
-    def fleet(self, session_id: str) -> dict[str, Any] | None:
-        """The runs of the fleet, if there is one."""
-        return self._fleet.look(session_id)
-
     def events(self, session_id: str, after: int) -> Sequence[Recorded]:
         """What happened in a session after an event."""
         if session_id.startswith(RUN):
-            return self._fleet.events(session_id.removeprefix(RUN), after)
+            return self.fleet.events(session_id.removeprefix(RUN), after)
         return self._events.load_after(session_id, after)
 
     def live(self, session_id: str) -> tuple[str, str, float]:
@@ -105,7 +101,7 @@ class LocalHouse:
     async def difference(self, session_id: str) -> str:
         """What the session changed in files, as it is now."""
         if session_id.startswith(RUN):
-            return await asyncio.to_thread(self._fleet.patch, session_id.removeprefix(RUN))
+            return await asyncio.to_thread(self.fleet.patch, session_id.removeprefix(RUN))
         found = self._show(session_id)
         session = await asyncio.to_thread(Session.load, self._events, found.id, self._redactor)
         with closing(Workspace(Path(found.workspace))) as space, closing(open_kept_files(Settings())) as kept:
@@ -117,7 +113,7 @@ class LocalHouse:
         command = _without_secrets(command, self._redactor)
         if session_id.startswith(RUN):
             run = session_id.removeprefix(RUN)
-            objection = await asyncio.to_thread(self._fleet.send, run, command)
+            objection = await asyncio.to_thread(self.fleet.send, run, command)
             return text(objection) if objection else ""
         number = self._inbox.put(self._show(session_id).id, command)
         if not number:
@@ -132,13 +128,13 @@ class LocalHouse:
 
     async def start(self, folder: str, said: str, mode: str, *, queued: bool = False) -> str:
         """Open a session in one of the known folders and say something, or queue it; its id."""
-        known = [*self.folders(), *(await asyncio.to_thread(self._fleet.repositories) if queued else ())]
+        known = [*self.folders(), *(await asyncio.to_thread(self.fleet.repositories) if queued else ())]
         if folder not in known or (mode and mode not in get_args(Mode)) or not said.strip():
             raise UsageError("web.unreadable")
         said = self._redactor.clean(said)
         if queued:
             options = {"mode": mode or None, "model": self._flags.get("llm.model")}
-            return RUN + await asyncio.to_thread(self._fleet.submit, folder, said, options)
+            return RUN + await asyncio.to_thread(self.fleet.submit, folder, said, options)
         flags = {**self._flags, "mode": mode or self._flags.get("mode")}
         await self._free(Path(folder))
         worker = await open_worker(Path(folder), None, flags)
@@ -152,10 +148,6 @@ class LocalHouse:
         said = past_messages(self._events.load(found)) if before else ()
         number = next((one.number for one in said if one.seq == before), 0) if before else None
         return fork(self._events, found, number)
-
-    async def retry(self, session_id: str) -> None:
-        """Go on with a run of the fleet that failed or was cancelled."""
-        await asyncio.to_thread(self._fleet.retry, session_id.removeprefix(RUN))
 
     async def tend(self) -> None:
         """Open what nobody has open and somebody wants something of, until this is cancelled."""
@@ -177,7 +169,7 @@ class LocalHouse:
         for task in working:
             task.cancel()
         await asyncio.gather(*working, return_exceptions=True)
-        self._fleet.close()
+        self.fleet.close()
         self._events.close()
 
     def _own(self) -> Sequence[SessionSummary]:

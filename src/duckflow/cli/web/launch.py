@@ -13,13 +13,13 @@ import uvicorn
 
 from duckflow.cli.log_file import open_log_file
 from duckflow.cli.web.house import LocalHouse
+from duckflow.cli.web.server import make_app
 from duckflow.config.places import state_dir
 from duckflow.domain.errors import UsageError
 from duckflow.domain.files.programs import find_program, program_environment
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo
 from duckflow.ui.web.guard import Guard
-from duckflow.ui.web.server import make_app
 
 _HOST = "127.0.0.1"
 _OPENERS = ("xdg-open", "wslview", "open")

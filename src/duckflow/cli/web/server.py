@@ -2,37 +2,26 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Route
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
+from duckflow.cli.web.house import LocalHouse
 from duckflow.domain.commands import ClientCommand
 from duckflow.domain.errors import UserError
-from duckflow.domain.events import Recorded
 from duckflow.domain.modes import MODES
 from duckflow.domain.patterns import late
 from duckflow.i18n.catalogue import current_language, entries, text
+from duckflow.ui import web
 from duckflow.ui.web.session_view import RUN, Payload, SessionView, evidence_payload, rows_of
 
-STATIC = Path(__file__).with_name("static")
-_FILES = {
-    "": ("index.html", "text/html"),
-    "app.js": ("app.js", "text/javascript"),
-    "panels.js": ("panels.js", "text/javascript"),
-    "questions.js": ("questions.js", "text/javascript"),
-    "dom.js": ("dom.js", "text/javascript"),
-    "chart.js": ("chart.js", "text/javascript"),
-    "fleet.js": ("fleet.js", "text/javascript"),
-    "style.css": ("style.css", "text/css"),
-    "duck.svg": ("duck.svg", "image/svg+xml"),
-}
 _LOOK_S = 0.1
 _ALIVE_S = 15.0
 _FLEET_S = 1.0
@@ -42,62 +31,8 @@ _MOST = 256 * 1024
 """Bytes of a request's body."""
 
 
-class House(Protocol):
-    """The sessions of this machine, whoever has them open."""
-
-    closing: asyncio.Event
-
-    def version(self) -> int:
-        """A number that is another one once something was written."""
-        ...
-
-    def sessions(self) -> Sequence[Payload]:
-        """A line about each, the one used last first."""
-        ...
-
-    def folders(self) -> Sequence[str]:
-        """Folders a new session may be opened in."""
-        ...
-
-    def events(self, session_id: str, after: int) -> Sequence[Recorded]:
-        """What happened in a session after an event."""
-        ...
-
-    def live(self, session_id: str) -> tuple[str, str, float]:
-        """The reply and the output that are being written, and the seconds a provider asked for."""
-        ...
-
-    def fleet(self, session_id: str) -> Payload | None:
-        """How many runs there are, the runs (for "fleet"), one run (for its id); None without a fleet."""
-        ...
-
-    async def difference(self, session_id: str) -> str:
-        """What a session changed in files, as it is now."""
-        ...
-
-    async def send(self, session_id: str, command: ClientCommand) -> str | None:
-        """Leave a command; empty if it was taken, why not, or None while it waits its turn."""
-        ...
-
-    async def start(self, folder: str, said: str, mode: str, *, queued: bool) -> str:
-        """Open a session in one of the folders and say something, or queue it for the fleet; its id."""
-        ...
-
-    async def fork(self, session_id: str, before: int) -> str:
-        """A new session that begins as this one was before an event, or is (0); its id."""
-        ...
-
-    async def retry(self, session_id: str) -> None:
-        """Go on with a run of the fleet that failed or was cancelled."""
-        ...
-
-
-def make_app(house: House) -> Starlette:
+def make_app(house: LocalHouse) -> Starlette:
     """All that can be asked for. Whoever gets here has been let in."""
-
-    async def static(request: Request) -> Response:
-        name, kind = _FILES[request.scope["path"].removeprefix("/")]
-        return FileResponse(STATIC / name, media_type=kind)
 
     async def texts(request: Request) -> Response:
         del request
@@ -146,41 +81,31 @@ def make_app(house: House) -> Starlette:
 
     async def retry(request: Request) -> Response:
         await _body(request)
-        await house.retry(_named(request))
+        await asyncio.to_thread(house.fleet.retry, _named(request).removeprefix(RUN))
         return JSONResponse({"waiting": False})
 
     return Starlette(
         routes=[
-            Route("/", _told(static)),
-            Route("/api/texts", _told(texts)),
-            Route("/api/stream", _told(stream)),
-            Route("/api/sessions", _told(start), methods=["POST"]),
-            Route("/api/sessions/{session}/commands", _told(send), methods=["POST"]),
-            Route("/api/sessions/{session}/evidence/{evidence}", _told(evidence)),
-            Route("/api/sessions/{session}/difference", _told(difference)),
-            Route("/api/sessions/{session}/patch", _told(patch)),
-            Route("/api/sessions/{session}/fork", _told(fork), methods=["POST"]),
-            Route("/api/sessions/{session}/retry", _told(retry), methods=["POST"]),
-            *(Route(f"/{name}", _told(static), name=name) for name in _FILES if name),
-        ]
+            Route("/api/texts", texts),
+            Route("/api/stream", stream),
+            Route("/api/sessions", start, methods=["POST"]),
+            Route("/api/sessions/{session}/commands", send, methods=["POST"]),
+            Route("/api/sessions/{session}/evidence/{evidence}", evidence),
+            Route("/api/sessions/{session}/difference", difference),
+            Route("/api/sessions/{session}/patch", patch),
+            Route("/api/sessions/{session}/fork", fork, methods=["POST"]),
+            Route("/api/sessions/{session}/retry", retry, methods=["POST"]),
+            Mount("/", StaticFiles(directory=Path(web.__file__).with_name("static"), html=True)),
+        ],
+        exception_handlers=dict.fromkeys((UserError, ValueError, KeyError), _explain),
     )
 
 
-Endpoint = Callable[[Request], Coroutine[Any, Any, Response]]
-
-
-def _told(endpoint: Endpoint) -> Endpoint:
-    """The same, with what the user can fix as a sentence."""
-
-    async def answered(request: Request) -> Response:
-        try:
-            return await endpoint(request)
-        except UserError as error:
-            return _said(text(error.key, **error.values), 409)
-        except (ValidationError, ValueError, KeyError):
-            return _said(text("web.unreadable"), 400)
-
-    return answered
+async def _explain(_request: Request, error: Exception) -> Response:
+    """What the user can fix as a sentence; all else is a request that is not of our page."""
+    if isinstance(error, UserError):
+        return _said(text(error.key, **error.values), 409)
+    return _said(text("web.unreadable"), 400)
 
 
 @cache
@@ -215,7 +140,7 @@ def _said(message: str, status: int) -> Response:
     return JSONResponse({"message": message}, status_code=status)
 
 
-async def _stream(house: House, session_id: str, after: int) -> AsyncIterator[bytes]:
+async def _stream(house: LocalHouse, session_id: str, after: int) -> AsyncIterator[bytes]:
     """Everything the page shows, as it changes: sessions, entries, where it stands, questions, pieces."""
     view = SessionView(session_id)
     told: dict[str, str] = {}
@@ -228,7 +153,7 @@ async def _stream(house: House, session_id: str, after: int) -> AsyncIterator[by
         look = clock() - looked >= _FLEET_S
         if look:
             looked = clock()
-            fleet = await asyncio.to_thread(house.fleet, session_id)
+            fleet = await asyncio.to_thread(house.fleet.look, session_id)
             run = fleet["run"] if fleet else None
             fresh += _changed(told, "fleet", fleet)
         if version != seen or (look and is_run):
