@@ -10,21 +10,16 @@
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, Self
 
 from duckflow.app.app import App
-from duckflow.app.build import build
-from duckflow.app.models import choose, unknown_prices
+from duckflow.app.opening import open_app
 from duckflow.app.places import forget_files, open_log
 from duckflow.app.work import Update, Work, Working
 from duckflow.config.loading import Loaded, load
-from duckflow.config.places import state_dir
-from duckflow.config.settings import Settings
 from duckflow.domain.commands import (
     AnswerShown,
     CancelWork,
@@ -52,7 +47,6 @@ Question = Approval | Consultation
 Answer = AnswerApproval | ChooseWay | str
 """Words are read as in the conversation, in English and Japanese; what is no clear answer is asked again."""
 
-TRACES = "traces.jsonl"
 Listener = Callable[[Update], None]
 
 
@@ -87,17 +81,6 @@ def delete_session(wanted: str) -> SessionSummary:
         gone = Sessions(log.database).delete(wanted)
     forget_files(gone.id)
     return gone
-
-
-def trace(app: App, settings: Settings) -> None:
-    """Write spans of what happens from now on, if that is wanted."""
-    if not settings.tracing.enabled:
-        return
-    if find_spec("opentelemetry.sdk") is None:
-        raise UsageError("tracing.not_installed")
-    from duckflow.ui.tracing import SpanWriter, file_tracer  # noqa: PLC0415 - heavy, and rarely wanted
-
-    app.session.subscribe(SpanWriter(file_tracer(state_dir() / TRACES)))
 
 
 class OpenSession:
@@ -150,29 +133,19 @@ class OpenSession:
         earlier = find_session(self._resume) if self._resume else None
         folder = Path(self._folder or (earlier.workspace if earlier else ""))
         loaded = self._loaded(folder)
-        choice = await choose(loaded.settings, os.environ)
-        app = build(
-            loaded.settings,
-            choice,
+        relay = Relay() if self._attended else None
+        app = await open_app(
+            loaded,
             folder,
             earlier.id if earlier else None,
-            os.environ,
-            Relay() if self._attended else None,
+            relay,
+            self._show,
             keeps_mode=self._mode is None,
-            project=loaded.project,
+            model_first=True,
             unsaved=self._unsaved,
         )
-        try:
-            await app.tiers.client(app.model.tier)
-            app.session.subscribe(self._show)
-            trace(app, loaded.settings)
-            app.begin()
-            app.session.record(*await unknown_prices(app.tiers, loaded.settings, os.environ))
-            if self._verify is not None:
-                app.session.record(VerifySet(command=self._verify.strip()))
-        except BaseException:
-            await app.aclose()
-            raise
+        if self._verify is not None:
+            app.session.record(VerifySet(command=self._verify.strip()))
         self._app = app
         self._serving = asyncio.ensure_future(app.clients.serve(self._receive))
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pyte
 import pytest
 
+from duckflow.cli.chat.welcome import start_text
 from duckflow.config.pacing import PacemakerSettings
 from duckflow.domain.decision import Action
 from duckflow.domain.events import Recovered
@@ -31,7 +32,6 @@ from duckflow.ui.views.health import status_text
 from duckflow.ui.views.live.progress import plan_tree, tasks_tree
 from duckflow.ui.views.tables import cost_text
 from duckflow.ui.views.undo import recovered_text, undo_text
-from duckflow.ui.views.welcome import FolderFacts, start_text
 from fakes.keyboard import FakeWriter
 
 WELL = Vitals(mood=0.92, focus=0.85, stamina=0.98)
@@ -81,7 +81,6 @@ UNDONE = UndoReport(
     commands=("echo 日本語 > a.txt",),
 )
 CRASHED = Recovered(finished=("wrote 文書/設計.md",), unknown=("shell.run make",))
-FOUND = FolderFacts(first_time=True, rules=("AGENTS.md",), tests="pytest", sandbox="none", example="設計.py")
 
 
 class Drawn(NamedTuple):
@@ -143,7 +142,7 @@ VIEWS = {
         ("完了", "不明", "shell.run make"),
     ),
     "start": Drawn(
-        lambda writer: writer.line(start_text(STATE, FOUND)),
+        lambda writer: writer.line(start_text("ask", ("AGENTS.md",), "pytest", "none", "設計.py")),
         ("AGENTS.md", "pytest", "Try: “What does 設計.py do?”", "/help"),
         ("AGENTS.md", "pytest", "例: 「設計.py", "/help"),
     ),

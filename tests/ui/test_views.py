@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pyte
 import pytest
 
+from duckflow.cli.chat.welcome import start_text
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionStarted, ErrorReported, Recorded
 from duckflow.domain.extensions import CustomCommand, Extensions
@@ -28,7 +29,6 @@ from duckflow.ui.views.live.progress import plan_tree, tasks_tree
 from duckflow.ui.views.live.status_bar import bar_lines
 from duckflow.ui.views.tables import cost_text
 from duckflow.ui.views.tool_lines import OPERATIONS
-from duckflow.ui.views.welcome import FolderFacts, start_text
 from fakes.keyboard import FakeWriter
 
 TASKS = (
@@ -136,10 +136,7 @@ def test_help_first_lines_and_costs_fit(language, columns):
     context = CommandContext(engine, writer, None, lambda session: None)  # type: ignore[arg-type]
     show_help(context, "")
     assert "/mine" in writer.text
-    found = FolderFacts(
-        first_time=True, rules=("AGENTS.md",), tests="pytest", sandbox="bubblewrap", example="a.py"
-    )
-    writer.line(start_text(STATE, found))
+    writer.line(start_text("ask", ("AGENTS.md",), "pytest", "namespaces", "a.py"))
     writer.raw(cost_text(STATE))
     assert all(width_of(line) <= columns for line in writer.text.split("\n"))
     for expected in ("/status", "/undo", "Ctrl-R", "AGENTS.md", "pytest", "12,345", "$0.0123"):

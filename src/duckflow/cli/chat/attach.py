@@ -164,7 +164,7 @@ class AttachedWindow(Listener):
         self._writer, self._keyboard = frontend.writer, frontend.keyboard
         self._screen = Screen(frontend.writer)
         self._engine = cast("Engine", remote)  # the commands of `_HERE` ask for nothing else
-        self._context = CommandContext(self._engine, frontend.writer, self._screen, lambda _: self.leave())
+        self._context = CommandContext(self._engine, frontend.writer, self._screen, self._leave_for)
         editing = edit_on_line(self._keyboard, "")
         self._questions = Questions(self._context, self._keyboard, editing, self._dispatch)
         self._shown = LiveView()
@@ -281,6 +281,9 @@ class AttachedWindow(Listener):
             self._remote.send(RewindWork(before=self._remote.message(int(words[0])), part=part))
         else:
             self._writer.line(text("attach.not_here", session=self._remote.state.session_id), "yellow")
+
+    def _leave_for(self, _session: str | None) -> None:
+        self.leave()
 
     def stop(self) -> None:
         """Esc: stop the work, wherever it is done."""

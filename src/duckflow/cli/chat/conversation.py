@@ -3,24 +3,25 @@
 import asyncio
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
-from duckflow.api import find_session, latest_session, trace
+from duckflow.api import find_session, latest_session
 from duckflow.app.app import App
-from duckflow.app.build import build
-from duckflow.app.models import choose, unknown_prices
+from duckflow.app.opening import open_app
+from duckflow.app.places import open_log
 from duckflow.cli.chat.engine import ChatEngine
 from duckflow.cli.chat.trust import settle_trust
+from duckflow.cli.chat.welcome import welcome
 from duckflow.cli.log_file import open_log_file
 from duckflow.cli.plain_flags import ConversationOptions, settings_flags
 from duckflow.config.loading import Loaded, load
-from duckflow.domain.errors import ToolError
+from duckflow.domain.events import Recorded
 from duckflow.domain.files.programs import program_environment
 from duckflow.domain.reduce.rewind import present
-from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import Relay
-from duckflow.store.sessions import Sessions, SessionSummary
+from duckflow.store.sessions import SessionSummary
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import Exit
 from duckflow.ui.conversation import Conversation
@@ -32,10 +33,6 @@ from duckflow.ui.relay import RelayPrompt
 from duckflow.ui.screen import Screen
 from duckflow.ui.transcript import last_exchange
 from duckflow.ui.views.live.activity import prompt_view
-from duckflow.ui.views.welcome import FolderFacts, start_text
-
-_CODE = (".py", ".ts", ".js", ".go", ".rs", ".java", ".c", ".cpp", ".rb")
-_LOOKED_AT = 200
 
 
 async def converse(options: ConversationOptions, frontend: Frontend) -> None:
@@ -65,29 +62,22 @@ async def _one_session(
     session_id: str | None, folder: Path, loaded: Loaded, frontend: Frontend
 ) -> str | None:
     """Talk in one session; the next one to go on with, empty for a new one, None to leave."""
-    settings = loaded.settings
-    choice = await choose(settings, os.environ)
+    earlier = _earlier_events(session_id) if session_id else ()
     relay = RelayPrompt(frontend.keyboard, frontend.writer)
-    asking = Relay(relay.show, relay.read)
-    app = build(settings, choice, folder, session_id, os.environ, asking, project=loaded.project)
+    screen = Screen(frontend.writer)
+    app = await open_app(loaded, folder, session_id, Relay(relay.show, relay.read), screen)
     try:
-        return await _talk(app, session_id, loaded, frontend)
+        for line in last_exchange(earlier):
+            frontend.writer.line(line, "dim")
+        frontend.writer.line(await welcome(app, loaded.settings.rules.files), "dim")
+        return await _talk(app, loaded, frontend, screen)
     finally:
         await app.aclose()
 
 
-async def _talk(app: App, session_id: str | None, loaded: Loaded, frontend: Frontend) -> str | None:
-    earlier = present(app.log.load(session_id)) if session_id else ()
-    screen, way_out = Screen(frontend.writer), Exit()
+async def _talk(app: App, loaded: Loaded, frontend: Frontend, screen: Screen) -> str | None:
+    way_out = Exit()
     engine = ChatEngine(app, loaded)
-    app.session.subscribe(screen)
-    trace(app, loaded.settings)
-    found = await _look_around(app, loaded.settings.rules.files)
-    app.begin()
-    app.session.record(*await unknown_prices(app.tiers, loaded.settings, os.environ))
-    for line in last_exchange(earlier):
-        frontend.writer.line(line, "dim")
-    frontend.writer.line(start_text(app.session.state, found), "dim")
     context = CommandContext(engine, frontend.writer, screen, way_out.leave)
     conversation = Conversation(
         context,
@@ -126,19 +116,6 @@ def _earlier_session(options: ConversationOptions) -> SessionSummary | None:
     return latest_session(options.folder or Path()) if options.last else None
 
 
-async def _look_around(app: App, rules: Sequence[str]) -> FolderFacts:
-    """What there is to tell of the folder; the sandbox is tried if the user is told of it."""
-    try:
-        listing = await asyncio.to_thread(app.workspace.list, ".", depth=1, limit=_LOOKED_AT)
-    except ToolError:
-        return FolderFacts()
-    names = [entry.path for entry in listing.entries]
-    tests = await asyncio.to_thread(ProjectTests(app.workspace).find)
-    first_time = not Sessions(app.log.database).listed(str(app.workspace.root))
-    return FolderFacts(
-        first_time=first_time,
-        sandbox=(await app.shell.sandbox()).level if first_time else None,
-        rules=tuple(name for name in rules if name in names),
-        tests=tests,
-        example=next((name for name in names if name.endswith(_CODE)), ""),
-    )
+def _earlier_events(session_id: str) -> Sequence[Recorded]:
+    with closing(open_log()) as log:
+        return present(log.load(session_id))

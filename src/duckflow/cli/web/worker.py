@@ -1,14 +1,12 @@
 """A session that this process has open because nobody else does: it works on what comes into its inbox."""
 
 import asyncio
-import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 from duckflow.app.app import App
-from duckflow.app.build import build
-from duckflow.app.models import choose, unknown_prices
+from duckflow.app.opening import open_app
 from duckflow.cli.chat.engine import ChatEngine
 from duckflow.config.loading import Loaded, load_as_trusted
 from duckflow.domain.commands import (
@@ -42,7 +40,6 @@ class SessionWorker:
 
     def __init__(self, app: App, loaded: Loaded) -> None:
         self._app = app
-        self._loaded = loaded
         self._engine = ChatEngine(app, loaded)
         self._job = Job(lambda _busy: None)
         self._todo: asyncio.Queue[Work | None] = asyncio.Queue()
@@ -95,9 +92,6 @@ class SessionWorker:
         """Work until there has been nothing to do for a while; then the session is free again."""
         serving = asyncio.ensure_future(self._app.clients.serve(self.receive))
         try:
-            self._app.session.record(
-                *await unknown_prices(self._app.tiers, self._loaded.settings, os.environ)
-            )
             while (work := await self._next()) is not None:
                 await self._job.do(work())
         finally:
@@ -152,22 +146,5 @@ async def open_worker(folder: Path, session_id: str | None, flags: dict[str, obj
     A project's own settings act only if the user trusts them already: nobody is asked about it here.
     """
     loaded = await asyncio.to_thread(load_as_trusted, folder, flags=flags)
-    choice = await choose(loaded.settings, os.environ)
-    keeps = flags.get("mode") is None
-    app = build(
-        loaded.settings,
-        choice,
-        folder,
-        session_id,
-        os.environ,
-        Relay(),
-        keeps_mode=keeps,
-        project=loaded.project,
-    )
-    try:
-        worker = SessionWorker(app, loaded)
-        app.begin()
-    except BaseException:
-        await app.aclose()
-        raise
-    return worker
+    keeps_mode = flags.get("mode") is None
+    return SessionWorker(await open_app(loaded, folder, session_id, Relay(), keeps_mode=keeps_mode), loaded)
