@@ -20,19 +20,7 @@ TIMES_LARGE = 50
 """A command may write this many times more than a file tool: lock files and test data are long."""
 
 SOURCE_SUFFIXES = (
-    ".py",
-    ".pyw",
-    ".js",
-    ".mjs",
-    ".cjs",
-    ".ts",
-    ".rb",
-    ".pl",
-    ".php",
-    ".lua",
-    ".r",
-    ".jl",
-    ".md",
+    *(".py", ".pyw", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".r", ".jl", ".md"),
 )
 """Files that are run by naming their interpreter: without an x bit, a first line with #! changes nothing."""
 

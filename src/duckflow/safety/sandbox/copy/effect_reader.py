@@ -22,29 +22,9 @@ BUILD_FOLDERS = frozenset(
     (
         *("node_modules", "bower_components", ".pnpm-store", ".yarn", ".venv", "venv", ".tox", ".nox"),
         *("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".ipynb_checkpoints"),
-        *(
-            "target",
-            "dist",
-            "build",
-            "out",
-            ".gradle",
-            ".next",
-            ".nuxt",
-            ".svelte-kit",
-            ".turbo",
-            ".parcel-cache",
-        ),
-        *(
-            "coverage",
-            "htmlcov",
-            ".nyc_output",
-            ".eggs",
-            "_build",
-            "deps",
-            ".dart_tool",
-            "DerivedData",
-            ".cache",
-        ),
+        *("target", "dist", "build", "out", ".gradle", ".next", ".nuxt", ".svelte-kit", ".turbo", ".cache"),
+        *("coverage", "htmlcov", ".nyc_output", ".eggs", "_build", "deps", ".dart_tool", "DerivedData"),
+        ".parcel-cache",
     )
 )
 """Folders that tools make for themselves; `*.egg-info` too."""

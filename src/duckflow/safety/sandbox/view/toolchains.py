@@ -9,43 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
 POINTERS = (
-    *(
-        "VIRTUAL_ENV",
-        "CONDA_PREFIX",
-        "CONDA_EXE",
-        "PYENV_ROOT",
-        "PYTHONPATH",
-        "PYTHONHOME",
-        "UV_PYTHON_INSTALL_DIR",
-    ),
+    *("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_EXE", "PYENV_ROOT", "PYTHONPATH", "PYTHONHOME"),
     *("NVM_DIR", "NVM_BIN", "NODE_PATH", "VOLTA_HOME", "FNM_DIR", "BUN_INSTALL", "DENO_INSTALL", "PNPM_HOME"),
-    *(
-        "JAVA_HOME",
-        "MAVEN_HOME",
-        "GRADLE_HOME",
-        "SDKMAN_DIR",
-        "KOTLIN_HOME",
-        "SCALA_HOME",
-        "GOROOT",
-        "GOPATH",
-    ),
+    *("JAVA_HOME", "MAVEN_HOME", "GRADLE_HOME", "SDKMAN_DIR", "KOTLIN_HOME", "SCALA_HOME"),
     *("CARGO_HOME", "RUSTUP_HOME", "GEM_HOME", "GEM_PATH", "RBENV_ROOT", "ASDF_DIR", "ASDF_DATA_DIR"),
-    *(
-        "MISE_DATA_DIR",
-        "DOTNET_ROOT",
-        "ANDROID_HOME",
-        "ANDROID_SDK_ROOT",
-        "FLUTTER_ROOT",
-        "GHCUP_INSTALL_BASE_PREFIX",
-    ),
-    *(
-        "LD_LIBRARY_PATH",
-        "PKG_CONFIG_PATH",
-        "SSL_CERT_FILE",
-        "SSL_CERT_DIR",
-        "NIX_PROFILES",
-        "LOCALE_ARCHIVE",
-    ),
+    *("GOROOT", "GOPATH", "MISE_DATA_DIR", "DOTNET_ROOT", "ANDROID_HOME", "ANDROID_SDK_ROOT", "FLUTTER_ROOT"),
+    *("UV_PYTHON_INSTALL_DIR", "GHCUP_INSTALL_BASE_PREFIX", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NIX_PROFILES", "LOCALE_ARCHIVE"),
 )
 """Variables that name folders of a tool chain; several are separated by colons."""
 
@@ -53,28 +23,15 @@ AT_HOME = (
     *(".cargo", ".rustup", "go/bin", "go/pkg", ".pyenv", ".nvm", ".fnm", ".volta", ".bun", ".deno", ".rbenv"),
     *(".asdf", ".sdkman", ".jenv", ".dotnet", ".nuget/packages", ".m2/repository", ".gradle/wrapper"),
     *(".gradle/caches", ".ivy2/cache", ".sbt", ".opam", ".ghcup", ".stack", ".cabal", ".juliaup", ".julia"),
-    *(
-        ".elan",
-        ".gem",
-        ".local/lib",
-        ".local/bin",
-        ".local/share/uv",
-        ".local/share/pipx",
-        ".local/share/mise",
-    ),
-    *(".local/share/pnpm", ".local/share/gem", ".local/share/rtx", ".local/share/virtualenvs", ".local/pipx"),
-    *(".cache/pypoetry/virtualenvs", ".cache/ms-playwright", ".nix-profile", ".conda", ".yarn/berry"),
+    *(".elan", ".gem", ".local/lib", ".local/bin", ".local/share/uv", ".local/share/pipx", ".local/pipx"),
+    *(".local/share/mise", ".local/share/pnpm", ".local/share/gem", ".local/share/rtx"),
+    *(".local/share/virtualenvs", ".cache/pypoetry/virtualenvs", ".cache/ms-playwright", ".nix-profile"),
+    *(".conda", ".yarn/berry"),
 )
 """Where tool chains are if nothing says otherwise, below the home folder."""
 
 CREDENTIALS = (
-    "credentials",
-    "credentials.toml",
-    "config.toml.bak",
-    "auth.json",
-    "settings.xml",
-    ".npmrc",
-    "token",
+    *("credentials", "credentials.toml", "config.toml.bak", "auth.json", "settings.xml", ".npmrc", "token"),
 )
 """Files at the top of a tool chain that are no part of it."""
 

@@ -15,15 +15,8 @@ SECRETS = (
     *(".config/git/credentials", ".my.cnf", ".mylogin.cnf", ".vault-token", ".boto", ".s3cfg", ".dockercfg"),
     *(".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".m2/settings.xml"),
     *(".bash_history", ".zsh_history", ".python_history", ".node_repl_history", ".psql_history"),
-    *(
-        ".local/share/fish/fish_history",
-        ".lesshst",
-        ".viminfo",
-        ".claude",
-        ".claude.json",
-        ".codex",
-        ".gemini",
-    ),
+    *(".local/share/fish/fish_history", ".lesshst", ".viminfo"),
+    *(".claude", ".claude.json", ".codex", ".gemini"),
     *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
     *("Library/Keychains", "Library/Application Support/duckflow"),
 )

@@ -16,30 +16,10 @@ from duckflow.safety.sandbox.view.toolchains import ToolchainSearch, credentials
 MountKind = Literal["read", "write", "link", "empty_folder", "empty_file"]
 
 SYSTEM_FOLDERS = (
-    *(
-        "/bin",
-        "/sbin",
-        "/lib",
-        "/lib32",
-        "/lib64",
-        "/libx32",
-        "/usr",
-        "/etc",
-        "/opt",
-        "/nix",
-        "/gnu",
-        "/snap",
-    ),
-    *(
-        "/sys",
-        "/var/lib/dpkg",
-        "/var/lib/apt/lists",
-        "/var/lib/rpm",
-        "/var/lib/pacman",
-        "/var/cache/fontconfig",
-    ),
-    *("/var/cache/man", "/var/lib/ca-certificates", "/var/lib/alternatives", "/var/db/pkg"),
-    *("/run/systemd/resolve", "/run/current-system", "/run/opengl-driver"),
+    *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/opt", "/nix", "/gnu"),
+    *("/snap", "/sys", "/var/lib/dpkg", "/var/lib/apt/lists", "/var/lib/rpm", "/var/lib/pacman"),
+    *("/var/cache/fontconfig", "/var/cache/man", "/var/lib/ca-certificates", "/var/lib/alternatives"),
+    *("/var/db/pkg", "/run/systemd/resolve", "/run/current-system", "/run/opengl-driver"),
 )
 """What belongs to the system, to be read."""
 
