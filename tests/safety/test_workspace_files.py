@@ -158,7 +158,7 @@ def test_another_hard_link_of_a_file_is_not_written_through(workspace, tmp_path)
 def test_nothing_happens_where_the_content_is_not_what_was_expected(workspace, tmp_path, operation):
     (tmp_path / "file").write_text("someone else's")
     attempts = {
-        "write": lambda expected: workspace.write_text("file", "mine", expected=expected),
+        "write": lambda expected: workspace.write_bytes("file", b"mine", expected=expected),
         "delete": lambda expected: workspace.delete("file", expected=expected),
         "move": lambda expected: workspace.move("file", "to", expected=expected),
     }
@@ -173,9 +173,9 @@ def test_nothing_happens_where_the_content_is_not_what_was_expected(workspace, t
 
 def test_an_expected_file_that_is_gone_is_not_made_again(workspace, tmp_path):
     with pytest.raises(ToolError, match="removed meanwhile"):
-        workspace.write_text("file", "mine", expected=sha("x"))
+        workspace.write_bytes("file", b"mine", expected=sha("x"))
     with pytest.raises(ToolError, match="does not exist"):
-        workspace.write_text("folder/file", "mine", expected=sha("x"))
+        workspace.write_bytes("folder/file", b"mine", expected=sha("x"))
     assert list(tmp_path.iterdir()) == []
 
 

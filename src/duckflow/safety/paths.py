@@ -53,6 +53,11 @@ def printable(name: str) -> str:
     return "".join(shown)
 
 
+def is_inside(path: str, folder: str) -> bool:
+    """Whether a path is this folder or below it, both absolute and clean."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
 def check_characters(text: str) -> None:
     """ToolError for a path that is empty or has characters in it that can't be seen."""
     if not text:

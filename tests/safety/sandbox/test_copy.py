@@ -12,6 +12,7 @@ import pytest
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.effects import Effects
+from duckflow.safety.sandbox.copy.copies import CopyFolders
 
 
 def files(folder, *paths):
@@ -246,13 +247,14 @@ async def test_G9_an_interrupted_taking_over_is_finished_later(shell, folder, tm
     copy.release()
     shell._held.clear()
     second = await open_shell(folder, copying, copies=tmp_path / "copies")
-    (unfinished,) = await second.unfinished()
-    approved = (await second.copy(unfinished)).about.approved
-    assert approved == result.effects
-    assert (await second.take_over(unfinished, approved)).left == ()
+    left = CopyFolders(tmp_path / "copies")
+    (unfinished,) = left.unfinished(str(second.workspace))
+    assert (approved := unfinished.about.approved) == result.effects
+    unfinished.release()
+    assert (await second.take_over(unfinished.id, approved)).left == ()
     assert {f"n{n}" for n in range(1, 21)} < set(tree(folder))
     assert not (folder / "removed").exists()
-    assert await second.unfinished() == ()
+    assert left.unfinished(str(second.workspace)) == []
 
 
 async def test_G9_what_a_cancelled_command_did_is_offered(shell, folder):

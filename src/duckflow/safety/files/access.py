@@ -92,13 +92,7 @@ class Access:
         if self._permit is not None:
             for change in changes:
                 self._permit.check(change)
-        try:
-            self._kept.keep(self.mark, changes, contents)
-        except UserError as exc:
-            raise ToolError(
-                f"What {changes[0].path} was before could not be kept for undo ({exc}); it was not changed."
-            ) from exc
-        self._changes.extend(changes)
+        self._write_down(changes, contents)
 
     def _expect(self, path: str, expected: str | None) -> str | None:
         if self._permit is None:
@@ -115,11 +109,13 @@ class Access:
             mode_after=after.mode if after else None,
             folders=place.folders,
         )
-        contents = {before.digest: before.data} if before else {}
+        self._write_down((change,), {before.digest: before.data} if before else {})
+
+    def _write_down(self, changes: Sequence[FileChange], contents: Mapping[str, bytes]) -> None:
         try:
-            self._kept.keep(self.mark, (change,), contents)
+            self._kept.keep(self.mark, changes, contents)
         except UserError as exc:
             raise ToolError(
-                f"{place.path}: what it was before could not be kept for undo ({exc}); nothing was changed."
+                f"{changes[0].path}: what was there could not be kept for undo ({exc}); it was not changed."
             ) from exc
-        self._changes.append(change)
+        self._changes.extend(changes)

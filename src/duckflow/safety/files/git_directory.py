@@ -10,7 +10,6 @@ import os
 import re
 import stat
 from contextlib import suppress
-from typing import NamedTuple
 
 from duckflow.domain.patterns import late
 
@@ -21,18 +20,10 @@ _WORK_TREE = late(rb"^\s*worktree\s*=\s*([^\n]+?)\s*$", re.MULTILINE)
 _LONGEST = 1 << 16
 
 
-class Root(NamedTuple):
-    """A path split: whether it is in the git directory outside, and where below that or the folder."""
-
-    outside: bool
-    path: str
-
-
-def split_root(path: str, git_directory: str | None) -> Root:
-    """Where a path of the folder really lies, if the folder has its git directory outside."""
-    if git_directory is not None and path.startswith(INSIDE):
-        return Root(outside=True, path=path.removeprefix(INSIDE))
-    return Root(outside=False, path=path)
+def split_root(path: str, git_directory: str | None) -> tuple[bool, str]:
+    """Whether a path of the folder really lies in its git directory outside, and where below that or it."""
+    outside = git_directory is not None and path.startswith(INSIDE)
+    return outside, path.removeprefix(INSIDE) if outside else path
 
 
 def outer_git_directory(folder: str) -> str | None:

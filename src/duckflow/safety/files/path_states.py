@@ -18,7 +18,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.files.changes import FOLDER, LINK
 from duckflow.safety.files import atomic
 from duckflow.safety.files.atomic import LARGEST, ChangedMeanwhile, FilePlace
-from duckflow.safety.files.confined_open import ConfinedFolder, rename_to_new
+from duckflow.safety.files.confined_open import ConfinedFolder
 from duckflow.safety.files.errors import as_tool_errors
 from duckflow.safety.files.git_directory import split_root
 
@@ -64,13 +64,11 @@ class PathStates:
                 raise ChangedMeanwhile(f"{path}: was changed by someone else. Nothing was changed.")
             if now is not None and wanted is not None and now.word == wanted.word:
                 _set_mode(place, wanted.mode)
-            elif wanted is None or _kind(now) not in (None, _kind(wanted)) or wanted.word == FOLDER:
+            elif wanted is not None and _kind(now) == _kind(wanted):
+                _replace(place, wanted, expected)
+            else:
                 _remove(place, now)
                 _make(place, wanted)
-            elif wanted.word.startswith(LINK):
-                _replace_link(place, wanted)
-            else:
-                atomic.replace(place, wanted.data, expected, mode=wanted.mode)
             os.fsync(place.folder)
 
     @contextmanager
@@ -139,14 +137,15 @@ def _remove(place: FilePlace, now: PathState | None) -> None:
         raise ToolError(f"{place.path}: is not empty, so it stays.") from exc
 
 
-def _replace_link(place: FilePlace, wanted: PathState) -> None:
+def _replace(place: FilePlace, wanted: PathState, expected: str | None) -> None:
+    """A file by another file, or a link by another link, in one step."""
+    if not wanted.word.startswith(LINK):
+        atomic.replace(place, wanted.data, expected, mode=wanted.mode)
+        return
     temporary = f".duckflow-{secrets.token_hex(8)}.tmp"
     os.symlink(os.fsdecode(wanted.data), temporary, dir_fd=place.folder)
     try:
-        if _look(place) is None:
-            rename_to_new((place.folder, temporary), (place.folder, place.name))
-        else:
-            os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
+        os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)
     except BaseException:
         with suppress(OSError):
             os.unlink(temporary, dir_fd=place.folder)

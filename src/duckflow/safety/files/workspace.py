@@ -142,11 +142,9 @@ class Workspace:
         with self._place(path, follow=True, create=expected in (ANY, None)) as place:
             atomic.replace(place, data, expected, keep, mode)
 
-    def write_text(
-        self, path: str, text: str, *, expected: str | None = ANY, keep: Keep | None = None
-    ) -> None:
-        """The same for text, as UTF-8."""
-        self.write_bytes(path, encode(self.relative(path), text), expected=expected, keep=keep)
+    def write_text(self, path: str, text: str) -> None:
+        """Replace or make a file, as UTF-8."""
+        self.write_bytes(path, encode(self.relative(path), text))
 
     def delete(self, path: str, *, expected: str | None = ANY, keep: Keep | None = None) -> None:
         """Remove a regular file."""

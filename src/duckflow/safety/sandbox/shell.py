@@ -348,12 +348,6 @@ class Shell:
         told, self._interrupted = tuple(self._interrupted), []
         return told
 
-    async def unfinished(self) -> tuple[str, ...]:
-        """Copies whose taking over a crash interrupted: `finish` them before anything else happens."""
-        found = await asyncio.to_thread((await self._copies()).unfinished, str(self._workspace))
-        self._held.update({copy.id: copy for copy in found})
-        return tuple(copy.id for copy in found)
-
     async def _copies(self) -> CopyFolders:
         if self._folders is None:
             if self._place is None:

@@ -131,9 +131,9 @@ class WorkspaceCopy:
         with suppress(OSError):
             self._own[path] = os.lstat(self.real(path)).st_ctime_ns
 
-    def keep(self, command: str = "", approved: Effects | None = None) -> None:
+    def keep(self, approved: Effects | None = None) -> None:
         """Let it outlive this process: its effects wait for an answer, or are being taken over."""
-        self.about = replace(self.about, kept=True, command=command or self.about.command, approved=approved)
+        self.about = replace(self.about, kept=True, approved=approved)
         _write_about(self.folder, self.about)
 
     def discard(self) -> None:

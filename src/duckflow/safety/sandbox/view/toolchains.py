@@ -8,6 +8,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
+from duckflow.safety.paths import is_inside
+
 POINTERS = (
     *("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_EXE", "PYENV_ROOT", "PYTHONPATH", "PYTHONHOME"),
     *("NVM_DIR", "NVM_BIN", "NODE_PATH", "VOLTA_HOME", "FNM_DIR", "BUN_INSTALL", "DENO_INSTALL", "PNPM_HOME"),
@@ -81,7 +83,7 @@ class ToolchainSearch:
 
     def _root_of(self, place: str) -> str | None:
         """The tool chain a folder belongs to, None if it is seen anyway or must not be."""
-        if any(_inside(place, folder) for folder in (*self._system, self._workspace, *self._found)):
+        if any(is_inside(place, folder) for folder in (*self._system, self._workspace, *self._found)):
             return None
         above = os.path.dirname(place)
         if os.path.basename(place) in _PROGRAM_FOLDERS and self._may_show(above) and _is_toolchain(above):
@@ -94,7 +96,7 @@ class ToolchainSearch:
             self._home,
             *(f"{self._home}/{name}" for name in (".local", ".local/share", ".config", ".cache")),
         )
-        holds = any(_inside(path, place) for path in (self._home, self._workspace))
+        holds = any(is_inside(path, place) for path in (self._home, self._workspace))
         return place.count("/") > 1 and place not in shared and not holds
 
     def _led_to(self, folder: str) -> Iterator[str]:
@@ -109,7 +111,9 @@ class ToolchainSearch:
 
     def _outermost(self) -> tuple[str, ...]:
         found = sorted(self._found)
-        return tuple(one for one in found if not any(_inside(one, other) for other in found if other != one))
+        return tuple(
+            one for one in found if not any(is_inside(one, other) for other in found if other != one)
+        )
 
 
 def credentials_in(folders: Iterable[str]) -> Iterator[str]:
@@ -142,7 +146,3 @@ def _interpreter(path: str) -> str | None:
         return None
     words = os.fsdecode(start[2:].split(b"\n", 1)[0]).split()
     return words[0] if words and not words[0].startswith(("/bin/", "/usr/")) else None
-
-
-def _inside(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")

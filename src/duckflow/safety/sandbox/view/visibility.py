@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from duckflow.domain.frozen import Frozen
+from duckflow.safety.paths import is_inside
 
 SECRETS = (
     *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".oci", ".terraform.d", ".password-store"),
@@ -48,12 +49,12 @@ def visibility_of(
     """What commands in this workspace can reach; `closed` are Duckflow's own folders."""
     wanted = (*(f"{home}/{name}" for name in SECRETS), *system_secrets(), *map(str, closed))
     root = os.path.realpath(workspace)
-    real = {os.path.realpath(path) for path in wanted if _exists(path)}
-    hidden = {path for path in real if not _inside(root, path)}
+    real = {os.path.realpath(path) for path in wanted if os.path.exists(path)}
+    hidden = {path for path in real if not is_inside(root, path)}
     return Visibility(
         workspace=root,
         temporary=os.path.realpath(temporary),
-        hidden=tuple(sorted(path for path in hidden if not any(_inside(path, o) for o in hidden - {path}))),
+        hidden=tuple(sorted(path for path in hidden if not any(is_inside(path, o) for o in hidden - {path}))),
         guarded=tuple(guarded),
     )
 
@@ -68,7 +69,7 @@ def uncovered(folder: str, closed: Iterable[str], listed: dict[str, Stamp] | Non
 
     `listed` gets the folders whose entries were looked at, as they were before.
     """
-    concerned = [path for path in closed if _inside(path, folder)]
+    concerned = [path for path in closed if is_inside(path, folder)]
     if folder in concerned:
         return
     if not concerned:
@@ -100,15 +101,3 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
             return list(entries)
     except OSError:
         return []  # not ours to read, or gone
-
-
-def _exists(path: str) -> bool:
-    try:
-        os.stat(path)
-    except OSError:
-        return False
-    return True
-
-
-def _inside(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")

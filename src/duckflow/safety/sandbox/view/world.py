@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from duckflow.domain.frozen import Frozen
+from duckflow.safety.paths import is_inside
 from duckflow.safety.sandbox.view.toolchains import ToolchainSearch, credentials_in
 
 MountKind = Literal["read", "write", "link", "empty_folder", "empty_file"]
@@ -76,10 +77,10 @@ def world_parts(
     toolchains = ToolchainSearch(home, workspace, system).find(environment)
     ours = (os.path.realpath(path) for path in closed if os.path.exists(path))
     seen = (*system, *toolchains, workspace)
-    masked = [path for path in ours if any(_inside(path, folder) for folder in seen)]
+    masked = [path for path in ours if any(is_inside(path, folder) for folder in seen)]
     masked += [*credentials_in(toolchains), *(_only_for_root() if os.geteuid() == 0 else ())]
-    hidden = [path for path in dict.fromkeys(masked) if not _inside(workspace, path)]
-    within = [path for path in hidden if _inside(path, workspace)]
+    hidden = [path for path in dict.fromkeys(masked) if not is_inside(workspace, path)]
+    within = [path for path in hidden if is_inside(path, workspace)]
     before = (
         *_shown(temporary, home, toolchains),
         *(_mask(path) for path in hidden if path not in within),
@@ -140,7 +141,7 @@ def _mask(path: str, instead: str = "") -> WorldMount:
 def _holders(guarded: Iterable[str], workspace: str) -> list[str]:
     """The folders that hold what is guarded stay in place, or they could be moved away."""
     above = {str(folder) for path in guarded for folder in Path(path).parents}
-    return sorted(folder for folder in above if folder != workspace and _inside(folder, workspace))
+    return sorted(folder for folder in above if folder != workspace and is_inside(folder, workspace))
 
 
 def _only_for_root() -> Iterator[str]:
@@ -169,10 +170,8 @@ def _doors(parts: WorldParts) -> Iterator[str]:
         return
     named = {words[7] for line in lines if len(words := line.split(maxsplit=7)) == 8 and words[7][0] == "/"}
     for path in sorted(named):
-        seen = any(_inside(path, folder) for folder in (*SYSTEM_FOLDERS, *parts.toolchains, parts.workspace))
+        seen = any(
+            is_inside(path, folder) for folder in (*SYSTEM_FOLDERS, *parts.toolchains, parts.workspace)
+        )
         if seen and Path(path).is_socket():
             yield path
-
-
-def _inside(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
