@@ -4,13 +4,13 @@ The kernel's own check (`openat2` with RESOLVE_BENEATH) where there is one, else
 Raises OSError only; who calls says what it means.
 """
 
-import ctypes
 import errno
 import os
 import stat
-import sys
 from collections.abc import Callable
 from functools import cache
+
+from duckflow.safety.syscalls import BENEATH, LINUX, NO_MAGICLINKS, open_at, rename_at
 
 OpenInside = Callable[[int, str, int], int]
 """(folder descriptor, relative path, flags) -> descriptor. Never creates anything."""
@@ -19,32 +19,18 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 LOOK = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_CLOEXEC
 """Enough to ask what something is; on Linux without opening it."""
 
-_OPENAT2 = 437  # the same number on every architecture
-_NO_MAGICLINKS, _BENEATH = 0x02, 0x08
-_NOREPLACE = 1
+_NO_REPLACE = 1
 _TRIES = 64
 _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
-class _OpenHow(ctypes.Structure):
-    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
-
-
 def open_resolved(root: int, path: str, flags: int) -> int:
     """Links are followed as long as they stay beneath; the kernel sees to it."""
-    how = _OpenHow(flags | os.O_CLOEXEC, 0, _BENEATH | _NO_MAGICLINKS)
     for _ in range(_TRIES):
-        opened = _libc().syscall(_OPENAT2, root, os.fsencode(path), ctypes.byref(how), ctypes.sizeof(how))
-        if opened >= 0:
-            return opened
-        code = ctypes.get_errno()
-        if code not in (errno.EAGAIN, errno.EINTR):  # EAGAIN: something was renamed meanwhile
-            raise OSError(code, os.strerror(code), path)
+        try:
+            return open_at(root, path, flags | os.O_CLOEXEC, BENEATH | NO_MAGICLINKS)
+        except (BlockingIOError, InterruptedError):
+            continue  # something was renamed meanwhile
     raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
 
 
@@ -61,7 +47,7 @@ def open_walking(root: int, path: str, flags: int) -> int:
 @cache
 def kernel_resolves() -> bool:
     """Whether `open_resolved` works here, and /proc can tell where it arrived."""
-    if not sys.platform.startswith("linux"):
+    if not LINUX:
         return False
     try:
         root = os.open("/", LOOK | os.O_DIRECTORY)
@@ -164,13 +150,13 @@ def _name_of(opened: int) -> str:
 
 def rename_to_new(source: tuple[int, str], target: tuple[int, str]) -> None:
     """Rename a file, each side given as (folder, name); FileExistsError where the target is taken."""
-    rename = getattr(_libc(), "renameat2", None) if sys.platform.startswith("linux") else None
-    if rename is not None:
-        if rename(source[0], os.fsencode(source[1]), target[0], os.fsencode(target[1]), _NOREPLACE) == 0:
-            return
-        code = ctypes.get_errno()
-        if code not in (errno.EINVAL, errno.ENOSYS):  # a file system that can't: go on below
-            raise OSError(code, os.strerror(code), target[1])
+    try:
+        rename_at(source, target, _NO_REPLACE)
+    except OSError as exc:
+        if exc.errno not in (errno.EINVAL, errno.ENOSYS):  # a file system that can't: go on below
+            raise
+    else:
+        return
     try:
         os.link(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0], follow_symlinks=False)
     except OSError as exc:

@@ -11,7 +11,6 @@ from duckflow.config.settings import SandboxChoice, ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import replace
 from duckflow.safety.sandbox.child import landlock, seccomp
-from duckflow.safety.sandbox.child.syscalls import LINUX
 from duckflow.safety.sandbox.copy.copies import CopyFolders
 from duckflow.safety.sandbox.launcher_client import Launcher
 from duckflow.safety.sandbox.view import bubblewrap
@@ -19,6 +18,7 @@ from duckflow.safety.sandbox.view.confinement import confine, limits_of
 from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.safety.sandbox.view.visibility import Visibility
 from duckflow.safety.sandbox.view.world import world_of, world_parts
+from duckflow.safety.syscalls import LINUX
 
 _SECONDS = 10.0
 _TRIAL = (

@@ -5,7 +5,6 @@ command names could be another thing by the time it goes on. Only files of one's
 written are changed, and no set-id bit is given. Standard library only.
 """
 
-import ctypes
 import errno
 import os
 import re
@@ -15,17 +14,13 @@ from collections.abc import Callable, Iterable
 
 from duckflow.safety.sandbox.child.notifications import HeldCall, take
 from duckflow.safety.sandbox.child.seccomp import attribute_call
-from duckflow.safety.sandbox.child.syscalls import open_at
+from duckflow.safety.syscalls import NO_MAGICLINKS, c_call, open_at
 
-_HERE = 0xFFFFFF9C
 _NO_FOLLOW, _EMPTY_PATH = 0x100, 0x1000
-_NO_MAGICLINKS = 0x02
 _LOOK = os.O_PATH | os.O_CLOEXEC
 _OF_A_PROCESS = re.compile(r"/proc/(?:self|thread-self|(\d+))/fd/(\d+)|/dev/fd/(\d+)")
 _AS_IT_IS = 0xFFFFFFFF
 _NOBODY = -1
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class FileAttributes:
@@ -71,14 +66,13 @@ def _open(call: HeldCall, base: int, address: int, flags: int) -> int:
     if not path:
         if address and not flags & _EMPTY_PATH:
             raise FileNotFoundError(errno.ENOENT, "")
-        where = "cwd" if base & _AS_IT_IS == _HERE else f"fd/{base & _AS_IT_IS}"
-        return os.open(f"/proc/{call.process}/{where}", _LOOK)
+        return os.open(call.place(base), _LOOK)
     if found := _OF_A_PROCESS.fullmatch(path):
         return os.open(f"/proc/{found[1] or call.process}/fd/{found[2] or found[3]}", _LOOK)
     above = _open(call, base, 0, 0) if not path.startswith("/") else os.open("/", _LOOK)
     try:
         last = os.O_NOFOLLOW if flags & _NO_FOLLOW else 0
-        return open_at(above, path, _LOOK | last, _NO_MAGICLINKS)
+        return open_at(above, path, _LOOK | last, NO_MAGICLINKS)
     finally:
         os.close(above)
 
@@ -117,8 +111,7 @@ def _set_old_times(call: HeldCall, opened: int, _found: os.stat_result, values: 
 
 
 def _utimensat(opened: int, times: bytes | None) -> None:
-    if _libc.utimensat(opened, b"", times, _EMPTY_PATH) != 0:
-        raise OSError(ctypes.get_errno(), "times")
+    c_call("utimensat", opened, b"", times, _EMPTY_PATH, what="times")
 
 
 _CHANGES: dict[str, Callable[[HeldCall, int, os.stat_result, list[int]], None]] = {

@@ -17,16 +17,12 @@ from typing import NamedTuple
 from duckflow.safety.sandbox.child.notifications import HeldCall, take
 from duckflow.safety.sandbox.child.overlay import mount_points
 from duckflow.safety.sandbox.child.seccomp import rename_call
-from duckflow.safety.sandbox.child.syscalls import die_with_parent, open_at
+from duckflow.safety.syscalls import IN_ROOT, NO_MAGICLINKS, c_call, die_with_parent, open_at, rename_at
 
-_HERE = 0xFFFFFF9C
-_IN_ROOT, _NO_MAGICLINKS = 0x10, 0x02
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOOK = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _NO_REPLACE = 1
 _IN_THE_WAY = (errno.EXDEV, errno.ENOTEMPTY, errno.EEXIST)
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class _Place(NamedTuple):
@@ -76,20 +72,19 @@ class FolderMoves:
         """What a call names, looked up as its process would; None if it is not on a copy."""
         process, path = call.process, call.text(address).rstrip("/")
         if not path.startswith("/"):
-            where = "cwd" if base & 0xFFFFFFFF == _HERE else f"fd/{base & 0xFFFFFFFF}"
-            path = f"{os.readlink(f'/proc/{process}/{where}')}/{path}"
+            path = f"{os.readlink(call.place(base))}/{path}"
         above, _, name = path.rpartition("/")
         if name in ("", ".", ".."):
             return None
         root = os.open(f"/proc/{process}/root", _LOOK)
         try:
-            folder = open_at(root, above or "/", _LOOK, _IN_ROOT | _NO_MAGICLINKS)
+            folder = open_at(root, above or "/", _LOOK, IN_ROOT | NO_MAGICLINKS)
         finally:
             os.close(root)
         real = os.readlink(f"/proc/self/fd/{folder}")
         kind = ctypes.create_string_buffer(256)
-        on_overlay = _libc.fstatfs(folder, kind) == 0 and kind.raw[:8] == _OVERLAY
-        if not on_overlay or not any(f"{real}/".startswith(f"{one}/") for one in self._copied):
+        c_call("fstatfs", folder, kind)
+        if kind.raw[:8] != _OVERLAY or not any(f"{real}/".startswith(f"{one}/") for one in self._copied):
             os.close(folder)
             return None
         return _Place(folder, name, f"{real}/{name}")
@@ -169,7 +164,8 @@ def _opened(place: _Place) -> int:
 
 
 def _try(source: _Place, target: _Place, flags: int) -> int:
-    names = os.fsencode(source.name), os.fsencode(target.name)
-    if _libc.renameat2(source.folder, names[0], target.folder, names[1], flags) == 0:
-        return 0
-    return ctypes.get_errno()
+    try:
+        rename_at(source[:2], target[:2], flags)
+    except OSError as exc:
+        return exc.errno or errno.EXDEV
+    return 0

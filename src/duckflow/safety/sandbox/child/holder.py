@@ -19,7 +19,7 @@ from duckflow.safety.files.confined_open import ConfinedFolder
 from duckflow.safety.files.git_directory import INSIDE
 from duckflow.safety.sandbox.child.overlay import NEW_NETWORK, bring_up_loopback, enter_copy, unshare
 from duckflow.safety.sandbox.child.process_tree import end_process_tree, reap
-from duckflow.safety.sandbox.child.syscalls import adopt_orphans, die_with_parent
+from duckflow.safety.syscalls import adopt_orphans, die_with_parent
 
 RUN, RUN_ON_NETWORK, PUT, REMOVE = b"r", b"n", b"p", b"d"
 """What it is asked for: the first byte of a message."""

@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Iterable
 
-from duckflow.safety.sandbox.child.syscalls import LINUX, syscall
+from duckflow.safety.syscalls import LINUX, syscall
 
 OLDEST = 3
 """The first version that also guards against cutting files short; older ones are no sandbox."""

@@ -19,7 +19,7 @@ from duckflow.safety.sandbox.child import seccomp
 from duckflow.safety.sandbox.child.prepared import PreparedChild
 from duckflow.safety.sandbox.child.process_tree import kill, process_tree, reap
 from duckflow.safety.sandbox.child.supervisor import supervise
-from duckflow.safety.sandbox.child.syscalls import adopt_orphans
+from duckflow.safety.syscalls import adopt_orphans
 
 _END = b"e"
 _NEXT = {b"n": "none", b"w": "namespaces", b"b": "bubblewrap", b"l": "landlock"}

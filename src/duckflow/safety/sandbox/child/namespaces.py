@@ -27,7 +27,7 @@ from duckflow.safety.sandbox.child.overlay import (
     set_read_only,
     unshare,
 )
-from duckflow.safety.sandbox.child.syscalls import prctl
+from duckflow.safety.syscalls import c_call, prctl, syscall
 
 _NEW_GROUPS, _NEW_NAMES, _NEW_IPC, _NEW_PROCESSES = 0x02000000, 0x04000000, 0x08000000, 0x20000000
 _NO_PROGRAMS = 8
@@ -42,8 +42,6 @@ _DEVICE_LINKS = {
     "stderr": "/proc/self/fd/2",
     "ptmx": "pts/ptmx",
 }
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 def separate(*, own_network: bool, own_users: bool) -> None:
@@ -125,12 +123,9 @@ def _identity(path: str) -> tuple[int, int] | None:
 def move_into(root: str) -> None:
     """Let go of all that is not below `root`."""
     os.chdir(root)
-    if _libc.syscall(_PIVOT[os.uname().machine], b".", b".") != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"pivot_root: {os.strerror(code)}")
-    if _libc.umount2(b".", DETACH) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"unmount the old root: {os.strerror(code)}")
+    here = ctypes.addressof(name := ctypes.create_string_buffer(b"."))
+    syscall(_PIVOT[os.uname().machine], here, here, what="pivot_root")
+    c_call("umount2", name, DETACH, what="unmount the old root")
     os.chdir("/")
 
 

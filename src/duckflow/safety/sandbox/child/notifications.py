@@ -7,6 +7,8 @@ import os
 import struct
 from typing import NamedTuple
 
+from duckflow.safety.syscalls import HERE
+
 _RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
 _REQUEST, _ANSWER = struct.Struct("QIIiIQ6Q"), struct.Struct("QqiI")
 _GO_ON = 1
@@ -31,6 +33,11 @@ class HeldCall(NamedTuple):
         flags = _GO_ON if code is None else 0
         with contextlib.suppress(OSError):  # who asked is gone
             fcntl.ioctl(self.listener, _SEND, _ANSWER.pack(self.identity, 0, -(code or 0), flags))
+
+    def place(self, base: int) -> str:
+        """Where a folder is that it names by a descriptor, or where its process is."""
+        base &= 0xFFFFFFFF
+        return f"/proc/{self.process}/" + ("cwd" if base == HERE else f"fd/{base}")
 
     def read(self, address: int, size: int) -> bytes:
         """Memory of its process."""

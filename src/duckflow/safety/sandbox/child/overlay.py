@@ -13,6 +13,8 @@ import socket
 import struct
 from typing import Any
 
+from duckflow.safety.syscalls import HERE, c_call, syscall
+
 NEW_MOUNTS, NEW_USERS, NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
 READ_ONLY, NO_SET_ID, NO_DEVICES, REMOUNT, BIND, RECURSIVE, PRIVATE = 1, 2, 4, 32, 1 << 12, 1 << 14, 1 << 18
 DETACH = 2
@@ -25,34 +27,21 @@ And what we make durable we sync ourselves.
 
 _SET_FLAGS, _UP = 0x8914, 0x1
 _SET_ATTRIBUTES = 442  # the same number on every architecture
-_HERE, _ALL_BELOW = -100, 0x8000
+_ALL_BELOW = 0x8000
 _ATTRIBUTE_READ_ONLY, _ATTRIBUTE_NO_SET_ID, _ATTRIBUTE_NO_DEVICES = 1, 2, 4
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-class _Attributes(ctypes.Structure):
-    _fields_ = tuple((name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "users"))
 
 
 def mount(source: str, target: str, kind: str | None = None, flags: int = 0, options: str = "") -> None:
     """mount(2); OSError where it fails."""
-    _check(
-        _libc.mount(
-            os.fsencode(source),
-            os.fsencode(target),
-            kind.encode() if kind else None,
-            ctypes.c_ulong(flags),
-            os.fsencode(options) if options else None,
-        ),
-        f"mount {target}",
-    )
+    words = (os.fsencode(word) if word else None for word in (source, target, kind, options))
+    where, place, which, how = words
+    c_call("mount", where, place, which, ctypes.c_ulong(flags), how, what=f"mount {target}")
 
 
 def unshare(flags: int) -> None:
     """Leave namespaces for new ones; as an ordinary user `NEW_USERS` has to be among them."""
     user, group = os.getuid(), os.getgid()
-    _check(_libc.unshare(flags), "unshare")
+    c_call("unshare", flags, what="unshare")
     if flags & NEW_USERS:
         _write("/proc/self/setgroups", "deny")
         _write("/proc/self/uid_map", f"{user} {user} 1")
@@ -113,12 +102,10 @@ def _mounts_below(folder: str) -> list[str]:
 def set_read_only(target: str, flags: int = _ALL_BELOW) -> None:
     """For a mount and all below it, without a moment or a mount in between in which it could be written."""
     wanted = _ATTRIBUTE_READ_ONLY | _ATTRIBUTE_NO_SET_ID | (_ATTRIBUTE_NO_DEVICES if flags else 0)
-    attributes = _Attributes(wanted, 0, 0, 0)
-    size = ctypes.c_size_t(ctypes.sizeof(attributes))
-    path = os.fsencode(target)
-    if _libc.syscall(_SET_ATTRIBUTES, _HERE, path, flags, ctypes.byref(attributes), size) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"read-only {target}: {os.strerror(code)}")
+    attributes = ctypes.create_string_buffer(struct.pack("4Q", wanted, 0, 0, 0), 32)
+    path = ctypes.create_string_buffer(os.fsencode(target))
+    places = ctypes.addressof(path), flags, ctypes.addressof(attributes), len(attributes)
+    syscall(_SET_ATTRIBUTES, HERE, *places, what=f"read-only {target}")
 
 
 def bring_up_loopback() -> None:
@@ -133,9 +120,3 @@ def _write(path: str, text: str) -> None:
         os.write(opened, text.encode())
     finally:
         os.close(opened)
-
-
-def _check(result: int, what: str) -> None:
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"{what}: {os.strerror(code)}")

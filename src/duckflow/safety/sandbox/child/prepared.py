@@ -26,14 +26,14 @@ from duckflow.safety.sandbox.child.setup import (
     limit,
     stay_as_warden,
 )
-from duckflow.safety.sandbox.child.syscalls import (
+from duckflow.safety.sandbox.child.wire import receive, send
+from duckflow.safety.syscalls import (
     die_with_parent,
     drop_capabilities,
     drop_privileges,
     never_gain_privileges,
     outlive_parent,
 )
-from duckflow.safety.sandbox.child.wire import receive, send
 
 EXPECTED = "world"
 """In the temporary folder: what commands will see in any case."""

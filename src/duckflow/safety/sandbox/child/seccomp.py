@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
-from duckflow.safety.sandbox.child.syscalls import prctl, syscall
+from duckflow.safety.syscalls import HERE, prctl, syscall
 
 _SET_SECCOMP, _MODE_FILTER = 22, 2
 _ALLOW, _ERRNO, _KILL, _TELL = 0x7FFF0000, 0x00050000, 0x80000000, 0x7FC00000
@@ -160,7 +160,6 @@ or file, the path, the flags and the values."""
 
 _SECCOMP = (317, 277)
 _SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32
-_HERE = 0xFFFFFF9C
 _NEW_NAMESPACES = 0x7E020000
 _TERMINAL_TRICKS = (0x5412, 0x541C)
 """TIOCSTI types into a terminal, TIOCLINUX pastes into a console."""
@@ -260,7 +259,7 @@ def rename_call(number: int, words: list[int]) -> tuple[int, int, int, int, int]
     """What a call to rename names: folder and name's address of both sides, and flags."""
     _, column = ARCHITECTURES[os.uname().machine]
     if number == _RENAMES["rename"][column]:
-        return _HERE, words[0], _HERE, words[1], 0
+        return HERE, words[0], HERE, words[1], 0
     flags = words[4] & 0xFFFFFFFF if number == _RENAMES["renameat2"][column] else 0
     return words[0], words[1], words[2], words[3], flags
 
@@ -270,7 +269,7 @@ def attribute_call(number: int, words: list[int]) -> tuple[str, int, int, int, l
     _, column = ARCHITECTURES[os.uname().machine]
     what, base, path, flags, values = next(call for one, call in _HELD.items() if one[column] == number)
     folder, address, how = (
-        missing if at is None else words[at] for at, missing in ((base, _HERE), (path, 0), (flags, 0))
+        missing if at is None else words[at] for at, missing in ((base, HERE), (path, 0), (flags, 0))
     )
     return what, folder, address, how, [words[at] for at in values]
 

@@ -9,7 +9,7 @@ import socket
 from typing import Any, NoReturn
 
 from duckflow.safety.sandbox.child import landlock, seccomp
-from duckflow.safety.sandbox.child.syscalls import LINUX
+from duckflow.safety.syscalls import LINUX
 
 INFO, GATE, FILTER = 10, 11, 12
 """Descriptors bubblewrap is given: where it says its child's id, where it waits, where the filter is."""

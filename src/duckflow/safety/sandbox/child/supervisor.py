@@ -20,8 +20,8 @@ from duckflow.safety.sandbox.child.prepared import PreparedChild, preparation_fo
 from duckflow.safety.sandbox.child.process_tree import end_process_tree, kill, reap
 from duckflow.safety.sandbox.child.resource_use import ResourceUse
 from duckflow.safety.sandbox.child.setup import ATTRIBUTES
-from duckflow.safety.sandbox.child.syscalls import LINUX
 from duckflow.safety.sandbox.child.wire import receive
+from duckflow.safety.syscalls import LINUX
 
 _TICK_MS = 50
 _PATIENCE_S = 10.0

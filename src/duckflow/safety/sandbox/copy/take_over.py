@@ -5,7 +5,6 @@ batch with what was there before. A path is only touched if it still is what it 
 read. After a crash the same call finishes the work: what is already there counts as done.
 """
 
-import ctypes
 import errno
 import hashlib
 import os
@@ -23,6 +22,7 @@ from duckflow.safety.files.confined_open import ConfinedFolder, rename_to_new
 from duckflow.safety.files.git_directory import split_root
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.copy.effect_reader import OVERLAY_ATTRIBUTES, file_digest, text_digest
+from duckflow.safety.syscalls import c_call
 
 _BATCH = 256
 _BATCH_BYTES = 16_000_000
@@ -30,8 +30,6 @@ _SYNC_ONE_BY_ONE = 8
 _BLOCK = 1 << 20
 _FOLDERS = 2
 """In the order of changes: what comes before them makes room."""
-
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class PathChange(NamedTuple):
@@ -438,6 +436,4 @@ def _sync_all(path: str) -> None:
 
 def _sync_descriptor(opened: int) -> None:
     """Everything on this file system: for many files much faster than one at a time."""
-    if _libc.syncfs(opened) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
+    c_call("syncfs", opened)

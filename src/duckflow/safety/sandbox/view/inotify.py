@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
-from duckflow.safety.sandbox.child.syscalls import LINUX
+from duckflow.safety.syscalls import LINUX
 
 MODIFIED, ATTRIBUTES, CREATED, DELETED, MOVED_TO = 0x2, 0x4, 0x100, 0x200, 0x80
 APPEARED = CREATED | MOVED_TO

@@ -1,13 +1,20 @@
-"""The few calls of Linux that Python has no name for. Standard library only."""
+"""The few calls of the system that Python has no name for. Standard library only: the launcher loads it."""
 
 import contextlib
 import ctypes
+import errno
 import os
 import signal
 import struct
 import sys
 
 LINUX = sys.platform.startswith("linux")
+
+HERE = 0xFFFFFF9C
+"""In the place of a folder: where the process is."""
+
+NO_MAGICLINKS, BENEATH, IN_ROOT = 0x02, 0x08, 0x10
+"""How `open_at` follows links."""
 
 _PDEATHSIG, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS, _CAP_AMBIENT = 1, 24, 36, 38, 47
 _AMBIENT_CLEAR_ALL = 4
@@ -17,7 +24,7 @@ _LAST_CAPABILITY = 63
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _call = _libc.syscall
-_call.argtypes = (ctypes.c_long,) * 5  # plain numbers: two hundred calls before a command should cost little
+_call.argtypes = (ctypes.c_long,) * 6  # plain numbers: two hundred calls before a command should cost little
 _call.restype = ctypes.c_long
 _control = _libc.prctl if LINUX else None
 if _control:
@@ -28,12 +35,21 @@ class _Header(ctypes.Structure):
     _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
 
 
-def syscall(number: int, *arguments: int) -> int:
-    """A system call by its number, with at most four numbers or addresses; OSError where it fails."""
-    result = _call(number, *(*arguments, 0, 0, 0, 0)[:4])
+def c_call(name: str, *arguments: object, what: str | None = None) -> int:
+    """A function of the C library; OSError, about `what`, where it fails or is missing."""
+    function = getattr(_libc, name, None)
+    return _check(function(*arguments) if function else -errno.ENOSYS, what)
+
+
+def syscall(number: int, *arguments: int, what: str | None = None) -> int:
+    """A system call by its number, with at most five numbers or addresses; OSError where it fails."""
+    return _check(_call(number, *(*arguments, 0, 0, 0, 0, 0)[:5]), what)
+
+
+def _check(result: int, what: str | None = None) -> int:
     if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
+        code = ctypes.get_errno() if result == -1 else -result
+        raise OSError(code, os.strerror(code), what)
     return result
 
 
@@ -41,16 +57,18 @@ def open_at(folder: int, path: str, flags: int, resolve: int) -> int:
     """openat2: a path below or beside a folder, with rules for how links are followed."""
     how = ctypes.create_string_buffer(struct.pack("QQQ", flags, 0, resolve))
     name = ctypes.create_string_buffer(os.fsencode(path))
-    return syscall(_OPENAT2, folder, ctypes.addressof(name), ctypes.addressof(how), _HOW_BYTES)
+    return syscall(_OPENAT2, folder, ctypes.addressof(name), ctypes.addressof(how), _HOW_BYTES, what=path)
+
+
+def rename_at(source: tuple[int, str], target: tuple[int, str], flags: int) -> None:
+    """renameat2: each side is a folder and a name in it."""
+    (old_folder, old), (new_folder, new) = source, target
+    c_call("renameat2", old_folder, os.fsencode(old), new_folder, os.fsencode(new), flags, what=new)
 
 
 def prctl(option: int, *values: int) -> int:
     """Set something for this process; OSError where it fails."""
-    result = _control(option, *(*values, 0, 0, 0, 0)[:4]) if _control else -1
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return result
+    return _check(_control(option, *(*values, 0, 0, 0, 0)[:4]) if _control else -errno.ENOSYS)
 
 
 def die_with_parent(parent: int) -> None:
@@ -93,6 +111,4 @@ def never_gain_privileges() -> None:
 def drop_capabilities() -> None:
     """No capability from now on."""
     header = _Header(_CAPABILITY_VERSION, 0)
-    if _libc.capset(ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)())) != 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
+    c_call("capset", ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)()))
