@@ -1,7 +1,7 @@
 """Names as a model writes them, made into clean paths relative to the workspace, or refused with a reason."""
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from duckflow.domain.errors import ToolError
@@ -56,6 +56,17 @@ def printable(name: str) -> str:
 def is_inside(path: str, folder: str) -> bool:
     """Whether a path is this folder or below it, both absolute and clean."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def outermost(paths: Iterable[str]) -> tuple[str, ...]:
+    """Those of these absolute paths that lie in none of the others, in order."""
+    found = set(paths)
+    return tuple(sorted(one for one in found if found.isdisjoint(_folders_of(one))))
+
+
+def _folders_of(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
 
 
 def check_characters(text: str) -> None:

@@ -44,7 +44,7 @@ def test_G7_secrets_are_known_by_name_and_keys_by_content(folder, index):
 def test_G7_secrets_that_appear_later_are_known_without_another_look(folder, index, monkeypatch):
     files(folder, {"a/file": ""})
     assert found(index, folder) == set()
-    monkeypatch.setattr(index._events, "begin", None)
+    monkeypatch.setattr(index._names, "_begin", None)
     files(folder, {"a/.env": "x", "new/deep/down/.env": "x", "later.key": "no key"})
     assert found(index, folder) == {"a/.env", "new/deep/down/.env"}
     (folder / "later.key").write_text(KEY)
@@ -63,7 +63,7 @@ def test_G7_a_folder_that_was_moved_is_looked_at_again(folder, index):
 
 def test_G7_where_the_kernel_can_not_tell_of_all_every_command_looks_again(folder, index, monkeypatch):
     files(folder, {"a/file": ""})
-    monkeypatch.setattr(index._events, "watch", lambda folder: setattr(index._events, "complete", False))
+    monkeypatch.setattr(index._names, "_watch", lambda folder: setattr(index._names, "complete", False))
     assert found(index, folder) == set()
     files(folder, {"a/.env": ""})
     assert found(index, folder) == {"a/.env"}

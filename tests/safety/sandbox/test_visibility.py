@@ -1,13 +1,14 @@
 """G7: what commands are kept from: hidden, guarded and unlisted paths, and the look at a workspace."""
 
 import os
+from contextlib import closing
 
 import pytest
 
 from duckflow.safety.sandbox.child import landlock
 from duckflow.safety.sandbox.view import landlock_rules
+from duckflow.safety.sandbox.view.folder_watch import FolderWatch, changed_between, look
 from duckflow.safety.sandbox.view.visibility import uncovered, visibility_of
-from duckflow.safety.sandbox.view.workspace_scan import changed_between, look
 
 
 def files(folder, *paths):
@@ -48,18 +49,18 @@ def test_of_a_folder_only_what_holds_nothing_closed_is_listed(tmp_path):
     assert list(uncovered(closed[0], closed)) == []
 
 
-def test_protected_names_are_found_once_and_nearest_first(tmp_path):
+def test_protected_names_are_found_once(tmp_path):
     files(tmp_path, ".git/config", "a/b/c/d/e/.env", "sub/.git/config", ".config/git/ignore", "plain/x")
     files(tmp_path, "node_modules/x/.env", ".github/.env", "duckflow.toml")
-    found = [path.removeprefix(f"{tmp_path}/") for path in look(str(tmp_path)).guarded]
-    assert sorted(found) == [".config/git", ".git", ".github", "a/b/c/d/e/.env", "duckflow.toml", "sub/.git"]
-    assert found[-1] == "a/b/c/d/e/.env"
+    with closing(FolderWatch(str(tmp_path))) as watch:
+        found = [path.removeprefix(f"{tmp_path}/") for path in watch.begin()]
+    assert found == [".config/git", ".git", ".github", "a/b/c/d/e/.env", "duckflow.toml", "sub/.git"]
 
 
 def test_a_look_that_was_cut_short_invents_no_changes(tmp_path, monkeypatch):
     files(tmp_path, *(f"{n % 7}/{n}" for n in range(50)))
     whole = look(str(tmp_path))
-    monkeypatch.setattr("duckflow.safety.sandbox.view.workspace_scan.MOST_FILES", 10)
+    monkeypatch.setattr("duckflow.safety.sandbox.view.folder_watch.MOST_FILES", 10)
     part = look(str(tmp_path))
     assert whole.complete
     assert not part.complete

@@ -5,7 +5,7 @@ import os
 import shlex
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -18,10 +18,10 @@ from duckflow.domain.frozen import Frozen, replace
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.view.confinement import Order, confine, limits_of
+from duckflow.safety.sandbox.view.folder_watch import FolderWatch
 from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.safety.sandbox.view.secret_index import SecretIndex
 from duckflow.safety.sandbox.view.visibility import visibility_of
-from duckflow.safety.sandbox.view.workspace_scan import look
 from duckflow.safety.sandbox.view.world import World, WorldMount, world_of, world_parts
 
 INPUT, ERRORS = "server-input", "server-errors"
@@ -141,17 +141,15 @@ class ServerProcess:
         parts = replace(parts, mounts=(*parts.mounts, *reads))
         if self._order.workspace == "none":
             return world_of(parts, masked=(str(self._workspace),))
-        secrets = SecretIndex(str(self._workspace))
-        try:
+        with closing(SecretIndex(str(self._workspace))) as secrets:
             return world_of(parts, masked=secrets.find(), guarded=self._guarded())
-        finally:
-            secrets.close()
 
     def _guarded(self) -> tuple[str, ...]:
         """What may only be read: all of the folder, or what makes programs run."""
-        if self._order.workspace == "write":
-            return tuple(look(str(self._workspace)).guarded)
-        return (str(self._workspace),)
+        if self._order.workspace != "write":
+            return (str(self._workspace),)
+        with closing(FolderWatch(str(self._workspace))) as watch:
+            return watch.begin()
 
     def _program(self) -> str:
         name = self._order.argv[0]

@@ -1,20 +1,14 @@
-"""Where secrets lie in a workspace, so that commands see them empty (SPEC G7): by name and content.
-
-The folder is looked at once; after that the kernel tells of every name that appears in it, so that knowing
-costs the same however large it is. If the kernel can't tell of all of it, every command looks again: never
-less is hidden.
-"""
+"""Where secrets lie in a workspace, so that commands see them empty (SPEC G7): by name and content."""
 
 import fnmatch
 import os
 import re
-from contextlib import suppress
 from functools import cache, lru_cache
 
 from duckflow.domain.patterns import late
-from duckflow.safety.paths import fold
+from duckflow.safety.paths import fold, outermost
 from duckflow.safety.policy.protected import is_secret, protected_kinds
-from duckflow.safety.sandbox.view.inotify import APPEARED, FolderEvents
+from duckflow.safety.sandbox.view.watched_names import WatchedNames
 
 NOT_LOOKED_INTO = frozenset(
     (
@@ -41,57 +35,31 @@ class SecretIndex:
     """The secrets of one workspace. Blocking; one thread at a time."""
 
     def __init__(self, root: str) -> None:
-        self._root = root
-        self._events = FolderEvents()
-        self._named: set[str] = set()
+        self._names = WatchedNames(root, _wants, self._enters)
 
     def find(self) -> tuple[str, ...]:
         """The absolute paths of what is to be hidden now, outermost first."""
-        self._catch_up()
-        if not self._events.complete:
-            self._named.clear()
-            self._events.begin()
-            self._look(self._root)
-        hidden = sorted(path for path in self._named if _hides(path))
-        return tuple(one for one in hidden if not any(one.startswith(f"{other}/") for other in hidden))
+        self._names.update()
+        self._names.touched.clear()
+        return outermost(path for path in self._names.paths if _hides(path))
 
     def close(self) -> None:
         """Stop watching."""
-        self._events.close()
+        self._names.close()
 
-    def _look(self, start: str) -> None:
-        """Note names below a folder; each is watched before it is read, so nothing slips in between."""
-        waiting = [start]
-        while waiting:
-            folder = waiting.pop()
-            self._events.watch(folder)
-            with suppress(OSError), os.scandir(folder) as entries:
-                for entry in entries:
-                    is_folder = entry.is_dir(follow_symlinks=False)
-                    if self._note(folder, entry.name) or not is_folder:
-                        continue
-                    if entry.name not in NOT_LOOKED_INTO and not _is_environment(entry.path):
-                        waiting.append(entry.path)
+    def _enters(self, path: str) -> bool:
+        covered = path in self._names.paths or os.path.basename(path) in NOT_LOOKED_INTO
+        return not covered and not _is_environment(path)
 
-    def _note(self, folder: str, name: str) -> bool:
-        """Note a name if it is one that secrets have; True if all below it is covered."""
-        path, above = f"{folder}/{name}", os.path.basename(folder)
-        if not _may_be_secret(name) and not _is_secret_folder(above):
-            return False
-        if not is_secret(name) and not is_secret(f"{above}/{name}"):
-            return False
-        if _PUBLIC.search(name) or _is_environment(path):
-            return False
-        self._named.add(path)
-        return True
 
-    def _catch_up(self) -> None:
-        """Take in what happened since."""
-        for event in self._events.read():
-            if not event.mask & APPEARED or self._note(event.folder, event.name) or not event.is_folder:
-                continue
-            if event.name not in NOT_LOOKED_INTO and not _is_environment(event.path):
-                self._look(event.path)
+def _wants(folder: str, name: str) -> bool:
+    """Whether it is a name that secrets have."""
+    above = os.path.basename(folder)
+    if not _may_be_secret(name) and not _is_secret_folder(above):
+        return False
+    if not is_secret(name) and not is_secret(f"{above}/{name}"):
+        return False
+    return not _PUBLIC.search(name) and not _is_environment(f"{folder}/{name}")
 
 
 @cache

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
-from duckflow.safety.paths import is_inside
+from duckflow.safety.paths import is_inside, outermost
 
 POINTERS = (
     *("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_EXE", "PYENV_ROOT", "PYTHONPATH", "PYTHONHOME"),
@@ -79,7 +79,7 @@ class ToolchainSearch:
                 self._found[root] = None
                 waiting += self._led_to(place)
                 waiting += [f"{root}/{name}" for name in _PROGRAM_FOLDERS]
-        return self._outermost()
+        return outermost(self._found)
 
     def _root_of(self, place: str) -> str | None:
         """The tool chain a folder belongs to, None if it is seen anyway or must not be."""
@@ -108,12 +108,6 @@ class ToolchainSearch:
                 elif entry.is_file(follow_symlinks=False) and (program := _interpreter(entry.path)):
                     yield os.path.dirname(program)
                     yield os.path.dirname(os.path.realpath(program))
-
-    def _outermost(self) -> tuple[str, ...]:
-        found = sorted(self._found)
-        return tuple(
-            one for one in found if not any(is_inside(one, other) for other in found if other != one)
-        )
 
 
 def credentials_in(folders: Iterable[str]) -> Iterator[str]:

@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from duckflow.domain.frozen import Frozen
-from duckflow.safety.paths import is_inside
+from duckflow.safety.paths import is_inside, outermost
 
 SECRETS = (
     *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".oci", ".terraform.d", ".password-store"),
@@ -50,11 +51,10 @@ def visibility_of(
     wanted = (*(f"{home}/{name}" for name in SECRETS), *system_secrets(), *map(str, closed))
     root = os.path.realpath(workspace)
     real = {os.path.realpath(path) for path in wanted if os.path.exists(path)}
-    hidden = {path for path in real if not is_inside(root, path)}
     return Visibility(
         workspace=root,
         temporary=os.path.realpath(temporary),
-        hidden=tuple(sorted(path for path in hidden if not any(is_inside(path, o) for o in hidden - {path}))),
+        hidden=outermost(path for path in real if not is_inside(root, path)),
         guarded=tuple(guarded),
     )
 
@@ -77,7 +77,7 @@ def uncovered(folder: str, closed: Iterable[str], listed: dict[str, Stamp] | Non
         return
     if listed is not None:
         listed[folder] = stamp_of(folder)
-    for entry in _entries(folder):
+    for entry in entries_of(folder):
         if entry.is_symlink():
             continue
         if entry.is_dir(follow_symlinks=False):
@@ -95,9 +95,8 @@ def stamp_of(path: str) -> Stamp:
     return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []  # not ours to read, or gone
+def entries_of(folder: str) -> list[os.DirEntry[str]]:
+    """What is in a folder; nothing if it is gone or not ours to read."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        return list(entries)
+    return []

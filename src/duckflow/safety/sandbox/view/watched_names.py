@@ -1,0 +1,126 @@
+"""Names in a tree of folders that somebody wants to know of, kept up to date by the kernel (inotify).
+
+The tree is looked at once; after that the kernel tells of what happens in it, so that knowing costs the same
+however large it is. If the kernel can't tell of all of it, everything is looked at again each time: nothing
+is missed.
+"""
+
+import os
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from duckflow.safety.syscalls import LINUX, c_call
+
+MODIFIED, ATTRIBUTES, DELETED = 0x2, 0x4, 0x200
+"""What else can be told of files."""
+
+_CREATED, _MOVED_FROM, _MOVED_TO, _MOVE_SELF = 0x100, 0x40, 0x80, 0x800
+_OVERFLOW, _IS_FOLDER, _ONLY_THAT_FOLDER = 0x4000, 0x40000000, 0x03000000
+_APPEARED = _CREATED | _MOVED_TO
+_ALWAYS = _APPEARED | _MOVED_FROM | _MOVE_SELF | _ONLY_THAT_FOLDER
+_NON_BLOCKING = os.O_NONBLOCK | os.O_CLOEXEC
+_EVENT = struct.Struct("iIII")
+_BUFFER = 1 << 16
+
+
+class WatchedNames:
+    """The paths below a folder of which `wants(folder, name)` holds. Blocking; one thread at a time.
+
+    `enters(path)`: whether to look into a folder. `also`: what is to be told of files besides their names.
+    """
+
+    def __init__(
+        self, root: str, wants: Callable[[str, str], bool], enters: Callable[[str], bool], also: int = 0
+    ) -> None:
+        self.paths: set[str] = set()
+        self.touched: dict[str, bool] = {}
+        """Files that something happened to, and whether they were there before that."""
+        self.complete = False
+        """Whether the kernel has told of all that happened, at the paths that are known."""
+        self._root = root
+        self._wants = wants
+        self._enters = enters
+        self._mask = _ALWAYS | also
+        self._opened = -1
+        self._folders: dict[int, str] = {}
+
+    def update(self) -> None:
+        """Know what is there now."""
+        self.catch_up()
+        if not self.complete:
+            self._begin()
+
+    def catch_up(self) -> None:
+        """Take in what happened since."""
+        for folder, name, mask in self._events():
+            path = f"{folder}/{name}"
+            if not mask & _IS_FOLDER:
+                self.touched.setdefault(path, not mask & _CREATED)
+            if mask & _APPEARED:
+                self._note(folder, name)
+                if mask & _IS_FOLDER and self._enters(path):
+                    self._look(path, appeared=True)
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self._opened >= 0:
+            os.close(self._opened)
+        self._opened = -1
+        self._folders.clear()
+        self.complete = False
+
+    def _begin(self) -> None:
+        """Look at all of it, and watch it from now on."""
+        self.close()
+        self.paths.clear()
+        with suppress(OSError):
+            self._opened = c_call("inotify_init1", _NON_BLOCKING) if LINUX else -1
+        self.complete = self._opened >= 0
+        self._look(self._root, appeared=False)
+
+    def _look(self, start: str, *, appeared: bool) -> None:
+        """Note names below a folder; each is watched before it is read, so nothing slips in between."""
+        waiting = [start]
+        while waiting:
+            folder = waiting.pop()
+            self._watch(folder)
+            with suppress(OSError), os.scandir(folder) as entries:
+                for entry in entries:
+                    self._note(folder, entry.name)
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting += [entry.path] if self._enters(entry.path) else []
+                    elif appeared:
+                        self.touched.setdefault(entry.path, False)
+
+    def _note(self, folder: str, name: str) -> None:
+        if self._wants(folder, name):
+            self.paths.add(f"{folder}/{name}")
+
+    def _watch(self, folder: str) -> None:
+        try:
+            number = c_call("inotify_add_watch", self._opened, os.fsencode(folder), self._mask)
+        except OSError:
+            self.complete = self.complete and not os.path.isdir(folder)
+        else:
+            self._folders[number] = folder
+
+    def _events(self) -> Iterator[tuple[str, str, int]]:
+        """What happened, to which name in which folder; further folders may be watched meanwhile."""
+        while True:
+            try:
+                data = os.read(self._opened, _BUFFER)
+            except BlockingIOError:
+                return
+            except OSError:
+                self.complete = False
+                return
+            at = 0
+            while at < len(data):
+                number, mask, _, length = _EVENT.unpack_from(data, at)
+                name = os.fsdecode(data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0"))
+                at += _EVENT.size + length
+                if mask & (_OVERFLOW | _MOVE_SELF) or (mask & _MOVED_FROM and mask & _IS_FOLDER):
+                    self.complete = False
+                if name and number in self._folders:
+                    yield self._folders[number], name, mask
