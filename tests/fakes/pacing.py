@@ -17,24 +17,23 @@ from duckflow.domain.events import (
     Transition,
     UserMessage,
 )
-from duckflow.domain.pacing.limits import LoopTrace
+from duckflow.domain.pacing.limits import TRACES_KEPT, LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 from duckflow.domain.questions.consultation import ChooseWay
 from duckflow.domain.transitions import Step
-from duckflow.pacemaker.limit import Counted, compute_limit, measure
+from duckflow.pacemaker.limit import compute_limit, measure
 from duckflow.pacemaker.repetition import IDLE, Sign, find_signs
 from duckflow.pacemaker.rules import (
     Consult,
     Extend,
-    Halt,
     Move,
     Replan,
     Situation,
     next_move,
     stays_confident,
 )
-from duckflow.pacemaker.trace import progressed_lately, remember, trace_loop
-from duckflow.pacemaker.vitals import ObservedLoop, focus_after, last_outcomes, stamina_of, update
+from duckflow.pacemaker.trace import progressed_lately, trace_loop
+from duckflow.pacemaker.vitals import focus_after, mood_of, stamina_of
 
 
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ def trace_all(loops: Sequence[Loop]) -> tuple[LoopTrace, ...]:
     """Their traces, in order."""
     history: tuple[LoopTrace, ...] = ()
     for one in loops:
-        history = remember(history, trace_loop(history, one.events()))
+        history = (*history, trace_loop(history, one.events()))[-TRACES_KEPT:]
     return history
 
 
@@ -185,7 +184,7 @@ class Duck:
         self.limit = compute_limit(
             how.pop("profile", None),
             self.vitals,
-            measure(Counted(messages=1), self.table.complexity),
+            measure(self.table.complexity, messages=1),
             self.table,
         ).limit
         self.loops = 0
@@ -198,18 +197,14 @@ class Duck:
         """One loop, and the move that follows; an extension is taken and the rules are asked again."""
         trace = trace_loop(self.history, one.events())
         signs = find_signs(self.history, trace)
-        self.history = remember(self.history, trace)
+        self.history = (*self.history, trace)[-TRACES_KEPT:]
         self.loops += 1
         events: tuple[FocusEvent, ...] = (*trace.gains, *(("repetition",) if signs else ()))
-        observed = ObservedLoop(
-            confidence=self.confidence,
-            outcomes=last_outcomes(self.history),
-            focus_events=events,
-            loops=self.loops,
-            limit=self.limit,
-            unresolved=self.unresolved,
+        self.vitals = Vitals(
+            mood=mood_of(self.confidence, self.history, self.table.vitals),
+            focus=focus_after(self.vitals.focus, events, self.table.vitals),
+            stamina=stamina_of(self.loops, self.limit, self.unresolved, self.table.vitals),
         )
-        self.vitals = update(self.vitals, observed, self.table.vitals)
         repeated = any(sign not in IDLE for sign in signs)
         move = self._decide(one, repeated=repeated)
         while isinstance(move, Extend):
@@ -225,7 +220,7 @@ class Duck:
     def live_on(self, one: Loop, most: int = 100) -> int:
         """How many times a loop is lived until the user is asked."""
         for count in range(1, most + 1):
-            if isinstance(self.live(one), Consult | Halt):
+            if isinstance(self.live(one), Consult):
                 return count
         return most + 1
 

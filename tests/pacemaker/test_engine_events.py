@@ -3,7 +3,7 @@
 from duckflow.domain.events import DecisionMade
 from duckflow.domain.pacing.limits import LoopTrace
 from duckflow.pacemaker.repetition import find_signs
-from duckflow.pacemaker.trace import remember, trace_loop
+from duckflow.pacemaker.trace import trace_loop
 from fakes.engine import Watched, action, decision, engine
 
 
@@ -15,7 +15,7 @@ def traced(duck: Watched) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
     for start, end in zip([0, *starts[1:]], [*starts[1:], len(duck.events)], strict=True):
         trace = trace_loop(history, duck.events[start:end])
         found.append((find_signs(history, trace), trace.gains))
-        history = remember(history, trace)
+        history = (*history, trace)
     return found
 
 

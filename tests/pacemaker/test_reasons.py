@@ -12,8 +12,8 @@ from duckflow.domain.pacing.reasons import complexity_word, explain, explain_ext
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.i18n.catalogue import set_language, take_gaps, text
 from duckflow.pacemaker.limit import compute_limit
-from duckflow.pacemaker.log_lines import log_end, log_loop, log_start
-from duckflow.pacemaker.rules import Consult, Extend, Go, Halt, Replan
+from duckflow.pacemaker.log_lines import log_end, log_loop, log_move, log_start
+from duckflow.pacemaker.rules import Consult, Extend, Replan
 from fakes.rows import every_row
 
 TABLE = PacemakerSettings()
@@ -135,21 +135,21 @@ def test_I5_I8_the_log_at_the_start_has_vitals_adjustments_and_arithmetic():
         (Extend(limit=12), "limit extended to 12"),
         (Replan(), "new plan (focus)"),
         (Consult(kind="confusion", cause="focus"), "consult the user: confusion (focus)"),
-        (Halt(), "halt: over_exertion (stamina)"),
+        (Consult(kind="over_exertion", cause="stamina"), "halt: over_exertion (stamina)"),
     ],
 )
 def test_I8_the_log_while_it_runs(move, told):
     before, after = Vitals(mood=0.8, focus=0.8, stamina=0.6), Vitals(mood=0.9, focus=0.45, stamina=0.6)
-    assert log_loop(8, ("repeated", "failing"), before, after, move) == (
+    assert log_loop(8, ("repeated", "failing"), before, after) == (
         "loop 8: repeated, failing",
         "loop 8: mood rose (0.80 to 0.90)",
         "loop 8: focus fell (0.80 to 0.45)",
-        f"loop 8: {told}",
     )
+    assert log_move(8, move) == f"loop 8: {told}"
 
 
 def test_I8_a_quiet_loop_leaves_no_line():
-    assert log_loop(3, (), Vitals(), Vitals(), Go()) == ()
+    assert log_loop(3, (), Vitals(), Vitals()) == ()
 
 
 def test_I8_the_log_at_the_end():

@@ -13,7 +13,6 @@ from duckflow.pacemaker.rules import (
     Consult,
     Extend,
     Go,
-    Halt,
     Replan,
     Situation,
     low_vitals,
@@ -32,6 +31,7 @@ ORACLE = Consult(kind="oracle", cause="vitals")
 ASK_MOOD = Consult(kind="lost_confidence", cause="mood")
 BUDGET = Consult(kind="over_exertion", cause="budget")
 NO_PROGRESS = Consult(kind="stagnation", cause="limit")
+HALT = Consult(kind="over_exertion", cause="stamina")
 AT_MAXIMUM = Consult(kind="over_exertion", cause="limit")
 
 
@@ -48,7 +48,7 @@ MOVES = [
     ("again, by repetition", {"focus": 0.1, "repeated": True, "replanned": True}, STAGNATION),
     ("again, by something else", {"focus": 0.1, "replanned": True}, CONFUSION),
     ("a replan alone is no reason", {"replanned": True, "repeated": True}, Go()),
-    ("stamina is low", {"stamina": 0.09}, Halt()),
+    ("stamina is low", {"stamina": 0.09}, HALT),
     ("mood is low", {"mood": 0.69}, ASK_MOOD),
     ("mood is low, and was asked about", {"mood": 0.6, "confident": False}, Go()),
     ("mood is low at the end", {"mood": 0.6, "next_step": "done"}, Go()),
@@ -158,7 +158,7 @@ def test_H5_whatever_the_situation_there_is_one_move_and_it_fits(now):
         case Replan():
             assert low == ("focus",)
             assert not now.replanned
-        case Halt():
+        case Consult(cause="stamina"):
             assert low == ("stamina",)
         case Consult(kind="oracle"):
             assert len(low) > 1

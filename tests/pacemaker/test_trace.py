@@ -1,13 +1,26 @@
 """H3, I7: what is kept of a loop, and in what way it got on."""
 
+from datetime import UTC, datetime
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.domain.decision import Action, Decision
-from duckflow.domain.events import ActionFinished, ActionStarted, DecisionMade, TaskFinished, Transition
+from duckflow.domain.events import (
+    ActionFinished,
+    ActionStarted,
+    DecisionMade,
+    Recorded,
+    TaskFinished,
+    Transition,
+    UserMessage,
+    VitalsChanged,
+)
 from duckflow.domain.pacing.limits import TRACES_KEPT, LoopTrace, call_of
+from duckflow.domain.reduce.apply import apply
+from duckflow.domain.state import new_state
 from duckflow.domain.transitions import Step
-from duckflow.pacemaker.trace import progressed_lately, remember, trace_loop
+from duckflow.pacemaker.trace import progressed_lately, trace_loop
 from fakes.events import events
 from fakes.pacing import edit, fail, loop, read, run, trace_all, write
 
@@ -119,11 +132,14 @@ def test_a_step_is_the_models_own_and_the_last_decision_counts():
 
 
 def test_traces_are_small_and_their_number_is_bounded():
-    history: tuple[LoopTrace, ...] = ()
+    now = datetime.now(UTC)
+    state = apply(new_state(), Recorded(seq=1, at=now, event=UserMessage(request_id="r", text="x")))
     for place in range(TRACES_KEPT + 5):
-        history = remember(history, trace_loop(history, loop(write("a", f"{place}" * 100_000)).events()))
-    assert len(history) == TRACES_KEPT
-    assert len(history[-1].model_dump_json()) < 600
+        trace = trace_loop(state.request.history, loop(write("a", f"{place}" * 100_000)).events())
+        seen = VitalsChanged(vitals=state.vitals, cause="loop", trace=trace)
+        state = apply(state, Recorded(seq=place + 2, at=now, event=seen))
+    assert len(state.request.history) == TRACES_KEPT
+    assert len(state.request.history[-1].model_dump_json()) < 600
     long = trace_loop((), loop(delta={"plan_brief": ("x" * 10_000,) * 50}).events())
     assert len(long.model_dump_json()) < 1000
 

@@ -8,18 +8,16 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from duckflow.config.pacing import VitalsNumbers
+from duckflow.domain.pacing.limits import Act, LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals, sparkline
 from duckflow.pacemaker.vitals import (
     GAINS,
-    ObservedLoop,
     begin,
     crosses_window,
     focus_after,
-    last_outcomes,
     mood_of,
     stamina_of,
     turns_away,
-    update,
 )
 from fakes.pacing import fail, loop, read, trace_all
 from fakes.rows import every_row
@@ -29,21 +27,12 @@ OK, NO = True, False
 
 shares = st.floats(0, 1)
 focus_events = st.lists(st.sampled_from(get_args(FocusEvent)), max_size=6).map(tuple)
-observations = st.builds(
-    ObservedLoop,
-    confidence=st.none() | shares,
-    small=st.booleans(),
-    outcomes=st.lists(st.booleans(), max_size=8).map(tuple),
-    praised=st.booleans(),
-    focus_events=focus_events,
-    loops=st.integers(0, 100),
-    limit=st.integers(0, 40),
-    unresolved=st.integers(0, 40),
-)
+outcomes_seen = st.lists(st.booleans(), max_size=8)
 
 
 def mood(confidence=None, *outcomes, **how) -> float:
-    return mood_of(ObservedLoop(confidence=confidence, outcomes=outcomes, **how), NUMBERS)
+    acts = [Act(call="c", operation="o", target="t", result="r", failed=not ok) for ok in outcomes]
+    return mood_of(confidence, [LoopTrace(acts=(act,)) for act in acts], NUMBERS, **how)
 
 
 def focus(start, *events) -> float:
@@ -151,13 +140,6 @@ def test_H4_stamina_goes_with_loops_and_with_errors_not_made_good(loops, limit, 
     assert stamina(loops, limit, unresolved) == expected
 
 
-def test_H1_all_three_are_updated_from_one_observation():
-    observed = ObservedLoop(
-        confidence=0.9, outcomes=(OK, NO), focus_events=("repetition",), loops=4, limit=8, unresolved=1
-    )
-    assert update(Vitals(), observed, NUMBERS) == Vitals(mood=0.846, focus=0.6, stamina=0.52)
-
-
 def test_H3_H4_a_new_request_finds_focus_and_strength_again():
     tired = Vitals(mood=0.85, focus=0.1, stamina=0.2)
     assert begin(tired, False, NUMBERS) == Vitals(mood=0.85, focus=0.7, stamina=1.0)
@@ -195,19 +177,28 @@ def test_H3_another_goal_is_a_change_of_direction_and_the_first_one_is_not(goal,
     assert turns_away(goal, new_goal) is turns
 
 
-def test_H2_outcomes_are_read_off_the_traces_oldest_first():
+def test_H2_what_failed_is_read_off_the_traces_of_which_the_newest_count():
     loops = (
-        loop(read("a"), read("b")),
+        loop(fail(read("a")), read("b")),
         loop(fail(read("c"))),
-        loop(read("d"), fail(read("e"), outcome="refused")),
+        loop(read("d"), fail(read("e"), outcome="refused"), read("f")),
     )
-    assert last_outcomes(trace_all(loops)) == (OK, OK, NO, OK, NO)
+    assert mood_of(1.0, trace_all(loops), NUMBERS) == mood(1.0, OK, NO, OK, NO, OK) == 0.88
 
 
-@given(st.builds(Vitals, mood=shares, focus=shares, stamina=shares), observations)
-def test_H1_no_observation_drives_a_vital_out_of_its_bounds(vitals, observed):
-    after = update(vitals, observed, NUMBERS)
-    assert all(0 <= value <= 1 for value in (after.mood, after.focus, after.stamina))
+@given(
+    st.none() | shares, outcomes_seen, st.booleans(), shares, focus_events,
+    st.integers(0, 100), st.integers(0, 40), st.integers(0, 40),
+)  # fmt: skip
+def test_H1_no_observation_drives_a_vital_out_of_its_bounds(
+    confidence, outcomes, praised, start, events, loops, limit, unresolved
+):
+    found = (
+        mood(confidence, *outcomes, praised=praised),
+        focus(start, *events),
+        stamina(loops, limit, unresolved),
+    )
+    assert all(0 <= value <= 1 for value in found)
 
 
 @given(st.integers(0, 60), st.integers(1, 40), st.integers(0, 30), st.integers(0, 30))

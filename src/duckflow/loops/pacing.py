@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Literal
 
-from duckflow.config.pacing import PacemakerSettings
+from duckflow.config.pacing import ComplexityScale, PacemakerSettings
 from duckflow.domain.decision import Decision, TaskProfile
 from duckflow.domain.events import (
     ConsultationAnswered,
@@ -22,26 +22,24 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ModelTraits
-from duckflow.domain.pacing.limits import LoopTrace
+from duckflow.domain.pacing.limits import LoopLimit
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.loops.session import Session
-from duckflow.pacemaker.budget import BudgetLevel, Spent, explain_budget, judge
-from duckflow.pacemaker.limit import Counted, compute_limit, measure
-from duckflow.pacemaker.log_lines import log_end, log_loop, log_start
+from duckflow.pacemaker.budget import BudgetLevel, explain_budget, judge
+from duckflow.pacemaker.limit import compute_limit, measure
+from duckflow.pacemaker.log_lines import log_end, log_loop, log_move, log_start
 from duckflow.pacemaker.repetition import IDLE, find_signs
-from duckflow.pacemaker.rules import Extend, Go, Move, Replan, Situation, next_move, stays_confident
-from duckflow.pacemaker.trace import progressed_lately, remember, trace_loop
+from duckflow.pacemaker.rules import Consult, Extend, Go, Replan, Situation, next_move, stays_confident
+from duckflow.pacemaker.trace import progressed_lately, trace_loop
 from duckflow.pacemaker.vitals import (
-    ObservedLoop,
     begin,
     crosses_window,
     focus_after,
-    last_outcomes,
+    mood_of,
     stamina_of,
     turns_away,
-    update,
 )
 
 _log = logging.getLogger("duckflow.pacemaker")
@@ -78,7 +76,9 @@ class Pacing:
 
     def answered(self) -> None:
         """The user has said how to go on."""
-        self._change("answer", self._moved("consultation_answered"), "consultation_answered")
+        if (request := self._state.request) is not None:
+            moved = self._moved(request, "consultation_answered")
+            self._change("answer", moved, "consultation_answered")
 
     def set_limit(self, decision: Decision) -> None:
         """The limit, at the first decision of a request and where its kind of task changes (SPEC I2)."""
@@ -87,7 +87,7 @@ class Pacing:
             return
         if request.limit and decision.task_profile in (None, request.limit.profile):
             return
-        complexity = measure(_counted(self._state, request), self._table.complexity)
+        complexity = _complexity(self._state, request, self._table.complexity)
         used = request.loops if request.limit else 0
         known = self._experience(request.profile) if self._table.learning.enabled else ()
         limit = compute_limit(request.profile, self._state.vitals, complexity, self._table, used, known)
@@ -103,31 +103,34 @@ class Pacing:
         trace = trace_loop(request.history, events, rose=_rose(events, request))
         signs = (*find_signs(request.history, trace), *(("failed_before",) if refused else ()))
         tokens = _prompt_tokens(events) or state.prompt_tokens
-        moved: tuple[FocusEvent, ...] = (
-            *(("direction_changed",) if _turned(events, request.goal) else ()),
-            *(
-                ("window_crossed",)
-                if crosses_window(state.prompt_tokens, tokens, traits.window, self._table.vitals)
-                else ()
-            ),
-            *trace.gains,
-            *(("repetition",) if signs else ()),
+        numbers = self._table.vitals
+        moved: list[FocusEvent] = []
+        if _turned(events, request.goal):
+            moved.append("direction_changed")
+        if crosses_window(state.prompt_tokens, tokens, traits.window, numbers):
+            moved.append("window_crossed")
+        moved += trace.gains
+        if signs:
+            moved.append("repetition")
+        said = (event.decision.confidence for event in reversed(events) if isinstance(event, DecisionMade))
+        traces = (*request.history, trace)
+        mood = mood_of(next(said, None), traces, numbers, small=traits.small, praised=state.praised)
+        vitals = replace(self._moved(request, *moved), mood=mood)
+        self._session.record(
+            VitalsChanged(
+                vitals=vitals,
+                cause="loop",
+                loop=request.loops,
+                signs=signs,
+                moved_by=tuple(moved),
+                confident=state.confident,
+                prompt_tokens=tokens,
+                trace=replace(trace, repeated=any(sign not in IDLE for sign in signs)),
+            )
         )
-        observed = ObservedLoop(
-            confidence=_confidence(events),
-            small=traits.small,
-            outcomes=last_outcomes(remember(request.history, trace)),
-            praised=state.praised,
-            focus_events=moved,
-            loops=request.loops,
-            limit=_limit(request, self._table),
-            unresolved=len(request.failing),
-        )
-        vitals = update(state.vitals, observed, self._table.vitals)
-        self._record_loop(request, vitals, trace, signs, moved, tokens)
-        _write(*log_loop(request.loops, signs, state.vitals, vitals, Go()))
+        _write(*log_loop(request.loops, signs, state.vitals, vitals))
 
-    def next_move(self, *, asking: bool = False) -> Move:
+    def next_move(self, *, asking: bool = False) -> Go | Replan | Consult:
         """What to do before another loop (SPEC H5); what it means for limit and vitals is written down.
 
         `asking` if the user is asked in any case: then it is too late to plan again.
@@ -136,20 +139,17 @@ class Pacing:
         if request is None or request.limit is None or request.loops == 0:
             return Go()
         while True:
-            situation = self._situation(request)
-            if asking:
-                situation = replace(situation, replanned=True)
+            situation = self._situation(request, asking=asking)
             move = next_move(situation, self._table)
             if not isinstance(move, Go):
-                _write(*log_loop(request.loops, (), self._state.vitals, self._state.vitals, move))
+                _write(log_move(request.loops, move))
             if not isinstance(move, Extend):
                 break
-            self._extend(request, move.limit)
-            request = self._state.request or request
+            request = self._extend(request, move.limit)
         self._warn(request, situation.budget)
         confident = stays_confident(situation, move, self._table.thresholds)
         if isinstance(move, Replan):
-            self._change("replan", self._moved("replanned"), "replanned", confident=confident)
+            self._change("replan", self._moved(request, "replanned"), "replanned", confident=confident)
         elif confident != self._state.confident:
             self._change("loop", self._state.vitals, confident=confident)
         return move
@@ -158,63 +158,41 @@ class Pacing:
         """Write into the log how the request went."""
         request = self._state.request
         if request is not None:
-            _write(*log_end(request.loops, _limit(request, self._table), request.asked, outcome))
+            _write(*log_end(request.loops, self._limit(request), request.asked, outcome))
 
-    def _record_loop(
-        self,
-        request: Request,
-        vitals: Vitals,
-        trace: LoopTrace,
-        signs: tuple[str, ...],
-        moved: tuple[FocusEvent, ...],
-        tokens: int,
-    ) -> None:
-        self._session.record(
-            VitalsChanged(
-                vitals=vitals,
-                cause="loop",
-                loop=request.loops,
-                signs=signs,
-                moved_by=moved,
-                confident=self._state.confident,
-                prompt_tokens=tokens,
-                trace=replace(trace, repeated=any(sign not in IDLE for sign in signs)),
-            )
-        )
-
-    def _situation(self, request: Request) -> Situation:
-        spent = Spent(tokens=request.tokens, cost_usd=request.cost_usd, grants=request.grants)
+    def _situation(self, request: Request, *, asking: bool) -> Situation:
         return Situation(
             vitals=self._state.vitals,
             next_step=self._state.next_step,
             loops=request.loops,
-            limit=_limit(request, self._table),
+            limit=self._limit(request),
             progressed=progressed_lately(request.history),
             repeated=bool(request.history) and request.history[-1].repeated,
-            replanned=request.replanned,
+            replanned=asking or request.replanned,
             confident=self._state.confident,
             sure=request.sure,
-            budget=judge(spent, self._table.budget),
+            budget=judge(request, self._table.budget),
         )
 
-    def _extend(self, request: Request, limit: int) -> None:
+    def _extend(self, request: Request, limit: int) -> Request:
         """The work gets on: more loops, and strength counted by them (SPEC I7)."""
-        if request.limit is None:
-            return
-        longer = replace(request.limit, limit=limit)
-        self._session.record(LimitSet(limit=longer, extended_from=request.limit.limit))
-        self._change("extension", self._moved())
+        before = request.limit or LoopLimit(limit=0)
+        self._session.record(LimitSet(limit=replace(before, limit=limit), extended_from=before.limit))
+        longer = self._state.request or request
+        self._change("extension", self._moved(longer))
+        return longer
 
-    def _moved(self, *events: FocusEvent) -> Vitals:
+    def _moved(self, request: Request, *events: FocusEvent) -> Vitals:
         """The vitals after these events, with stamina as the counts have it now."""
-        vitals, request = self._state.vitals, self._state.request
-        loops, limit = (request.loops, _limit(request, self._table)) if request else (0, 1)
-        unresolved = len(request.failing) if request else 0
+        vitals, numbers = self._state.vitals, self._table.vitals
         return replace(
             vitals,
-            focus=focus_after(vitals.focus, events, self._table.vitals),
-            stamina=stamina_of(loops, limit, unresolved, self._table.vitals),
+            focus=focus_after(vitals.focus, events, numbers),
+            stamina=stamina_of(request.loops, self._limit(request), len(request.failing), numbers),
         )
+
+    def _limit(self, request: Request) -> int:
+        return request.limit.limit if request.limit else self._table.dynamic_limits.max_loops
 
     def _change(
         self,
@@ -243,10 +221,6 @@ class Pacing:
             self._session.record(ErrorReported(key=line.key, values=line.values, notice=True))
 
 
-def _limit(request: Request, table: PacemakerSettings) -> int:
-    return request.limit.limit if request.limit else table.dynamic_limits.max_loops
-
-
 def _turned(events: Sequence[Event], goal_before: str) -> bool:
     """Whether the user's message in the middle of a request gave it another goal."""
     told = any(isinstance(event, ConsultationAnswered) for event in events)
@@ -255,21 +229,16 @@ def _turned(events: Sequence[Event], goal_before: str) -> bool:
     return spoke and not told and any(turns_away(goal_before, goal) for goal in goals)
 
 
-def _counted(state: AgentState, request: Request) -> Counted:
-    """What can be counted of the work in hand (SPEC I3)."""
-    files = {entry.path for entry in state.transcript if entry.path}
+def _complexity(state: AgentState, request: Request, scale: ComplexityScale) -> float:
+    """How complex the work in hand is, by what can be counted of it (SPEC I3)."""
     acts = [act for trace in request.history for act in trace.acts]
-    return Counted(
-        files=len(files),
-        messages=sum(1 for entry in state.transcript if entry.said),
-        errors=sum(1 for act in acts if act.failed),
+    return measure(
+        scale,
+        files=len({entry.path for entry in state.transcript if entry.path}),
+        messages=sum(entry.said for entry in state.transcript),
+        errors=sum(act.failed for act in acts),
         actions=len(acts),
     )
-
-
-def _confidence(events: Iterable[Event]) -> float | None:
-    said = [event.decision.confidence for event in events if isinstance(event, DecisionMade)]
-    return said[-1] if said else None
 
 
 def _prompt_tokens(events: Iterable[Event]) -> int:

@@ -25,7 +25,7 @@ from duckflow.loops.pacing import Pacing
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
 from duckflow.loops.thinking.model import ModelInUse
-from duckflow.pacemaker.rules import Consult, Extend, Go, Halt, Replan
+from duckflow.pacemaker.rules import Consult, Go, Replan
 
 TRIED_BEFORE = "This very list was tried before and did not help. Go about it in another way."
 
@@ -92,13 +92,13 @@ class Turn:
         """What the pacemaker says before another loop (SPEC H5)."""
         move = self._pacing.next_move()
         match move:
-            case Go() | Extend():
+            case Go():
                 return None
             case Replan():
                 self._steps.plan("the work went in circles")
                 await self._judging.replan()
                 return None
-            case Consult() | Halt():
+            case Consult():
                 return self._ask(move.kind, move.cause)
 
     async def _think(self) -> Decision:
@@ -150,8 +150,9 @@ class Turn:
         if self._steps.recover():
             return None
         move = self._pacing.next_move(asking=True)
-        asks = isinstance(move, Consult | Halt)
-        return self._ask(move.kind, move.cause) if asks else self._ask("over_exertion", "errors")
+        if isinstance(move, Consult):
+            return self._ask(move.kind, move.cause)
+        return self._ask("over_exertion", "errors")
 
     async def _see_whether_done(self) -> RequestOutcome | None:
         """Done means satisfied: the evidence decides, not the claim (SPEC J2)."""

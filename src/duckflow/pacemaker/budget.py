@@ -6,18 +6,10 @@ from typing import Literal
 from duckflow.config.pacing import Budget
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.pacing.limits import ReasonLine
+from duckflow.domain.state import Request
 
 Resource = Literal["tokens", "cost"]
 Level = Literal["fine", "near", "spent"]
-
-
-class Spent(Frozen):
-    """What a request has used. `cost_usd` is None if no price is known."""
-
-    tokens: int = 0
-    cost_usd: float | None = None
-    grants: int = 1
-    """How often the whole budget was given: once to begin with, once more each time the user says go on."""
 
 
 class BudgetLevel(Frozen):
@@ -34,28 +26,22 @@ class BudgetLevel(Frozen):
         return self.used / self.maximum if self.maximum else 0.0
 
 
-def judge(spent: Spent, budget: Budget) -> BudgetLevel:
-    """Where the budget stands; fine if nothing is limited or no price is known."""
-    return max(_levels(spent, budget), key=lambda level: level.share, default=BudgetLevel())
+def judge(request: Request, budget: Budget) -> BudgetLevel:
+    """Where the budget of a request stands; fine if nothing is limited or no price is known."""
+    return max(_levels(request, budget), key=lambda level: level.share, default=BudgetLevel())
 
 
-def _levels(spent: Spent, budget: Budget) -> Iterable[BudgetLevel]:
+def _levels(request: Request, budget: Budget) -> Iterable[BudgetLevel]:
     resources: tuple[tuple[Resource, float | None, float | None], ...] = (
-        ("tokens", spent.tokens, budget.max_tokens),
-        ("cost", spent.cost_usd, budget.max_cost_usd),
+        ("tokens", request.tokens, budget.max_tokens),
+        ("cost", request.cost_usd, budget.max_cost_usd),
     )
     for resource, used, most in resources:
         if used is not None and most is not None:
-            maximum = most * max(spent.grants, 1)
-            yield BudgetLevel(
-                level=_level(used, maximum, budget.warn_share), resource=resource, used=used, maximum=maximum
-            )
-
-
-def _level(used: float, maximum: float, warn_share: float) -> Level:
-    if used >= maximum:
-        return "spent"
-    return "near" if used >= warn_share * maximum else "fine"
+            maximum = most * request.grants
+            near = used >= budget.warn_share * maximum
+            level = "spent" if used >= maximum else "near" if near else "fine"
+            yield BudgetLevel(level=level, resource=resource, used=used, maximum=maximum)
 
 
 def explain_budget(level: BudgetLevel) -> ReasonLine | None:

@@ -5,7 +5,6 @@ from typing import get_args
 
 from duckflow.config.pacing import BaseLoops, ComplexityScale, Learning, LimitFactors, PacemakerSettings
 from duckflow.domain.decision import TaskProfile
-from duckflow.domain.frozen import Frozen
 from duckflow.domain.pacing.limits import Adjustment, LoopLimit
 from duckflow.domain.pacing.vitals import Vitals
 
@@ -103,25 +102,17 @@ def _adjustments(by_vitals: float, by_complexity: float) -> tuple[Adjustment, ..
     return tuple(one for one in found if one.percent)
 
 
-class Counted(Frozen):
-    """What was counted: files looked at, messages of the conversation, actions, and those that failed."""
+def measure(
+    scale: ComplexityScale, *, files: int = 0, messages: int = 0, errors: int = 0, actions: int = 0
+) -> float:
+    """Complexity in 0..1: the mean of its three parts, each at most 1 (SPEC I3).
 
-    files: int = 0
-    messages: int = 0
-    errors: int = 0
-    actions: int = 0
-
-
-def measure(counted: Counted, scale: ComplexityScale) -> float:
-    """Complexity in 0..1: the mean of its three parts, each at most 1."""
-    if not (counted.files or counted.messages or counted.actions):
+    What is counted: files looked at, messages of the conversation, actions, and those that failed.
+    """
+    if not (files or messages or actions):
         return scale.when_unknown
-    rate = counted.errors / counted.actions if counted.actions else 0.0
-    parts = (
-        counted.files / scale.most_files,
-        counted.messages / scale.most_messages,
-        scale.error_weight * rate,
-    )
+    rate = errors / actions if actions else 0.0
+    parts = (files / scale.most_files, messages / scale.most_messages, scale.error_weight * rate)
     return sum(min(part, 1.0) for part in parts) / len(parts)
 
 

@@ -12,7 +12,7 @@ from duckflow.domain.pacing.reasons import complexity_word, vital_word
 from duckflow.domain.pacing.vitals import VITALS, Vitals
 from duckflow.domain.questions.consultation import ConsultationKind
 from duckflow.domain.work.outcomes import RequestOutcome
-from duckflow.pacemaker.rules import Consult, Extend, Go, Halt, Move, Replan
+from duckflow.pacemaker.rules import Consult, Extend, Move
 
 
 def log_start(limit: LoopLimit) -> tuple[str, ...]:
@@ -32,11 +32,22 @@ def log_start(limit: LoopLimit) -> tuple[str, ...]:
     )
 
 
-def log_loop(loop: int, signs: Sequence[str], before: Vitals, after: Vitals, move: Move) -> tuple[str, ...]:
-    """What was detected in a loop, which vital changed, and what was decided."""
-    detected = (f"loop {loop}: {', '.join(signs)}",) if signs else ()
-    decided = () if isinstance(move, Go) else (f"loop {loop}: {_told(move)}",)
-    return (*detected, *(f"loop {loop}: {change}" for change in _changes(before, after)), *decided)
+def log_loop(loop: int, signs: Sequence[str], before: Vitals, after: Vitals) -> tuple[str, ...]:
+    """What was detected in a loop, and which vital changed."""
+    detected = (", ".join(signs),) if signs else ()
+    return tuple(f"loop {loop}: {line}" for line in (*detected, *_changes(before, after)))
+
+
+def log_move(loop: int, move: Move) -> str:
+    """What was decided after a loop, if it is not simply to go on."""
+    match move:
+        case Extend(limit=limit):
+            return f"loop {loop}: limit extended to {limit}"
+        case Consult(kind=kind, cause=cause):
+            what = "halt" if cause == "stamina" else "consult the user"
+            return f"loop {loop}: {what}: {kind} ({cause})"
+        case _:
+            return f"loop {loop}: new plan ({move.cause})"
 
 
 def log_end(
@@ -56,17 +67,3 @@ def _changes(before: Vitals, after: Vitals) -> Iterable[str]:
         old, new = getattr(before, name), getattr(after, name)
         if old != new:
             yield f"{name} {'rose' if new > old else 'fell'} ({old:.2f} to {new:.2f})"
-
-
-def _told(move: Move) -> str:
-    match move:
-        case Go():
-            return "go on"
-        case Extend(limit=limit):
-            return f"limit extended to {limit}"
-        case Replan():
-            return f"new plan ({move.cause})"
-        case Consult(kind=kind, cause=cause):
-            return f"consult the user: {kind} ({cause})"
-        case Halt(kind=kind, cause=cause):
-            return f"halt: {kind} ({cause})"

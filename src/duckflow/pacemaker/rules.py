@@ -43,14 +43,7 @@ class Consult(Frozen):
     cause: Cause
 
 
-class Halt(Frozen):
-    """Stop at once, report, and ask."""
-
-    kind: ConsultationKind = "over_exertion"
-    cause: Cause = "stamina"
-
-
-Move = Go | Extend | Replan | Consult | Halt
+Move = Go | Extend | Replan | Consult
 
 
 class Situation(Frozen):
@@ -139,7 +132,8 @@ def _focus(situation: Situation, table: PacemakerSettings) -> Move | None:
 
 
 def _stamina(situation: Situation, table: PacemakerSettings) -> Move | None:
-    return Halt() if situation.vitals.stamina < table.thresholds.stamina else None
+    low = situation.vitals.stamina < table.thresholds.stamina
+    return Consult(kind="over_exertion", cause="stamina") if low else None
 
 
 def _mood(situation: Situation, table: PacemakerSettings) -> Move | None:

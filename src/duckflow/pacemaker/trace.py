@@ -13,7 +13,7 @@ from duckflow.domain.events import (
     Transition,
     UserMessage,
 )
-from duckflow.domain.pacing.limits import TRACES_KEPT, Act, LoopTrace, call_of, digest_of
+from duckflow.domain.pacing.limits import Act, LoopTrace, call_of, digest_of
 from duckflow.domain.pacing.vitals import FocusEvent
 from duckflow.domain.patterns import late
 from duckflow.domain.reduce.items import COUNTS, SHORT
@@ -65,11 +65,6 @@ def trace_loop(history: Sequence[LoopTrace], events: Sequence[Event], *, rose: b
         gains=gains,
         progressed=bool(gains) or rose,
     )
-
-
-def remember(history: Sequence[LoopTrace], trace: LoopTrace) -> tuple[LoopTrace, ...]:
-    """The traces with one more, as many as are kept."""
-    return (*history, trace)[-TRACES_KEPT:]
 
 
 def progressed_lately(history: Sequence[LoopTrace]) -> bool:

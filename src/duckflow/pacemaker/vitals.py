@@ -3,40 +3,12 @@
 from collections.abc import Sequence
 
 from duckflow.config.pacing import VitalsNumbers
-from duckflow.domain.frozen import Frozen
 from duckflow.domain.pacing.limits import LoopTrace
-from duckflow.domain.pacing.vitals import FocusEvent, Share, Vitals
+from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 from duckflow.domain.text import letters_of
 from duckflow.pacemaker.limit import EXACT
 
 GAINS: tuple[FocusEvent, ...] = ("task_finished", "new_content", "new_evidence")
-
-
-class ObservedLoop(Frozen):
-    """What one loop showed: the model's word about itself, and the facts that weigh more."""
-
-    confidence: Share | None = None
-    small: bool = False
-    """Whether the model is a small one, whose confidence says nothing."""
-    outcomes: tuple[bool, ...] = ()
-    """Whether each of the last actions succeeded, oldest first."""
-    praised: bool = False
-    """Whether the user rated the request before this one well."""
-    focus_events: tuple[FocusEvent, ...] = ()
-    """What moves focus, in the order in which it happened."""
-    loops: int = 0
-    limit: int = 1
-    unresolved: int = 0
-    """Tool errors not yet made good on the same target."""
-
-
-def update(vitals: Vitals, observed: ObservedLoop, numbers: VitalsNumbers) -> Vitals:
-    """The vitals at the end of a loop."""
-    return Vitals(
-        mood=mood_of(observed, numbers),
-        focus=focus_after(vitals.focus, observed.focus_events, numbers),
-        stamina=stamina_of(observed.loops, observed.limit, observed.unresolved, numbers),
-    )
 
 
 def begin(vitals: Vitals, praised: bool, numbers: VitalsNumbers) -> Vitals:  # noqa: FBT001
@@ -48,13 +20,22 @@ def begin(vitals: Vitals, praised: bool, numbers: VitalsNumbers) -> Vitals:  # n
     )
 
 
-def mood_of(observed: ObservedLoop, numbers: VitalsNumbers) -> float:
-    """Confidence, dampened by failures among the last actions, lifted by praise (SPEC H2)."""
-    said = observed.confidence
-    confidence = numbers.usual_confidence if said is None or observed.small else said
-    counted = observed.outcomes[-numbers.actions_counted :]
-    failures = counted.count(False) / numbers.actions_counted
-    praise = numbers.praise if observed.praised else 0.0
+def mood_of(
+    said: float | None,
+    traces: Sequence[LoopTrace],
+    numbers: VitalsNumbers,
+    *,
+    small: bool = False,
+    praised: bool = False,
+) -> float:
+    """Confidence, dampened by failures among the last actions, lifted by praise (SPEC H2).
+
+    What a `small` model says about itself says nothing.
+    """
+    confidence = numbers.usual_confidence if said is None or small else said
+    acts = [act for trace in traces for act in trace.acts][-numbers.actions_counted :]
+    failures = sum(act.failed for act in acts) / numbers.actions_counted
+    praise = numbers.praise if praised else 0.0
     return _bounded(confidence * (1.0 - numbers.failure_weight * failures) + praise)
 
 
@@ -70,7 +51,7 @@ def focus_after(focus: float, events: Sequence[FocusEvent], numbers: VitalsNumbe
 
 
 def stamina_of(loops: int, limit: int, unresolved: int, numbers: VitalsNumbers) -> float:
-    """What loops and errors that were not made good have left (SPEC H4)."""
+    """What loops, and errors not yet made good on the same target, have left (SPEC H4)."""
     tired = numbers.loops_weight * loops / max(limit, 1)
     return _bounded(1.0 - tired - numbers.error_cost * unresolved)
 
@@ -84,11 +65,6 @@ def crosses_window(before: int, now: int, window: int, numbers: VitalsNumbers) -
 def turns_away(goal: str, new_goal: str | None) -> bool:
     """Whether a decision that answers the user in the middle of a request replaces its goal."""
     return bool(goal.strip()) and bool(new_goal) and letters_of(goal) != letters_of(new_goal or "")
-
-
-def last_outcomes(traces: Sequence[LoopTrace]) -> tuple[bool, ...]:
-    """Whether each action of these loops succeeded, oldest first."""
-    return tuple(not act.failed for trace in traces for act in trace.acts)
 
 
 def _moved(focus: float, event: FocusEvent, numbers: VitalsNumbers) -> float:
