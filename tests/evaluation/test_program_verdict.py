@@ -2,14 +2,14 @@
 
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import EvaluationRules
-from duckflow.evaluation.facts import Fact, as_evidence, results_as_evidence, verification_of
-from duckflow.evaluation.program_verdict import judge_by_facts
+from duckflow.evaluation.facts import Fact, as_evidence, verification_of
+from duckflow.evaluation.verdict import judge_by_facts
 from fakes.cases import case, seen
 from fakes.rows import every_row
 
 
-def fact(path="a.py", state="parses", content="def is_empty(): ...", detail="there", stubs=()):
-    return Fact(path=path, state=state, content=content, detail=detail, stubs=stubs)
+def fact(path="a.py", state="parses", content="def is_empty(): ...", detail="there"):
+    return Fact(path=path, state=state, content=content, detail=detail)
 
 
 def judged(request, *facts, priorities=(1,), **fields):
@@ -30,7 +30,7 @@ NAMES = "Create a.py with `peek`, push_all, fib(n) and requirements like operato
         ("Add notes.md", [fact("notes.md", "readable", "# Notes")]),
         ("Create an empty package", [fact("a/__init__.py", "empty", "")]),
         ("Draw a picture", [fact("a.png", "unread", "")]),
-        ("Create a base class", [fact(stubs=("f",))]),
+        ("Create a base class", [fact(detail="there; does nothing: f")]),
         ("Remove tmp.log", [fact("tmp.log", "gone", "")]),
         ("Rename a.py to b.py", [fact("a.py", "gone", ""), fact("b.py")]),
         ("Write a.py and b.json", [fact(), fact("b.json", content="{}")]),
@@ -99,7 +99,7 @@ def test_no_numbers_make_a_broken_file_done():
 def test_J11_what_was_run_is_cited_behind_the_files_it_was_run_on():
     facts = [fact(), fact("b.py", state="broken", detail="line 1: no")]
     ran = CheckResult(kind="example", name="f() == 1", state="passed", evidence_id="e4")
-    evidence = (*as_evidence(facts, 2), *results_as_evidence([ran]))
+    evidence = (*as_evidence(facts, 2), *as_evidence([ran], 4))
     made = case(request="Create a.py", evidence=evidence, checks=(ran,), verification="failed")
     found = judge_by_facts(made, facts)
     assert found is not None

@@ -12,8 +12,9 @@ from duckflow.domain.reduce.attempts import (
     note_result,
     set_requirements,
 )
+from duckflow.domain.state import Request
 from duckflow.domain.work.objective import Evidence, TaskObjective
-from duckflow.evaluation.case import ObservedWork, build_case
+from duckflow.evaluation.case import build_case
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.evaluation.facts import as_evidence, check_files
 from duckflow.evaluation.verdict import compute_verdict
@@ -43,7 +44,8 @@ async def attempt(objective, workspace, content, evaluator):
     objective = note_result(objective, "e1 wrote hello.py", "ok", changed=True)
     facts = check_files(workspace, ["hello.py"])
     evidence = (Evidence(evidence_id="e1", text="wrote hello.py"), *as_evidence(facts, 2))
-    case = build_case(objective, evidence, facts, ObservedWork(reply="Done.", changed=True))
+    request = Request(request_id="r", text=REQUEST, objective=objective, changed=("hello.py",))
+    case = build_case(request, "Done.", evidence, facts)
     draft, _ = await put(evaluator, evaluate_task_satisfaction(case))
     return case, end_attempt(objective, compute_verdict(case, draft))
 

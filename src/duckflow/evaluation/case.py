@@ -1,51 +1,42 @@
 """All that is judged at once, put together from what the loop observed (SPEC J2)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from duckflow.domain.decision import TaskProfile
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.state import Request
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import EvaluationCase, Evidence, TaskObjective
 from duckflow.evaluation.facts import Fact, verification_of
 from duckflow.services.requirements import plain_requirements
 
 
-class ObservedWork(Frozen):
-    """What the loop knows when its model says done."""
-
-    reply: str = ""
-    """What the user was told last."""
-    changed: bool = False
-    ran: bool = False
-    """Whether a file was changed, and whether a command was run, for this request."""
-    profile: TaskProfile | None = None
-    """What the model took it for."""
-    failing: tuple[str, ...] = ()
-    """What an action failed on and none has succeeded on since."""
-    command_passed: bool | None = None
-    """How the verifying command ended; None if there is none."""
-
-
 def build_case(
-    objective: TaskObjective,
-    evidence: Sequence[Evidence],
-    facts: Sequence[Fact],
-    observed: ObservedWork,
-    results: Sequence[CheckResult] = (),
+    request: Request,
+    reply: str,
+    evidence: Iterable[Evidence],
+    facts: Iterable[Fact],
+    results: Iterable[CheckResult] = (),
+    *,
+    ran: bool = False,
+    passed: bool | None = None,
 ) -> EvaluationCase:
-    """The case for an evaluator. `evidence` holds the facts, and then the results, as its last checks."""
+    """The case for an evaluator. `evidence` holds the facts, and then the results, as its last checks.
+
+    `ran`: whether a command was run for it; `passed`: how the verifying command ended, None if there is none.
+    """
+    objective, results = request.objective or TaskObjective(request=request.text), tuple(results)
     return EvaluationCase(
         request=objective.request,
         requirements=objective.requirements or plain_requirements(objective.request),
         evidence=tuple(evidence),
-        reply=observed.reply,
-        information=not (observed.changed or observed.ran),
-        changed=observed.changed,
-        wants_change=observed.profile == "file_operation",
+        reply=reply,
+        information=not (request.changed or ran),
+        changed=bool(request.changed),
+        wants_change=request.profile == "file_operation",
         looked_up=bool(objective.results),
-        verification=verification_of(facts, observed.command_passed, results),
-        checks=tuple(results),
-        failing=observed.failing,
+        verification=verification_of(facts, passed, results),
+        checks=results,
+        failing=request.failing,
     )
 
 

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable
 from importlib import import_module
 from pathlib import PurePosixPath
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen, replace
@@ -19,7 +19,7 @@ from duckflow.domain.patterns import late
 from duckflow.domain.text import cut, head_and_tail, one_line
 from duckflow.domain.work.checks import CheckResult, settled
 from duckflow.domain.work.objective import Evidence, Verification
-from duckflow.safety.files.workspace import READ_CAP, FileStatus, Workspace
+from duckflow.safety.files.workspace import READ_CAP, Workspace
 from duckflow.safety.policy.protected import is_secret
 
 FactState = Literal["parses", "broken", "readable", "empty", "unread", "missing", "gone", "left"]
@@ -43,8 +43,6 @@ class Fact(Frozen):
     state: FactState
     detail: str = ""
     content: str = ""
-    stubs: tuple[str, ...] = ()
-    """Functions in it that do nothing."""
 
     @property
     def good(self) -> bool:
@@ -58,13 +56,6 @@ class Fact(Frozen):
         return f"{line}\n{self.content}" if self.content else line
 
 
-class Parsed(NamedTuple):
-    """What a parser has to say of a file that it could read."""
-
-    told: str = ""
-    stubs: tuple[str, ...] = ()
-
-
 def check_files(
     workspace: Workspace, paths: Iterable[str], removed: Collection[str] = ()
 ) -> tuple[Fact, ...]:
@@ -73,29 +64,16 @@ def check_files(
     return tuple(_check(workspace, path, to_be_gone=path in removed) for path in newest)
 
 
-def as_evidence(facts: Iterable[Fact], first: int) -> tuple[Evidence, ...]:
-    """The facts as evidence, with ids from e`first` on."""
+def as_evidence(seen: Iterable[Fact | CheckResult], first: int) -> tuple[Evidence, ...]:
+    """What was looked at and run, as evidence, with ids from e`first` on."""
     return tuple(
         Evidence(
             evidence_id=f"e{number}",
-            text=fact.text,
-            kind="check",
-            supports="change" if fact.good else "nothing",
-        )
-        for number, fact in enumerate(facts, start=first)
-    )
-
-
-def results_as_evidence(results: Iterable[CheckResult]) -> tuple[Evidence, ...]:
-    """What was run, as evidence, under the ids the results have."""
-    return tuple(
-        Evidence(
-            evidence_id=one.evidence_id,
             text=one.text,
             kind="check",
-            supports="change" if one.state == "passed" else "nothing",
+            supports="change" if one.good else "nothing",
         )
-        for one in results
+        for number, one in enumerate(seen, start=first)
     )
 
 
@@ -119,26 +97,23 @@ def verification_of(
 
 
 def _check(workspace: Workspace, path: str, *, to_be_gone: bool) -> Fact:
+    def fact(state: FactState, detail: str) -> Fact:
+        return Fact(path=path, state=state, detail=detail)
+
     try:
         status = workspace.status(path)
-        if status is None or to_be_gone:
-            return _presence(path, status, to_be_gone=to_be_gone)
+        if status is None:
+            return fact("gone", "removed, as intended") if to_be_gone else fact("missing", "does not exist")
+        if to_be_gone:
+            return fact("left", "still there, though it was to be removed")
         if status.kind != "file":
-            return Fact(path=path, state="missing", detail=f"there is a {status.kind}, not a file")
+            return fact("missing", f"there is a {status.kind}, not a file")
         if status.size > READ_CAP:
-            return Fact(path=path, state="unread", detail=f"there, {status.size} bytes, not looked into")
-        data = workspace.read_bytes(path)
+            return fact("unread", f"there, {status.size} bytes, not looked into")
+        found = look_at(path, workspace.read_bytes(path))
     except ToolError as error:
-        return Fact(path=path, state="missing", detail=cut(f"can't be read: {error}", _DETAIL))
-    fact = look_at(path, data)
-    return replace(fact, content="") if is_secret(path) else fact
-
-
-def _presence(path: str, status: FileStatus | None, *, to_be_gone: bool) -> Fact:
-    if status is None:
-        state = "gone" if to_be_gone else "missing"
-        return Fact(path=path, state=state, detail="removed, as intended" if to_be_gone else "does not exist")
-    return Fact(path=path, state="left", detail="still there, though it was to be removed")
+        return fact("missing", cut(f"can't be read: {error}", _DETAIL))
+    return replace(found, content="") if is_secret(path) else found
 
 
 def parsed_here(path: str) -> bool:
@@ -167,8 +142,7 @@ def look_at(path: str, data: bytes) -> Fact:
     if parsed is None:
         detail = f"{lines}, not checked as {language}"
         return Fact(path=path, state="readable", detail=detail, content=content)
-    detail = f"{lines}, parses as {language}{parsed.told}"
-    return Fact(path=path, state="parses", detail=detail, content=content, stubs=parsed.stubs)
+    return Fact(path=path, state="parses", detail=f"{lines}, parses as {language}{parsed}", content=content)
 
 
 def _reason(error: Exception) -> str:
@@ -177,31 +151,31 @@ def _reason(error: Exception) -> str:
     return " ".join(str(error).split()) or "it is nested too deeply"
 
 
-def _parse_python(text: str) -> Parsed:
+def _parse_python(text: str) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a doubtful escape is no reason to speak to the user here
         tree = ast.parse(text)
     names, stubs = defined_names(tree), stub_names(tree)
     told = f"; defines {', '.join(names)}" if names else ""
     empty = f"; does nothing: {', '.join(stubs)}" if stubs else ""
-    return Parsed(cut(told, _DETAIL) + cut(empty, _DETAIL), stubs)
+    return cut(told, _DETAIL) + cut(empty, _DETAIL)
 
 
-def _parse_json(text: str) -> Parsed:
+def _parse_json(text: str) -> str:
     try:
         json.loads(text)
     except ValueError:
         json.loads(without_comments(text))
-        return Parsed(" with comments")
-    return Parsed()
+        return " with comments"
+    return ""
 
 
-def _parse_toml(text: str) -> Parsed:
+def _parse_toml(text: str) -> str:
     tomllib.loads(text)
-    return Parsed()
+    return ""
 
 
-def _parse_yaml(text: str) -> Parsed | None:
+def _parse_yaml(text: str) -> str | None:
     """Read it as YAML if there is someone who can; templates are YAML only once they are filled in."""
     try:
         yaml: Any = import_module("yaml")  # not always there, and seldom needed
@@ -215,10 +189,10 @@ def _parse_yaml(text: str) -> Parsed | None:
             pass  # nothing is made of it: aliases stay what they are
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
-    return Parsed()
+    return ""
 
 
-_PARSERS: dict[str, tuple[str, Callable[[str], Parsed | None] | None]] = {
+_PARSERS: dict[str, tuple[str, Callable[[str], str | None] | None]] = {
     ".py": ("Python", _parse_python),
     ".pyi": ("Python", _parse_python),
     ".json": ("JSON", _parse_json),
@@ -227,6 +201,7 @@ _PARSERS: dict[str, tuple[str, Callable[[str], Parsed | None] | None]] = {
     ".yaml": ("YAML", _parse_yaml),
     ".yml": ("YAML", _parse_yaml),
 }
+"""What a parser has to say of a file it could read goes with the fact; None if it can't tell."""
 
 
 # What is not closed is taken to its end, so that no text makes these slow.

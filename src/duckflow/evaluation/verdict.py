@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import Literal
 
 from duckflow.domain.patterns import late
 from duckflow.domain.text import letters_of, one_line
@@ -14,9 +15,11 @@ from duckflow.domain.work.objective import (
     RequirementScore,
     SatisfactionEvaluation,
 )
+from duckflow.evaluation.facts import Fact
 from duckflow.services.satisfaction import ScoreDraft, VerdictDraft
 
 MOST_ASPECTS = 8
+USUAL_RULES = EvaluationRules.model_construct()
 
 _NUMBER = late(r"\s*#?(\d{1,3})(?:[.):](?=\s|$)|\s*$)")
 _PRIORITY = late(r"\(priority [123]\)\s*$")
@@ -27,10 +30,9 @@ _ASPECT, _QUALITY = 300, 1_000
 
 
 def compute_verdict(
-    case: EvaluationCase, draft: VerdictDraft | None, rules: EvaluationRules | None = None
+    case: EvaluationCase, draft: VerdictDraft | None, rules: EvaluationRules = USUAL_RULES
 ) -> SatisfactionEvaluation:
     """The verdict on a case. `draft` is None if no evaluator answered, or nobody can read what it said."""
-    rules = rules or EvaluationRules()
     if draft is None:
         return _without_judge(case, rules)
     scores = tuple(_scores(case, draft, rules))
@@ -47,7 +49,7 @@ def compute_verdict(
     )
 
 
-def weighted_mean(scores: Iterable[RequirementScore], weights: Sequence[int]) -> float:
+def _weighted_mean(scores: Iterable[RequirementScore], weights: Sequence[int]) -> float:
     """The scores as one, each weighing as its priority says; nothing to weigh is nothing met."""
     weighed = [(weights[one.priority - 1], one.score) for one in scores]
     total = sum(weight for weight, _ in weighed)
@@ -55,7 +57,7 @@ def weighted_mean(scores: Iterable[RequirementScore], weights: Sequence[int]) ->
     return round(sum(weight * score for weight, score in weighed) / total, 6) if total else 0.0
 
 
-def below(rules: EvaluationRules) -> float:
+def _below(rules: EvaluationRules) -> float:
     """The most the whole can be when it may not be done."""
     return round(rules.done_at - 0.01, 6)
 
@@ -65,9 +67,9 @@ def _whole(
 ) -> tuple[float, tuple[Cap, ...]]:
     """The whole, and all that kept it, or a part of it, down."""
     kept_down = tuple(_reasons_against(case)) if scores else ("no_requirements",)
-    overall = weighted_mean(scores, rules.weights)
+    overall = _weighted_mean(scores, rules.weights)
     if kept_down:
-        overall = min(overall, below(rules))
+        overall = min(overall, _below(rules))
     return overall, tuple(dict.fromkeys((*kept_down, *(one.cap for one in scores if one.cap))))
 
 
@@ -148,33 +150,69 @@ def _place(said: str, requirements: Sequence[RequirementItem]) -> int | None:
 def _without_judge(case: EvaluationCase, rules: EvaluationRules) -> SatisfactionEvaluation:
     """What a verifying command, tests and examples settle by themselves; else it is not judged."""
     if case.verification == "none" or not case.requirements:
-        return SatisfactionEvaluation(
-            overall_score=0.0,
-            done=False,
-            requirement_scores=_alike(case, 0.0),
-            caps=("unreadable",),
-            by="nobody",
-        )
-    passed = case.verification == "passed"
-    score = rules.done_at if passed else min(rules.unproven_at_most, below(rules))
+        return _same_for_all(case, 0.0, rules, caps=("unreadable",), by="nobody")
+    ran = [one.evidence_id for one in case.checks if one.good]
+    missing = _aspects(one.text for one in case.checks if one.state == "failed")
+    if case.verification == "passed":
+        return _same_for_all(case, rules.done_at, rules, ran, missing)
+    return _same_for_all(case, _not_enough(rules), rules, ran, missing, ("failing_verification",))
+
+
+def judge_by_facts(
+    case: EvaluationCase, facts: Sequence[Fact], rules: EvaluationRules = USUAL_RULES
+) -> SatisfactionEvaluation | None:
+    """A verdict from what the program saw for itself, for small models; None if a model has to look (J11).
+
+    A small model judging its own work says yes to anything, and takes as long over it as over the work. So
+    for changed files the program's checks decide: something failed, and the request is not done; nothing
+    failed, and it is as done as can be told. Words of the request that do not occur in a file mean nothing.
+    Requests for information are judged by the model. Facts, then what was run, are the last evidence.
+    """
+    if case.wants_change and not case.changed and not any(one.supports == "change" for one in case.evidence):
+        return _same_for_all(case, 0.0, rules, (), ("No file was changed.",), ("no_evidence",))
+    if case.information or not facts or not case.requirements:
+        return None
+    looked_at = len(facts) + len(case.checks)
+    checks = [one.evidence_id for one in case.evidence if one.kind == "check"][-looked_at:]
+    bad = [(fact, one) for fact, one in zip(facts, checks, strict=False) if not fact.good]
+    missing = (
+        # A command that passed outweighs a file we can't parse (see `verification_of`).
+        *(f"{fact.path}: {fact.detail}" for fact, _ in bad if case.verification != "passed"),
+        *(f"{what}: failed, and was not made good" for what in case.failing),
+    )
+    if not missing and case.verification != "failed":
+        return _same_for_all(case, rules.done_at, rules, checks)
+    cited, shown = [one for _, one in bad] or checks, missing[:MOST_ASPECTS]
+    return _same_for_all(case, _not_enough(rules), rules, cited, shown, ("failing_verification",))
+
+
+def _same_for_all(
+    case: EvaluationCase,
+    score: float,
+    rules: EvaluationRules,
+    evidence: Iterable[str] = (),
+    missing: tuple[str, ...] = (),
+    caps: tuple[Cap, ...] = (),
+    by: Literal["program", "nobody"] = "program",
+) -> SatisfactionEvaluation:
+    """The same score for every part: what the program sees tells of the whole."""
+    cited, done = tuple(evidence), score >= rules.done_at
     return SatisfactionEvaluation(
         overall_score=score,
-        done=passed,
-        requirement_scores=_alike(case, score),
-        missing_aspects=_aspects(one.text for one in case.checks if one.state == "failed"),
-        completion_recommendation=passed,
-        caps=() if passed else ("failing_verification",),
-        by="program",
+        done=done,
+        requirement_scores=tuple(
+            RequirementScore(requirement=one.requirement, priority=one.priority, score=score, evidence=cited)
+            for one in case.requirements
+        ),
+        missing_aspects=missing,
+        completion_recommendation=done,
+        caps=caps,
+        by=by,
     )
 
 
-def _alike(case: EvaluationCase, score: float) -> tuple[RequirementScore, ...]:
-    """The same score for every requirement, with what was run as its evidence."""
-    ids = tuple(one.evidence_id for one in case.checks if one.state == "passed" and score)
-    return tuple(
-        RequirementScore(requirement=one.requirement, priority=one.priority, score=score, evidence=ids)
-        for one in case.requirements
-    )
+def _not_enough(rules: EvaluationRules) -> float:
+    return min(rules.unproven_at_most, _below(rules))
 
 
 def _aspects(texts: Iterable[str]) -> tuple[str, ...]:

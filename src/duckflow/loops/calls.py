@@ -4,7 +4,7 @@ import json
 from typing import Literal, NamedTuple
 
 from duckflow.domain.decision import Action
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.tools.catalogue import Tool
 from duckflow.tools.memory import REMEMBER
 
@@ -19,51 +19,39 @@ class ResolvedCall(NamedTuple):
     tool: Tool
     args: Frozen
 
+    @property
+    def command(self) -> str | None:
+        """The command it would run, if it is one."""
+        command = getattr(self.args, "command", None)
+        return command if self.tool.effect == "execute" and isinstance(command, str) else None
 
-def command_of(call: ResolvedCall) -> str | None:
-    """The command it would run, if it is one."""
-    command = getattr(call.args, "command", None)
-    return command if call.tool.effect == "execute" and isinstance(command, str) else None
+    @property
+    def network(self) -> bool:
+        """Whether it asks for the network."""
+        return bool(getattr(self.args, "network", False))
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The files with secrets that a command asks to see."""
+        return tuple(getattr(self.args, "secrets", ()))
 
-def uses_network(call: ResolvedCall) -> bool:
-    """Whether it asks for the network."""
-    return bool(getattr(call.args, "network", False))
+    @property
+    def handed_over(self) -> str:
+        """The tasks that it would set going in the background; nothing else of it would differ."""
+        hands_over = self.tool.operation == HANDS_OVER
+        return json.dumps(self.action.args, ensure_ascii=False, indent=2) if hands_over else ""
 
+    @property
+    def remembers(self) -> Literal["", "here", "everywhere"]:
+        """Where it would have something known in later sessions."""
+        if self.tool.operation != REMEMBER:
+            return ""
+        return "everywhere" if getattr(self.args, "everywhere", False) else "here"
 
-def secrets_of(call: ResolvedCall) -> tuple[str, ...]:
-    """The files with secrets that a command asks to see."""
-    return tuple(getattr(call.args, "secrets", ()))
-
-
-def hands_over(call: ResolvedCall) -> bool:
-    """Whether it sets something going in the background."""
-    return call.tool.operation == HANDS_OVER
-
-
-def handed_over(call: ResolvedCall) -> str:
-    """The tasks themselves, if nothing differs but they would be started."""
-    return json.dumps(call.action.args, ensure_ascii=False, indent=2) if hands_over(call) else ""
-
-
-def remembers(call: ResolvedCall) -> Literal["", "here", "everywhere"]:
-    """Where it would have something known in later sessions."""
-    if call.tool.operation != REMEMBER:
-        return ""
-    return "everywhere" if getattr(call.args, "everywhere", False) else "here"
-
-
-def edited_action(call: ResolvedCall, text: str) -> Action:
-    """The action with what the user made of what it would write or run."""
-    args = call.action.args
-    if command_of(call) is not None:
-        return Action(
-            operation=call.action.operation,
-            args={**args, "command": text},
-            reasoning=call.action.reasoning,
-        )
-    return Action(
-        operation="file_ops.write_file",
-        args={"path": args["path"], "content": text},
-        reasoning=call.action.reasoning,
-    )
+    def edited(self, text: str) -> Action:
+        """The action with what the user made of what it would write or run."""
+        args = self.action.args
+        if self.command is not None:
+            return replace(self.action, args={**args, "command": text})
+        written = {"path": args["path"], "content": text}
+        return replace(self.action, operation="file_ops.write_file", args=written)

@@ -138,12 +138,10 @@ class Turn:
                 return None
             case "pending_user":
                 return "pending_user"
-            case "defer":
-                return "deferred"
-            case "done" if self._state.background_runs:
-                return "deferred"
-            case "done":
+            case "done" if not self._state.background_runs:
                 return await self._see_whether_done()
+            case "defer" | "done":
+                return "deferred"
 
     async def _recover(self) -> RequestOutcome | None:
         """After an error, plan again; after too many that were not made good, ask the user (SPEC D5)."""
@@ -160,12 +158,9 @@ class Turn:
         if await self._dispatcher.end_background() or await self._verification.prepare():
             return await self._act()
         match await self._judging.judge():
-            case "satisfied":
+            case "done" | "not_judged" as outcome:
                 self._steps.accept()
-                return "done"
-            case "not_judged":
-                self._steps.accept()
-                return "not_judged"
+                return outcome
             case "again":
                 self._steps.plan("not satisfied yet")
                 return None

@@ -28,32 +28,16 @@ class CheckResult(Frozen):
     """Its id once it is part of a verdict."""
 
     @property
+    def good(self) -> bool:
+        """Whether it shows that the work is right."""
+        return self.state == "passed"
+
+    @property
     def text(self) -> str:
         """The result as evidence, in one paragraph."""
         about = f" ({self.path})" if self.path and self.path not in self.name else ""
         said = f"check of {self.name}{about}: {self.state.replace('_', ' ')}"
         return f"{said}: {self.detail}" if self.detail else said
-
-
-class CheckTally(Frozen):
-    """How many checks passed, failed and were not run."""
-
-    passed: int = 0
-    failed: int = 0
-    not_run: int = 0
-
-    @property
-    def rank(self) -> tuple[int, int]:
-        """Higher is better: fewer failures first, then more that passed."""
-        return -self.failed, self.passed
-
-
-def tally(results: Iterable[CheckResult]) -> CheckTally:
-    """The results in numbers."""
-    states = [one.state for one in results]
-    return CheckTally(
-        passed=states.count("passed"), failed=states.count("failed"), not_run=states.count("not_run")
-    )
 
 
 def settled(results: Iterable[CheckResult]) -> bool | None:

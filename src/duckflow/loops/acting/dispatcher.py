@@ -25,7 +25,7 @@ from duckflow.loops.acting.approvals import permit_of
 from duckflow.loops.acting.command_effects import CommandEffects
 from duckflow.loops.acting.evidence import changed_files
 from duckflow.loops.acting.gate import Gate
-from duckflow.loops.calls import ResolvedCall, edited_action
+from duckflow.loops.calls import ResolvedCall
 from duckflow.loops.hooks.hooks import Hooks
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
@@ -185,7 +185,7 @@ class Dispatcher:
         if not approval.editable:
             raise UsageError("approval.not_editable", operation=approval.action.operation)
         try:
-            edited = edited_action(self._resolve(approval.action), text)
+            edited = self._resolve(approval.action).edited(text)
             asked = await self._gate.question(self._state, self._resolve(edited), self._state.objection)
         except ToolError as error:
             raise UsageError("approval.edit_refused", reason=str(error)) from error

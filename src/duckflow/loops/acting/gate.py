@@ -9,21 +9,14 @@ from typing import NamedTuple
 from duckflow.config.settings import GateSettings
 from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.events import ErrorReported
+from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.patterns import late
 from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.state import AgentState
 from duckflow.loops.acting.approvals import ask_about
 from duckflow.loops.acting.impact import ChangeOutline
-from duckflow.loops.calls import (
-    ResolvedCall,
-    command_of,
-    handed_over,
-    hands_over,
-    remembers,
-    secrets_of,
-    uses_network,
-)
+from duckflow.loops.calls import ResolvedCall
 from duckflow.safety.files.outside import OutsideFile, find_outside
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.command_risk import Place
@@ -103,39 +96,37 @@ class Gate:
         targets = await asyncio.to_thread(self._look, call)
         case = await self._case(state, call, targets)
         _refuse_denied(decide(state.mode, case))
-        proposal = await self._proposal(call)
+        effect, works_on_copy = call.tool.effect, case.copies and call.tool.effect == "execute"
+        # What only reads may look at nothing before it is allowed to.
+        proposal = Proposal() if effect == "read" else await call.tool.propose(call.args, self._workspace)
         files = _files_at_once(state, call, targets.before)
-        if case.copies and call.tool.effect == "execute":
+        if works_on_copy:
             assessed = rate(self._wishes(call))
         else:
             assessed = await asyncio.to_thread(self._assess, call, targets, proposal, files)
         case = case._replace(risk=assessed.risk)
-        kind = (
-            proposal.kind
-            if may_remember(case) and proposal.kind
-            else _kind(call, case, targets.before, assessed)
-        )
+        kind = proposal.kind or _kind(effect, targets.before, assessed) if may_remember(case) else None
         ruling = decide(state.mode, case._replace(remembered=kind in state.allowed))
         _refuse_denied(ruling)
-        waits = case.copies and call.tool.effect == "execute"  # for what the command does to its copy
-        doubt = objection if not waits and (call.tool.effect != "read" or hands_over(call)) else None
+        # Of a command that works on a copy, what it did is asked about.
+        doubt = objection if not works_on_copy and (effect != "read" or call.handed_over) else None
         if ruling.verdict == "allow" and not doubt and not hooked:
             return None
-        if not proposal.difference and call.tool.effect in ("write", "delete", "consent"):
+        if not proposal.difference and effect in ("write", "delete", "consent"):
             return None  # nothing would change
         if doubt:
             ruling, kind = Ruling(verdict="ask", reason=doubt, because="objection"), None
         elif hooked:
             ruling, kind = Ruling(verdict="ask", reason=hooked, because="hook"), None
         outline = ChangeOutline(
-            effect=call.tool.effect,
-            memory=remembers(call),
+            effect=effect,
+            memory=call.remembers,
             before=targets.before,
-            difference=proposal.difference or handed_over(call),
+            difference=proposal.difference or call.handed_over,
             outside=targets.outside.real if targets.outside else None,
             reasons=assessed.reasons,
-            network=uses_network(call),
-            secrets=secrets_of(call),
+            network=call.network,
+            secrets=call.secrets,
             editable=proposal.content is not None,
             sandboxed=case.sandboxed,
             on_copy=case.copies,
@@ -148,26 +139,20 @@ class Gate:
     def _wishes(self, call: ResolvedCall) -> Iterator[str]:
         """What a command asks for before it runs on its copy."""
         yield "looks"
-        if uses_network(call) and not self._network_open:
+        if call.network and not self._network_open:
             yield "network"
-        if secrets_of(call):
+        if call.secrets:
             yield "secrets"
 
     def _scripts(self, call: ResolvedCall) -> dict[str, str]:
         """What the files that a command names hold now: a yes is to a script as it was."""
         found: dict[str, str] = {}
-        for path in named_files(command_of(call) or ""):
+        for path in named_files(call.command or ""):
             with suppress(ToolError):
                 there = self._workspace.status(path)
                 if there is not None and there.kind == "file":
                     found[path] = self._workspace.digest(path) or ""
         return found
-
-    async def _proposal(self, call: ResolvedCall) -> Proposal:
-        """What would change. What only reads may look at nothing before it is allowed to."""
-        return (
-            Proposal() if call.tool.effect == "read" else await call.tool.propose(call.args, self._workspace)
-        )
 
     async def asks_to_read(self, call: ResolvedCall) -> bool:
         """Whether reading this is for the user to decide: the program itself must not do it either."""
@@ -200,7 +185,10 @@ class Gate:
             try:
                 protections.append(self._workspace.protection(target))
             except ToolError:
-                outside = self._find_outside(call, target)
+                reads = call.tool.operation == READS_OUTSIDE
+                outside = (
+                    find_outside(target, self._workspace.root, self._workspace.denied) if reads else None
+                )
                 if outside is None:
                     raise
                 return _Targets({}, outside=outside)
@@ -210,11 +198,6 @@ class Gate:
             executable = executable or (there is not None and there.executable)
             before[path] = self._workspace.digest(path) if there and there.kind == "file" else None
         return _Targets(before, strongest("none", *protections), executable)
-
-    def _find_outside(self, call: ResolvedCall, target: str) -> OutsideFile | None:
-        if call.tool.operation != READS_OUTSIDE:
-            return None
-        return find_outside(target, self._workspace.root, self._workspace.denied)
 
     def _assess(self, call: ResolvedCall, targets: _Targets, proposal: Proposal, files: int) -> Assessment:
         facts = Facts(
@@ -226,8 +209,8 @@ class Gate:
             executable=targets.executable or _SCRIPT.match(proposal.content or "") is not None,
             written=added_text(proposal.difference) if call.tool.effect == "write" else "",
             many_files=files > self._settings.many_files,
-            command=command_of(call),
-            network=uses_network(call),
+            command=call.command,
+            network=call.network,
             network_open=self._network_open,
         )
         try:
@@ -257,13 +240,11 @@ def _refuse_denied(ruling: Ruling) -> None:
         raise Refused(f"not permitted: {ruling.reason}")
 
 
-def _kind(call: ResolvedCall, case: Case, paths: Iterable[str], assessed: Assessment) -> Kind | None:
-    """What "always" would cover; None if it must be asked every time."""
-    if not may_remember(case):
-        return None
-    if call.tool.effect == "execute":
+def _kind(effect: ToolEffect, paths: Iterable[str], assessed: Assessment) -> Kind | None:
+    """What "always" would cover, if the tool itself does not say; None if it must be asked every time."""
+    if effect == "execute":
         return Kind(what="command", scope=assessed.first_words) if assessed.first_words else None
-    if call.tool.effect in ("foreign", "fetch"):
+    if effect in ("foreign", "fetch"):
         return None
     folders = {path.rpartition("/")[0] or "." for path in paths}
     return Kind(what="edits", scope=folders.pop()) if len(folders) == 1 else None

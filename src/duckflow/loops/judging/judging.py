@@ -18,12 +18,11 @@ from duckflow.domain.work.objective import (
     SatisfactionEvaluation,
     TaskObjective,
 )
-from duckflow.evaluation.case import TALK, ObservedWork, build_case, needs_evaluation
+from duckflow.evaluation.case import TALK, build_case, needs_evaluation
 from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
-from duckflow.evaluation.facts import Fact, as_evidence, check_files, results_as_evidence
-from duckflow.evaluation.program_verdict import judge_by_facts
-from duckflow.evaluation.verdict import compute_verdict
+from duckflow.evaluation.facts import Fact, as_evidence, check_files
+from duckflow.evaluation.verdict import compute_verdict, judge_by_facts
 from duckflow.loops.judging.verification import Verification
 from duckflow.loops.session import Session
 from duckflow.loops.thinking.advisor import Advisor
@@ -37,7 +36,7 @@ from duckflow.services.missing_information import extract_missing_information
 from duckflow.services.requirements import extract_task_requirements, plain_requirements
 from duckflow.services.satisfaction import evaluate_task_satisfaction
 
-Finding = Literal["satisfied", "not_judged", "again", "exhausted"]
+Finding = Literal["done", "not_judged", "again", "exhausted"]
 """What follows from a look at the work: done, nobody can tell, another attempt, or the user must be asked."""
 
 
@@ -102,16 +101,18 @@ class Judging:
         """Look at what is there, by the evidence; if it is not enough, the next attempt is planned."""
         request = self._state.request
         if request is None:
-            return "satisfied"
+            return "done"
         passed = await self._verifying.run()
         talk = not _must_be_judged(request, self._state.verify)
         if talk and passed is not False:
             self.stop()
-            return "satisfied"
+            return "done"
         if not talk:
             await self._requirements(request)
         facts, results, checks = await self._look(request)
-        case = self._case(request, facts, results, checks, passed=passed)
+        evidence, now = (*evidence_in(self._state), *checks), self._state.request or request
+        ran = _ran_anything(now, self._state.verify)
+        case = build_case(now, self._state.reply, evidence, facts, results, ran=ran, passed=passed)
         # Talk that a command of the user's says is not enough needs no judge.
         evaluation = compute_verdict(case, None, self._rules) if talk else await self._evaluate(case, facts)
         evaluation = _with_failures(evaluation, (*self._verifying.failures(), *_failed(results)))
@@ -120,7 +121,7 @@ class Judging:
             Evaluated(iteration=iteration, evaluation=evaluation, checks=checks, results=results)
         )
         if evaluation.done:
-            return "satisfied"
+            return "done"
         if evaluation.by == "nobody":
             return "not_judged"
         if iteration >= self._rules.max_iterations:
@@ -137,10 +138,10 @@ class Judging:
         there = [path for path in request.changed if path not in request.removed]
         found = await self._checks.before_verdict(asked, there)
         first = self._state.evidence_count + 1
-        results = tuple(
-            replace(one, evidence_id=f"e{number}") for number, one in enumerate(found, first + len(facts))
-        )
-        return facts, results, (*as_evidence(facts, first), *results_as_evidence(results))
+        evidence = as_evidence((*facts, *found), first)
+        ids = (one.evidence_id for one in evidence[len(facts) :])
+        results = tuple(replace(one, evidence_id=of) for one, of in zip(found, ids, strict=True))
+        return facts, results, evidence
 
     def stop(self) -> None:
         """Give up the search for requirements."""
@@ -176,27 +177,6 @@ class Judging:
         if same and now is not None and now.request_id == request.request_id:
             by = "program" if found == plain_requirements(objective.request) else "model"
             self._session.record(RequirementsFound(requirements=found, by=by))
-
-    def _case(
-        self,
-        request: Request,
-        facts: Sequence[Fact],
-        results: Sequence[CheckResult],
-        checks: Sequence[Evidence],
-        *,
-        passed: bool | None,
-    ) -> EvaluationCase:
-        now = self._state.request or request
-        observed = ObservedWork(
-            reply=self._state.reply,
-            changed=bool(now.changed),
-            ran=_ran_anything(now, self._state.verify),
-            profile=now.profile,
-            failing=now.failing,
-            command_passed=passed,
-        )
-        objective = now.objective or TaskObjective(request=now.text)
-        return build_case(objective, (*evidence_in(self._state), *checks), facts, observed, results)
 
     async def _evaluate(self, case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionEvaluation:
         """The verdict of an evaluator; without one, what was run settles it, or it is not judged."""

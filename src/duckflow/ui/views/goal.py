@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound
 from duckflow.domain.state import AgentState, Request
-from duckflow.domain.work.checks import CheckResult, tally
+from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import (
     AttemptResult,
     RequirementItem,
@@ -63,8 +63,9 @@ def _tally(results: Sequence[CheckResult]) -> list[str]:
     """What was run, in numbers, in one line; nothing if nothing was."""
     if not results:
         return []
-    counted = tally(results)
-    return [text("evaluation.checked", passed=counted.passed, failed=counted.failed, not_run=counted.not_run)]
+    states = [one.state for one in results]
+    counted = {state: states.count(state) for state in ("passed", "failed", "not_run")}
+    return [text("evaluation.checked", **counted)]
 
 
 def _goal(request: Request) -> Iterator[str]:
