@@ -32,7 +32,7 @@ class Clock:
 def connection_to(server: HttpServer, clock: Callable[[], float], **more) -> ServerConnection:
     one = McpServer(url=server.url, start_timeout_s=120, **more)
     opener = ServerOpener(Path("/"), ShellSettings(), closed=(), env={"TOKEN": "t0ken"})
-    return ServerConnection("web", one, opener(one), clock=clock)
+    return ServerConnection("web", one, opener, clock=clock)
 
 
 async def test_l4_a_session_that_expired_and_a_server_that_was_restarted_are_connected_again():

@@ -28,7 +28,7 @@ from duckflow.store.kept_files import KeptFiles
 from duckflow.store.live_file import LiveWriter
 
 if TYPE_CHECKING:
-    from duckflow.tools.mcp.operations import McpServers
+    from duckflow.tools.mcp.servers import McpServers
 
 from duckflow.app.places import COPIES
 

@@ -14,7 +14,7 @@ from duckflow.tools.outline.outline import OUTLINE
 from duckflow.tools.searching.search import search_tool
 
 if TYPE_CHECKING:
-    from duckflow.tools.mcp.operations import McpServers
+    from duckflow.tools.mcp.servers import McpServers
 
 Clean = Callable[[str], str]
 """Hides secrets in a text."""
@@ -45,10 +45,9 @@ def mcp_servers(
     if not any(server.enabled for server in settings.mcp.servers.values()):
         return None
     from duckflow.tools.mcp.opening import ServerOpener  # noqa: PLC0415 - only if servers are set
-    from duckflow.tools.mcp.operations import McpServers  # noqa: PLC0415 - as above
-    from duckflow.tools.mcp.pins import Pins  # noqa: PLC0415 - as above
+    from duckflow.tools.mcp.servers import McpServers  # noqa: PLC0415 - as above
 
-    return McpServers(settings.mcp, ServerOpener(root, settings.shell, closed=closed, env=env), Pins(), clean)
+    return McpServers(settings.mcp, ServerOpener(root, settings.shell, closed=closed, env=env), clean)
 
 
 def page_tools(settings: Settings, clean: Clean) -> tuple[Tool, ...]:

@@ -12,8 +12,8 @@ from duckflow.domain.errors import UsageError
 from duckflow.domain.extensions import ServerReport
 from duckflow.domain.frozen import replace
 from duckflow.tools.mcp.opening import ServerOpener
-from duckflow.tools.mcp.operations import McpServers, report_of
-from duckflow.tools.mcp.pins import Pins
+from duckflow.tools.mcp.pins import forget_pins
+from duckflow.tools.mcp.servers import McpServers, report_of
 
 
 def listed(folder: Path, *, trust: bool) -> list[ServerReport]:
@@ -34,7 +34,7 @@ def tried(name: str, folder: Path, *, trust: bool) -> ServerReport:
 
 
 async def _try(name: str, server: McpServer, opener: ServerOpener) -> ServerReport:
-    servers = McpServers(McpSettings(servers={name: server}), opener, Pins())
+    servers = McpServers(McpSettings(servers={name: server}), opener)
     try:
         await servers.ready()
         return servers.reports()[0]
@@ -45,5 +45,5 @@ async def _try(name: str, server: McpServer, opener: ServerOpener) -> ServerRepo
 def forget(name: str) -> Path:
     """Remove a server and its pins; the file it stood in."""
     remove_server(user_file(), name)
-    Pins().forget(name)
+    forget_pins(name)
     return user_file()

@@ -3,9 +3,11 @@
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any, TypeVar
+from functools import partial
+from itertools import islice
+from typing import Any, Literal, TypeVar
 
 import anyio
 import httpx2
@@ -25,9 +27,9 @@ from duckflow.tools.mcp.remote import (
     LONGEST_SCHEMA,
     MOST_ITEMS,
     TOOL_NAME,
+    Offer,
     RemoteFault,
     RemotePrompt,
-    RemoteResource,
     RemoteResult,
     RemoteTool,
     first_of,
@@ -39,7 +41,7 @@ _WAITING = 1_000
 _PAGES = 20
 _CONNECT_S = 30.0
 _IDLE_S = 3_600.0
-_NAME = 100
+_NAME, _ADDRESS = 100, 1_000
 _GONE = (-32000, -32001, -32600, UNSENT, BAD_STATUS)
 """Codes, of the package and ours, for a connection or a session that is no more."""
 
@@ -48,69 +50,25 @@ logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it would log what servers
 
 
 class ConnectedServer:
-    """A server that answers: the port `RemoteSession` over the package's client."""
+    """A server that answers."""
 
     def __init__(self, client: Client, ending: "asyncio.Future[str]") -> None:
         self._client = client
         self._ending = ending
 
-    @property
-    def version(self) -> str:
-        """The version of the protocol that was agreed upon."""
-        return self._client.protocol_version or ""
+    async def offer(self) -> Offer:
+        """All that it has; what has a name or a schema that can't be used is left out."""
+        tools = {one.name: one for one in islice(_tools(await self._listed("tools")), MOST_ITEMS)}
+        return Offer(
+            version=self._client.protocol_version or "",
+            tools=tuple(tools.values()),
+            prompts=tuple(islice(_prompts(await self._listed("prompts")), MOST_ITEMS)),
+            resources=tuple(islice(_addresses(await self._listed("resources")), MOST_ITEMS)),
+        )
 
-    async def tools(self) -> Sequence[RemoteTool]:
-        """Its tools; those whose name or schema can't be used are left out."""
-        if self._client.server_capabilities.tools is None:
-            return ()
-        found: list[RemoteTool] = []
-        async for page in self._pages(self._client.list_tools):
-            for one in page.tools:
-                schema = dict(one.input_schema)
-                if TOOL_NAME.fullmatch(one.name) and len(json.dumps(schema)) <= LONGEST_SCHEMA:
-                    said = cut(plain(one.description or one.title or ""), LONGEST_DESCRIPTION)
-                    found.append(RemoteTool(name=one.name, description=said, parameters=schema))
-        return tuple({one.name: one for one in found[:MOST_ITEMS]}.values())
-
-    async def prompts(self) -> Sequence[RemotePrompt]:
-        """Its prompts."""
-        if self._client.server_capabilities.prompts is None:
-            return ()
-        found: list[RemotePrompt] = []
-        async for page in self._pages(self._client.list_prompts):
-            for one in page.prompts:
-                arguments = one.arguments or []
-                if TOOL_NAME.fullmatch(one.name):
-                    found.append(
-                        RemotePrompt(
-                            name=one.name,
-                            description=one_line(one.description or "", _NAME),
-                            arguments=tuple(one_line(each.name, _NAME) for each in arguments),
-                            required=tuple(one_line(each.name, _NAME) for each in arguments if each.required),
-                        )
-                    )
-        return tuple(found[:MOST_ITEMS])
-
-    async def resources(self) -> Sequence[RemoteResource]:
-        """Its resources."""
-        if self._client.server_capabilities.resources is None:
-            return ()
-        found: list[RemoteResource] = []
-        async for page in self._pages(self._client.list_resources):
-            found += [
-                RemoteResource(uri=str(one.uri), name=one_line(one.name, _NAME))
-                for one in page.resources
-                if str(one.uri) == one_line(str(one.uri), 1_000)
-            ]
-        return tuple(found[:MOST_ITEMS])
-
-    async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> RemoteResult:
+    async def call(self, tool: str, arguments: dict[str, Any]) -> RemoteResult:
         """Call a tool; what comes back is text, cut, and harmless to a terminal."""
-
-        async def ask() -> types.CallToolResult:
-            return await self._client.call_tool(tool, arguments, read_timeout_seconds=seconds)
-
-        result = await self._asked(ask)
+        result = await self._asked(lambda: self._client.call_tool(tool, arguments))
         said = "\n".join(_shown(one) for one in result.content)
         if not said.strip() and result.structured_content is not None:
             said = json.dumps(result.structured_content, ensure_ascii=False)
@@ -130,14 +88,19 @@ class ConnectedServer:
         """Wait for its end, and say why."""
         return await asyncio.shield(self._ending)
 
-    async def _pages(self, ask: Callable[..., Awaitable[T]]) -> AsyncIterator[T]:
+    async def _listed(self, kind: Literal["tools", "prompts", "resources"]) -> list[Any]:
+        """All of a kind, page by page; none if it has no such thing."""
+        found: list[Any] = []
         cursor: str | None = None
+        if getattr(self._client.server_capabilities, kind) is None:
+            return found
         for _ in range(_PAGES):
-            page = await self._asked(lambda cursor=cursor: ask(cursor=cursor))
-            yield page
-            cursor = getattr(page, "next_cursor", None)
+            page = await self._asked(partial(getattr(self._client, f"list_{kind}"), cursor=cursor))
+            found += getattr(page, kind)
+            cursor = page.next_cursor
             if cursor is None:
-                return
+                break
+        return found
 
     async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
         """What the server answers; whatever goes wrong in the package or in the server is a RemoteFault."""
@@ -268,6 +231,27 @@ class _Pipes:
             except OSError:
                 self._end("it no longer reads what it is told")
                 return
+
+
+def _tools(listed: Iterable[types.Tool]) -> Iterator[RemoteTool]:
+    for one in listed:
+        schema = dict(one.input_schema)
+        if TOOL_NAME.fullmatch(one.name) and len(json.dumps(schema)) <= LONGEST_SCHEMA:
+            said = cut(plain(one.description or one.title or ""), LONGEST_DESCRIPTION)
+            yield RemoteTool(name=one.name, description=said, parameters=schema)
+
+
+def _prompts(listed: Iterable[types.Prompt]) -> Iterator[RemotePrompt]:
+    for one in listed:
+        if TOOL_NAME.fullmatch(one.name):
+            names = {one_line(each.name, _NAME): each.required for each in one.arguments or ()}
+            required = tuple(name for name, needed in names.items() if needed)
+            yield RemotePrompt(name=one.name, arguments=tuple(names), required=required)
+
+
+def _addresses(listed: Iterable[types.Resource]) -> Iterator[str]:
+    addresses = (str(one.uri) for one in listed)
+    return (uri for uri in addresses if uri == one_line(uri, _ADDRESS))
 
 
 def _fault(error: MCPError) -> RemoteFault:

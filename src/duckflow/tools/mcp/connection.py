@@ -2,24 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from duckflow.config.mcp import McpServer
 from duckflow.domain.errors import ToolError
 from duckflow.domain.extensions import ServerStatus
-from duckflow.domain.frozen import Frozen
-from duckflow.tools.mcp.remote import (
-    OpenRemote,
-    RemoteFault,
-    RemotePrompt,
-    RemoteResource,
-    RemoteResult,
-    RemoteSession,
-    RemoteTool,
-    first_of,
-    one_line,
-)
+from duckflow.tools.mcp.opening import ServerOpener
+from duckflow.tools.mcp.pins import Pins
+from duckflow.tools.mcp.remote import Offer, RemoteFault, RemoteResult, RemoteTool, first_of, one_line
+
+if TYPE_CHECKING:
+    from duckflow.tools.mcp.client import ConnectedServer
+
+T = TypeVar("T")
 
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 60.0
@@ -29,15 +25,6 @@ _STABLE_S = 10.0
 _CLOSING_S = 15.0
 
 
-class Offer(Frozen):
-    """What a server has, as it was when it was last connected."""
-
-    version: str = ""
-    tools: tuple[RemoteTool, ...] = ()
-    prompts: tuple[RemotePrompt, ...] = ()
-    resources: tuple[RemoteResource, ...] = ()
-
-
 class ServerConnection:
     """Knows how a server is, and asks it. A call that was lost is never made again by itself."""
 
@@ -45,18 +32,19 @@ class ServerConnection:
         self,
         name: str,
         server: McpServer,
-        open_remote: OpenRemote,
-        connected: Callable[[], None] = lambda: None,
+        opener: ServerOpener,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
         self.server = server
         self.offer = Offer()
+        self.changed: dict[str, str] = {}
+        """Tools whose description is not the one that was accepted, with that one."""
         self.problem = ""
-        self._open = open_remote
-        self._connected = connected
+        self._opener = opener
+        self._pins = Pins(name, server)
         self._clock = clock
-        self._session: RemoteSession | None = None
+        self._session: ConnectedServer | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._leave = asyncio.Event()
         self._lock = asyncio.Lock()
@@ -66,11 +54,9 @@ class ServerConnection:
     @property
     def status(self) -> ServerStatus:
         """How it is now."""
-        if not self.server.enabled:
-            return "off"
         return "ready" if self._session is not None else "down" if self.problem else "waiting"
 
-    async def connect(self) -> RemoteSession:
+    async def connect(self) -> "ConnectedServer":
         """The server, connected if it was not; ToolError with a sentence if it can't be had now."""
         async with self._lock:
             if self._session is not None:
@@ -82,10 +68,14 @@ class ServerConnection:
             await self._let_go()
             return await self._start()
 
+    def accept(self, tool: RemoteTool) -> None:
+        """The user has seen what the tool says of itself now."""
+        self._pins.accept(tool)
+        self.changed.pop(tool.name, None)
+
     async def call(self, tool: str, arguments: dict[str, Any]) -> RemoteResult:
         """Call one of its tools."""
-        # The package's own limit comes later than ours, which is the one with a sentence.
-        return await self._ask(lambda session: session.call(tool, arguments, 2 * self.server.timeout_s))
+        return await self._ask(lambda session: session.call(tool, arguments))
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> str:
         """The text of a prompt."""
@@ -100,7 +90,7 @@ class ServerConnection:
         async with self._lock:
             await self._let_go()
 
-    async def _ask(self, ask: "Callable[[RemoteSession], Any]") -> Any:  # noqa: ANN401 - what `ask` gives
+    async def _ask(self, ask: "Callable[[ConnectedServer], Awaitable[T]]") -> T:
         for last in (False, True):
             session = await self.connect()
             try:
@@ -119,19 +109,14 @@ class ServerConnection:
                     raise ToolError(f"The MCP server {self.name}: {fault}.{later}") from fault
         raise AssertionError
 
-    async def _start(self) -> RemoteSession:
-        started: asyncio.Future[RemoteSession] = asyncio.get_running_loop().create_future()
+    async def _start(self) -> "ConnectedServer":
+        started: asyncio.Future[ConnectedServer] = asyncio.get_running_loop().create_future()
         self._leave.clear()
         self._keeping = asyncio.create_task(self._keep(started))
         try:
             async with asyncio.timeout(self.server.start_timeout_s):
                 session = await asyncio.shield(started)
-                self.offer = Offer(
-                    version=session.version,
-                    tools=tuple(await session.tools()),
-                    prompts=tuple(await session.prompts()),
-                    resources=tuple(await session.resources()),
-                )
+                offer = await session.offer()
         except (TimeoutError, RemoteFault) as exc:
             slow = f"it did not start within {self.server.start_timeout_s:g} s"
             reason = slow if isinstance(exc, TimeoutError) else str(exc)
@@ -141,13 +126,13 @@ class ServerConnection:
         finally:
             started.cancel()
         self._session, self.problem, self._not_before = session, "", self._clock() + _STABLE_S
-        self._connected()
+        self.offer, self.changed = offer, self._pins.changed(offer.tools)
         return session
 
-    async def _keep(self, started: "asyncio.Future[RemoteSession]") -> None:
+    async def _keep(self, started: "asyncio.Future[ConnectedServer]") -> None:
         """Hold the connection. The package wants it opened and closed by the same task."""
         try:
-            async with self._open() as session:
+            async with self._opener.open(self.server) as session:
                 if not started.done():
                     started.set_result(session)
                 ended = asyncio.ensure_future(session.ended())
@@ -165,7 +150,7 @@ class ServerConnection:
             else:
                 self._lose(_reason(exc), started.result())
 
-    def _lose(self, reason: str, session: RemoteSession | None, *, at_once: bool = False) -> None:
+    def _lose(self, reason: str, session: "ConnectedServer | None", *, at_once: bool = False) -> None:
         """It is gone. If it ran for a while it may be tried at once, else later and later."""
         if session is not None and session is not self._session:
             return

@@ -1,21 +1,22 @@
-"""From a server's settings to a way of connecting to it. The `mcp` package is loaded here, in a thread."""
+"""From a server's settings to a connection. The `mcp` package is loaded here, in a thread."""
 
 import asyncio
 import os
 import re
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
+from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING
 
 from duckflow.config.mcp import McpServer
 from duckflow.config.settings import ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.patterns import late
 from duckflow.safety.sandbox.server_process import ServerOrder, ServerProcess
-from duckflow.tools.mcp.remote import OpenRemote, RemoteSession
+
+if TYPE_CHECKING:
+    from duckflow.tools.mcp.client import ConnectedServer
 
 _VARIABLE = late(r"\$\{(\w+)\}")
 
@@ -31,22 +32,23 @@ class ServerOpener:
         self._closed = tuple(closed)
         self._env = env
 
-    def __call__(self, server: McpServer) -> OpenRemote:
-        """How to connect to this one."""
-        return partial(self._opened, server)
-
     @asynccontextmanager
-    async def _opened(self, server: McpServer) -> AsyncGenerator[RemoteSession]:
-        package = await asyncio.to_thread(_load)
+    async def open(self, server: McpServer) -> AsyncGenerator["ConnectedServer"]:
+        """Connect to this one, as long as it is wanted."""
+        try:
+            await asyncio.to_thread(import_module, "duckflow.tools.mcp.client")
+            from duckflow.tools.mcp.client import open_address, open_process  # noqa: PLC0415 - seconds
+        except ImportError as exc:
+            raise ToolError("the package is missing; install it with: pip install 'duckflow[mcp]'") from exc
         if server.url:
             headers = self._filled(server.headers)
-            async with package.open_address(server.url, headers, server.timeout_s) as session:
+            async with open_address(server.url, headers, server.timeout_s) as session:
                 yield session
             return
         process = ServerProcess(
             self._order(server), self._workspace, self._shell, closed=self._closed, env=self._env
         )
-        async with package.open_process(process) as session:
+        async with open_process(process) as session:
             yield session
 
     def _order(self, server: McpServer) -> ServerOrder:
@@ -68,20 +70,3 @@ class ServerOpener:
             return self._env[found[1]]
 
         return {name: _VARIABLE.sub(value, text) for name, text in values.items()}
-
-
-class _ClientModule(Protocol):
-    """The module that knows the package."""
-
-    def open_process(self, process: ServerProcess) -> AbstractAsyncContextManager[RemoteSession]: ...
-
-    def open_address(
-        self, url: str, headers: Mapping[str, str], seconds: float
-    ) -> AbstractAsyncContextManager[RemoteSession]: ...
-
-
-def _load() -> _ClientModule:
-    try:
-        return cast("_ClientModule", import_module("duckflow.tools.mcp.client"))
-    except ImportError as exc:
-        raise ToolError("the package is missing; install it with: pip install 'duckflow[mcp]'") from exc

@@ -6,6 +6,7 @@ read by the model. Kept in the user's state directory, by hash; the text with it
 
 import hashlib
 import json
+from collections.abc import Sequence
 
 from duckflow.config.mcp import McpServer
 from duckflow.config.saved_answers import SavedAnswers
@@ -17,42 +18,36 @@ _LONGEST = 12_000
 
 
 class Pins:
-    """The accepted descriptions, by server and tool. A server is its name and what it runs or where it is."""
+    """The accepted descriptions of one server. One of the same name that runs something else is another."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, server: McpServer) -> None:
+        what = json.dumps([server.command, server.url])
+        self._prefix = f"{name}#{hashlib.sha256(what.encode()).hexdigest()[:12]}."
         self._saved = SavedAnswers(PINS_FILE)
 
-    def changed(self, identity: str, tools: tuple[RemoteTool, ...]) -> dict[str, str]:
+    def changed(self, tools: Sequence[RemoteTool]) -> dict[str, str]:
         """The tools that are not what they were, each with its old text; those never seen are pinned."""
         known = self._saved.load()
-        changed: dict[str, str] = {}
-        new: dict[str, str] = {}
-        for tool in tools:
-            key = f"{identity}.{tool.name}"
-            if key not in known:
-                new[key] = _pin(tool)
-            elif not known[key].startswith(_digest(tool)):
-                changed[tool.name] = known[key].partition("\n")[2]
-        if new:
-            self._saved.save({**known, **new})
-        return changed
+        pins = {**{f"{self._prefix}{tool.name}": _pin(tool) for tool in tools}, **known}
+        if len(pins) > len(known):
+            self._saved.save(pins)
+        pinned = ((tool, pins[f"{self._prefix}{tool.name}"]) for tool in tools)
+        return {
+            tool.name: pin.partition("\n")[2] for tool, pin in pinned if not pin.startswith(_digest(tool))
+        }
 
-    def accept(self, identity: str, tool: RemoteTool) -> None:
+    def accept(self, tool: RemoteTool) -> None:
         """From now on it is what it says now."""
-        self._saved.save({**self._saved.load(), f"{identity}.{tool.name}": _pin(tool)})
-
-    def forget(self, server: str) -> None:
-        """Nothing of a server is known any more."""
-        known = self._saved.load()
-        kept = {key: value for key, value in known.items() if not key.startswith(f"{server}#")}
-        if kept != known:
-            self._saved.save(kept)
+        self._saved.save({**self._saved.load(), f"{self._prefix}{tool.name}": _pin(tool)})
 
 
-def identity_of(name: str, server: McpServer) -> str:
-    """What a server is known by: one of the same name that runs something else is another."""
-    what = json.dumps([server.command, server.url])
-    return f"{name}#{hashlib.sha256(what.encode()).hexdigest()[:12]}"
+def forget_pins(server: str) -> None:
+    """Nothing of a server is known any more, whatever it runs."""
+    saved = SavedAnswers(PINS_FILE)
+    known = saved.load()
+    kept = {key: value for key, value in known.items() if not key.startswith(f"{server}#")}
+    if kept != known:
+        saved.save(kept)
 
 
 def _digest(tool: RemoteTool) -> str:

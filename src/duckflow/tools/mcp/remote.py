@@ -2,9 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, cast
+from collections.abc import Mapping
+from typing import Any, cast
 
 from pydantic import Field
 
@@ -62,16 +61,19 @@ class RemotePrompt(Frozen):
     """A prompt that the user can call up."""
 
     name: str
-    description: str = ""
     arguments: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
 
 
-class RemoteResource(Frozen):
-    """Something that can be read by its address."""
+class Offer(Frozen):
+    """What a server has, as it was when it was last connected."""
 
-    uri: str
-    name: str = ""
+    version: str = ""
+    """Of the protocol that was agreed upon."""
+    tools: tuple[RemoteTool, ...] = ()
+    prompts: tuple[RemotePrompt, ...] = ()
+    resources: tuple[str, ...] = ()
+    """Addresses that can be read."""
 
 
 class RemoteResult(Frozen):
@@ -79,43 +81,6 @@ class RemoteResult(Frozen):
 
     text: str
     failed: bool = False
-
-
-class RemoteSession(Protocol):
-    """A server that answers."""
-
-    @property
-    def version(self) -> str:
-        """The version of the protocol that was agreed upon."""
-        ...
-
-    async def tools(self) -> Sequence[RemoteTool]:
-        """Its tools."""
-        ...
-
-    async def prompts(self) -> Sequence[RemotePrompt]:
-        """Its prompts."""
-        ...
-
-    async def resources(self) -> Sequence[RemoteResource]:
-        """Its resources."""
-        ...
-
-    async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> RemoteResult:
-        """Call a tool."""
-        ...
-
-    async def prompt(self, name: str, arguments: dict[str, str]) -> str:
-        """The text of a prompt."""
-        ...
-
-    async def resource(self, uri: str) -> str:
-        """The text of a resource."""
-        ...
-
-    async def ended(self) -> str:
-        """Wait for its end, and say why; a server that is only asked when needed never ends."""
-        ...
 
 
 class RemoteFault(Exception):
@@ -133,10 +98,6 @@ def first_of(exc: BaseException) -> BaseException:
     while isinstance(exc, BaseExceptionGroup):
         exc = cast("BaseExceptionGroup[BaseException]", exc).exceptions[0]
     return exc
-
-
-OpenRemote = Callable[[], AbstractAsyncContextManager[RemoteSession]]
-"""How to get hold of a server, and to let go of it at the end: a fake counts."""
 
 
 def plain(text: str) -> str:
