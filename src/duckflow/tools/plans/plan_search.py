@@ -1,9 +1,14 @@
-"""Finding plans and steps by the ids a model gives, and whether a step may start: clear errors where not."""
+"""Plans and steps by the ids a model gives, whether a step may start, and drafts: clear errors where not."""
 
-from duckflow.domain.errors import ToolError
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from duckflow.domain.errors import ProviderError, ToolError
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Plan, PlanStep, unmet
+from duckflow.i18n.catalogue import text
 
+T = TypeVar("T")
 _SHOWN = 100
 
 
@@ -54,6 +59,14 @@ def check_not_under_way(state: AgentState, *steps: PlanStep) -> None:
             f"The tasks of {running} run in the background now. "
             "Wait for their report, or stop them with task_loop.cancel."
         )
+
+
+async def drafted(what: str, asked: Awaitable[T]) -> T:
+    """What a model drafts. If that fails, whoever wanted it is told, and goes on."""
+    try:
+        return await asked
+    except ProviderError as exc:
+        raise ToolError(f"No {what} could be drafted: {text(exc.key, **exc.values)}") from exc
 
 
 def _known_plans(state: AgentState) -> str:

@@ -4,23 +4,27 @@ Each tool reads the state and returns what changes as an event; none of them wri
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, field_validator
 
 from duckflow.domain.decision import Action
-from duckflow.domain.errors import ProviderError, ToolError
+from duckflow.domain.errors import ToolError
 from duckflow.domain.events import PlanChanged
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Plan, WorkStatus, derive, progress
-from duckflow.i18n.catalogue import text
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
-from duckflow.safety.policy.policy import Effect
-from duckflow.tools.catalogue import NoArguments, Proposal, Tool, ToolResult, propose_nothing
+from duckflow.tools.catalogue import NoArguments, Proposal, Tool, ToolResult
 from duckflow.tools.plans.plan_revision import RevisePlan, revised
-from duckflow.tools.plans.plan_search import check_may_start, check_not_under_way, find_plan, find_step
+from duckflow.tools.plans.plan_search import (
+    check_may_start,
+    check_not_under_way,
+    drafted,
+    find_plan,
+    find_step,
+)
 from duckflow.tools.plans.plan_text import plan_text
 
 State = Callable[[], AgentState]
@@ -84,18 +88,19 @@ def plan_tools(state: State, draft: Draft) -> tuple[Tool, ...]:
 
 def _propose_tool(state: State, draft: Draft) -> Tool:
     async def run(args: ProposePlan, _access: Access) -> ToolResult:
-        plan = derive(await _drafted(draft, args.goal))
+        plan = derive(await drafted("plan", draft(args.goal)))
         return _unseen(state(), plan, "proposed")
 
     summary = "draft a plan for long work; goal says what it must reach"
-    return _tool("propose", ProposePlan, summary, run)
+    return Tool(operation="plan_tool.propose", args=ProposePlan, summary=summary, effect="read", run=run)
 
 
 def _get_tool(state: State) -> Tool:
     async def run(args: AnyPlan, _access: Access) -> ToolResult:
         return ToolResult(text=plan_text(find_plan(state(), args.plan_id)))
 
-    return _tool("get", AnyPlan, "the plan plan_id, or the one in hand, with steps and tasks", run)
+    summary = "the plan plan_id, or the one in hand, with steps and tasks"
+    return Tool(operation="plan_tool.get", args=AnyPlan, summary=summary, effect="read", run=run)
 
 
 def _list_tool(state: State) -> Tool:
@@ -107,7 +112,8 @@ def _list_tool(state: State) -> Tool:
         ]
         return ToolResult(text="\n".join(lines) or "There are no plans.")
 
-    return _tool("list", NoArguments, "all plans, a line each", run)
+    summary = "all plans, a line each"
+    return Tool(operation="plan_tool.list", args=NoArguments, summary=summary, effect="read", run=run)
 
 
 def _approve_tool(state: State) -> Tool:
@@ -124,7 +130,7 @@ def _approve_tool(state: State) -> Tool:
         return ToolResult(text=text, events=(PlanChanged(plan=approved, change="approved"),))
 
     summary = "ask the user to approve the plan plan_id, or the one in hand; high risk needs it"
-    return _tool("approve", AnyPlan, summary, run, propose, "consent")
+    return Tool(operation=APPROVE, args=AnyPlan, summary=summary, effect="consent", run=run, propose=propose)
 
 
 def _update_step_tool(state: State) -> Tool:
@@ -140,15 +146,13 @@ def _update_step_tool(state: State) -> Tool:
         return ToolResult(text=progress(after), events=(PlanChanged(plan=after, change="step"),))
 
     summary = f"set the status ({', '.join(STATUSES)}) of the step step_id, if it has no tasks"
-    return _tool("update_step", UpdateStep, summary, run)
+    return Tool(operation="plan_tool.update_step", args=UpdateStep, summary=summary, effect="read", run=run)
 
 
 def _revise_tool(state: State, draft: Draft) -> Tool:
     async def run(args: RevisePlan, _access: Access) -> ToolResult:
         plan_id = find_plan(state(), args.plan_id).plan_id
-        fresh = None
-        if args.steps is None:
-            fresh = await _drafted(draft, args.goal or "")
+        fresh = await drafted("plan", draft(args.goal or "")) if args.steps is None else None
         # Read again: the background may have finished tasks of this plan while the model thought.
         now = state()
         return _unseen(now, derive(revised(now, find_plan(now, plan_id), args, fresh)), "revised")
@@ -157,7 +161,7 @@ def _revise_tool(state: State, draft: Draft) -> Tool:
         "change the plan plan_id, or that in hand: steps, a list of {step_id or name, description, "
         "depends_on} (step_id keeps a step), or a new goal"
     )
-    return _tool("revise", RevisePlan, summary, run)
+    return Tool(operation="plan_tool.revise", args=RevisePlan, summary=summary, effect="read", run=run)
 
 
 def _delete_tool(state: State) -> Tool:
@@ -169,15 +173,8 @@ def _delete_tool(state: State) -> Tool:
             text=f"deleted {plan.plan_id} ({plan.name})", events=(PlanChanged(plan=plan, change="deleted"),)
         )
 
-    return _tool("delete", DeletePlan, "remove the plan plan_id, no files", run)
-
-
-async def _drafted(draft: Draft, goal: str) -> Plan:
-    """A plan from the model. If that fails, whoever wanted it is told, and goes on."""
-    try:
-        return await draft(goal)
-    except ProviderError as exc:
-        raise ToolError(f"No plan could be drafted: {text(exc.key, **exc.values)}") from exc
+    summary = "remove the plan plan_id, no files"
+    return Tool(operation="plan_tool.delete", args=DeletePlan, summary=summary, effect="read", run=run)
 
 
 def _unseen(now: AgentState, plan: Plan, change: Literal["proposed", "revised"]) -> ToolResult:
@@ -196,23 +193,4 @@ def _next(plan: Plan) -> str:
     step = plan.current
     return (
         f"Next: task_tool.generate_list for {step.step_id} ({step.name})." if step else "No step can start."
-    )
-
-
-def _tool(
-    name: str,
-    args: type[Frozen],
-    summary: str,
-    run: Callable[[Any, Access], Awaitable[ToolResult]],
-    propose: Callable[[Any, Workspace], Awaitable[Proposal]] = propose_nothing,
-    effect: Effect = "read",
-) -> Tool:
-    """An operation that touches no file: only consent needs the user."""
-    return Tool(
-        operation=f"plan_tool.{name}",
-        args=args,
-        summary=summary,
-        effect=effect,
-        run=run,
-        propose=propose,
     )

@@ -4,21 +4,25 @@ Each tool reads the state; only `start` and `cancel`, which belong to the task l
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from duckflow.domain.decision import Action
-from duckflow.domain.errors import ProviderError, ToolError
+from duckflow.domain.errors import ToolError
 from duckflow.domain.events import PlanChanged
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Plan, PlanStep, Task, derive
-from duckflow.i18n.catalogue import text
 from duckflow.safety.files.access import Access
 from duckflow.services.task_lists import MOST_TASKS, TaskDraft, may_be_task, new_tasks
 from duckflow.tools.catalogue import Catalogue, NoArguments, Tool, ToolResult
-from duckflow.tools.plans.plan_search import check_consent, check_may_start, check_not_under_way, find_step
+from duckflow.tools.plans.plan_search import (
+    check_consent,
+    check_may_start,
+    check_not_under_way,
+    drafted,
+    find_step,
+)
 from duckflow.tools.plans.plan_text import task_text
 
 State = Callable[[], AgentState]
@@ -33,7 +37,7 @@ class GenerateList(Frozen):
     step_id: str = Field(description="the step of a plan")
 
 
-class InlineTask(Frozen):
+class InlineTask(TaskDraft):
     """One task of a list that the model gives itself."""
 
     operation: str = Field(description="an operation in full, such as file_ops.write_file")
@@ -82,7 +86,7 @@ def _generate_tool(state: State, draft: DraftTasks, background: Catalogue) -> To
         return plan, step
 
     async def run(args: GenerateList, _access: Access) -> ToolResult:
-        tasks = _checked(await _drafted(draft, *found(args.step_id)), background)
+        tasks = _checked(await drafted("tasks", draft(*found(args.step_id))), background)
         # Read again: the plan may have changed while the model thought.
         plan, step = found(args.step_id)
         filled = replace(step, task_list=tasks)
@@ -96,7 +100,8 @@ def _generate_tool(state: State, draft: DraftTasks, background: Catalogue) -> To
         return ToolResult(text=text, events=(PlanChanged(plan=after, change="tasks"),))
 
     summary = "write the tasks of the step step_id; runs nothing"
-    return _tool("task_tool.generate_list", GenerateList, summary, run)
+    operation = "task_tool.generate_list"
+    return Tool(operation=operation, args=GenerateList, summary=summary, effect="read", run=run)
 
 
 def _run_tool(state: State, start: Start, background: Catalogue) -> Tool:
@@ -107,7 +112,8 @@ def _run_tool(state: State, start: Start, background: Catalogue) -> Tool:
                 f"{now.task_list.list_id} is still under way, and only one list runs at a time. "
                 "Wait for its report, or stop it with task_loop.cancel."
             )
-        wanted = _of_step(now, args.step_id) if args.step_id is not None else _inline(args.task_list or ())
+        given = args.task_list or ()
+        wanted = _of_step(now, args.step_id) if args.step_id is not None else new_tasks(given)
         tasks = _checked(wanted, background)
         list_id = start(tasks, args.step_id.strip() if args.step_id else None)
         return ToolResult(
@@ -115,7 +121,8 @@ def _run_tool(state: State, start: Start, background: Catalogue) -> Tool:
         )
 
     summary = "run the tasks of step_id, or task_list, a list of {operation, args}, in the background"
-    return _tool("task_loop.run", RunList, summary, run)
+    # It touches no file itself: each task goes through the gate by itself.
+    return Tool(operation="task_loop.run", args=RunList, summary=summary, effect="read", run=run)
 
 
 def _cancel_tool(cancel: Cancel) -> Tool:
@@ -123,7 +130,8 @@ def _cancel_tool(cancel: Cancel) -> Tool:
         stopped = cancel()
         return ToolResult(text="The list in the background is being stopped." if stopped else "No list runs.")
 
-    return _tool("task_loop.cancel", NoArguments, "stop that list", run)
+    operation, summary = "task_loop.cancel", "stop that list"
+    return Tool(operation=operation, args=NoArguments, summary=summary, effect="read", run=run)
 
 
 def _of_step(now: AgentState, step_id: str) -> tuple[Task, ...]:
@@ -138,10 +146,6 @@ def _of_step(now: AgentState, step_id: str) -> tuple[Task, ...]:
     if not left:
         raise ToolError(f"All tasks of {step.step_id} are complete.")
     return tuple(replace(task, status="pending", result=None) for task in left)
-
-
-def _inline(given: Sequence[InlineTask]) -> tuple[Task, ...]:
-    return new_tasks(TaskDraft(operation=one.operation, args=one.args) for one in given)
 
 
 def _checked(tasks: Sequence[Task], background: Catalogue) -> tuple[Task, ...]:
@@ -165,18 +169,3 @@ def _operation(task: Task, background: Catalogue) -> str:
     if not may_be_task(named):
         raise ToolError(f"{named} can't be a task: to plan and to start lists is for the conversation.")
     return named
-
-
-async def _drafted(draft: DraftTasks, plan: Plan, step: PlanStep) -> tuple[Task, ...]:
-    """Tasks from the model. If that fails, whoever wanted them is told, and goes on."""
-    try:
-        return await draft(plan, step)
-    except ProviderError as exc:
-        raise ToolError(f"No tasks could be drafted: {text(exc.key, **exc.values)}") from exc
-
-
-def _tool(
-    operation: str, args: type[Frozen], summary: str, run: Callable[[Any, Access], Awaitable[ToolResult]]
-) -> Tool:
-    """It touches no file itself: each task goes through the gate by itself."""
-    return Tool(operation=operation, args=args, summary=summary, effect="read", run=run)
