@@ -132,7 +132,7 @@ class ServerConnection:
     async def _keep(self, started: "asyncio.Future[ConnectedServer]") -> None:
         """Hold the connection. The package wants it opened and closed by the same task."""
         try:
-            async with self._opener.open(self.server) as session:
+            async with self._opener.connect(self.server) as session:
                 if not started.done():
                     started.set_result(session)
                 ended = asyncio.ensure_future(session.ended())

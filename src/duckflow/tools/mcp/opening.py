@@ -33,7 +33,7 @@ class ServerOpener:
         self._env = env
 
     @asynccontextmanager
-    async def open(self, server: McpServer) -> AsyncGenerator["ConnectedServer"]:
+    async def connect(self, server: McpServer) -> AsyncGenerator["ConnectedServer"]:
         """Connect to this one, as long as it is wanted."""
         try:
             await asyncio.to_thread(import_module, "duckflow.tools.mcp.client")
