@@ -1,7 +1,8 @@
 """skill.read: instructions for a kind of work, read when needed; the prompt has only names (SPEC L6)."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from pathlib import Path, PurePosixPath
 
 from pydantic import Field
@@ -32,22 +33,15 @@ class ReadSkill(Frozen):
 
 def find_skills(workspace: Workspace, home: Path) -> tuple[Skill, ...]:
     """The skills of the user and of the project; of two with one name the user's counts."""
+    roots = {home / SKILLS_FOLDER: home, workspace.root / SKILLS_FOLDER: None}
     found: dict[str, Skill] = {}
-    for folder in skill_folders(workspace.root / SKILLS_FOLDER):
-        _add(found, folder, lambda place: _read_own(workspace, place, SKILL_FILE), own=True)
-    root = home / SKILLS_FOLDER
-    if root != workspace.root / SKILLS_FOLDER:
-        for folder in skill_folders(root):
-            _add(found, folder, lambda place: _read_users(root / place, SKILL_FILE), own=False)
+    for root, users in reversed(roots.items()):
+        for place in skill_folders(root):
+            with suppress(ToolError, UserError):  # it can't be read: it is not there
+                content = _read(place, SKILL_FILE, workspace, users)
+                skill = describe_skill(place, content, own=users is None)
+                found[skill.name] = skill
     return tuple(found.values())
-
-
-def _add(found: dict[str, Skill], folder: str, read: Callable[[str], str], *, own: bool) -> None:
-    try:
-        skill = describe_skill(folder, read(folder), own=own)
-    except (ToolError, UserError):
-        return  # it can't be read: it is not there
-    found[skill.name] = skill
 
 
 def skill_tools(skills: Sequence[Skill], workspace: Workspace, home: Path, budget: int) -> tuple[Tool, ...]:
@@ -60,7 +54,10 @@ def skill_tools(skills: Sequence[Skill], workspace: Workspace, home: Path, budge
         skill = known.get(args.name)
         if skill is None:
             raise ToolError(f"There is no skill {args.name[:100]}. There are: {', '.join(known)}.")
-        return await asyncio.to_thread(_read, skill, workspace, home, args.file)
+        users, where = (None, "") if skill.own else (home, f" in {home / SKILLS_FOLDER / skill.place}")
+        content = await asyncio.to_thread(_read, skill.place, args.file, workspace, users)
+        path = next(iter(targets(args)), None)
+        return ToolResult(text=f"[skill {skill.name}{where}]\n{content}", path=path)
 
     def targets(args: ReadSkill) -> tuple[str, ...]:
         skill = known.get(args.name)
@@ -68,43 +65,23 @@ def skill_tools(skills: Sequence[Skill], workspace: Workspace, home: Path, budge
 
     if not skills:
         return ()
-    return (
-        Tool(
-            operation=SKILL,
-            args=ReadSkill,
-            summary=_summary(skills, budget),
-            effect="read",
-            run=run,
-            targets=targets,
-        ),
-    )
+    summary = _summary(skills, budget)
+    tool = Tool(operation=SKILL, args=ReadSkill, summary=summary, effect="read", run=run, targets=targets)
+    return (tool,)
 
 
-def _read(skill: Skill, workspace: Workspace, home: Path, file: str) -> ToolResult:
-    if skill.own:
-        path = _own_path(skill.place, file)
-        return ToolResult(text=f"[skill {skill.name}]\n{_read_own(workspace, skill.place, file)}", path=path)
-    folder = home / SKILLS_FOLDER / skill.place
-    return ToolResult(text=f"[skill {skill.name} in {folder}]\n{_read_users(folder, file)}")
+def _read(place: str, file: str, workspace: Workspace, home: Path | None) -> str:
+    """A file of a skill of the project's; of the user's below `home`, nothing outside the skill's folder."""
+    if home is None:
+        return _with_files(workspace, f"{SKILLS_FOLDER}/{place}", _own_path(place, file), file)
+    with closing(Workspace(home / SKILLS_FOLDER / place)) as only:
+        return _with_files(only, ".", file, file)
 
 
 def _own_path(place: str, file: str) -> str:
     if ".." in PurePosixPath(file).parts or file.startswith("/"):
         raise ToolError(f"{file[:100]} is not a file of this skill.")
     return f"{SKILLS_FOLDER}/{place}/{file}"
-
-
-def _read_own(workspace: Workspace, place: str, file: str) -> str:
-    return _with_files(workspace, f"{SKILLS_FOLDER}/{place}", _own_path(place, file), file)
-
-
-def _read_users(folder: Path, file: str) -> str:
-    """A file of a skill of the user's, and nothing outside the skill's own folder."""
-    only = Workspace(folder)
-    try:
-        return _with_files(only, ".", file, file)
-    finally:
-        only.close()
 
 
 def _with_files(workspace: Workspace, folder: str, path: str, file: str) -> str:
