@@ -1,19 +1,13 @@
 """What changes between two texts, as a difference in the usual unified format, whole."""
 
+from collections import Counter
 from collections.abc import Iterator
 from difflib import unified_diff
-from typing import NamedTuple
+from io import StringIO
 
 _CONTEXT = 3
 _TOO_MANY = 4_000_000  # pairs of lines; past it the comparison takes longer than anyone waits
 _NO_NEWLINE = "\\ No newline at end of file\n"
-
-
-class LineCounts(NamedTuple):
-    """How many lines came and went."""
-
-    added: int
-    removed: int
 
 
 def unified(path: str, before: str | None, after: str | None) -> str:
@@ -50,19 +44,15 @@ def _as_text(data: bytes) -> str:
         return "\0"
 
 
-def count_lines(before: str, after: str) -> LineCounts:
+def count_lines(before: str, after: str) -> tuple[int, int]:
     """Lines added and removed."""
-    hunks = list(_hunks(split_lines(before), split_lines(after)))
-    return LineCounts(
-        sum(line.startswith("+") for line in hunks), sum(line.startswith("-") for line in hunks)
-    )
+    signs = Counter(line[0] for line in _hunks(split_lines(before), split_lines(after)))
+    return signs["+"], signs["-"]
 
 
 def split_lines(text: str) -> list[str]:
     """The lines with their line feeds; the last one may have none."""
-    pieces = text.split("\n")
-    last = pieces.pop()
-    return [f"{piece}\n" for piece in pieces] + ([last] if last else [])
+    return list(StringIO(text, newline="\n"))
 
 
 def _hunks(before: list[str], after: list[str]) -> Iterator[str]:

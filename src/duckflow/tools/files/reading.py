@@ -10,7 +10,7 @@ from duckflow.safety.files.access import Access
 from duckflow.safety.files.encoding import NAMES, EncodedText
 from duckflow.safety.files.outside import read_outside
 from duckflow.tools.catalogue import Tool, ToolResult
-from duckflow.tools.editing.text_form import form_of, plain
+from duckflow.tools.editing.text_form import has_crlf, plain
 from duckflow.tools.files.suggestions import suggesting
 from duckflow.tools.threads import finish
 
@@ -51,7 +51,7 @@ def excerpt_of(path: str, file: EncodedText, args: ReadFile, *more: str) -> str:
     shown = _fitting(lines[args.start - 1 : last])
     upto = args.start + len(shown) - 1
     notes = [f"lines {args.start}-{upto} of {len(lines)}", *more]
-    if form_of(file.text).crlf:
+    if has_crlf(file.text):
         notes.append("CRLF line ends, kept on writing")
     if file.codec != "utf-8":
         notes.append(f"{NAMES[file.codec]}, kept on writing")

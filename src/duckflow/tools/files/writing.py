@@ -13,7 +13,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.editing.differences import count_lines, split_lines, unified
 from duckflow.tools.editing.edits import Edit, apply_edits
-from duckflow.tools.editing.text_form import MARK, form_of, plain, shape
+from duckflow.tools.editing.text_form import MARK, plain, shape
 from duckflow.tools.files.suggestions import suggesting
 from duckflow.tools.threads import finish
 
@@ -77,7 +77,7 @@ def _plan(args: Writing, workspace: Workspace) -> _NewText:
 
 def _write(args: WriteFile, workspace: Workspace, path: str) -> _NewText:
     file = workspace.read_encoded(path) if workspace.status(path) else None
-    return _NewText(path, file, shape(args.content, form_of(file.text if file else "")))
+    return _NewText(path, file, shape(args.content, file.text if file else ""))
 
 
 def _edit(args: EditFile, workspace: Workspace, path: str) -> _NewText:
@@ -87,7 +87,7 @@ def _edit(args: EditFile, workspace: Workspace, path: str) -> _NewText:
         edited = apply_edits(file.text.removeprefix(MARK), args.edits)
     except ToolError as exc:
         raise ToolError(f"{path}: {exc}") from exc
-    return _NewText(path, file, shape(edited.text, form_of(file.text), keep_ends=True), edited.notes)
+    return _NewText(path, file, shape(edited.text, file.text, keep_ends=True), edited.notes)
 
 
 def _make(args: Writing, access: Access) -> ToolResult:
@@ -111,8 +111,8 @@ def _report(new: _NewText) -> ToolResult:
     elif before is None:
         told = f"created {path} ({count} lines)"
     else:
-        lines = count_lines(before, after)
-        told = f"changed {path} (+{lines.added} -{lines.removed}, now {count} lines)"
+        added, removed = count_lines(before, after)
+        told = f"changed {path} (+{added} -{removed}, now {count} lines)"
     changed = () if before == after else (path,)
     return ToolResult(text="\n".join([told, *notes]), path=path, changed=changed)
 

@@ -1,7 +1,7 @@
 """A small program: what a source text defines. JSON in, JSON out.
 
 It runs in a process of its own: a grammar can be busy for long with an odd text, and some texts end the whole
-process. It imports nothing of ours.
+process. It imports next to nothing of ours.
 """
 
 import json
@@ -44,20 +44,11 @@ class Scope(NamedTuple):
     depth: int
 
 
-class DefinitionRow(NamedTuple):
-    """One definition: its first and last line, from 1, its depth, its signature."""
-
-    first: int
-    last: int
-    depth: int
-    text: str
-
-
 def find_definitions(text: str, language: str, rules: dict[str, list[Any]], most: int) -> dict[str, Any]:
     """Rows in order, how many more there are (at least, if not complete), the first line with an error."""
     root = SgRoot(text, language).root()
     nodes = root.find_all(any=[rule for listed in rules.values() for rule in listed])
-    rows: list[DefinitionRow] = []
+    rows: list[tuple[int, int, int, str]] = []
     more = 0
     above = [Scope(len(text) + 1, "space", 0)]
     for node in nodes[:MATCHES]:
@@ -87,13 +78,12 @@ def _role(node: SgNode, rules: dict[str, list[Any]]) -> str:
     return "function" if role == "value" and _valued_body(node) else role
 
 
-def _row(node: SgNode, text: str, role: str, depth: int) -> DefinitionRow:
+def _row(node: SgNode, text: str, role: str, depth: int) -> tuple[int, int, int, str]:
+    """One definition: its first and last line, from 1, its depth, its signature."""
     begin = _begin(node).range().start
     whole = node.range()
     last = whole.end.line + (whole.end.column > 0)
-    return DefinitionRow(
-        begin.line + 1, max(last, begin.line + 1), depth, _signature(node, text, role, begin.index)
-    )
+    return begin.line + 1, max(last, begin.line + 1), depth, _signature(node, text, role, begin.index)
 
 
 def _signature(node: SgNode, text: str, role: str, start: int) -> str:

@@ -62,9 +62,7 @@ def read_address(url: str) -> Address:
 
 
 def web_tools(settings: WebSettings, clean: Callable[[str], str]) -> tuple[Tool, ...]:
-    """The operation, if it is switched on."""
-    if not settings.fetch:
-        return ()
+    """The operation."""
 
     async def run(args: FetchPage, _access: Access) -> ToolResult:
         address = read_address(args.url)
@@ -123,7 +121,10 @@ async def _fetch(address: Address, settings: WebSettings) -> str:
 
 async def _ask(http: "httpx2.AsyncClient", address: Address, place: str) -> "httpx2.Response":
     """Ask exactly the machine that was looked at: the name is not resolved again."""
-    url = httpx_url(address, place)
+    parts = urlsplit(address.url)
+    # The machine's number stands in the place of its name.
+    number = f"[{place}]" if ":" in place else place
+    url = parts._replace(netloc=f"{number}:{address.port}", fragment="").geturl()
     host = address.site if ":" not in address.host else f"[{address.host}]"
     request = http.build_request(
         "GET",
@@ -132,13 +133,6 @@ async def _ask(http: "httpx2.AsyncClient", address: Address, place: str) -> "htt
         extensions={"sni_hostname": address.host},
     )
     return await http.send(request, stream=True)
-
-
-def httpx_url(address: Address, place: str) -> str:
-    """The address with the machine's number in the place of its name."""
-    parts = urlsplit(address.url)
-    number = f"[{place}]" if ":" in place else place
-    return parts._replace(netloc=f"{number}:{address.port}", fragment="").geturl()
 
 
 async def _resolve(address: Address, *, private: bool) -> str:
