@@ -267,9 +267,8 @@ class TestItems:
             context_refs=many,
             decision_log=many,
         )
-        change = set_items(Items(), delta)
-        items = change.items
-        assert len(change.notes) == 8
+        items, notes = set_items(Items(), delta)
+        assert len(notes) == 8
         for text in (items.goal, items.why_now, items.last_delta):
             assert text == "長" * 199 + "…"
         counts = (items.constraints, items.plan_brief, items.open_questions, items.context_refs)
@@ -279,11 +278,11 @@ class TestItems:
 
     def test_E2_only_what_the_decision_names_changes(self):
         before = Items(goal="a", constraints=("b",), pending_gate=True)
-        after_it = set_items(before, StateDelta(why_now="c"))
-        assert after_it.items == before.model_copy(update={"why_now": "c", "last_delta": "set why_now"})
-        assert after_it.notes == ()
-        assert set_items(before, StateDelta()).items is before
-        assert set_items(before, StateDelta(constraints=())).items.constraints == ()
+        items, notes = set_items(before, StateDelta(why_now="c"))
+        assert items == before.model_copy(update={"why_now": "c", "last_delta": "set why_now"})
+        assert notes == ()
+        assert set_items(before, StateDelta())[0] is before
+        assert set_items(before, StateDelta(constraints=()))[0].constraints == ()
 
     def test_E1_what_was_cut_is_said(self):
         state = after(decided(state_delta={"goal": "長" * 300}))

@@ -16,7 +16,6 @@ from duckflow.domain.model import ChatMessage, Picture, TierName, Usage
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.questions.consultation import ChooseWay, Consultation, ConsultationKind
-from duckflow.domain.state import BackgroundCommand
 from duckflow.domain.transitions import Step
 from duckflow.domain.work.memory import MemoryKind
 from duckflow.domain.work.outcomes import RequestOutcome
@@ -206,6 +205,13 @@ class Rewound(Frozen):
     text: str = ""
     conversation: bool = True
     files: bool = True
+
+
+class BackgroundCommand(Frozen):
+    """A command that goes on while others run."""
+
+    id: str
+    command: str
 
 
 class CommandStarted(Frozen):

@@ -3,12 +3,11 @@
 Findings are catalogue keys. They say what was seen and give no numbers; the numbers are in the status bar.
 """
 
-from collections.abc import Sequence
 from typing import Literal
 
-from duckflow.domain.pacing.limits import LoopTrace, ReasonLine
+from duckflow.domain.pacing.limits import ReasonLine
 from duckflow.domain.pacing.vitals import VitalName, Vitals, face_of
-from duckflow.domain.state import AgentState, Request
+from duckflow.domain.state import AgentState
 
 LOW: dict[VitalName, float] = {"mood": 0.7, "focus": 0.5, "stamina": 0.5}
 """Below this a vital is worth a worry."""
@@ -21,17 +20,16 @@ _ACTIONS = 5
 
 
 def examine(state: AgentState) -> tuple[ReasonLine, ...]:
-    """The three findings."""
-    vitals, request = state.vitals, state.request
-    observed: dict[VitalName, tuple[float, str]] = {
-        "mood": (vitals.mood, _mood(request)),
-        "focus": (vitals.focus, _focus(request)),
-        "stamina": (vitals.stamina, _stamina(request)),
+    """The three findings: a vital that is no worry in a word, of the others what brought them down."""
+    failing = state.request.failing if state.request else ()
+    history = state.request.history if state.request else ()
+    acts = [act for trace in history for act in trace.acts][-_ACTIONS:]
+    worries: dict[VitalName, str] = {
+        "mood": "failures" if any(act.failed for act in acts) else "doubt",
+        "focus": "repeated" if history and history[-1].repeated else "scattered",
+        "stamina": "errors" if failing else "loops",
     }
-    return tuple(
-        ReasonLine(key=f"health.{name}.{_word(name, value) or seen}", values={"face": face_of(name, value)})
-        for name, (value, seen) in observed.items()
-    )
+    return tuple(_finding(name, getattr(state.vitals, name), worry) for name, worry in worries.items())
 
 
 def remark_on(state: AgentState) -> ReasonLine:
@@ -39,11 +37,9 @@ def remark_on(state: AgentState) -> ReasonLine:
     return ReasonLine(key=f"health.remark.{_remark(state.vitals)}")
 
 
-def _word(name: VitalName, value: float) -> Literal["high", "usual"] | None:
-    """A vital that is no worry in a word; None for one that is."""
-    if value < LOW[name]:
-        return None
-    return "high" if value > HIGH else "usual"
+def _finding(name: VitalName, value: float, worry: str) -> ReasonLine:
+    seen = worry if value < LOW[name] else "high" if value > HIGH else "usual"
+    return ReasonLine(key=f"health.{name}.{seen}", values={"face": face_of(name, value)})
 
 
 def _remark(vitals: Vitals) -> Remark:
@@ -52,21 +48,3 @@ def _remark(vitals: Vitals) -> Remark:
     if vitals.focus < LOW["focus"]:
         return "other_way" if vitals.mood < LOW["mood"] else "replan"
     return "guidance" if vitals.mood < LOW["mood"] else "well"
-
-
-def _mood(request: Request | None) -> Literal["failures", "doubt"]:
-    acts = [act for trace in _history(request) for act in trace.acts][-_ACTIONS:]
-    return "failures" if any(act.failed for act in acts) else "doubt"
-
-
-def _focus(request: Request | None) -> Literal["repeated", "scattered"]:
-    history = _history(request)
-    return "repeated" if history and history[-1].repeated else "scattered"
-
-
-def _stamina(request: Request | None) -> Literal["errors", "loops"]:
-    return "errors" if request and request.failing else "loops"
-
-
-def _history(request: Request | None) -> Sequence[LoopTrace]:
-    return request.history if request else ()

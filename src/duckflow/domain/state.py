@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 from duckflow.domain.decision import Action, NextStep, PromptPattern, TaskProfile
-from duckflow.domain.files.changes import ChangeSet, ToolEffect
+from duckflow.domain.events import ActionStarted, ApprovalAnswered, BackgroundCommand
+from duckflow.domain.files.changes import ChangeSet
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import Picture, TierName, Usage
 from duckflow.domain.modes import Mode
@@ -105,32 +106,6 @@ class Request(Frozen):
     """What it is for, in parts, and how far they are met."""
 
 
-class Running(Frozen):
-    """An action that was started. If it is still here after a restart, its outcome is unknown."""
-
-    action_id: str
-    action: Action
-    task_id: str | None = None
-    effect: ToolEffect | None = None
-
-
-class BackgroundCommand(Frozen):
-    """A command that goes on while others run."""
-
-    id: str
-    command: str
-
-
-class TaskAnswer(Frozen):
-    """The user's answer to what a background task wanted to do; used once."""
-
-    digest: str
-    yes: bool
-    reason: str = ""
-    edited: Action | None = None
-    """What the user made of it."""
-
-
 class TierUsage(Frozen):
     """What one tier has used in this session; `cost_usd` is None where a price is not known."""
 
@@ -196,9 +171,9 @@ class AgentState(Frozen):
     """What the last decision wants after its actions; "continue" once one of them failed."""
     objection: str | None = None
     """The last decision's own "no" to its goal or constraints."""
-    running: Running | None = None
-    """The action the chat has started."""
-    task_running: Running | None = None
+    running: ActionStarted | None = None
+    """The action the chat has started. If it is still here after a restart, its outcome is unknown."""
+    task_running: ActionStarted | None = None
     """The action the background has started."""
     background_commands: tuple[BackgroundCommand, ...] = ()
     """Commands that go on in the background; after a crash, what became of them is unknown."""
@@ -215,8 +190,8 @@ class AgentState(Frozen):
     """Whether the user said yes to an action of the list in hand, and saw how many files it touches."""
     change_sets: tuple[ChangeSet, ...] = ()
     """What was done to files, oldest first, and what of it was taken back."""
-    task_answer: TaskAnswer | None = None
-    """The last answer to a question of the background's."""
+    task_answer: ApprovalAnswered | None = None
+    """The last answer to a question of the background's, with the digest it binds to; used once."""
     usage: Mapping[TierName, TierUsage] = {}
 
     @property

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from shlex import quote
 from time import monotonic
 
+from duckflow.domain.frozen import replace
 from duckflow.domain.text import cut, head_and_tail
 from duckflow.domain.work.checks import CheckResult, CheckState
 from duckflow.evaluation.check_room import CheckCopy
@@ -48,19 +49,17 @@ async def diagnose(
     copy: CheckCopy, tool: Checker, command: str, files: Sequence[str], seconds: float
 ) -> CheckResult | None:
     """What a tool says of files; None if it is not there after all, or has no opinion."""
-
-    def result(state: CheckState, detail: str = "") -> CheckResult:
-        path = files[0] if len(files) == 1 else ""
-        return CheckResult(kind="diagnostic", name=tool.name, state=state, detail=detail, path=path)
-
+    path = files[0] if len(files) == 1 else ""
+    passed = CheckResult(kind="diagnostic", name=tool.name, state="passed", path=path)
     ended = await copy.run(command, seconds=seconds)
     if ended.timed_out:
-        return result("not_run", _slow(seconds))
+        return replace(passed, state="not_run", detail=_slow(seconds))
     if ended.exit_code in CANT_START:
         return None
     if ended.exit_code == 0:
-        return result("passed")
-    return result("failed" if ended.exit_code in tool.findings else "not_run", _shown(ended, copy))
+        return passed
+    state = "failed" if ended.exit_code in tool.findings else "not_run"
+    return replace(passed, state=state, detail=_shown(ended, copy))
 
 
 async def run_calls(

@@ -41,71 +41,57 @@ class Checker(Frozen):
         return self.program or self.name
 
 
+def _python(name: str, arguments: str, *set_up_by: str, quick: bool = False) -> Checker:
+    return Checker(
+        name=name,
+        suffixes=_PYTHON,
+        arguments=arguments,
+        set_up_by=set_up_by,
+        quick=quick,
+        own_folder=".venv/bin" if set_up_by else "",
+    )
+
+
+def _script(name: str, arguments: str, *set_up_by: str) -> Checker:
+    return Checker(
+        name=name,
+        suffixes=_SCRIPT,
+        arguments=arguments,
+        set_up_by=set_up_by,
+        own_folder="node_modules/.bin",
+    )
+
+
+def _reads(name: str, *suffixes: str, arguments: str, findings: tuple[int, ...] = (1,)) -> Checker:
+    """A compiler or interpreter that only reads a file; the first word of its name is the program."""
+    program = name.partition(" ")[0]
+    return Checker(name=name, program=program, suffixes=suffixes, arguments=arguments, findings=findings)
+
+
 CHECKERS: tuple[Checker, ...] = (
-    Checker(
-        name="ruff",
-        suffixes=_PYTHON,
-        arguments="check --no-cache --no-fix --quiet --output-format=concise {path}",
-        set_up_by=("ruff.toml", ".ruff.toml", "pyproject.toml:[tool.ruff"),
-        own_folder=".venv/bin",
+    _python(
+        "ruff",
+        "check --no-cache --no-fix --quiet --output-format=concise {path}",
+        *("ruff.toml", ".ruff.toml", "pyproject.toml:[tool.ruff"),
+        quick=True,
     ),
-    Checker(
-        name="flake8",
-        suffixes=_PYTHON,
-        arguments="{path}",
-        set_up_by=(".flake8", "setup.cfg:[flake8]", "tox.ini:[flake8]"),
-        own_folder=".venv/bin",
+    _python("flake8", "{path}", ".flake8", "setup.cfg:[flake8]", "tox.ini:[flake8]", quick=True),
+    _python(
+        "mypy",
+        "--cache-dir=/dev/null --no-error-summary --no-color-output {path}",
+        *("mypy.ini", ".mypy.ini", "pyproject.toml:[tool.mypy", "setup.cfg:[mypy"),
     ),
-    Checker(
-        name="mypy",
-        suffixes=_PYTHON,
-        arguments="--cache-dir=/dev/null --no-error-summary --no-color-output {path}",
-        set_up_by=("mypy.ini", ".mypy.ini", "pyproject.toml:[tool.mypy", "setup.cfg:[mypy"),
-        quick=False,
-        own_folder=".venv/bin",
+    _python("basedpyright", "{path}", "pyproject.toml:[tool.basedpyright"),
+    _python("pyright", "{path}", "pyrightconfig.json", "pyproject.toml:[tool.pyright"),
+    _python("ty", "check --quiet --output-format=concise {path}", "ty.toml", "pyproject.toml:[tool.ty"),
+    _script(
+        "eslint",
+        "--no-color {path}",
+        *("eslint.config.js", "eslint.config.mjs", "eslint.config.cjs", "eslint.config.ts"),
+        *(".eslintrc", ".eslintrc.js", ".eslintrc.cjs", ".eslintrc.json", ".eslintrc.yml"),
+        'package.json:"eslintConfig"',
     ),
-    Checker(
-        name="basedpyright",
-        suffixes=_PYTHON,
-        arguments="{path}",
-        set_up_by=("pyproject.toml:[tool.basedpyright",),
-        quick=False,
-        own_folder=".venv/bin",
-    ),
-    Checker(
-        name="pyright",
-        suffixes=_PYTHON,
-        arguments="{path}",
-        set_up_by=("pyrightconfig.json", "pyproject.toml:[tool.pyright"),
-        quick=False,
-        own_folder=".venv/bin",
-    ),
-    Checker(
-        name="ty",
-        suffixes=_PYTHON,
-        arguments="check --quiet --output-format=concise {path}",
-        set_up_by=("ty.toml", "pyproject.toml:[tool.ty"),
-        quick=False,
-        own_folder=".venv/bin",
-    ),
-    Checker(
-        name="eslint",
-        suffixes=_SCRIPT,
-        arguments="--no-color {path}",
-        set_up_by=(
-            *("eslint.config.js", "eslint.config.mjs", "eslint.config.cjs", "eslint.config.ts"),
-            *(".eslintrc", ".eslintrc.js", ".eslintrc.cjs", ".eslintrc.json", ".eslintrc.yml"),
-            'package.json:"eslintConfig"',
-        ),
-        own_folder="node_modules/.bin",
-    ),
-    Checker(
-        name="biome",
-        suffixes=_SCRIPT,
-        arguments="lint --colors=off {path}",
-        set_up_by=("biome.json", "biome.jsonc"),
-        own_folder="node_modules/.bin",
-    ),
+    _script("biome", "lint --colors=off {path}", "biome.json", "biome.jsonc"),
     Checker(
         name="tsc",
         suffixes=(".ts", ".tsx", ".mts", ".cts"),
@@ -135,36 +121,27 @@ CHECKERS: tuple[Checker, ...] = (
         findings=(101,),
         environment="CARGO_TARGET_DIR=$TMPDIR/target",
     ),
-    Checker(
-        name="ruff",
-        suffixes=_PYTHON,
-        arguments="check --no-cache --isolated --quiet --output-format=concise --select=E9,F63,F7,F82 {path}",
+    _python(
+        "ruff",
+        "check --no-cache --isolated --quiet --output-format=concise --select=E9,F63,F7,F82 {path}",
+        quick=True,
     ),
-    Checker(
-        name="ty",
-        suffixes=_PYTHON,
-        arguments="check --quiet --output-format=concise --ignore=unresolved-import {path}",
-        quick=False,
-    ),
-    Checker(
-        name="node --check", program="node", suffixes=(".js", ".mjs", ".cjs"), arguments="--check {path}"
-    ),
-    Checker(name="gofmt", suffixes=(".go",), arguments="-e -l {path} >/dev/null", findings=(2,)),
-    Checker(name="gcc", suffixes=_C, arguments="-fsyntax-only -Wall -w {path}"),
-    Checker(name="g++", suffixes=_CPP, arguments="-fsyntax-only -w {path}"),
-    Checker(
-        name="bash -n", program="bash", suffixes=(".sh", ".bash"), arguments="-n {path}", findings=(1, 2)
-    ),
-    Checker(name="ruby -c", program="ruby", suffixes=(".rb",), arguments="-c {path}"),
-    Checker(name="php -l", program="php", suffixes=(".php",), arguments="-l {path}", findings=(255,)),
-    Checker(name="luac -p", program="luac", suffixes=(".lua",), arguments="-p {path}"),
+    _python("ty", "check --quiet --output-format=concise --ignore=unresolved-import {path}"),
+    _reads("node --check", ".js", ".mjs", ".cjs", arguments="--check {path}"),
+    _reads("gofmt", ".go", arguments="-e -l {path} >/dev/null", findings=(2,)),
+    _reads("gcc", *_C, arguments="-fsyntax-only -Wall -w {path}"),
+    _reads("g++", *_CPP, arguments="-fsyntax-only -w {path}"),
+    _reads("bash -n", ".sh", ".bash", arguments="-n {path}", findings=(1, 2)),
+    _reads("ruby -c", ".rb", arguments="-c {path}"),
+    _reads("php -l", ".php", arguments="-l {path}", findings=(255,)),
+    _reads("luac -p", ".lua", arguments="-p {path}"),
     Checker(
         name="javac",
         suffixes=(".java",),
         arguments="-proc:none -Xlint:none -d $TMPDIR/java {path}",
         quick=False,
     ),
-    Checker(name="xmllint", suffixes=(".xml", ".svg"), arguments="--noout --nonet {path}", findings=(1,)),
+    _reads("xmllint", ".xml", ".svg", arguments="--noout --nonet {path}"),
 )
 """Every tool there is. Rows that a project has set up come first; of the others, one of a name is enough."""
 

@@ -49,15 +49,6 @@ EXIT_CODES: dict[RequestOutcome, int] = {
     "provider_error": 4,
     "interrupted": 130,
 }
-_GOES_ON = (
-    "pending_user",
-    "deferred",
-    "awaiting_approval",
-    "consultation",
-    "not_satisfied",
-    "provider_error",
-)
-"""Outcomes after which the next message belongs to the same request."""
 
 
 class ChatLoop:
@@ -94,9 +85,10 @@ class ChatLoop:
         submission = await self._hooks.submitted(text)
         if submission.blocked:
             return "stopped"
-        state = self._session.state
-        request_id = _request_id(state.request)
-        fresh = state.request is None or state.request.request_id != request_id
+        state, request = self._session.state, self._session.state.request
+        goes_on = request is not None and request.outcome not in (None, "interrupted")
+        request_id = request.request_id if request and goes_on else f"r_{secrets.token_hex(4)}"
+        fresh = not goes_on
         if fresh or state.step == Step.AWAITING_APPROVAL:
             self._steps.plan("a new request" if fresh else "the user said something else")
         files = await self._look.files()
@@ -159,11 +151,9 @@ class ChatLoop:
         if state.approval is not None:
             self._session.record(ApprovalRequested(approval=state.approval))
             return self.wait_for_answer()
-        asked = state.consultation
-        if asked is not None:
+        if (asked := state.consultation) is not None:
             self._session.record(ConsultationRequested(kind=asked.kind, consultation=asked))
-        escalated = asked is not None and asked.kind == "escalation"
-        return self._finish("not_satisfied" if escalated else "consultation")
+        return self._finish("not_satisfied" if asked and asked.kind == "escalation" else "consultation")
 
     def wait_for_answer(self) -> RequestOutcome:
         """The request stops at the approval that the background has asked for."""
@@ -260,9 +250,3 @@ def _finished(request: Request, outcome: RequestOutcome) -> RequestFinished:
         attempts=len(objective.attempts) if objective else 0,
         satisfaction=objective.satisfaction if objective and judged else None,
     )
-
-
-def _request_id(request: Request | None) -> str:
-    if request is not None and request.outcome in _GOES_ON:
-        return request.request_id
-    return f"r_{secrets.token_hex(4)}"

@@ -7,9 +7,8 @@ over with the next command's effects, when one ends or is stopped, and with the 
 from pydantic import Field
 
 from duckflow.domain.errors import ToolError
-from duckflow.domain.events import CommandEnded, CommandStarted, Event
+from duckflow.domain.events import BackgroundCommand, CommandEnded, CommandStarted, Event
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.state import BackgroundCommand
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.background import BackgroundOutput

@@ -89,13 +89,14 @@ def net_changes(changes: Iterable[FileChange]) -> tuple[FileChange, ...]:
     merged: dict[str, FileChange] = {}
     for change in changes:
         first = merged.get(change.path)
-        merged[change.path] = change if first is None else _join(first, change)
+        merged[change.path] = change if first is None else join(first, change)
     return tuple(
         one for one in merged.values() if (one.before, one.mode_before) != (one.after, one.mode_after)
     )
 
 
-def _join(first: FileChange, last: FileChange) -> FileChange:
+def join(first: FileChange, last: FileChange) -> FileChange:
+    """Two changes of a path, one after the other, as one."""
     return replace(
         first,
         after=last.after,

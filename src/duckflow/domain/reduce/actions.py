@@ -7,22 +7,18 @@ from duckflow.domain.reduce.changes import note_changes
 from duckflow.domain.reduce.objective import note_action
 from duckflow.domain.reduce.plans import begin_task
 from duckflow.domain.reduce.transcript import outdate, remember
-from duckflow.domain.state import AgentState, Request, Running, TranscriptEntry
+from duckflow.domain.state import AgentState, Request, TranscriptEntry
 from duckflow.domain.transitions import Status
 from duckflow.domain.work.objective import Support
 
 
 def start_action(state: AgentState, event: ActionStarted) -> AgentState:
     """The state while an action runs; it is no longer in the queue."""
-    running = Running(
-        action_id=event.action_id, action=event.action, task_id=event.task_id, effect=event.effect
-    )
     if event.task_id is not None:
-        begun = replace(state, task_running=running, task_answer=None)
-        return begin_task(begun, event.task_id)
+        return begin_task(replace(state, task_running=event, task_answer=None), event.task_id)
     place = next((at for at, one in enumerate(state.queue) if one == event.action), 0)
     queue = state.queue[:place] + state.queue[place + 1 :]
-    return replace(state, running=running, queue=queue, approved=None)
+    return replace(state, running=event, queue=queue, approved=None)
 
 
 def queue_actions(state: AgentState, event: ActionQueued) -> AgentState:

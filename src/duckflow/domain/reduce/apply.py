@@ -207,7 +207,7 @@ def _decision(state: AgentState, event: events.DecisionMade) -> AgentState:
         objective = note_list(request.objective, decision.actions) if request.objective else None
         sure = decision.confidence is None or decision.confidence >= SURE_FROM
         request = replace(request, loops=event.loop, profile=profile, objective=objective, sure=sure)
-    change = set_items(state.items, decision.state_delta)
+    items, notes = set_items(state.items, decision.state_delta)
     decided = replace(
         state,
         request=request,
@@ -217,15 +217,15 @@ def _decision(state: AgentState, event: events.DecisionMade) -> AgentState:
         objection=decision.objection,
         list_granted=False,
         pattern=decision.prompt_pattern or state.pattern,
-        items=check_items(change.items, decision),
+        items=check_items(items, decision),
         decided=_decided(state.decided, decision),
     )
     said = tuple(
         TranscriptEntry(role="assistant" if message.role == "assistant" else "user", text=message.text)
         for message in event.exchange
     )
-    asks_too_much = decision.next_step == "pending_user" and count_questions(decision.reply) > 1
-    notes = (*change.notes, ONE_QUESTION) if asks_too_much else change.notes
+    if decision.next_step == "pending_user" and count_questions(decision.reply) > 1:
+        notes = (*notes, ONE_QUESTION)
     return tell(remember(decided, *said), *notes)
 
 

@@ -6,7 +6,7 @@ from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalReq
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.reduce.transcript import tell
-from duckflow.domain.state import AgentState, Request, TaskAnswer
+from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import head_and_tail
 from duckflow.domain.transitions import Status
 
@@ -29,8 +29,7 @@ def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
     items = replace(state.items, pending_gate=False)
     answered = replace(state, approval=None, items=items, status=Status.IN_PROGRESS)
     if approval.task_id is not None:
-        said = TaskAnswer(digest=digest, yes=event.yes, reason=event.reason, edited=event.edited)
-        answered = replace(answered, task_answer=said)
+        answered = replace(answered, task_answer=replace(event, digest=digest))
     else:
         answered = replace(
             answered, approved=digest if event.yes else None, request=_works_again(state.request)

@@ -1,10 +1,10 @@
 """What undo and recovery do to the state: the changes there were, those taken back, what a crash left."""
 
-from duckflow.domain.events import ActionFinished, CommandEnded, Recovered, Undone
+from duckflow.domain.events import ActionFinished, ActionStarted, CommandEnded, Recovered, Undone
 from duckflow.domain.files.changes import MOST_CHANGE_SETS, ChangeSet
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.transcript import outdate, tell
-from duckflow.domain.state import AgentState, Request, Running
+from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import cut
 from duckflow.domain.transitions import Status
 
@@ -17,7 +17,7 @@ _ENDS = {
 }
 
 
-def note_changes(state: AgentState, event: ActionFinished, running: Running | None) -> AgentState:
+def note_changes(state: AgentState, event: ActionFinished, running: ActionStarted | None) -> AgentState:
     """The state with what an action did to files; `running` is that action as it was started."""
     command = _command(running)
     if not event.changes and (event.exact or not command):
@@ -109,7 +109,7 @@ def _told(event: Undone, paths: tuple[str, ...], outdated: tuple[str, ...]) -> s
     return "\n".join(lines)
 
 
-def _command(running: Running | None) -> str:
+def _command(running: ActionStarted | None) -> str:
     if running is None or running.effect != "execute":
         return ""
     return cut(str(running.action.args.get("command") or running.action.operation), _COMMAND)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from duckflow.domain.decision import Decision, StateDelta, is_yes
-from duckflow.domain.frozen import Frozen, replace
+from duckflow.domain.frozen import replace
 from duckflow.domain.state import Items
 from duckflow.domain.text import cut, letters_of
 
@@ -13,26 +13,21 @@ LOGS = ("context_refs", "decision_log")
 """Lists that grow at their end: of too many entries the oldest go."""
 
 
-class ItemsChange(Frozen):
-    """The items after a decision, and what the model must be told about it."""
-
-    items: Items
-    notes: tuple[str, ...] = ()
-
-
-def set_items(items: Items, delta: StateDelta) -> ItemsChange:
-    """The items with what `delta` sets, each cut to its length and count (SPEC E1, E2)."""
+def set_items(items: Items, delta: StateDelta) -> tuple[Items, tuple[str, ...]]:
+    """The items with what `delta` sets, each cut to its length and count, and what to tell the model of that
+    (SPEC E1, E2)."""
     changes: dict[str, str | tuple[str, ...]] = {}
     notes: list[str] = []
     for name, value in delta.model_dump(exclude_none=True).items():
         kept = _fit(name, value)
         changes[name] = kept
         if kept != value:
-            notes.append(f"{name} was too long and is now: {_shown(kept)}")
+            shown = kept if isinstance(kept, str) else "; ".join(kept)
+            notes.append(f"{name} was too long and is now: {shown}")
     if not changes:
-        return ItemsChange(items=items)
+        return items, ()
     changes.setdefault("last_delta", cut(f"set {', '.join(changes)}", LONG))
-    return ItemsChange(items=Items.model_validate({**dict(items), **changes}), notes=tuple(notes))
+    return Items.model_validate({**dict(items), **changes}), tuple(notes)
 
 
 def check_items(items: Items, decision: Decision) -> Items:
@@ -71,7 +66,3 @@ def _fit(name: str, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
         return cut(value, LONG)
     kept = value[-COUNTS[name] :] if name in LOGS else value[: COUNTS[name]]
     return tuple(cut(text, SHORT) for text in kept)
-
-
-def _shown(value: str | tuple[str, ...]) -> str:
-    return value if isinstance(value, str) else "; ".join(value)

@@ -52,26 +52,15 @@ def find_pictures(text: str, workspace: Workspace) -> FoundPictures:
     found: dict[str, Picture] = {}
     problems: list[ErrorReported] = []
     for quoted, word in _MENTION.findall(text):
-        try:
-            picture = _look(workspace, _path(workspace, quoted or word))
-        except _NoPicture as problem:
-            problems.append(problem.report)
-            continue
-        if picture is None or picture.path in found:
-            continue
-        if len(found) == MOST:
-            problems.append(_report("too_many", picture.path, most=MOST))
-            break
-        found[picture.path] = picture
+        seen = _look(workspace, _path(workspace, quoted or word))
+        if isinstance(seen, ErrorReported):
+            problems.append(seen)
+        elif seen is not None and seen.path not in found:
+            if len(found) == MOST:
+                problems.append(_report("too_many", seen.path, most=MOST))
+                break
+            found[seen.path] = seen
     return FoundPictures(pictures=tuple(found.values()), problems=tuple(problems))
-
-
-class _NoPicture(Exception):
-    """Something is mentioned as a picture and can't be shown as one."""
-
-    def __init__(self, report: ErrorReported) -> None:
-        super().__init__(report.key)
-        self.report = report
 
 
 def _report(what: str, path: str, **values: str | int) -> ErrorReported:
@@ -90,23 +79,19 @@ def _path(workspace: Workspace, word: str) -> str:
     return named.group() if named else word
 
 
-def _look(workspace: Workspace, path: str) -> Picture | None:
-    """The picture, None if this is no picture by content and does not call itself one either."""
+def _look(workspace: Workspace, path: str) -> Picture | ErrorReported | None:
+    """The picture, or why it can't be shown; None if it is none by content and does not call itself one."""
     named = _NAMED.fullmatch(path) is not None
     try:
         status = workspace.status(path)
         if named and status is not None and status.size > LARGEST:
-            raise _NoPicture(_report("too_large", path, most=LARGEST // 1_000_000))
+            return _report("too_large", path, most=LARGEST // 1_000_000)
         data = workspace.read_bytes(path, cap=LARGEST)
     except ToolError as error:
-        if named:
-            raise _NoPicture(_report("unreadable", path, reason=str(error))) from error
-        return None
+        return _report("unreadable", path, reason=str(error)) if named else None
     media = media_of(data)
     if media is None:
-        if named:
-            raise _NoPicture(_report("none", path))
-        return None
+        return _report("none", path) if named else None
     return Picture(path=workspace.relative(path), media=media, digest=hashlib.sha256(data).hexdigest())
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError, UserError
@@ -18,7 +17,7 @@ from duckflow.domain.events import (
     UserMessage,
 )
 from duckflow.domain.files.changes import FileChange, net_changes, removed_paths
-from duckflow.domain.state import AgentState, Running
+from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut, one_line
 from duckflow.loops.session import Session
 from duckflow.safety.files.access import Access
@@ -53,13 +52,6 @@ def finish_taking_over(copies: Path, workspace: Workspace, kept: KeptFiles) -> N
         copy.release()
 
 
-class CrashFindings(NamedTuple):
-    """What became of an action that was running."""
-
-    finding: Finding
-    changes: tuple[FileChange, ...] = ()
-
-
 class Recovery:
     """Looks once, when a session is opened again."""
 
@@ -82,9 +74,9 @@ class Recovery:
         ended: list[ActionFinished] = []
         for running in (self._state.running, self._state.task_running):
             if running is not None:
-                result = self._look(running)
-                found[result.finding].append(_label(running.action))
-                ended.append(self._end(running, result))
+                finding, changes = self._look(running)
+                found[finding].append(_label(running.action))
+                ended.append(self._end(running, finding, changes))
         went_on = self._state.background_commands
         for one in went_on:
             label = cut(f"shell.start {' '.join(one.command.split())}", _LABEL)
@@ -103,11 +95,12 @@ class Recovery:
         )
         return tuple(ended)
 
-    def _look(self, running: Running) -> CrashFindings:
+    def _look(self, running: ActionStarted) -> tuple[Finding, tuple[FileChange, ...]]:
+        """What became of an action that was running, and which of its changes were made."""
         if running.effect in ("read", "consent", "fetch"):
-            return CrashFindings("not_done")  # what they do is recorded with their result, or not at all
+            return "not_done", ()  # what they do is recorded with their result, or not at all
         if running.effect == "foreign":
-            return CrashFindings("unknown")
+            return "unknown", ()
         for name in ("path", "to"):
             path = running.action.args.get(name)
             if isinstance(path, str):
@@ -116,27 +109,29 @@ class Recovery:
             intended = net_changes(self._kept.changes(self._state.session_id, running.action_id))
             if not intended:
                 surely = running.effect in ("write", "delete") and not self._kept.doubtful
-                return CrashFindings("not_done" if surely else "unknown")
+                return "not_done" if surely else "unknown", ()
         except UserError:
-            return CrashFindings("unknown")
+            return "unknown", ()
         findings: list[Finding] = [find(self._workspace, change) for change in intended]
         done = tuple(one for one, finding in zip(intended, findings, strict=True) if finding == "done")
         same = len(set(findings)) == 1
-        return CrashFindings(findings[0] if same else "unknown", done)
+        return findings[0] if same else "unknown", done
 
-    def _end(self, running: Running, found: CrashFindings) -> ActionFinished:
+    def _end(
+        self, running: ActionStarted, finding: Finding, changes: tuple[FileChange, ...]
+    ) -> ActionFinished:
         left = self._state.queue if running.task_id is None else ()
         path = running.action.args.get("path")
         ended = ActionFinished(
             action_id=running.action_id,
             operation=running.action.operation,
-            outcome=_OUTCOMES[found.finding],
-            text=_TEXTS[found.finding],
+            outcome=_OUTCOMES[finding],
+            text=_TEXTS[finding],
             path=path if isinstance(path, str) else None,
-            changed=tuple(dict.fromkeys(change.path for change in found.changes)),
-            removed=removed_paths(found.changes),
-            changes=found.changes,
-            exact=running.effect == "execute" and bool(found.changes),
+            changed=tuple(dict.fromkeys(change.path for change in changes)),
+            removed=removed_paths(changes),
+            changes=changes,
+            exact=running.effect == "execute" and bool(changes),
             evidence_id=self._session.next_evidence_id(),
             not_run=tuple(action.operation for action in left),
             task_id=running.task_id,

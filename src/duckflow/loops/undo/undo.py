@@ -5,7 +5,8 @@ from typing import Literal, NamedTuple
 
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.events import Undone
-from duckflow.domain.files.changes import FOLDER, ChangeSet, FileChange, LeftFile, UndoReport
+from duckflow.domain.files.changes import FOLDER, ChangeSet, FileChange, LeftFile, UndoReport, join
+from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState
 from duckflow.loops.session import Session
 from duckflow.loops.undo.earlier import EarlierChanges, undoable
@@ -70,7 +71,7 @@ class Undo:
         first: dict[str, FileChange] = {}
         for change in (change for one in made for change in one.changes):
             first.setdefault(change.path, change)
-        return await finish(self._differences, first.values())
+        return await finish(lambda: "".join(map(self._difference, first.values())))
 
     async def _known(self, count: int = 1) -> Sequence[ChangeSet]:
         """This session's change sets; if they are not enough, those of an earlier session before them."""
@@ -85,14 +86,7 @@ class Undo:
         report = await self._change_back(sets, redo=False)
         covered = {change.path for one in sets if one.command for change in one.changes}
         restored = tuple(dict.fromkeys(change.path for change in report.restored if change.path in covered))
-        return UndoReport(
-            kind=report.kind,
-            actions=report.actions,
-            restored=report.restored,
-            left=report.left,
-            commands=_commands_since(sets, known),
-            covered=restored,
-        )
+        return replace(report, commands=_commands_since(sets, known), covered=restored)
 
     async def _change_back(self, sets: Sequence[ChangeSet], *, redo: bool) -> UndoReport:
         state = self._state
@@ -167,9 +161,6 @@ class Undo:
                 self._workspace.drop_folder(folder)
         return left
 
-    def _differences(self, first: Iterable[FileChange]) -> str:
-        return "".join(self._difference(change) for change in first)
-
     def _difference(self, change: FileChange) -> str:
         path = change.path
         try:
@@ -226,12 +217,5 @@ def _joined(newest_first: Sequence[FileChange]) -> tuple[FileChange, list[LeftFi
     for change in older:
         if change.after != whole.before:
             return whole, [LeftFile(path=change.path, reason="changed")]
-        whole = FileChange(
-            path=change.path,
-            before=change.before,
-            after=whole.after,
-            mode_before=change.mode_before,
-            mode_after=whole.mode_after,
-            folders=tuple(dict.fromkeys((*change.folders, *whole.folders))),
-        )
+        whole = join(change, whole)
     return whole, []
