@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
+from duckflow.config.settings import LlmSettings
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ChatMessage, Finished, ModelRequest, ModelTraits, Retrying, TextPiece
 from duckflow.i18n.catalogue import text
-from duckflow.llm.retry import LONGEST_WAIT_S, REASONS, CallLimits, RetryingClient
+from duckflow.llm.retry import LONGEST_WAIT_S, REASONS, RetryingClient
 from fakes.model import FakeModel
 from fakes.rows import every_row
 
@@ -27,7 +28,11 @@ class Clock:
 
 def patient(*turns, tries: int = 4, chance: float = 1.0) -> tuple[RetryingClient, FakeModel, Clock]:
     model, clock = FakeModel(*turns, traits=ModelTraits(name="m", window=99)), Clock()
-    return RetryingClient(model, tries, None, clock.sleep, lambda: chance), model, clock
+    return (
+        RetryingClient(model, LlmSettings(max_retries=tries - 1), clock.sleep, lambda: chance),
+        model,
+        clock,
+    )
 
 
 async def collected(client) -> list:
@@ -108,7 +113,7 @@ async def test_K4_a_stream_that_just_stops_counts_as_cut_off():
 
 async def test_cancelling_ends_the_wait_and_asks_no_more():
     model = FakeModel([Unavailable("llm.rate_limited", retry_after_s=25)], "never heard")
-    client = RetryingClient(model)
+    client = RetryingClient(model, LlmSettings())
     waiting = asyncio.Event()
 
     async def listen() -> None:
@@ -149,7 +154,7 @@ def test_every_reason_to_wait_has_a_text_without_slots(key):
 async def test_a_call_takes_no_more_than_the_user_lets_it():
     """llm.max_tokens bounds every answer, llm.time_limit_s is the time of every call."""
     model = FakeModel("fine", "fine")
-    client = RetryingClient(model, most=CallLimits(max_tokens=50, time_limit_s=7.5))
+    client = RetryingClient(model, LlmSettings(max_tokens=50, time_limit_s=7.5))
     for wanted in (4096, 20):
         request = ModelRequest(output="Decision", messages=REQUEST.messages, max_tokens=wanted)
         assert [piece async for piece in client.stream(request)]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from duckflow.config.settings import LlmSettings
 from duckflow.domain.errors import ProviderError, Unavailable, UsageError, UserError
 from duckflow.domain.model import (
     ChatMessage,
@@ -126,9 +127,8 @@ async def test_a_cut_answer_is_heard_in_part(script):
 
 
 async def test_K4_faults_are_retried_with_the_next_line_and_without_waiting(script):
-    model = RetryingClient(
-        await model_of(script({"error": 429}, {"text": "ab", "error": "cut"}, {"text": "ok"}))
-    )
+    lines = script({"error": 429}, {"text": "ab", "error": "cut"}, {"text": "ok"})
+    model = RetryingClient(await model_of(lines), LlmSettings())
     pieces = await collected(model, asking())
     assert [piece.wait_s for piece in pieces if isinstance(piece, Retrying)] == [0.0, 0.0]
     assert pieces[-2] == TextPiece(text="ok")

@@ -3,6 +3,7 @@
 import tomllib
 from pathlib import Path
 
+from duckflow.config.settings import LlmSettings
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import ModelClient
 from duckflow.llm.retry import RetryingClient
@@ -46,12 +47,15 @@ class Broken(FakeModel):
         raise ProviderError("embedded.refused", detail="tokenize")
 
 
-@every_row("client", [Counting(), RetryingClient(Counting())])
+@every_row("client", [Counting(), RetryingClient(Counting(), LlmSettings())])
 async def test_F4_a_model_with_a_tokenizer_is_asked(client: ModelClient):
     assert await TokenCounter(client).count("one two three") == 3
     assert await TokenCounter(client).count("") == 0
 
 
-@every_row("client", [None, FakeModel(), RetryingClient(FakeModel()), RetryingClient(Broken())])
+@every_row(
+    "client",
+    [None, FakeModel(), RetryingClient(FakeModel(), LlmSettings()), RetryingClient(Broken(), LlmSettings())],
+)
 async def test_F4_else_it_is_estimated(client: ModelClient | None):
     assert await TokenCounter(client).count("one two three") == estimate_tokens("one two three")

@@ -10,7 +10,7 @@ from duckflow.config.settings import LlmSettings
 from duckflow.domain.errors import ProviderError, UsageError
 from duckflow.domain.model import ModelClient, ModelTraits
 from duckflow.llm.local.relay import Relay, RelayModel
-from duckflow.llm.retry import CallLimits, RetryingClient
+from duckflow.llm.retry import RetryingClient
 from duckflow.llm.traits import find_traits
 from duckflow.llm.wire.endpoints import Endpoint, find_endpoint
 
@@ -36,8 +36,7 @@ async def open_client(
     kind, _, rest = name.partition(":")
     own = others.get(kind)
     client = await (own(rest, env) if own else _open(name, settings, env, relay or Relay(), asked))
-    most = CallLimits(settings.max_tokens, settings.time_limit_s)
-    return RetryingClient(client, settings.max_retries + 1, most)
+    return RetryingClient(client, settings)
 
 
 async def _open(

@@ -3,8 +3,8 @@
 import asyncio
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import NamedTuple
 
+from duckflow.config.settings import LlmSettings
 from duckflow.domain.errors import Unavailable
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import Finished, ModelClient, ModelPiece, ModelRequest, Retrying
@@ -28,47 +28,38 @@ MOST_TRIES = {"llm.timeout": 2}
 """A call that used up its whole time is worth one more, not as many as a busy server."""
 
 
-class CallLimits(NamedTuple):
-    """What the user lets one call take, whatever it is for (`llm.max_tokens`, `llm.time_limit_s`)."""
-
-    max_tokens: int
-    time_limit_s: float
-
-    def of(self, request: ModelRequest) -> ModelRequest:
-        """The request within these limits."""
-        tokens = min(request.max_tokens, self.max_tokens)
-        return replace(request, max_tokens=tokens, time_limit_s=self.time_limit_s)
-
-
 class RetryingClient:
-    """Another client, asked again where that may help. Nothing but the model call is ever repeated."""
+    """Another client, asked again where that may help, and for no more than the user lets one call take.
+
+    Nothing but the model call is ever repeated.
+    """
 
     def __init__(
         self,
         client: ModelClient,
-        max_tries: int = 4,
-        most: CallLimits | None = None,
+        settings: LlmSettings,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.inner = client
         """For what only some clients can do."""
         self.traits = client.traits
-        self._max_tries = max_tries
-        self._most = most
+        self._settings = settings
         self._sleep = sleep
         self._chance = chance
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """The answer; a `Retrying` piece voids what came before it."""
-        asked = self._most.of(request) if self._most else request
-        for tried in range(1, self._max_tries + 1):
+        tokens = min(request.max_tokens, self._settings.max_tokens)
+        asked = replace(request, max_tokens=tokens, time_limit_s=self._settings.time_limit_s)
+        max_tries = self._settings.max_retries + 1
+        for tried in range(1, max_tries + 1):
             pieces = self._once(asked)
             try:
                 async for piece in pieces:
                     yield piece
             except Unavailable as exc:
-                if tried >= min(self._max_tries, MOST_TRIES.get(exc.key, self._max_tries)):
+                if tried >= min(max_tries, MOST_TRIES.get(exc.key, max_tries)):
                     raise
                 wait = self._wait(tried, exc.retry_after_s)
                 reason = REASONS.get(exc.key, "llm.waits_server_error")

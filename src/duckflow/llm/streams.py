@@ -41,19 +41,11 @@ async def bounded(stream: AsyncIterator[Item], seconds: float) -> AsyncGenerator
     async with closing(stream):
         while True:
             try:
-                item = await _next(stream, deadline)
+                # For each item: a limit that is open while we wait at our `yield` would cancel our reader.
+                async with asyncio.timeout_at(deadline):
+                    item = await anext(stream)
+            except StopAsyncIteration:
+                return
             except TimeoutError as exc:
                 raise Unavailable("llm.timeout", seconds=round(seconds, 1)) from exc
-            if isinstance(item, _End):
-                return
             yield item
-
-
-async def _next(stream: AsyncIterator[Item], deadline: float) -> "Item | _End":
-    # Set for each item: a limit held open while a generator waits at its `yield` would cancel its reader.
-    async with asyncio.timeout_at(deadline):
-        return await anext(stream, _End())
-
-
-class _End:
-    """There is no further item."""

@@ -2,50 +2,22 @@
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.version import __version__
 from duckflow.llm.streams import MAX_ANSWER_BYTES, bounded, closing
 from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.errors import not_understood, status_failure
-from duckflow.llm.wire.plain_http import PlainClient, speaks_plainly
+from duckflow.llm.wire.plain_http import PlainAnswer, PlainClient, speaks_plainly
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from duckflow.llm.wire.library_http import LibraryClient
 
 MAX_EVENT_BYTES = 16 * 1024 * 1024
 MAX_ERROR_BYTES = 64 * 1024
-
-
-class HttpAnswer(Protocol):
-    """What a server answers."""
-
-    @property
-    def status_code(self) -> int:
-        """200 if all is well."""
-        ...
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """By their name in small letters."""
-        ...
-
-    def aiter_bytes(self) -> AsyncIterator[bytes]:
-        """The body, piece by piece."""
-        ...
-
-
-class HttpClient(Protocol):
-    """Asks one server, with our errors for what goes wrong."""
-
-    def stream(
-        self, method: str, address: str, content: bytes = b""
-    ) -> AbstractAsyncContextManager[HttpAnswer]:
-        """Ask, and read the answer inside."""
-        ...
-
-    async def aclose(self) -> None:
-        """Close what is open."""
-        ...
 
 
 class HttpConnection:
@@ -59,7 +31,7 @@ class HttpConnection:
             "Accept": "text/event-stream, application/json",
             **headers,
         }
-        self._client: HttpClient | None = None
+        self._client: PlainClient | LibraryClient | None = None
 
     def post(self, path: str, body: Mapping[str, Any], seconds: float) -> AsyncGenerator[str]:
         """The data of each event of the answer; a plain JSON answer counts as one event."""
@@ -83,7 +55,7 @@ class HttpConnection:
             async for data in read:
                 yield data
 
-    async def _read(self, answer: HttpAnswer) -> AsyncGenerator[str]:
+    async def _read(self, answer: "PlainAnswer | httpx2.Response") -> AsyncGenerator[str]:
         if answer.status_code != 200:
             said = (await read_body(answer, MAX_ERROR_BYTES)).decode("utf-8", "replace")
             raise status_failure(self.endpoint, answer.status_code, said, answer.headers.get("retry-after"))
@@ -134,7 +106,7 @@ class HttpConnection:
             raise ProviderError("llm.too_large", address=self.endpoint.shown_address, detail=f"{size} bytes")
 
 
-async def read_body(answer: HttpAnswer, limit: int) -> bytes:
+async def read_body(answer: "PlainAnswer | httpx2.Response", limit: int) -> bytes:
     """At most `limit` bytes of an answer."""
     content = bytearray()
     async with closing(answer.aiter_bytes()) as pieces:
@@ -157,7 +129,7 @@ async def get_json(endpoint: Endpoint, address: str, limit: int) -> bytes:
         await client.aclose()
 
 
-def open_http(endpoint: Endpoint, headers: Mapping[str, str]) -> HttpClient:
+def open_http(endpoint: Endpoint, headers: Mapping[str, str]) -> "PlainClient | LibraryClient":
     """A client for this endpoint."""
     if speaks_plainly(endpoint):
         return PlainClient(endpoint, headers)
