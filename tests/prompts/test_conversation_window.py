@@ -82,7 +82,7 @@ async def test_F3_evidence_keeps_to_its_share_even_where_there_is_room():
     state = looks(asked("Find it"), 1, 10, size=2000)
     conversation = PromptHistory(TokenCounter())
     texts = await shown(conversation, state, evidence=3000)
-    assert conversation.evidence <= 1500
+    assert conversation.tokens["evidence"] <= 1500
     assert full(texts, 10)
 
 
@@ -101,7 +101,7 @@ async def grown(state: AgentState, *, outdated: bool) -> tuple[list[str], list[s
     """A conversation before a file was changed, after it, and once it has grown past its room."""
     conversation, probe = PromptHistory(TokenCounter()), PromptHistory(TokenCounter())
     await probe.read(looks(state, 11, 1, size=700))
-    room = probe.words + probe.evidence
+    room = sum(probe.tokens.values())
     before = await shown(conversation, state, room)
     if outdated:
         state, ids = outdate(state, "part_9.py")
@@ -214,7 +214,7 @@ async def test_F3_whatever_happens_it_fits_and_the_request_is_there(entries, roo
                 entry = TranscriptEntry(role="user", text=text[:100])
         state = remember(state, entry)
         texts = await shown(conversation, state, room, evidence)
-        total = conversation.words + conversation.evidence
+        total = sum(conversation.tokens.values())
         assert total == sum(map(estimate_tokens, texts))
         assert total <= max(room, conversation.least(0) + SMALL * newest_found(entries[:number]))
         assert texts.count("Find it") == 1

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from duckflow.domain.decision import Decision
 from duckflow.domain.events import ActionFinished, DecisionMade, Event, Recorded, UserMessage
 from duckflow.domain.files.changes import FileChange
-from duckflow.domain.model import ChatMessage, ModelTraits, PromptUse
+from duckflow.domain.model import ChatMessage, ModelTraits
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import set_language
@@ -113,15 +113,7 @@ async def test_F3_four_hundred_calls_keep_task_rules_and_what_matters():
         assert (await again.assemble(state)).recap.splitlines()[:3] == opening.splitlines()[:3]
 
         set_language(language)
-        used = PromptUse(
-            model="m",
-            window=WINDOW,
-            tokens={**seen.tokens},
-            left_out={**seen.left_out},
-            dropped=seen.dropped,
-            recap=seen.recap,
-        )
-        shown = context_text(used, 200)
+        shown = context_text(seen, 200)
         assert seen.left_out["evidence"] > CALLS // 2
         assert seen.dropped[0] in shown
         assert goal in shown

@@ -73,9 +73,12 @@ class CompactPrompt:
             max_tokens=_DECISION_TOKENS,
             temperature=0.0,
         )
-        said, found = self._conversation.words, self._conversation.evidence
-        grown: dict[SectionName, int] = {"conversation": said, "evidence": found}
-        return RenderedPrompt(request=request, tokens={**self._fixed, **grown})
+        return RenderedPrompt(
+            model=self._traits.name,
+            window=self._traits.window,
+            request=request,
+            tokens={**self._fixed, **self._conversation.tokens},
+        )
 
 
 def _ending(state: AgentState, choices: Choices) -> str:

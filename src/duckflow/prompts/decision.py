@@ -9,7 +9,7 @@ from duckflow.llm.answers.native_calls import native_name
 from duckflow.prompts.budget import DROP_ORDER, LayerBudget, Layers, PromptFrame
 from duckflow.prompts.conversation.history import PromptHistory
 from duckflow.prompts.layers import session_text
-from duckflow.prompts.sections import LeftOut, RenderedPrompt, SectionName
+from duckflow.prompts.sections import RenderedPrompt, SectionName
 from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import TokenCounter
 
@@ -52,11 +52,11 @@ class DecisionPrompt:
             tools=self._tools,
             max_tokens=min(self._traits.window // _ANSWER_SHARE, _LONGEST_ANSWER),
         )
-        said, found = self._conversation.words, self._conversation.evidence
-        grown: dict[SectionName, int] = {"conversation": said, "evidence": found}
         return RenderedPrompt(
+            model=self._traits.name,
+            window=self._traits.window,
             request=request,
-            tokens={**self._fixed, **grown, **layers.tokens},
+            tokens={**self._fixed, **self._conversation.tokens, **layers.tokens},
             left_out=self._left_out(state, layers),
             recap=self._conversation.recap,
         )
@@ -66,7 +66,7 @@ class DecisionPrompt:
         """The results that the last prompt did not show any more."""
         return tuple(self._conversation.dropped)
 
-    def _left_out(self, state: AgentState, layers: Layers) -> dict[LeftOut, int]:
+    def _left_out(self, state: AgentState, layers: Layers) -> dict[str, int]:
         """What the budgets kept out of the prompt."""
         evidence, words = self._conversation.left_out
         main = layers.texts["main"]

@@ -1,12 +1,8 @@
 """A prompt that is ready to be sent, and what each of its parts takes."""
 
-from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import Field
-
-from duckflow.domain.frozen import Frozen
-from duckflow.domain.model import ModelRequest
+from duckflow.domain.model import ModelRequest, PromptUse
 
 SectionName = Literal[
     "base",
@@ -23,17 +19,7 @@ SectionName = Literal[
 """The parts of a prompt, in the order they are sent; conversation and evidence are one."""
 
 
-LeftOut = Literal["evidence", "words", "summaries", "open_questions", "plan_brief"]
-
-
-class RenderedPrompt(Frozen):
-    """What a model is asked, and the tokens of each part."""
+class RenderedPrompt(PromptUse):
+    """What a model is asked, and the tokens of each part; `dropped` is told only to those who look at it."""
 
     request: ModelRequest
-    tokens: Mapping[SectionName, int]
-    left_out: Mapping[LeftOut, int] = Field(default_factory=dict["LeftOut", int])
-    """What did not fit, and how many of it."""
-    dropped: tuple[str, ...] = ()
-    """The results among it; told only where someone looks at the prompt."""
-    recap: str = ""
-    """What is said in its place."""

@@ -138,15 +138,7 @@ class ChatEngine:
 
     async def context(self) -> PromptUse:
         """What would be in the prompt now, and what that takes."""
-        prompt, traits = await self._app.model.preview(self.state), await self._app.model.traits()
-        return PromptUse(
-            model=traits.name,
-            window=traits.window,
-            tokens={**prompt.tokens},
-            left_out={**prompt.left_out},
-            dropped=prompt.dropped,
-            recap=prompt.recap,
-        )
+        return await self._app.model.preview(self.state)
 
     def files(self) -> Sequence[str]:
         """What can be mentioned: the files there are, as last looked at, and resources of MCP servers."""

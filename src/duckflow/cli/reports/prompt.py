@@ -14,7 +14,7 @@ from duckflow.app.models import choose
 from duckflow.config.loading import Loaded
 from duckflow.config.settings import Settings
 from duckflow.domain.events import Recorded
-from duckflow.domain.model import ChatMessage, ModelTraits, Role
+from duckflow.domain.model import ChatMessage, Role
 from duckflow.domain.reduce.apply import apply
 from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import write_out
@@ -27,18 +27,16 @@ def print_prompt(loaded: Loaded, folder: Path, *, last: bool, json: bool) -> Non
     for notice in loaded.notices:
         echo(text(notice.key, **notice.values), sys.stderr)
     session_id = latest_session(folder).id if last else None
-    prompt, traits = asyncio.run(_assemble(loaded.settings, folder, session_id))
+    prompt = asyncio.run(_assemble(loaded.settings, folder, session_id))
     turns = _turns(prompt.request.messages)
     if json:
-        echo(_as_json(turns, prompt, traits))
+        echo(_as_json(turns, prompt))
         return
     echo(write_out(turns))
-    echo(_table(prompt, traits).removesuffix("\n"), sys.stderr)
+    echo(_table(prompt).removesuffix("\n"), sys.stderr)
 
 
-async def _assemble(
-    settings: Settings, folder: Path, session_id: str | None
-) -> tuple[RenderedPrompt, ModelTraits]:
+async def _assemble(settings: Settings, folder: Path, session_id: str | None) -> RenderedPrompt:
     choice = await choose(settings, os.environ)
     app = build(settings, choice, folder, session_id, os.environ)
     try:
@@ -46,7 +44,7 @@ async def _assemble(
         # As it would be once the session is open; nothing is stored.
         opened = apply(state, Recorded(seq=state.seq + 1, at=datetime.now(UTC), event=app.started))
         # A prompt is redacted on its way to the model; what is printed here takes another way.
-        return app.session.redactor.clean_all(await app.model.preview(opened)), await app.model.traits()
+        return app.session.redactor.clean_all(await app.model.preview(opened))
     finally:
         await app.aclose()
 
@@ -63,11 +61,11 @@ def _role(message: ChatMessage) -> Role:
     return message.role
 
 
-def _as_json(turns: tuple[ChatMessage, ...], prompt: RenderedPrompt, traits: ModelTraits) -> str:
+def _as_json(turns: tuple[ChatMessage, ...], prompt: RenderedPrompt) -> str:
     return jsons.dumps(
         {
-            "model": traits.name,
-            "window": traits.window,
+            "model": prompt.model,
+            "window": prompt.window,
             "messages": [turn.model_dump(include={"role", "text"}) for turn in turns],
             "sections": [{"section": name, "tokens": count} for name, count in prompt.tokens.items()],
             "tokens": sum(prompt.tokens.values()),
@@ -76,8 +74,8 @@ def _as_json(turns: tuple[ChatMessage, ...], prompt: RenderedPrompt, traits: Mod
     )
 
 
-def _table(prompt: RenderedPrompt, traits: ModelTraits) -> str:
+def _table(prompt: RenderedPrompt) -> str:
     rows = [(count, text(f"prompt.section.{name}")) for name, count in prompt.tokens.items() if count]
-    rows.append((sum(prompt.tokens.values()), text("prompt.total", window=f"{traits.window:,}")))
+    rows.append((sum(prompt.tokens.values()), text("prompt.total", window=f"{prompt.window:,}")))
     listed = "".join(f"{count:>9,}  {title}\n" for count, title in rows)
-    return f"\n{text('prompt.tokens', model=traits.name)}\n{listed}"
+    return f"\n{text('prompt.tokens', model=prompt.model)}\n{listed}"

@@ -11,6 +11,7 @@ from duckflow.domain.state import AgentState, TranscriptEntry, new_state
 from duckflow.prompts.conversation.lines import LineKind, PromptLines
 from duckflow.prompts.conversation.recap import write_recap
 from duckflow.prompts.conversation.trimming import shorten, trim
+from duckflow.prompts.sections import SectionName
 from duckflow.prompts.tokens import TokenCounter
 
 _RECAP_SHARE = 16
@@ -81,14 +82,9 @@ class PromptHistory:
             await self._lines.open_with("words", self.recap)
 
     @property
-    def words(self) -> int:
-        """Tokens of what was said."""
-        return self._lines.words
-
-    @property
-    def evidence(self) -> int:
-        """Tokens of what was found."""
-        return self._lines.evidence
+    def tokens(self) -> dict[SectionName, int]:
+        """Tokens of what was said, and of what was found."""
+        return {"conversation": self._lines.words, "evidence": self._lines.evidence}
 
     def least(self, evidence: int) -> int:
         """Tokens that can't be left out, `evidence` at most of them for what was found just now."""
