@@ -10,8 +10,7 @@ from duckflow.domain.work.objective import (
 )
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
 from duckflow.prompts.continuation import SMALL_TOLD, TOLD, continuation_text, plan_text
-from duckflow.services.failure_analysis import FailureAnalysis
-from duckflow.services.missing_information import MissingInfoAnalysis, MissingItem
+from duckflow.services.evaluation import FailureAnalysis, MissingInfoAnalysis, MissingItem
 from fakes.rows import every_row
 
 READ = Action(operation="file_ops.read_file", args={"path": "a.py"})

@@ -20,11 +20,13 @@ from duckflow.evaluation.facts import as_evidence, check_files
 from duckflow.evaluation.verdict import compute_verdict
 from duckflow.prompts.continuation import continuation_text
 from duckflow.safety.files.workspace import Workspace
+from duckflow.services.evaluation import (
+    evaluate_task_satisfaction,
+    extract_missing_information,
+    extract_task_requirements,
+)
 from duckflow.services.execution_plans import plan_continuation_execution
-from duckflow.services.missing_information import extract_missing_information
 from duckflow.services.questions import put
-from duckflow.services.requirements import extract_task_requirements
-from duckflow.services.satisfaction import evaluate_task_satisfaction
 from fakes.cases import scored, verdict
 from fakes.model import FakeModel
 from source_tree import modules

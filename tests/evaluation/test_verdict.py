@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import EvaluationRules, Evidence, RequirementItem
 from duckflow.evaluation.verdict import compute_verdict
-from duckflow.services.satisfaction import VerdictDraft
+from duckflow.services.evaluation import VerdictDraft
 from fakes.cases import case, scored, seen, verdict
 from fakes.rows import every_row
 

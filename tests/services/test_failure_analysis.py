@@ -3,7 +3,7 @@
 import json
 
 from duckflow.domain.errors import ProviderError
-from duckflow.services.failure_analysis import MOST_FIXES, analyze_execution_failure
+from duckflow.services.evaluation import MOST_FIXES, analyze_execution_failure
 from duckflow.services.questions import put
 from fakes.cases import seen
 from fakes.model import ONE_CALL, FakeModel

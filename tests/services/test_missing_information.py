@@ -5,7 +5,7 @@ import json
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import Usage
 from duckflow.domain.work.objective import RequirementScore, SatisfactionEvaluation
-from duckflow.services.missing_information import extract_missing_information, plain_missing
+from duckflow.services.evaluation import extract_missing_information, plain_missing
 from duckflow.services.questions import put
 from fakes.cases import case
 from fakes.model import ONE_CALL, FakeModel

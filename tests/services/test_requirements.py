@@ -5,13 +5,13 @@ import json
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ModelTraits, Usage
 from duckflow.prompts.evaluation import SMALL_ANSWER
-from duckflow.services.questions import put
-from duckflow.services.requirements import (
+from duckflow.services.evaluation import (
     MOST_REQUIREMENTS,
     RequirementList,
     extract_task_requirements,
     plain_requirements,
 )
+from duckflow.services.questions import put
 from fakes.model import ONE_CALL, FakeModel
 from fakes.rows import every_row
 

@@ -11,8 +11,8 @@ from duckflow.evaluation.verdict import compute_verdict
 from duckflow.prompts.evaluation import SMALL_EVIDENCE, satisfaction_request, small_verdict_schema
 from duckflow.prompts.templates import template
 from duckflow.prompts.tokens import estimate_tokens
+from duckflow.services.evaluation import evaluate_task_satisfaction
 from duckflow.services.questions import put
-from duckflow.services.satisfaction import evaluate_task_satisfaction
 from fakes.cases import case, scored, seen, verdict
 from fakes.model import ONE_CALL, FakeModel
 from fakes.rows import every_row

@@ -3,11 +3,16 @@
 import os
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.patterns import late
+
+
+def from_home(path: str) -> str:
+    """The path with `~` as the user's home."""
+    return os.path.expanduser(path)  # noqa: PTH111 - Path's own can raise
 
 
 class McpServer(Frozen):
@@ -37,7 +42,7 @@ class McpServer(Frozen):
     workspace: Literal["none", "read", "write"] = "read"
     """What the program may do in the workspace; what it writes there can't be taken back with `/undo`."""
 
-    read: tuple[str, ...] = ()
+    read: tuple[Annotated[str, AfterValidator(from_home)], ...] = ()
     """Folders and files the program may read besides; `~` is your home."""
 
     start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30.0
@@ -45,11 +50,6 @@ class McpServer(Frozen):
 
     timeout_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60.0
     """Seconds one call may take."""
-
-    @field_validator("read")
-    @classmethod
-    def _expanded(cls, paths: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(os.path.expanduser(path) for path in paths)  # noqa: PTH111 - Path's own can raise
 
     @model_validator(mode="after")
     def _one_way(self) -> "McpServer":

@@ -1,13 +1,12 @@
 """The settings, one model per part. The string under each field says what it does."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from duckflow.config.mcp import McpSettings
+from duckflow.config.mcp import McpSettings, from_home
 from duckflow.config.pacing import PacemakerSettings
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.modes import Mode
@@ -100,6 +99,7 @@ class GateSettings(Frozen):
 Language = Literal["auto", "ja", "en"]
 Name = Annotated[str, Field(min_length=1, max_length=500)]
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
+HomePath = Annotated[Path, AfterValidator(lambda path: Path(from_home(str(path))))]
 
 
 class EmbeddedSettings(Frozen):
@@ -108,7 +108,7 @@ class EmbeddedSettings(Frozen):
     model: Name = "qwen2.5-coder-1.5b"
     """Which of the known models to use; `duckflow model list` shows them."""
 
-    path: Path | None = None
+    path: HomePath | None = None
     """A GGUF file of your own, used instead of a known model; `~` is your home."""
 
     threads: Count | None = None
@@ -122,11 +122,6 @@ class EmbeddedSettings(Frozen):
 
     prompts_mb: Annotated[int, Field(ge=0, le=1_000_000)] = 500
     """Megabytes of what it has read, kept on disk so that it is never read twice; 0 keeps nothing."""
-
-    @field_validator("path")
-    @classmethod
-    def _from_home(cls, path: Path | None) -> Path | None:
-        return Path(os.path.expanduser(path)) if path else path  # noqa: PTH111 - Path's own can raise
 
 
 class LlmSettings(Frozen):
@@ -231,13 +226,8 @@ class HookSettings(Frozen):
     enabled: bool = True
     """Whether hooks run."""
 
-    files: tuple[Path, ...] = ()
+    files: tuple[HomePath, ...] = ()
     """More files with hooks, besides the `hooks.json` next to this one: `~/.claude/settings.json`, say."""
-
-    @field_validator("files")
-    @classmethod
-    def _from_home(cls, files: tuple[Path, ...]) -> tuple[Path, ...]:
-        return tuple(Path(os.path.expanduser(path)) for path in files)  # noqa: PTH111 - Path's own can raise
 
 
 class PluginSettings(Frozen):

@@ -7,7 +7,7 @@ from duckflow.domain.state import Request
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import EvaluationCase, Evidence, TaskObjective
 from duckflow.evaluation.facts import Fact, verification_of
-from duckflow.services.requirements import plain_requirements
+from duckflow.services.evaluation import plain_requirements
 
 
 def build_case(

@@ -16,8 +16,7 @@ from duckflow.domain.work.objective import (
     SatisfactionEvaluation,
     TaskObjective,
 )
-from duckflow.services.failure_analysis import FailureAnalysis
-from duckflow.services.missing_information import MissingInfoAnalysis
+from duckflow.services.evaluation import FailureAnalysis, MissingInfoAnalysis
 
 MOST_ATTEMPTS, MOST_LINES = 3, 6
 

@@ -16,7 +16,7 @@ from duckflow.domain.work.objective import (
     SatisfactionEvaluation,
 )
 from duckflow.evaluation.facts import Fact
-from duckflow.services.satisfaction import ScoreDraft, VerdictDraft
+from duckflow.services.evaluation import ScoreDraft, VerdictDraft
 
 MOST_ASPECTS = 8
 USUAL_RULES = EvaluationRules.model_construct()

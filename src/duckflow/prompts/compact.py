@@ -6,13 +6,13 @@ offers only what makes sense now, and each file's content is a plain completion 
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ChatMessage, JsonSchema, ModelRequest, ModelTraits
 from duckflow.domain.state import AgentState
 from duckflow.prompts.conversation.history import PromptHistory
-from duckflow.prompts.sections import RenderedPrompt, SectionName
+from duckflow.prompts.sections import RenderedPrompt, SectionName, object_schema
 from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import TokenCounter
 
@@ -135,17 +135,7 @@ def _changes(choices: Choices) -> list[JsonSchema]:
 
 
 def _alternative(wish: Wish, operation: str, **arguments: JsonSchema) -> JsonSchema:
-    properties: dict[str, Any] = {
-        "wants": {"const": wish},
-        "operation": {"const": operation},
-        **arguments,
-    }
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return object_schema(wants={"const": wish}, operation={"const": operation}, **arguments)
 
 
 def japanese_answer() -> JsonSchema:

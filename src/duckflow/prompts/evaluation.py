@@ -14,9 +14,9 @@ from duckflow.domain.work.objective import (
     EvaluationCase,
     Evidence,
     RequirementItem,
-    SatisfactionEvaluation,
 )
 from duckflow.prompts.evidence import harmless, show_evidence
+from duckflow.prompts.sections import object_schema
 from duckflow.prompts.templates import template
 from duckflow.prompts.tokens import estimate_tokens
 
@@ -30,66 +30,20 @@ _REPLY, _SMALL_REPLY = 12_000, 1_200
 _LINE = 300
 
 
-def requirements_request(traits: ModelTraits, request: str, summary: str) -> ModelRequest:
-    """Ask what must be true for the request to be met."""
-    before = [f"What was spoken of before:\n{cut(summary, _REQUEST)}"] if summary.strip() else []
-    return _request("RequirementList", traits, "requirements", [*before, _asked(request)], ())
-
-
 def satisfaction_request(traits: ModelTraits, case: EvaluationCase) -> ModelRequest:
     """Ask how far each requirement is met, from the evidence."""
     reply = harmless(head_and_tail(case.reply.strip(), _SMALL_REPLY if traits.small else _REPLY))
     about = [
         f"[{REPLY}] What the user was told:\n{reply or '(nothing)'}",
-        _asked(case.request),
+        asked_text(case.request),
         "Requirements\n" + "\n".join(_numbered(case.requirements, with_priority=not traits.small)),
         _situation(case),
     ]
     text = "satisfaction_small" if traits.small else "satisfaction"
-    request = _request("SatisfactionEvaluation", traits, text, about, case.evidence)
+    request = evaluation_request("SatisfactionEvaluation", traits, text, about, case.evidence)
     if not traits.small:
         return request
     return replace(request, answer_schema=small_verdict_schema(case))
-
-
-def missing_request(
-    traits: ModelTraits, case: EvaluationCase, evaluation: SatisfactionEvaluation
-) -> ModelRequest:
-    """Ask what is lacking after a verdict."""
-    scores = [
-        f"{place}. {one.requirement}: {one.score:.2f}"
-        for place, one in enumerate(evaluation.requirement_scores, start=1)
-    ]
-    about = [
-        _asked(case.request),
-        "Requirements and how far each is met\n" + "\n".join(scores),
-        *_listed("Found missing", evaluation.missing_aspects),
-    ]
-    return _request("MissingInfoAnalysis", traits, "missing", about, case.evidence)
-
-
-def failure_request(
-    traits: ModelTraits, request: str, failures: Iterable[str], evidence: Sequence[Evidence]
-) -> ModelRequest:
-    """Ask why something failed."""
-    about = [_asked(request), *_listed("What failed, oldest first", failures)]
-    return _request("FailureAnalysis", traits, "failure", about, evidence)
-
-
-def opinion_request(
-    traits: ModelTraits, request: str, troubles: Iterable[str], evidence: Sequence[Evidence]
-) -> ModelRequest:
-    """Ask a model that did not do the work how it sees it."""
-    about = [_asked(request), *_listed("What did not work or is missing, oldest first", troubles)]
-    return _request("FailureAnalysis", traits, "second_opinion", about, evidence)
-
-
-def execution_plan_request(
-    traits: ModelTraits, request: str, known: str, evidence: Sequence[Evidence]
-) -> ModelRequest:
-    """Ask for the plan of an attempt; `known` is what it must take into account."""
-    about = [*([known.strip()] if known.strip() else []), _asked(request)]
-    return _request("PlanDraft", traits, "execution_plan", about, evidence)
 
 
 def small_verdict_schema(case: EvaluationCase) -> JsonSchema:
@@ -97,12 +51,12 @@ def small_verdict_schema(case: EvaluationCase) -> JsonSchema:
     count = max(len(case.requirements), 1)
     ids = [one.evidence_id for one in case.evidence if one.current and one.supports != "nothing"]
     ids = [*ids, REPLY] if case.information or not ids else ids
-    score = _object(
+    score = object_schema(
         requirement={"enum": [str(place) for place in range(1, count + 1)]},
         evidence={"type": "array", "items": {"enum": ids}, "maxItems": 2},
         score={"enum": [0, 0.5, 1]},
     )
-    return _object(
+    return object_schema(
         missing_aspects={"type": "array", "items": {"type": "string"}, "maxItems": 2},
         requirement_scores={"type": "array", "items": score, "minItems": count, "maxItems": count},
         quality_assessment={"enum": ["good", "fair", "poor"]},
@@ -110,9 +64,10 @@ def small_verdict_schema(case: EvaluationCase) -> JsonSchema:
     )
 
 
-def _request(
-    output: str, traits: ModelTraits, text: str, about: Sequence[str], evidence: Sequence[Evidence]
+def evaluation_request(
+    output: str, traits: ModelTraits, text: str, about: Sequence[str], evidence: Sequence[Evidence] = ()
 ) -> ModelRequest:
+    """One question: the template called `text`, what it is `about` this time, and the evidence that fits."""
     system, asked = template(text), "\n\n".join(about)
     answer = SMALL_ANSWER if traits.small else min(traits.window // _ANSWER_SHARE, _ANSWER)
     left = min(traits.window - answer - estimate_tokens(system + asked), traits.window // 2)
@@ -129,16 +84,8 @@ def _request(
     )
 
 
-def _object(**properties: JsonSchema) -> JsonSchema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def _asked(request: str) -> str:
+def asked_text(request: str) -> str:
+    """What the user wants, in a prompt's words."""
     return f"The request:\n{head_and_tail(request.strip(), _REQUEST)}"
 
 
@@ -165,6 +112,12 @@ def _situation(case: EvaluationCase) -> str:
     return "\n".join(lines)
 
 
-def _listed(title: str, texts: Iterable[str]) -> list[str]:
+def spoken_text(summary: str) -> list[str]:
+    """What came before the request, if anything did."""
+    return [f"What was spoken of before:\n{cut(summary, _REQUEST)}"] if summary.strip() else []
+
+
+def listed(title: str, texts: Iterable[str]) -> list[str]:
+    """The texts below a title, a line each; nothing if there are none."""
     lines = [f"- {cut(' '.join(text.split()), _LINE)}" for text in texts if text.strip()]
     return ["\n".join([title, *lines])] if lines else []

@@ -1,8 +1,8 @@
-"""A prompt that is ready to be sent, and what each of its parts takes."""
+"""A prompt that is ready to be sent, what each of its parts takes, and the shape of its answer."""
 
 from typing import Literal
 
-from duckflow.domain.model import ModelRequest, PromptUse
+from duckflow.domain.model import JsonSchema, ModelRequest, PromptUse
 
 SectionName = Literal[
     "base",
@@ -23,3 +23,13 @@ class RenderedPrompt(PromptUse):
     """What a model is asked, and the tokens of each part; `dropped` is told only to those who look at it."""
 
     request: ModelRequest
+
+
+def object_schema(**properties: JsonSchema) -> JsonSchema:
+    """An object with exactly these fields."""
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }

@@ -1,7 +1,6 @@
 """What to do next: the one question asked in every loop, in full or in the compact form small models need."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from duckflow.domain.decision import Decision, Operation
 from duckflow.domain.frozen import Frozen, replace
@@ -31,18 +30,6 @@ class Decided(Frozen):
     decision: Decision
     exchange: tuple[ChatMessage, ...]
     calls: tuple[ModelCall, ...]
-
-
-class Decider(Protocol):
-    """Asks a model for the next Decision."""
-
-    async def decide(self, state: AgentState, on_glimpse: OnGlimpse) -> Decided:
-        """The next decision in this state."""
-        ...
-
-    async def preview(self, state: AgentState) -> RenderedPrompt:
-        """What the model would be asked in this state."""
-        ...
 
 
 class FullDecider:

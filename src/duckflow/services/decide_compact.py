@@ -32,7 +32,7 @@ from duckflow.prompts.compact import (
 )
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.tokens import TokenCounter
-from duckflow.services.decide import Check, Decided, ModelCall, OnGlimpse
+from duckflow.services.decide import Check, Decided, FullDecider, ModelCall, OnGlimpse
 from duckflow.services.drafts import DraftCheck, DraftLimits, draft
 
 LOOKING = ("file_ops.read_file", "file_ops.search")
@@ -228,6 +228,9 @@ class CompactDecider:
             exchange=(*decided.exchange, question, answered),
             calls=(*decided.calls, ModelCall(output="Content", tokens=usage)),
         )
+
+
+Decider = FullDecider | CompactDecider
 
 
 async def read_ahead(client: ModelClient, rules: str) -> None:

@@ -7,7 +7,7 @@ from duckflow.domain.model import ModelRequest, ModelTraits
 from duckflow.domain.text import cut, letters_of, one_line
 from duckflow.domain.work.objective import ContinuationContext, Evidence, ExecutionPlan
 from duckflow.prompts.continuation import SMALL_TOLD, TOLD, continuation_text
-from duckflow.prompts.evaluation import execution_plan_request
+from duckflow.prompts.evaluation import asked_text, evaluation_request
 from duckflow.services.plans import MOST_STEPS, PlanDraft
 from duckflow.services.questions import Question
 
@@ -23,7 +23,7 @@ def plan_initial_execution(
     known = f"What was spoken of before:\n{summary}" if summary.strip() else ""
     return Question(
         kind="first_plan",
-        prompt=lambda traits: execution_plan_request(traits, request, known, evidence),
+        prompt=lambda traits: _request(traits, request, known, evidence),
         shape=PlanDraft,
         check=lambda draft: "; ".join(_problems(draft, ())) or None,
         read=_plan,
@@ -39,7 +39,7 @@ def plan_continuation_execution(
 
     def prompt(traits: ModelTraits) -> ModelRequest:
         known = continuation_text(context, SMALL_TOLD if traits.small else TOLD)
-        return execution_plan_request(traits, request, known, evidence)
+        return _request(traits, request, known, evidence)
 
     return Question(
         kind="next_plan",
@@ -49,6 +49,12 @@ def plan_continuation_execution(
         read=lambda draft: with_lessons(_plan(draft), context),
         otherwise=lambda: plain_continuation(context),
     )
+
+
+def _request(traits: ModelTraits, request: str, known: str, evidence: Sequence[Evidence]) -> ModelRequest:
+    """Ask for the plan of an attempt; `known` is what it must take into account."""
+    about = [*filter(None, [known.strip()]), asked_text(request)]
+    return evaluation_request("PlanDraft", traits, "execution_plan", about, evidence)
 
 
 def plain_continuation(context: ContinuationContext) -> ExecutionPlan:

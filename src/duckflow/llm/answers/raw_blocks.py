@@ -11,7 +11,7 @@ the end line with the block's own name ends it; whatever else looks like a marke
 """
 
 import re
-from typing import NamedTuple, cast
+from typing import cast
 
 from pydantic import JsonValue
 
@@ -28,13 +28,6 @@ _FOREIGN = late("[\x00\ud800-\udfff]")
 _LISTS = ("actions", "tasks")
 
 Blocks = dict[str, str]
-
-
-class Split(NamedTuple):
-    """A text without its blocks, and the blocks."""
-
-    plain: str
-    blocks: Blocks
 
 
 def read_answer(text: str) -> JsonObject:
@@ -61,8 +54,8 @@ def read_parts(text: str) -> tuple[JsonObject, Blocks]:
     return found.value, blocks
 
 
-def split_blocks(text: str) -> Split:
-    """Take the raw blocks out of `text`."""
+def split_blocks(text: str) -> tuple[str, Blocks]:
+    """A text without its raw blocks, and the blocks."""
     plain: list[str] = []
     blocks: Blocks = {}
     at = 0
@@ -76,7 +69,11 @@ def split_blocks(text: str) -> Split:
         if name in blocks:
             raise UnusableAnswer(f"there are two blocks with the name {name}: each needs its own")
         plain.append(text[at : begin.start()])
-        blocks[name] = _readable(name, text[begin.end() : end.start()])
+        blocks[name] = text[begin.end() : end.start()]
+        if foreign := _FOREIGN.search(blocks[name]):
+            raise UnusableAnswer(
+                f"the block {name} has the character U+{ord(foreign.group()):04X}, which no text file has"
+            )
         at = end.end()
     plain.append(text[at:])
     outside = "\n".join(plain)
@@ -85,16 +82,7 @@ def split_blocks(text: str) -> Split:
         raise UnusableAnswer(
             f"the line `{stray.group()[:60]}` ends no block: choose a name whose end line is not content"
         )
-    return Split(outside, blocks)
-
-
-def _readable(name: str, content: str) -> str:
-    foreign = _FOREIGN.search(content)
-    if foreign:
-        raise UnusableAnswer(
-            f"the block {name} has the character U+{ord(foreign.group()):04X}, which no text file has"
-        )
-    return content
+    return outside, blocks
 
 
 def fill(answer: JsonObject, blocks: Blocks) -> JsonObject:

@@ -53,7 +53,11 @@ async def ask(
     """
     spent, asked, problem = Usage(), request, ""
     for attempt in range(1, _TRIES + 1):
-        response = await _ask_once(client, asked, answer, on_glimpse, spent)
+        try:
+            response = await collect(client, asked, on_glimpse, has_reply="reply" in answer.model_fields)
+        except ProviderError as error:
+            error.usage = spent
+            raise
         spent += response.usage
         try:
             value = _understand(response, request, answer, check)
@@ -64,24 +68,12 @@ async def ask(
         else:
             if response.shown and response.shown != getattr(value, "reply", None):
                 on_glimpse(ReplyVoid())
-            return StructuredAnswer(value, _words(response, value), spent, attempt)
+            # Calls have no words of their own: with them it is told as its Decision.
+            said = value.model_dump_json(exclude_defaults=True) if response.calls else response.text
+            return StructuredAnswer(value, said, spent, attempt)
     error = BadAnswer("llm.bad_answer", output=request.output, problem=problem)
     error.usage = spent
     raise error
-
-
-async def _ask_once(
-    client: ModelClient,
-    request: ModelRequest,
-    answer: type[BaseModel],
-    on_glimpse: Callable[[Glimpse], None],
-    spent: Usage,
-) -> CollectedResponse:
-    try:
-        return await collect(client, request, on_glimpse, has_reply="reply" in answer.model_fields)
-    except ProviderError as error:
-        error.usage = spent
-        raise
 
 
 def _understand(
@@ -142,11 +134,6 @@ def _repair(request: ModelRequest, response: CollectedResponse, problem: str) ->
     wanted = f"That answer can't be used: {problem}\n\nOutput: {request.output}\nAgain, only the JSON object"
     again = (ChatMessage(role="assistant", text=bad), ChatMessage(role="user", text=f"{wanted}, complete."))
     return replace(request, messages=request.messages + again)
-
-
-def _words(response: CollectedResponse, value: BaseModel) -> str:
-    """What the model said. Calls have no words of their own: with them it is told as its Decision."""
-    return value.model_dump_json(exclude_defaults=True) if response.calls else response.text
 
 
 def _encodable(text: str) -> str:

@@ -6,7 +6,7 @@ from duckflow.i18n.catalogue import text
 from duckflow.loops.judging.progress_summary import progress_text
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.prompts.evidence import evidence_in
-from duckflow.services.failure_analysis import (
+from duckflow.services.evaluation import (
     FailureAnalysis,
     analyze_execution_failure,
     give_second_opinion,

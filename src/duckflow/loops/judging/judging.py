@@ -30,11 +30,14 @@ from duckflow.prompts.continuation import continuation_text, plan_text, retry_te
 from duckflow.prompts.evidence import evidence_in
 from duckflow.prompts.plans import summary_of
 from duckflow.safety.files.workspace import Workspace
+from duckflow.services.evaluation import (
+    analyze_execution_failure,
+    evaluate_task_satisfaction,
+    extract_missing_information,
+    extract_task_requirements,
+    plain_requirements,
+)
 from duckflow.services.execution_plans import plan_continuation_execution, plan_initial_execution
-from duckflow.services.failure_analysis import analyze_execution_failure
-from duckflow.services.missing_information import extract_missing_information
-from duckflow.services.requirements import extract_task_requirements, plain_requirements
-from duckflow.services.satisfaction import evaluate_task_satisfaction
 
 Finding = Literal["done", "not_judged", "again", "exhausted"]
 """What follows from a look at the work: done, nobody can tell, another attempt, or the user must be asked."""

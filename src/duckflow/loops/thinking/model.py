@@ -13,8 +13,8 @@ from duckflow.loops.thinking.rules import Rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.prompts.budget import PromptFrame, RulesTooLong
 from duckflow.prompts.sections import RenderedPrompt
-from duckflow.services.decide import Decided, Decider, FullDecider, ModelCall
-from duckflow.services.decide_compact import CompactDecider, read_ahead
+from duckflow.services.decide import Decided, FullDecider, ModelCall
+from duckflow.services.decide_compact import CompactDecider, Decider, read_ahead
 from duckflow.services.drafts import DraftLimits
 from duckflow.tools.catalogue import Catalogue
 

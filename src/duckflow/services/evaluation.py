@@ -1,0 +1,241 @@
+"""The questions around satisfaction: what is wanted, met, and lacking, and why something failed (SPEC K1)."""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from duckflow.domain.errors import BadAnswer
+from duckflow.domain.frozen import Frozen, replace
+from duckflow.domain.text import one_line
+from duckflow.domain.work.objective import (
+    AsksFor,
+    EvaluationCase,
+    Evidence,
+    Priority,
+    RequirementItem,
+    SatisfactionEvaluation,
+    Share,
+)
+from duckflow.prompts.evaluation import (
+    asked_text,
+    evaluation_request,
+    listed,
+    satisfaction_request,
+    spoken_text,
+)
+from duckflow.services.questions import Question
+
+MOST_REQUIREMENTS = 8
+MOST_MISSING, MOST_LINES = 8, 5
+MOST_FIXES = 4
+
+_LINE, _REQUEST, _CAUSE = 300, 500, 1_000
+
+
+class RequirementDraft(Frozen):
+    """One requirement as a model writes it."""
+
+    requirement: str
+    priority: Priority = 1
+    asks_for: AsksFor | None = None
+
+
+class RequirementList(Frozen):
+    """What a request wants, as a model writes it."""
+
+    requirements: tuple[RequirementDraft, ...]
+
+
+def extract_task_requirements(
+    request: str, summary: str = ""
+) -> Question[RequirementList, tuple[RequirementItem, ...]]:
+    """What the request wants, in parts to be checked; the request itself if no model can tell (SPEC J1)."""
+    return Question(
+        kind="requirements",
+        prompt=lambda traits: evaluation_request(
+            "RequirementList", traits, "requirements", [*spoken_text(summary), asked_text(request)]
+        ),
+        shape=RequirementList,
+        check=_check_requirements,
+        read=lambda answer: _items(answer.requirements),
+        otherwise=lambda: plain_requirements(request),
+    )
+
+
+def plain_requirements(request: str) -> tuple[RequirementItem, ...]:
+    """The request itself as its only requirement: for when nobody can, or need, divide it."""
+    return (RequirementItem(requirement=one_line(request, _REQUEST)),)
+
+
+def _check_requirements(answer: RequirementList) -> str | None:
+    if not any(draft.requirement.strip() for draft in answer.requirements):
+        return "`requirements` needs at least one, and none may be empty"
+    return None
+
+
+def _items(drafts: Iterable[RequirementDraft]) -> tuple[RequirementItem, ...]:
+    """Each once, and where there are too many, those that matter most, in the order given."""
+    kept: dict[str, RequirementItem] = {}
+    for draft in drafts:
+        text = one_line(draft.requirement, _LINE)
+        if text:
+            item = RequirementItem(requirement=text, priority=draft.priority, asks_for=draft.asks_for)
+            kept.setdefault(text.casefold(), item)
+    most = sorted(kept.values(), key=lambda item: item.priority)[:MOST_REQUIREMENTS]
+    return tuple(item for item in kept.values() if item in most)
+
+
+class ScoreDraft(Frozen):
+    """The score of one requirement as an evaluator writes it."""
+
+    requirement: str
+    score: Share
+    evidence: tuple[str, ...] = ()
+
+    @field_validator("requirement", mode="before")
+    @classmethod
+    def _by_number(cls, value: object) -> object:
+        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+    @field_validator("evidence", mode="before")
+    @classmethod
+    def _one_or_none(cls, value: object) -> object:
+        if value is None:
+            return ()
+        return (value,) if isinstance(value, str) else value
+
+
+class VerdictDraft(Frozen):
+    """A verdict as an evaluator writes it; its shape is that of SatisfactionEvaluation in the prompts."""
+
+    requirement_scores: tuple[ScoreDraft, ...] = Field(max_length=100)
+    missing_aspects: tuple[str, ...] = ()
+    quality_assessment: str = ""
+    completion_recommendation: bool = False
+
+
+def evaluate_task_satisfaction(case: EvaluationCase) -> Question[VerdictDraft, VerdictDraft | None]:
+    """What an evaluator finds, None if its verdict can't be read; the program does the sum (SPEC J2)."""
+    return Question(
+        kind="verdict",
+        prompt=lambda traits: satisfaction_request(traits, case),
+        shape=VerdictDraft,
+        read=lambda draft: draft,
+        otherwise=lambda: None,
+        covers=BadAnswer,
+    )
+
+
+class MissingItem(Frozen):
+    """One thing that is lacking."""
+
+    what: str
+    priority: Priority = 1
+
+
+class MissingInfoAnalysis(Frozen):
+    """What is lacking, what was found to hold, and what else could be tried."""
+
+    missing: tuple[MissingItem, ...] = ()
+    constraints: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
+
+
+def extract_missing_information(
+    case: EvaluationCase, evaluation: SatisfactionEvaluation
+) -> Question[MissingInfoAnalysis, MissingInfoAnalysis]:
+    """What is lacking after a verdict; from the verdict alone if no model can tell (SPEC J4)."""
+    scores = [
+        f"{place}. {one.requirement}: {one.score:.2f}"
+        for place, one in enumerate(evaluation.requirement_scores, start=1)
+    ]
+    about = [
+        asked_text(case.request),
+        "Requirements and how far each is met\n" + "\n".join(scores),
+        *listed("Found missing", evaluation.missing_aspects),
+    ]
+
+    def read(answer: MissingInfoAnalysis) -> MissingInfoAnalysis:
+        found = _tidy(answer)
+        return found if found.missing else replace(found, missing=plain_missing(evaluation).missing)
+
+    return Question(
+        kind="missing",
+        prompt=lambda traits: evaluation_request(
+            "MissingInfoAnalysis", traits, "missing", about, case.evidence
+        ),
+        shape=MissingInfoAnalysis,
+        read=read,
+        otherwise=lambda: plain_missing(evaluation),
+    )
+
+
+def plain_missing(evaluation: SatisfactionEvaluation) -> MissingInfoAnalysis:
+    """What the verdict itself says is lacking."""
+    aspects = [MissingItem(what=text) for text in evaluation.missing_aspects]
+    unmet = [
+        MissingItem(what=one.requirement, priority=one.priority)
+        for one in evaluation.requirement_scores
+        if one.score < 1 and not aspects
+    ]
+    return _tidy(MissingInfoAnalysis(missing=(*aspects, *unmet)))
+
+
+def _tidy(found: MissingInfoAnalysis) -> MissingInfoAnalysis:
+    """Most important first, in a line each, and not too many."""
+    missing = [replace(one, what=one_line(one.what, _LINE)) for one in found.missing if one.what.strip()]
+    return MissingInfoAnalysis(
+        missing=tuple(sorted(missing, key=lambda one: one.priority)[:MOST_MISSING]),
+        constraints=tuple(dict.fromkeys(_lines(found.constraints)))[:MOST_LINES],
+        alternatives=tuple(dict.fromkeys(_lines(found.alternatives)))[:MOST_LINES],
+    )
+
+
+def _lines(texts: Iterable[str]) -> list[str]:
+    return [one_line(text, _LINE) for text in texts if text.strip()]
+
+
+class FailureAnalysis(Frozen):
+    """The cause of a failure, and what to do about it, most promising first."""
+
+    cause: str
+    fixes: tuple[str, ...] = ()
+
+
+AnalysisQuestion = Question[FailureAnalysis, FailureAnalysis | None]
+
+
+def analyze_execution_failure(
+    request: str, failures: Sequence[str], evidence: Sequence[Evidence]
+) -> AnalysisQuestion:
+    """Why these things failed, None if no model can tell."""
+    return _analysis("failure", request, listed("What failed, oldest first", failures), evidence)
+
+
+def give_second_opinion(
+    request: str, troubles: Sequence[str], evidence: Sequence[Evidence]
+) -> AnalysisQuestion:
+    """How a model that did not do the work sees it, None if no model can tell."""
+    told = listed("What did not work or is missing, oldest first", troubles)
+    return _analysis("second_opinion", request, told, evidence)
+
+
+def _analysis(
+    kind: Literal["failure", "second_opinion"],
+    request: str,
+    told: Sequence[str],
+    evidence: Sequence[Evidence],
+) -> AnalysisQuestion:
+    return Question(
+        kind=kind,
+        prompt=lambda traits: evaluation_request(
+            "FailureAnalysis", traits, kind, [asked_text(request), *told], evidence
+        ),
+        shape=FailureAnalysis,
+        check=lambda analysis: None if analysis.cause.strip() else "`cause` is empty",
+        read=lambda analysis: FailureAnalysis(
+            cause=one_line(analysis.cause, _CAUSE), fixes=tuple(_lines(analysis.fixes)[:MOST_FIXES])
+        ),
+        otherwise=lambda: None,
+    )
