@@ -1,15 +1,14 @@
-"""Running text is broken between words, in both scripts, however it arrives."""
+"""Running text is broken between words, in both scripts."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.ui.output.text_width import Wrapping, width_of, wrap_hanging
+from duckflow.ui.output.text_width import width_of, wrap, wrap_hanging
 
 
-def wrapped(*pieces: str, columns: int = 10) -> str:
-    wrapping = Wrapping()
-    return "".join(wrapping.feed(piece, columns) for piece in pieces) + wrapping.end(columns)
+def wrapped(said: str, columns: int = 10) -> str:
+    return wrap(said, columns)
 
 
 @pytest.mark.parametrize(
@@ -42,11 +41,6 @@ def test_words_stay_whole(said: str, shown: str):
 def test_japanese_breaks_anywhere_but_before_what_may_not_begin_a_line(said: str, shown: str):
     """M1: full width is two columns."""
     assert wrapped(said) == shown
-
-
-@given(st.text(alphabet="ab あい。「\n", max_size=60), st.integers(min_value=1, max_value=60))
-def test_pieces_make_no_difference(said: str, cut: int):
-    assert wrapped(said[:cut], said[cut:]) == wrapped(said)
 
 
 @given(st.text(alphabet="abc あい、\n", max_size=80))

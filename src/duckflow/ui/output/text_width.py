@@ -1,6 +1,7 @@
-"""Breaking running text into lines between words, as it comes; between any two characters of Japanese."""
+"""Breaking running text into lines between words, and between any two characters of Japanese."""
 
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 
 from duckflow.domain.patterns import late
@@ -41,9 +42,41 @@ def cut_to_width(text: str, columns: int) -> str:
 
 
 def wrap(text: str, columns: int) -> str:
-    """A whole text with line breaks."""
-    wrapping = Wrapping()
-    return wrapping.feed(text, columns) + wrapping.end(columns)
+    """A text with line breaks; a word that no line can hold runs over."""
+    return "\n".join(_wrap_line(line, columns) for line in text.split("\n"))
+
+
+def _wrap_line(line: str, columns: int) -> str:
+    shown, column = "", 0
+    for gap, word in _words(line):
+        wide = width_of(word)
+        broken = column > 0 and column + len(gap) + wide > columns
+        shown += ("\n" if broken else gap) + word
+        end = (0 if broken else column + len(gap)) + wide
+        column = (end - 1) % columns + 1 if end else 0
+    return shown
+
+
+def _words(line: str) -> Iterator[tuple[str, str]]:
+    """What must stay together, each with the space before it."""
+    gap = word = ""
+    for character in line:
+        blank = {" ": " ", "\t": "    "}.get(character, "")
+        if word and (blank or _may_break(word[-1], character)):
+            yield gap, word
+            gap = word = ""
+        gap += blank
+        word += "" if blank else character
+    if word:
+        yield gap, word
+
+
+def _may_break(last: str, character: str) -> bool:
+    if last in _OPENING or character in _CLOSING or _width(character) == 0:
+        return False
+    if last == "\u200d":
+        return False  # a family of emoji stays together
+    return _width(last) == 2 or _width(character) == 2
 
 
 def wrap_hanging(line: str, columns: int) -> str:
@@ -72,57 +105,3 @@ def split_at_width(text: str, columns: int) -> list[str]:
         current += character
         used += wide
     return [*pieces, current]
-
-
-class Wrapping:
-    """Text goes in piece by piece and comes out with line breaks; the last word waits for its end."""
-
-    def __init__(self) -> None:
-        self.column = 0
-        self._word = ""
-        self._gap = ""
-
-    def feed(self, piece: str, columns: int) -> str:
-        """All of what was fed that can be written now."""
-        return "".join(self._take(character, columns) for character in piece)
-
-    def end(self, columns: int) -> str:
-        """What was still waiting."""
-        return self._place(columns)
-
-    def _take(self, character: str, columns: int) -> str:
-        if character == "\n":
-            placed = self._place(columns)
-            self.column, self._gap = 0, ""
-            return f"{placed}\n"
-        if character in " \t":
-            placed = self._place(columns)
-            self._gap += " " if character == " " else "    "
-            return placed
-        if not self._breaks_before(character):
-            self._word += character
-            return ""
-        placed = self._place(columns)
-        self._word = character
-        return placed
-
-    def _breaks_before(self, character: str) -> bool:
-        last = self._word[-1:]
-        if not last or last in _OPENING or character in _CLOSING or _width(character) == 0:
-            return False
-        if last == "\u200d":
-            return False  # a family of emoji stays together
-        return _width(last) == 2 or _width(character) == 2
-
-    def _place(self, columns: int) -> str:
-        """The word in hand, on this line or the next; one that no line can hold runs over."""
-        word, gap, self._word = self._word, self._gap, ""
-        if not word:
-            return ""
-        self._gap = ""
-        wide = width_of(word)
-        broken = self.column > 0 and self.column + len(gap) + wide > columns
-        before = "\n" if broken else gap
-        end = (0 if broken else self.column + len(gap)) + wide
-        self.column = (end - 1) % columns + 1 if end else 0
-        return before + word
