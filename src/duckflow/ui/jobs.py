@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -27,9 +26,9 @@ class Job:
         """Run the work; None if it was stopped."""
         self._task = task = asyncio.ensure_future(work)
         started = time.monotonic()
+        ticking = asyncio.ensure_future(self._tick())
         try:
-            async with self._ticking():
-                return await task
+            return await task
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if current is not None and current.cancelling():
@@ -38,6 +37,7 @@ class Job:
                 raise
             return None
         finally:
+            ticking.cancel()
             self._task = None
             self.lasted_s = time.monotonic() - started
             self._changed(False)
@@ -46,16 +46,8 @@ class Job:
         """Stop it; False if nothing is being done."""
         return self._task is not None and self._task.cancel()
 
-    @asynccontextmanager
-    async def _ticking(self) -> AsyncGenerator[None]:
-        """While this is open, whoever draws a sign of life is called now and then."""
-        ticking = asyncio.ensure_future(self._tick())
-        try:
-            yield
-        finally:
-            ticking.cancel()
-
     async def _tick(self) -> None:
+        """Call whoever draws a sign of life now and then."""
         while True:
             self._changed(True)
             await asyncio.sleep(_TICK_S)

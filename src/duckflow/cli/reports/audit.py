@@ -1,7 +1,6 @@
 """What the `duckflow audit` commands print. Entries are read and printed one by one."""
 
 import json as jsons
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import datetime
@@ -16,7 +15,7 @@ from duckflow.store.audit.stats import COLUMNS, count_entries
 from duckflow.store.audit.verification import check_audit
 from duckflow.store.database.database import Database
 from duckflow.ui.output.escaping import echo
-from duckflow.ui.output.text_width import width_of
+from duckflow.ui.views.tables import aligned
 
 
 def print_entries(session: str | None, *, json: bool) -> None:
@@ -46,7 +45,8 @@ def print_export() -> None:
     """Every entry as it was hashed, with its hash."""
     with closing(open_log()) as log:
         for entry in read_entries(log.database):
-            echo(_exported(entry))
+            hashed = f'{{"entry":{entry.body},"hash":{jsons.dumps(entry.hash)}}}'  # the very text
+            echo(hashed)
 
 
 def print_stats(*, json: bool) -> None:
@@ -62,7 +62,9 @@ def print_stats(*, json: bool) -> None:
         echo(text("audit.nothing_asked"))
     else:
         for name, rows in tables.items():
-            echo(_table(text(f"audit.by_{name}"), rows))
+            heads = [text(f"audit.by_{name}"), *(text(f"audit.column_{one}") for one in COLUMNS)]
+            counted = [[key, *(str(one[name]) for name in COLUMNS)] for key, one in sorted(rows.items())]
+            echo("\n".join(aligned([heads, *counted])))
 
 
 def _contents(database: Database) -> Iterator[Mapping[str, Any]]:
@@ -78,11 +80,6 @@ def _content(entry: AuditEntry) -> Mapping[str, Any]:
         return {"n": entry.number, "kind": "?"}
 
 
-def _exported(entry: AuditEntry) -> str:
-    """The very text that was hashed, and the hash."""
-    return f'{{"entry":{entry.body},"hash":{jsons.dumps(entry.hash)}}}'
-
-
 def _line(content: Mapping[str, Any]) -> str:
     said = [content.get(name) for name in ("kind", "operation", "verdict", "outcome", "risk", "digest")]
     words = "  ".join(str(one) for one in said if one)
@@ -94,15 +91,3 @@ def _when(content: Mapping[str, Any]) -> str:
         return datetime.fromisoformat(str(content.get("at"))).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     except ValueError:
         return str(content.get("at", ""))
-
-
-def _table(title: str, rows: Mapping[str, Counter[str]]) -> str:
-    heads = [text(f"audit.column_{name}") for name in COLUMNS]
-    wide = max(map(width_of, [title, *rows]))
-    lines = [f"{title}{' ' * (wide - width_of(title))}  {'  '.join(heads)}"]
-    for key, counts in sorted(rows.items()):
-        numbers = "  ".join(
-            f"{counts[name]:>{width_of(head)}}" for name, head in zip(COLUMNS, heads, strict=True)
-        )
-        lines.append(f"{key}{' ' * (wide - width_of(key))}  {numbers}")
-    return "\n".join(lines)

@@ -23,10 +23,7 @@ def cost_text(state: AgentState) -> str:
     rows += [[text(f"cost.of_{tier}"), *_usage_cells(used)] for tier, used in state.usage.items()]
     if len(state.usage) > 1:
         rows.append([text("cost.total"), *_usage_cells(_total(state))])
-    widths = [max(width_of(row[place]) for row in rows) for place in range(len(_COST_COLUMNS))]
-    return "\n".join(
-        "  ".join(_padded(cell, wide) for cell, wide in zip(row, widths, strict=True)) for row in rows
-    )
+    return "\n".join(aligned(rows, names=0))
 
 
 def _usage_cells(used: TierUsage) -> list[str]:
@@ -48,8 +45,20 @@ def _total(state: AgentState) -> TierUsage:
     return total
 
 
-def _padded(cell: str, wide: int) -> str:
-    return " " * (wide - width_of(cell)) + cell
+def aligned(rows: Sequence[Sequence[str]], names: int = 1) -> list[str]:
+    """A table: numbers end where their titles end, and the first columns, `names` of them, begin so.
+
+    A row with one cell is a title of those below it.
+    """
+    whole = [row for row in rows if len(row) > 1]
+    widths = [max(map(width_of, column)) for column in zip(*whole, strict=True)]
+    lines: list[str] = []
+    for row in rows:
+        blanks = [" " * (wide - width_of(cell)) for cell, wide in zip(row, widths, strict=False)]
+        cells = [cell + blank for cell, blank in zip(row[:names], blanks, strict=False)]
+        cells += [blank + cell for cell, blank in zip(row[names:], blanks[names:], strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
 
 _NAME = 40
@@ -68,7 +77,7 @@ def stats_text(stats: Sequence[RequestStats]) -> str:
     for by in ("profile", "model"):
         group = [_row(one) for one in stats if one.by == by]
         rows += [[text(f"stats.by_{by}")], *group] if group else []
-    return "\n".join([*_aligned(rows), *_otherwise(stats)])
+    return "\n".join([*aligned(rows), *_otherwise(stats)])
 
 
 def _otherwise(stats: Sequence[RequestStats]) -> list[str]:
@@ -107,20 +116,6 @@ def _share(value: float | None) -> str:
 
 def _number(value: float | None, places: int) -> str:
     return _NONE if value is None else f"{value:.{places}f}"
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The first column begins where the others end."""
-    whole = [row for row in rows if len(row) > 1]
-    widths = [max(width_of(row[at]) for row in whole) for at in range(len(_STATS_COLUMNS) + 1)]
-    lines: list[str] = []
-    for row in rows:
-        first, *others = row
-        cells = [
-            " " * (width - width_of(cell)) + cell for cell, width in zip(others, widths[1:], strict=False)
-        ]
-        lines.append("  ".join([first + " " * (widths[0] - width_of(first)), *cells]).rstrip())
-    return lines
 
 
 def memory_lines(memories: Sequence[Memory], here: str | None = None) -> list[str]:
