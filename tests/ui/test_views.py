@@ -28,7 +28,6 @@ from duckflow.ui.views.live.activity import Activity
 from duckflow.ui.views.live.progress import plan_tree, tasks_tree
 from duckflow.ui.views.live.status_bar import bar_lines
 from duckflow.ui.views.tables import cost_text
-from duckflow.ui.views.tool_lines import OPERATIONS
 from fakes.keyboard import FakeWriter
 
 TASKS = (
@@ -64,6 +63,13 @@ STATE = AgentState(
         "fast": TierUsage(calls=1, tokens=Usage(input_tokens=99)),
     },
 )
+OPERATIONS = """
+file_ops.read_file file_ops.write_file file_ops.edit_file file_ops.delete_file file_ops.move_file
+file_ops.list_files file_ops.search file_ops.outline shell.run shell.start shell.read shell.stop
+shell.take_over plan_tool.propose plan_tool.get plan_tool.list plan_tool.approve plan_tool.update_step
+plan_tool.revise plan_tool.delete task_tool.generate_list task_loop.run task_loop.cancel memory.remember skill.read
+mcp.describe mcp.accept web.fetch
+""".split()  # noqa: SIM905 - a list to read
 AROUND = Surroundings(window=100_000, sandbox="none")
 DIFFERENCE = "--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n 同じ行です\n-古い行\n+新しい行\n last\n"
 SIZES = list(itertools.product(["en", "ja"], [60, 80, 120]))

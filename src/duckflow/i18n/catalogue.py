@@ -45,6 +45,11 @@ def text_in(language: Language, key: str, /, **values: object) -> str:
     return fill(template, values, key)
 
 
+def has_text(key: str) -> bool:
+    """Whether there is a text for a key."""
+    return _template(key, "en") is not None
+
+
 def fill(template: str, values: Mapping[str, object], key: str = "") -> str:
     """The template with its slots filled; one without a value stays as it is written."""
 

@@ -11,44 +11,11 @@ from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ActionOutcome
 from duckflow.domain.files.effects import EffectsFate
 from duckflow.domain.text import cut
-from duckflow.i18n.catalogue import current_language, text
+from duckflow.i18n.catalogue import current_language, has_text, text
 from duckflow.ui.output.escaping import on_one_line
 
 COMMAND = "shell.run"
 _WRITES = (COMMAND, "shell.start", "shell.read", "shell.stop")
-OPERATIONS = frozenset(
-    {
-        "file_ops.read_file",
-        "file_ops.write_file",
-        "file_ops.edit_file",
-        "file_ops.delete_file",
-        "file_ops.move_file",
-        "file_ops.list_files",
-        "file_ops.search",
-        "file_ops.outline",
-        "shell.run",
-        "shell.start",
-        "shell.read",
-        "shell.stop",
-        "shell.take_over",
-        "plan_tool.propose",
-        "plan_tool.get",
-        "plan_tool.list",
-        "plan_tool.approve",
-        "plan_tool.update_step",
-        "plan_tool.revise",
-        "plan_tool.delete",
-        "task_tool.generate_list",
-        "task_loop.run",
-        "task_loop.cancel",
-        "memory.remember",
-        "skill.read",
-        "mcp.describe",
-        "mcp.accept",
-        "web.fetch",
-    }
-)
-"""Operations that have words in the catalogues: `did.…` once it is done, `doing.…` otherwise."""
 _USERS_NO = "The user said no"
 _RESULT = 160
 _TARGET = 100
@@ -98,9 +65,9 @@ def named_action(
 ) -> str:
     """An action in words: what is done, and to what."""
     target = cut(on_one_line(_target(args, path)), _TARGET)
-    if operation not in OPERATIONS:
-        return f"{on_one_line(operation)} {target}".rstrip()
     name = operation.replace(".", "_")
+    if not has_text(f"did.{name}"):  # of a plugin, or an MCP server
+        return f"{on_one_line(operation)} {target}".rstrip()
     return (text(f"did.{name}", target=target) if done else text(f"doing.{name}", target=target)).strip()
 
 
