@@ -118,12 +118,12 @@ def test_the_one_that_may_not_work_gets_one_sentence(
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_an_output_that_is_full_is_said_and_the_session_can_be_resumed(folder: Path, tmp_path: Path):
     script = write_script(
-        tmp_path / "script.jsonl", [decision("", action("write_file", path="a", content="x"))]
+        tmp_path / "script.jsonl", [decision("Hi.", action("write_file", path="a", content="x"))]
     )
-    command = [sys.executable, "-m", "duckflow", "run", "go", "--json", "--mode", "edits"]
-    command += ["--model", f"scripted:{script}", "--workspace", str(folder)]
-    with Path("/dev/full").open("w") as full:
-        done = warm.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == 1
-    assert "The output can't be written" in done.stderr
-    assert done.stderr.count("\n") == 1
+    run = ["run", "go", "--mode", "edits", "--model", f"scripted:{script}", "--workspace", str(folder)]
+    for words in ([*run, "--json"], run, ["sessions", "list"]):
+        with Path("/dev/full").open("w") as full:
+            command = [sys.executable, "-m", "duckflow", *words]
+            done = warm.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+        assert "The output can't be written" in done.stderr

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from duckflow.domain.errors import ProviderError, UsageError, UserError
 from duckflow.i18n.catalogue import text
-from duckflow.ui.output.escaping import echo
+from duckflow.ui.output.escaping import OutputFailed, echo
 
 
 def run_to_end(command: Callable[[], object]) -> NoReturn:
@@ -19,14 +19,9 @@ def run_to_end(command: Callable[[], object]) -> NoReturn:
         _give_up_output()
         raise
     except UserError as error:
-        from duckflow.cli.secrets import without_secrets  # noqa: PLC0415 - only when it is needed
-
-        # An address, or what a provider said, may have a key in it.
-        message = without_secrets(text(error.key, **error.values))
-        with suppress(OSError):  # if nothing can be written, the exit code still says it
-            echo(text("error.line", message=message), sys.stderr)
-        _give_up_output()
-        sys.exit(exit_code(error))
+        _leave_with(error)
+    except OutputFailed as failed:
+        _leave_with(UserError("run.output_failed", reason=failed))
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
@@ -34,6 +29,17 @@ def run_to_end(command: Callable[[], object]) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     sys.exit(0)
+
+
+def _leave_with(error: UserError) -> NoReturn:
+    from duckflow.cli.secrets import without_secrets  # noqa: PLC0415 - only when it is needed
+
+    # An address, or what a provider said, may have a key in it.
+    message = without_secrets(text(error.key, **error.values))
+    with suppress(OSError):  # if nothing can be written, the exit code still says it
+        echo(text("error.line", message=message), sys.stderr)
+    _give_up_output()
+    sys.exit(exit_code(error))
 
 
 def _give_up_output() -> None:

@@ -52,7 +52,7 @@ def show(
 ) -> None:
     """Everything that happened in one session."""
     from duckflow.domain.reduce.rewind import present  # noqa: PLC0415 - heavy, and not for --help
-    from duckflow.ui.headless import JsonLines  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.ui.headless import print_json  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.ui.transcript import print_transcript, replay  # noqa: PLC0415 - as above
 
     with _log() as log:
@@ -61,7 +61,7 @@ def show(
         replay(present(events), speed)
     elif json:
         for recorded in events:
-            JsonLines()(recorded)
+            print_json(recorded)
     else:
         print_transcript(present(events))
 

@@ -13,7 +13,7 @@ from duckflow.config.loading import Loaded, load
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
 from duckflow.loops.chat import EXIT_CODES
-from duckflow.ui.headless import JsonLines, PlainText
+from duckflow.ui.headless import PlainText, print_json
 from duckflow.ui.output.escaping import echo
 
 
@@ -35,7 +35,7 @@ async def _work(told: RunFlags, folder: Path, loaded: Loaded) -> int:
         echo(text(notice.key, **notice.values), sys.stderr)
     open_log_file()
     session = OpenSession(folder, resume=told.resume, mode=told.mode, verify=told.verify, settings=loaded)
-    session.listen(JsonLines() if told.json else PlainText(_said_again(told)))
+    session.listen(print_json if told.json else PlainText(_said_again(told)))
     async with session:
         gc.freeze()  # what is there now stays to the end: no collection has to look at it
         work = _begin(session, told)

@@ -35,16 +35,23 @@ def on_one_line(said: str) -> str:
     return visible(" ".join(said.split()))
 
 
-def printable(shown: str, out: TextIO) -> str:
-    """The text as it may be written there: harmless on a terminal, as it is anywhere else (SAFETY 19)."""
-    return harmless(shown) if out.isatty() else shown
+class OutputFailed(OSError):
+    """What is printed can't be written, for one because the disk is full: for the user to mend."""
 
 
 def echo(shown: str, out: TextIO | None = None) -> None:
-    """Print a line on standard output, or another stream: what every command prints goes through here."""
+    """Print a line on standard output, or another stream: what every command prints goes through here.
+
+    On a terminal it is made harmless, anywhere else it stays as it is (SAFETY 19).
+    """
     stream = out or sys.stdout
-    stream.write(printable(shown, stream) + "\n")
-    stream.flush()
+    try:
+        stream.write((harmless(shown) if stream.isatty() else shown) + "\n")
+        stream.flush()
+    except BrokenPipeError:
+        raise  # whoever read has gone: a usual end, not a fault
+    except OSError as exc:
+        raise OutputFailed(exc.strerror or str(exc)) from exc
 
 
 def _revealed(found: re.Match[str]) -> str:
