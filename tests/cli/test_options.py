@@ -16,7 +16,7 @@ from fakes.engine import write_script
 def test_plain_flags_open_the_conversation_at_once():
     start = read_options(["--model", "relay", "--mode=plan", "--workspace", "x", "--continue", "--trust"])
     assert start is not None
-    assert (start.model, start.mode, start.folder) == ("relay", "plan", Path("x"))
+    assert (start.model, start.mode, start.workspace) == ("relay", "plan", Path("x"))
     assert start.last
     assert start.trust
     assert read_options([]) is not None

@@ -99,7 +99,7 @@ def approve(writer: FakeWriter) -> None:
 
 def help_(writer: FakeWriter) -> None:
     engine = SimpleNamespace(extensions=Extensions(), servers=tuple)
-    show_help(CommandContext(engine, writer, None, lambda session: None), "")  # type: ignore[arg-type]
+    show_help(CommandContext(engine, writer, None, lambda session: None))  # type: ignore[arg-type]
 
 
 VIEWS = {

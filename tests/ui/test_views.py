@@ -67,8 +67,8 @@ OPERATIONS = """
 file_ops.read_file file_ops.write_file file_ops.edit_file file_ops.delete_file file_ops.move_file
 file_ops.list_files file_ops.search file_ops.outline shell.run shell.start shell.read shell.stop
 shell.take_over plan_tool.propose plan_tool.get plan_tool.list plan_tool.approve plan_tool.update_step
-plan_tool.revise plan_tool.delete task_tool.generate_list task_loop.run task_loop.cancel memory.remember skill.read
-mcp.describe mcp.accept web.fetch
+plan_tool.revise plan_tool.delete task_tool.generate_list task_loop.run task_loop.cancel
+memory.remember skill.read mcp.describe mcp.accept web.fetch
 """.split()  # noqa: SIM905 - a list to read
 AROUND = Surroundings(window=100_000, sandbox="none")
 DIFFERENCE = "--- a/a.py\n+++ b/a.py\n@@ -1,3 +1,3 @@\n 同じ行です\n-古い行\n+新しい行\n last\n"
@@ -140,7 +140,7 @@ def test_help_first_lines_and_costs_fit(language, columns):
         extensions=Extensions(commands=(CustomCommand(name="mine", body="x"),)), servers=tuple
     )
     context = CommandContext(engine, writer, None, lambda session: None)  # type: ignore[arg-type]
-    show_help(context, "")
+    show_help(context)
     assert "/mine" in writer.text
     writer.line(start_text("ask", ("AGENTS.md",), "pytest", "namespaces", "a.py"))
     writer.raw(cost_text(STATE))

@@ -82,7 +82,7 @@ def conversation(
     from duckflow.cli.chat.launch import launch  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.cli.plain_flags import ConversationOptions  # noqa: PLC0415 - as above
 
-    launch(ConversationOptions(model=model, mode=mode, folder=workspace, trust=trust, last=last))
+    launch(ConversationOptions(model=model, mode=mode, workspace=workspace, trust=trust, last=last))
 
 
 @app.command("resume", help=text("help.resume"))
@@ -97,11 +97,7 @@ def resume(
     from duckflow.cli.chat.launch import launch  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.cli.plain_flags import ConversationOptions  # noqa: PLC0415 - as above
 
-    launch(
-        ConversationOptions(
-            model=model, mode=mode, folder=None, trust=trust, last=session is None, session=session
-        )
-    )
+    launch(ConversationOptions(model, mode, trust=trust, last=session is None, session=session))
 
 
 def main() -> NoReturn:

@@ -3,28 +3,21 @@
 Anything that is not plainly one of these flags is left to the whole command line, which explains it.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from duckflow.domain.modes import MODES, Mode
-
-_CONVERSATION = ("--model", "--mode", "--workspace"), ("--continue", "--trust")
-_RUN = (
-    ("--model", "--mode", "--workspace", "--max-loops", "--max-cost", "--verify", "--resume", "--answer"),
-    ("--json", "--trust"),
-)
-"""Flags with a value, and flags without."""
 
 
 class ConversationOptions(NamedTuple):
     """How to open the conversation. Without a folder, it is the session's own."""
 
-    model: str | None
-    mode: str | None
-    folder: Path | None
-    trust: bool
-    last: bool
+    model: str | None = None
+    mode: Mode | None = None
+    workspace: Path | None = None
+    trust: bool = False
+    last: bool = False
     session: str | None = None
 
 
@@ -44,70 +37,80 @@ class RunFlags(NamedTuple):
     trust: bool = False
 
 
+def _mode(word: str) -> Mode:
+    return MODES[MODES.index(word)]
+
+
+def _loops(word: str) -> int:
+    if not (word.isascii() and word.isdecimal() and int(word)):
+        raise ValueError(word)
+    return int(word)
+
+
+def _cost(word: str) -> float:
+    if not (word.isascii() and word.replace(".", "", 1).isdecimal()):
+        raise ValueError(word)
+    return float(word)
+
+
+Readers = Mapping[str, Callable[[str], object]]
+_CONVERSATION: Readers = {"--model": str, "--mode": _mode, "--workspace": Path}
+_RUN: Readers = {
+    **_CONVERSATION,
+    "--max-loops": _loops,
+    "--max-cost": _cost,
+    "--verify": str,
+    "--resume": str,
+    "--answer": str,
+}
+"""Flags with a value, and what reads it; ValueError if it is not plainly one."""
+
+
 def read_options(arguments: Sequence[str]) -> ConversationOptions | None:
     """How to open the conversation; None if these arguments may mean something else."""
-    read = _read(arguments, *_CONVERSATION)
+    read = _read(arguments, _CONVERSATION, ("--continue", "--trust"))
     if read is None or read[1]:
         return None
-    flags, _ = read
-    return ConversationOptions(
-        model=flags.get("--model"),
-        mode=flags.get("--mode"),
-        folder=Path(flags.get("--workspace", "")),
-        trust="--trust" in flags,
-        last="--continue" in flags,
-    )
+    flags = read[0]
+    folder, last = flags.pop("workspace", Path()), flags.pop("continue", False)
+    return ConversationOptions(workspace=folder, last=last, **flags)
 
 
 def read_run_flags(arguments: Sequence[str]) -> RunFlags | None:
     """What `duckflow run` is to do; None if these arguments may mean something else."""
-    read = _read(arguments[1:], *_RUN) if arguments[:1] == ["run"] else None
+    read = _read(arguments[1:], _RUN, ("--json", "--trust")) if arguments[:1] == ["run"] else None
     if read is None or len(read[1]) > 1:
         return None
     flags, words = read
-    loops, cost = flags.get("--max-loops"), flags.get("--max-cost")
-    if not (_is_number(loops) and _is_number(cost and cost.replace(".", "", 1))) or loops == "0":
-        return None
-    return RunFlags(
-        task=words[0] if words else None,
-        model=flags.get("--model"),
-        mode=next((mode for mode in MODES if mode == flags.get("--mode")), None),
-        workspace=Path(flags["--workspace"]) if "--workspace" in flags else None,
-        max_loops=int(loops) if loops else None,
-        max_cost=float(cost) if cost else None,
-        verify=flags.get("--verify"),
-        resume=flags.get("--resume"),
-        answer=flags.get("--answer"),
-        json="--json" in flags,
-        trust="--trust" in flags,
-    )
+    return RunFlags(task=words[0] if words else None, **flags)
 
 
 def _read(
-    arguments: Sequence[str], values: Collection[str], switches: Collection[str]
-) -> tuple[dict[str, str], list[str]] | None:
-    """The flags, those without a value too, and the words between them; None in doubt."""
-    flags: dict[str, str] = {}
+    arguments: Sequence[str], values: Readers, switches: Collection[str]
+) -> tuple[dict[str, Any], list[str]] | None:
+    """The flags by the names of their fields, and the words between them; None in doubt."""
+    flags: dict[str, Any] = {}
     words: list[str] = []
     rest = list(arguments)
     while rest:
         word = rest.pop(0)
         name, given, value = word.partition("=")
+        field = name.removeprefix("--").replace("-", "_")
         if not word.startswith("-"):
             words.append(word)
         elif word in switches:
-            flags[word] = ""
+            flags[field] = True
         elif name in values and (given or rest):
-            flags[name] = value if given else rest.pop(0)
+            value = value if given else rest.pop(0)
+            if value.startswith("-"):
+                return None
+            try:
+                flags[field] = values[name](value)
+            except ValueError:
+                return None
         else:
             return None
-    if flags.get("--mode", MODES[0]) not in MODES or any(one.startswith("-") for one in flags.values()):
-        return None
     return flags, words
-
-
-def _is_number(word: str | None) -> bool:
-    return word is None or (word.isascii() and word.isdecimal())
 
 
 def settings_flags(

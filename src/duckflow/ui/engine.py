@@ -31,8 +31,8 @@ class Earlier(NamedTuple):
     updated: datetime
 
 
-class Talk(Protocol):
-    """The work: all that takes time and can be stopped."""
+class Engine(Protocol):
+    """The work, and what the commands of the conversation ask for."""
 
     @property
     def state(self) -> AgentState:
@@ -62,10 +62,6 @@ class Talk(Protocol):
     async def run_command(self, command: str) -> bool:
         """Run a shell command of the user's own; False if commands can't be run."""
         ...
-
-
-class Engine(Talk, Protocol):
-    """The work, and what the commands of the conversation ask for."""
 
     @property
     def around(self) -> Surroundings:

@@ -39,7 +39,7 @@ async def converse(options: ConversationOptions, frontend: Frontend) -> None:
     """Talk until the user leaves for good."""
     open_log_file()
     earlier = _earlier_session(options)
-    folder = options.folder or Path(earlier.workspace if earlier else "")
+    folder = options.workspace or Path(earlier.workspace if earlier else "")
     digest = (
         None if options.trust else await settle_trust(folder, frontend.keyboard.answer, frontend.writer.line)
     )
@@ -113,7 +113,7 @@ def _editing(frontend: Frontend, root: Path) -> Edit:
 def _earlier_session(options: ConversationOptions) -> SessionSummary | None:
     if options.session is not None:
         return find_session(options.session)
-    return latest_session(options.folder or Path()) if options.last else None
+    return latest_session(options.workspace or Path()) if options.last else None
 
 
 def _earlier_events(session_id: str) -> Sequence[Recorded]:

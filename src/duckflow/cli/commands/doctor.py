@@ -10,10 +10,12 @@ def doctor(
     model: ModelFlag = None, workspace: FolderFlag = HERE, *, trust: TrustFlag = False, json: JsonFlag = False
 ) -> None:
     """Look at everything and say a line about each; the exit code is 1 if something is broken."""
+    from pydantic_core import to_json  # noqa: PLC0415 - heavy, and not for --help
+
     from duckflow.cli.reports.diagnosis import examine, show  # noqa: PLC0415 - heavy, and not for --help
 
     findings = examine(workspace, model, trusted=trust)
     for finding in findings:
-        echo(finding.model_dump_json() if json else show(finding))
+        echo(to_json(finding._asdict()).decode() if json else show(finding))
     if any(finding.state == "broken" for finding in findings):
         raise typer.Exit(1)

@@ -39,19 +39,8 @@ def run(
     trust: TrustFlag = False,
 ) -> None:
     """Do one task and end with an exit code that says how it went."""
-    options = RunFlags(
-        task=task,
-        model=model,
-        mode=mode,
-        workspace=workspace,
-        max_loops=max_loops,
-        max_cost=max_cost,
-        verify=verify,
-        resume=resume,
-        answer=answer,
-        json=json,
-        trust=trust,
-    )
     from duckflow.cli.reports.task import run_with  # noqa: PLC0415 - not for --help
 
-    raise typer.Exit(run_with(options))
+    limits = max_loops, max_cost
+    flags = RunFlags(task, model, mode, workspace, *limits, verify, resume, answer, json=json, trust=trust)
+    raise typer.Exit(run_with(flags))

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from duckflow.app.models import choose
 from duckflow.app.places import DATABASE
@@ -19,7 +19,6 @@ from duckflow.config.loading import Loaded, load, user_file
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
 from duckflow.domain.errors import UserError
-from duckflow.domain.frozen import Frozen
 from duckflow.domain.version import __version__
 from duckflow.i18n.catalogue import text
 from duckflow.llm.weights.installation import find
@@ -31,7 +30,7 @@ State = Literal["ok", "lacking", "broken"]
 SIGNS: dict[State, str] = {"ok": "✓", "lacking": "!", "broken": "✗"}
 
 
-class DoctorFinding(Frozen):
+class DoctorFinding(NamedTuple):
     """One line: what was looked at, how it is, and what to do about it."""
 
     check: str
@@ -75,15 +74,15 @@ def _examine(folder: Path, model: str | None, *, trusted: bool) -> Iterator[Doct
 def _version() -> DoctorFinding:
     system = f"{platform.system()} {platform.release()} {platform.machine()}"
     found = text("doctor.version_is", version=__version__, python=platform.python_version(), system=system)
-    return DoctorFinding(check="version", state="ok", found=found)
+    return DoctorFinding("version", "ok", found)
 
 
 def _configuration(loaded: Loaded) -> Iterator[DoctorFinding]:
     path = user_file()
     key = "doctor.configuration_is" if path.exists() else "doctor.configuration_default"
-    yield DoctorFinding(check="configuration", state="ok", found=text(key, path=path))
+    yield DoctorFinding("configuration", "ok", text(key, path=path))
     for notice in loaded.notices:
-        yield DoctorFinding(check="configuration", state="lacking", found=text(notice.key, **notice.values))
+        yield DoctorFinding("configuration", "lacking", text(notice.key, **notice.values))
 
 
 async def _model(settings: Settings) -> DoctorFinding:
@@ -95,10 +94,10 @@ async def _model(settings: Settings) -> DoctorFinding:
     missing = choice.name == "embedded" and not settings.llm.embedded.path and not find(_name(settings))
     key = "doctor.model_not_installed" if missing else "doctor.model_is"
     return DoctorFinding(
-        check="model",
-        state="lacking" if missing else "ok",
-        found=text(key, model=choice.name, reason=reason),
-        advice=text("doctor.model_advice") if missing else "",
+        "model",
+        "lacking" if missing else "ok",
+        text(key, model=choice.name, reason=reason),
+        text("doctor.model_advice") if missing else "",
     )
 
 
@@ -108,13 +107,11 @@ def _embedded(settings: Settings) -> DoctorFinding:
     except UserError as error:
         return _broken("embedded", error)
     if not installed:
-        return DoctorFinding(check="embedded", state="ok", found=text("doctor.embedded_none"))
+        return DoctorFinding("embedded", "ok", text("doctor.embedded_none"))
     if importlib.util.find_spec("xllamacpp") is None:
         advice = text("doctor.runtime_advice")
-        return DoctorFinding(
-            check="embedded", state="lacking", found=text("doctor.runtime_none"), advice=advice
-        )
-    return DoctorFinding(check="embedded", state="ok", found=text("doctor.embedded_is", name=_name(settings)))
+        return DoctorFinding("embedded", "lacking", text("doctor.runtime_none"), advice)
+    return DoctorFinding("embedded", "ok", text("doctor.embedded_is", name=_name(settings)))
 
 
 def _name(settings: Settings) -> str:
@@ -128,10 +125,10 @@ async def _sandbox(folder: Path, settings: Settings) -> DoctorFinding:
     finally:
         await shell.aclose()
     return DoctorFinding(
-        check="sandbox",
-        state="ok" if sandbox.advice is None else "lacking",
-        found=text(sandbox.reason, **sandbox.values),
-        advice=text(sandbox.advice) if sandbox.advice else "",
+        "sandbox",
+        "ok" if sandbox.advice is None else "lacking",
+        text(sandbox.reason, **sandbox.values),
+        text(sandbox.advice) if sandbox.advice else "",
     )
 
 
@@ -144,17 +141,17 @@ def _storage() -> Iterator[DoctorFinding]:
         return
     closed = mode & 0o077 == 0
     yield DoctorFinding(
-        check="state",
-        state="ok" if closed else "broken",
-        found=text("doctor.state_is" if closed else "doctor.state_open", path=place, mode=f"{mode:o}"),
-        advice="" if closed else text("doctor.state_advice", path=place),
+        "state",
+        "ok" if closed else "broken",
+        text("doctor.state_is" if closed else "doctor.state_open", path=place, mode=f"{mode:o}"),
+        "" if closed else text("doctor.state_advice", path=place),
     )
     yield _database(place / DATABASE)
 
 
 def _database(path: Path) -> DoctorFinding:
     if not path.exists():
-        return DoctorFinding(check="database", state="ok", found=text("doctor.database_none"))
+        return DoctorFinding("database", "ok", text("doctor.database_none"))
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
             said = str(connection.execute("PRAGMA quick_check(1)").fetchone()[0])
@@ -162,15 +159,15 @@ def _database(path: Path) -> DoctorFinding:
         said = str(exc)
     if said == "ok":
         size = f"{path.stat().st_size / 1e6:.1f}"
-        return DoctorFinding(check="database", state="ok", found=text("doctor.database_is", megabytes=size))
+        return DoctorFinding("database", "ok", text("doctor.database_is", megabytes=size))
     found = text("doctor.database_damaged", reason=said)
-    return DoctorFinding(check="database", state="broken", found=found, advice=text("doctor.database_advice"))
+    return DoctorFinding("database", "broken", found, text("doctor.database_advice"))
 
 
 def _language() -> DoctorFinding:
     names = ("LC_ALL", "LC_MESSAGES", "LANG")
     locale = next((os.environ[name] for name in names if os.environ.get(name)), "-")
-    return DoctorFinding(check="language", state="ok", found=text("doctor.language_is", locale=locale))
+    return DoctorFinding("language", "ok", text("doctor.language_is", locale=locale))
 
 
 def _terminal() -> DoctorFinding:
@@ -178,21 +175,19 @@ def _terminal() -> DoctorFinding:
     name = os.environ.get("TERM") or "-"
     if encoding.replace("-", "") != "utf8":
         found = text("doctor.terminal_not_utf8", name=name, encoding=encoding)
-        return DoctorFinding(
-            check="terminal", state="lacking", found=found, advice=text("doctor.terminal_advice")
-        )
+        return DoctorFinding("terminal", "lacking", found, text("doctor.terminal_advice"))
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return DoctorFinding(check="terminal", state="ok", found=text("doctor.terminal_none"))
+        return DoctorFinding("terminal", "ok", text("doctor.terminal_none"))
     size = shutil.get_terminal_size()
     values = {"name": name, "columns": size.columns, "lines": size.lines, "encoding": encoding}
-    return DoctorFinding(check="terminal", state="ok", found=text("doctor.terminal_is", **values))
+    return DoctorFinding("terminal", "ok", text("doctor.terminal_is", **values))
 
 
 def _program(name: Literal["git", "ripgrep"], path: object) -> DoctorFinding:
     if path:
-        return DoctorFinding(check=name, state="ok", found=text("doctor.found_at", path=path))
-    return DoctorFinding(check=name, state="lacking", found=text(f"doctor.{name}_none"))
+        return DoctorFinding(name, "ok", text("doctor.found_at", path=path))
+    return DoctorFinding(name, "lacking", text(f"doctor.{name}_none"))
 
 
 def _broken(check: str, error: UserError) -> DoctorFinding:
-    return DoctorFinding(check=check, state="broken", found=text(error.key, **error.values))
+    return DoctorFinding(check, "broken", text(error.key, **error.values))

@@ -31,9 +31,8 @@ class CommandContext(NamedTuple):
     """For good, or for another session (empty: a new one)."""
 
 
-def show_help(context: CommandContext, argument: str) -> None:
+def show_help(context: CommandContext) -> None:
     """All commands and keys."""
-    del argument
     rows = [(f"/{one.name} {one.takes}".rstrip(), text(f"commands.{one.name}")) for one in COMMANDS.values()]
     rows += [
         (on_one_line(f"/{own.name} {own.takes}".rstrip()), cut(on_one_line(own.description), _TITLE))
@@ -60,26 +59,23 @@ _KEYS = {
 }
 
 
-def show_status(context: CommandContext, argument: str) -> None:
+def show_status(context: CommandContext) -> None:
     """How it is doing, and why it may take so many loops."""
-    del argument
     from duckflow.ui.views.health import status_text  # noqa: PLC0415 - only when asked for
 
     columns = context.writer.columns if context.writer.formatted else None
     context.writer.line(status_text(context.engine.state, columns))
 
 
-def show_goal(context: CommandContext, argument: str) -> None:
+def show_goal(context: CommandContext) -> None:
     """What the request wants, and how far that is met."""
-    del argument
     from duckflow.ui.views.goal import goal_text  # noqa: PLC0415 - as above
 
     context.writer.line(goal_text(context.engine.state))
 
 
-def cancel_tasks(context: CommandContext, argument: str) -> Awaitable[None] | None:
+def cancel_tasks(context: CommandContext) -> Awaitable[None] | None:
     """Stop the background: its tasks at once, commands that go on when it is their turn."""
-    del argument
     if commands_alone(context.engine.state):
         return context.engine.stop_commands()
     if not context.engine.cancel_tasks():
@@ -160,9 +156,8 @@ async def set_model(context: CommandContext, argument: str) -> None:
         context.writer.line(text("model.now", model=context.engine.state.model))
 
 
-async def show_context(context: CommandContext, argument: str) -> None:
+async def show_context(context: CommandContext) -> None:
     """What is in the prompt, and what it takes of the model's window."""
-    del argument
     context.writer.raw(context_text(await context.engine.context(), context.writer.columns))
 
 
@@ -189,9 +184,8 @@ def show_memory(context: CommandContext, argument: str) -> None:
             context.writer.line(line)
 
 
-def show_history(context: CommandContext, argument: str) -> None:
+def show_history(context: CommandContext) -> None:
     """The requests of this session, and earlier sessions of this folder."""
-    del argument
     state = context.engine.state
     open_one = (cut(on_one_line(state.request.text), _TITLE),) if state.request else ()
     asked = (*state.summaries, *open_one)
@@ -211,29 +205,22 @@ def list_sessions(context: CommandContext) -> bool:
     return bool(others)
 
 
-def show_settings(context: CommandContext, argument: str) -> None:
+def show_settings(context: CommandContext) -> None:
     """What is set, and where."""
-    del argument
     for line in context.engine.settings():
         context.writer.line(line)
 
 
-def show_extensions(lines_of: str) -> Callable[[CommandContext, str], None]:
-    """The command that lists one kind of what the user brought along."""
+def show_extensions(context: CommandContext, kind: str) -> None:
+    """One kind of what the user brought along."""
+    from duckflow.ui.views.extensions import LISTS  # noqa: PLC0415 - as above
 
-    def show(context: CommandContext, argument: str) -> None:
-        del argument
-        from duckflow.ui.views.extensions import LISTS  # noqa: PLC0415 - as above
-
-        for line in LISTS[lines_of](context.engine.extensions):
-            context.writer.line(line)
-
-    return show
+    for line in LISTS[kind](context.engine.extensions):
+        context.writer.line(line)
 
 
-def show_servers(context: CommandContext, argument: str) -> None:
+def show_servers(context: CommandContext) -> None:
     """The MCP servers, and what they offer."""
-    del argument
     from duckflow.ui.views.extensions import server_lines  # noqa: PLC0415 - only when asked for
 
     for line in server_lines(context.engine.servers()):
@@ -254,12 +241,12 @@ def resume(context: CommandContext, argument: str) -> None:
 
 
 ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[None] | None]] = {
-    "help": show_help,
-    "status": show_status,
-    "goal": show_goal,
+    "help": lambda context, _: show_help(context),
+    "status": lambda context, _: show_status(context),
+    "goal": lambda context, _: show_goal(context),
     "plan": lambda context, _: context.writer.line(plan_tree(context.engine.state)),
     "tasks": lambda context, _: context.writer.line(tasks_tree(context.engine.state)),
-    "cancel": cancel_tasks,
+    "cancel": lambda context, _: cancel_tasks(context),
     "diff": show_difference,
     "undo": undo,
     "rewind": rewind,
@@ -267,14 +254,16 @@ ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[None] | None]] =
     "mode": set_mode,
     "model": set_model,
     "cost": lambda context, _: context.writer.raw(cost_text(context.engine.state)),
-    "context": show_context,
+    "context": lambda context, _: show_context(context),
     "rate": rate,
     "memory": show_memory,
-    "mcp": show_servers,
-    "history": show_history,
+    "mcp": lambda context, _: show_servers(context),
+    "history": lambda context, _: show_history(context),
     "expand": lambda context, _: context.screen.expand(),
-    **{name: show_extensions(name) for name in ("skills", "hooks", "plugins")},
-    "config": show_settings,
+    "skills": lambda context, _: show_extensions(context, "skills"),
+    "hooks": lambda context, _: show_extensions(context, "hooks"),
+    "plugins": lambda context, _: show_extensions(context, "plugins"),
+    "config": lambda context, _: show_settings(context),
     "new": lambda context, _: context.leave(""),
     "resume": resume,
     "quit": lambda context, _: context.leave(None),
