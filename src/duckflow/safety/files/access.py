@@ -116,6 +116,6 @@ class Access:
             self._kept.keep(self.mark, changes, contents)
         except UserError as exc:
             raise ToolError(
-                f"{changes[0].path}: what was there could not be kept for undo ({exc}); it was not changed."
+                f"{changes[0].path}: what was there could not be kept for undo ({exc}); nothing was changed."
             ) from exc
         self._changes.extend(changes)
