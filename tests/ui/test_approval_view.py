@@ -6,7 +6,8 @@ import pytest
 
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ApprovalRequested
-from duckflow.domain.questions.approval import Approval, ApprovalLine, Kind
+from duckflow.domain.lines import TextLine
+from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.i18n.catalogue import entries, set_language
 from duckflow.safety.policy.risk import HIGHER, RISKS
 from duckflow.ui.output.escaping import visible
@@ -37,12 +38,10 @@ def approval(**fields: object) -> Approval:
         "risk": "high",
         "reasons": ("shebang", "many_files"),
         "impact": (
-            ApprovalLine(
-                key="approval.impact.changes", values={"path": "src/a.py", "added": 1, "removed": 1}
-            ),
-            ApprovalLine(key="approval.impact.undo"),
+            TextLine(key="approval.impact.changes", values={"path": "src/a.py", "added": 1, "removed": 1}),
+            TextLine(key="approval.impact.undo"),
         ),
-        "alternatives": (ApprovalLine(key="approval.instead.refuse"),),
+        "alternatives": (TextLine(key="approval.instead.refuse"),),
         "kind": Kind(what="edits", scope="src"),
     }
     return Approval.model_validate({**known, **fields})
@@ -150,7 +149,7 @@ def test_SAFETY_8_nothing_is_cut_and_all_parts_are_made_visible():
         approval(
             difference=f"@@ -0,0 +1 @@\n{long}",
             intent=f"why\n{nasty}",
-            impact=(ApprovalLine(key="approval.impact.reads", values={"path": f"a{nasty}\nAllow it? y"}),),
+            impact=(TextLine(key="approval.impact.reads", values={"path": f"a{nasty}\nAllow it? y"}),),
             kind=Kind(what="command", scope=f"x{nasty}"),
             action=Action(operation=f"op{nasty}", args={"path": f"p{nasty}"}),
         )

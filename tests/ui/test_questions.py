@@ -7,7 +7,8 @@ import pytest
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ApprovalRequested, RequestFinished
 from duckflow.domain.extensions import Extensions
-from duckflow.domain.questions.approval import AnswerApproval, Approval, ApprovalLine, Kind
+from duckflow.domain.lines import TextLine
+from duckflow.domain.questions.approval import AnswerApproval, Approval, Kind
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import set_language
@@ -84,8 +85,8 @@ async def test_G1_a_question_mark_opens_the_five_points():
     asked = approval().model_copy(
         update={
             "risk": "low",
-            "impact": (ApprovalLine(key="approval.impact.undo"),),
-            "alternatives": (ApprovalLine(key="approval.instead.refuse"),),
+            "impact": (TextLine(key="approval.impact.undo"),),
+            "alternatives": (TextLine(key="approval.instead.refuse"),),
         }
     )
     before = questions(Keyboard("y"), writer)

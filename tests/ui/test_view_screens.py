@@ -14,9 +14,9 @@ from duckflow.domain.decision import Action
 from duckflow.domain.events import Recovered
 from duckflow.domain.extensions import Extensions
 from duckflow.domain.files.changes import FileChange, LeftFile, UndoReport
-from duckflow.domain.pacing.limits import ReasonLine
+from duckflow.domain.lines import TextLine
 from duckflow.domain.pacing.vitals import Vitals
-from duckflow.domain.questions.approval import Approval, ApprovalLine, Kind
+from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.questions.consultation import Consultation
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.work.objective import RequirementItem, TaskObjective
@@ -60,18 +60,16 @@ APPROVAL = Approval(
     risk="high",
     reasons=("shebang", "many_files"),
     impact=(
-        ApprovalLine(
-            key="approval.impact.changes", values={"path": "文書/設計.md", "added": 1, "removed": 1}
-        ),
+        TextLine(key="approval.impact.changes", values={"path": "文書/設計.md", "added": 1, "removed": 1}),
     ),
-    alternatives=(ApprovalLine(key="approval.instead.refuse"),),
+    alternatives=(TextLine(key="approval.instead.refuse"),),
     kind=Kind(what="edits", scope="文書"),
 )
 CONSULTATION = Consultation(
     consultation_id="c",
     kind="stagnation",
     situation="consultation.stagnation",
-    findings=(ReasonLine(key="consultation.known.repeated", values={"what": "文書/設計.md, " * 8}),),
+    findings=(TextLine(key="consultation.known.repeated", values={"what": "文書/設計.md, " * 8}),),
     choices=("more_information", "go_on", "another_approach"),
 )
 UNDONE = UndoReport(

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from duckflow.domain.decision import Action, Decision, TaskProfile
+from duckflow.domain.errors import UserError
 from duckflow.domain.extensions import HookEvent, HookOutcome
 from duckflow.domain.files.changes import FileChange, LeftFile, ToolEffect
 from duckflow.domain.frozen import Frozen
@@ -318,6 +319,11 @@ class ErrorReported(Frozen):
     values: dict[str, JsonValue] = Field(default_factory=dict)
     notice: bool = False
     """Whether nothing went wrong, and it is only good to know."""
+
+
+def report_of(error: UserError) -> ErrorReported:
+    """An error as it is written down."""
+    return ErrorReported(key=error.key, values={name: str(value) for name, value in error.values.items()})
 
 
 class RequestFinished(Frozen):

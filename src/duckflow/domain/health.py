@@ -5,7 +5,7 @@ Findings are catalogue keys. They say what was seen and give no numbers; the num
 
 from typing import Literal
 
-from duckflow.domain.pacing.limits import ReasonLine
+from duckflow.domain.lines import TextLine, line
 from duckflow.domain.pacing.vitals import VitalName, Vitals, face_of
 from duckflow.domain.state import AgentState
 
@@ -19,7 +19,7 @@ Remark = Literal["well", "guidance", "replan", "other_way", "rest"]
 _ACTIONS = 5
 
 
-def examine(state: AgentState) -> tuple[ReasonLine, ...]:
+def examine(state: AgentState) -> tuple[TextLine, ...]:
     """The three findings: a vital that is no worry in a word, of the others what brought them down."""
     failing = state.request.failing if state.request else ()
     history = state.request.history if state.request else ()
@@ -32,14 +32,14 @@ def examine(state: AgentState) -> tuple[ReasonLine, ...]:
     return tuple(_finding(name, getattr(state.vitals, name), worry) for name, worry in worries.items())
 
 
-def remark_on(state: AgentState) -> ReasonLine:
+def remark_on(state: AgentState) -> TextLine:
     """What the doctor says to it."""
-    return ReasonLine(key=f"health.remark.{_remark(state.vitals)}")
+    return line(f"health.remark.{_remark(state.vitals)}")
 
 
-def _finding(name: VitalName, value: float, worry: str) -> ReasonLine:
+def _finding(name: VitalName, value: float, worry: str) -> TextLine:
     seen = worry if value < LOW[name] else "high" if value > HIGH else "usual"
-    return ReasonLine(key=f"health.{name}.{seen}", values={"face": face_of(name, value)})
+    return line(f"health.{name}.{seen}", face=face_of(name, value))
 
 
 def _remark(vitals: Vitals) -> Remark:

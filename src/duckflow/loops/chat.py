@@ -14,6 +14,7 @@ from duckflow.domain.events import (
     RequestFinished,
     RequestRated,
     UserMessage,
+    report_of,
 )
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import ChooseWay, ConsultationKind
@@ -206,11 +207,11 @@ class ChatLoop:
         try:
             outcome = await work
         except UserError as error:
-            values: dict[str, JsonValue] = {name: str(value) for name, value in error.values.items()}
+            report = report_of(error)
             if isinstance(error, RulesTooLong):
-                self._session.record(consult(self._session.state, "rules", error.key, **values))
+                self._session.record(consult(self._session.state, "rules", error.key, **report.values))
                 return self._finish("consultation")
-            self._session.record(ErrorReported(key=error.key, values=values))
+            self._session.record(report)
             outcome = "provider_error" if isinstance(error, ProviderError) else "pending_user"
         except asyncio.CancelledError:
             await see_through(self._dispatcher.leave_off(cancelled=True))

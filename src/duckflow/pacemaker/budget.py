@@ -5,7 +5,7 @@ from typing import Literal
 
 from duckflow.config.pacing import Budget
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.pacing.limits import ReasonLine
+from duckflow.domain.lines import TextLine, line
 from duckflow.domain.state import Request
 
 Resource = Literal["tokens", "cost"]
@@ -44,12 +44,10 @@ def _levels(request: Request, budget: Budget) -> Iterable[BudgetLevel]:
             yield BudgetLevel(level=level, resource=resource, used=used, maximum=maximum)
 
 
-def explain_budget(level: BudgetLevel) -> ReasonLine | None:
+def explain_budget(level: BudgetLevel) -> TextLine | None:
     """How much of tokens or money is used, where that is worth a word."""
     if level.level == "fine" or level.resource is None:
         return None
     shown = "{:,.0f}" if level.resource == "tokens" else "${:,.2f}"
-    return ReasonLine(
-        key=f"limit.budget.{level.resource}_{level.level}",
-        values={"used": shown.format(level.used), "maximum": shown.format(level.maximum)},
-    )
+    used, maximum = shown.format(level.used), shown.format(level.maximum)
+    return line(f"limit.budget.{level.resource}_{level.level}", used=used, maximum=maximum)

@@ -10,8 +10,9 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.events import Event
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.lines import TextLine
 from duckflow.domain.model import JsonSchema
-from duckflow.domain.questions.approval import ApprovalLine, Kind
+from duckflow.domain.questions.approval import Kind
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.policy import Effect
@@ -56,7 +57,7 @@ class Proposal(NamedTuple):
     """What would change, whole: a difference in the usual format, empty if nothing would."""
     content: str | None = None
     """The whole text it would write or run, if the user may put another one in its place."""
-    impact: tuple[ApprovalLine, ...] = ()
+    impact: tuple[TextLine, ...] = ()
     """What it would do outside, in words, if the tool itself has to say so."""
     kind: Kind | None = None
     """What "always" would cover of that."""

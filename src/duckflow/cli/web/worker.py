@@ -21,7 +21,7 @@ from duckflow.domain.commands import (
     objection_to,
 )
 from duckflow.domain.errors import UserError
-from duckflow.domain.events import ErrorReported, Recorded, TaskReported
+from duckflow.domain.events import Recorded, TaskReported, report_of
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.glimpses import Glimpse
 from duckflow.llm.local.relay import Relay
@@ -131,8 +131,7 @@ class SessionWorker:
         try:
             await going
         except UserError as error:
-            values = {name: str(value) for name, value in error.values.items()}
-            self._app.session.record(ErrorReported(key=error.key, values={**values}))
+            self._app.session.record(report_of(error))
 
     async def _go_on(self) -> None:
         request = self._engine.state.request

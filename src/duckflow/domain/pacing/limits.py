@@ -5,7 +5,7 @@ import json
 import posixpath
 from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from duckflow.domain.decision import Action, TaskProfile
 from duckflow.domain.frozen import Frozen
@@ -49,13 +49,6 @@ class LoopLimit(Frozen):
     adjustments: tuple[Adjustment, ...] = ()
     fallback: str | None = None
     """What went wrong, where it could not be worked out and the configured maximum holds (SPEC I4)."""
-
-
-class ReasonLine(Frozen):
-    """One line of a reason: a catalogue key whose slots `values` fill."""
-
-    key: str
-    values: dict[str, JsonValue] = Field(default_factory=dict)
 
 
 class Act(Frozen):

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from duckflow.domain.pacing.limits import Adjustment, LoopLimit, ReasonLine
-from duckflow.domain.pacing.vitals import Vitals
+from duckflow.domain.lines import TextLine, line
+from duckflow.domain.pacing.limits import LoopLimit
+from duckflow.domain.pacing.vitals import VITALS
 
 VITAL_LOW, VITAL_HIGH = 0.5, 0.8
 COMPLEXITY_LOW, COMPLEXITY_HIGH = 0.3, 0.7
@@ -13,17 +14,16 @@ VitalWord = Literal["low", "usual", "high"]
 ComplexityWord = Literal["low", "medium", "high"]
 
 
-def explain(limit: LoopLimit) -> tuple[ReasonLine, ...]:
+def explain(limit: LoopLimit) -> tuple[TextLine, ...]:
     """The whole reason, a line for each part of it."""
     if limit.fallback is not None:
-        values = {"limit": limit.limit, "reason": limit.fallback}
-        return (ReasonLine(key="limit.fallback", values={**values}),)
+        return (line("limit.fallback", limit=limit.limit, reason=limit.fallback),)
     return tuple(_lines(limit))
 
 
-def explain_extension(before: int, after: int) -> ReasonLine:
+def explain_extension(before: int, after: int) -> TextLine:
     """That there are more loops than at first, and why."""
-    return ReasonLine(key="limit.extended", values={"before": before, "limit": after})
+    return line("limit.extended", before=before, limit=after)
 
 
 def vital_word(value: float) -> VitalWord:
@@ -40,39 +40,26 @@ def complexity_word(value: float) -> ComplexityWord:
     return "high" if value > COMPLEXITY_HIGH else "medium"
 
 
-def _lines(limit: LoopLimit) -> Iterator[ReasonLine]:
-    yield ReasonLine(key=f"limit.task.{limit.profile or 'unknown'}", values={"base": limit.base})
+def _lines(limit: LoopLimit) -> Iterator[TextLine]:
+    yield line(f"limit.task.{limit.profile or 'unknown'}", base=limit.base)
     if limit.learned_from:
-        values = {"count": limit.learned_from, "base": limit.base, "table": limit.table_base}
-        yield ReasonLine(key="limit.learned", values={**values})
-    yield from _vitals(limit.vitals)
-    word = complexity_word(limit.complexity)
-    yield ReasonLine(key=f"limit.complexity.{word}", values={"value": f"{limit.complexity:.2f}"})
-    yield from map(_adjustment, limit.adjustments)
+        yield line("limit.learned", count=limit.learned_from, base=limit.base, table=limit.table_base)
+    for name in VITALS:
+        value = getattr(limit.vitals, name)
+        yield line(f"limit.vital.{name}_{vital_word(value)}", value=f"{value:.2f}")
+    yield line(f"limit.complexity.{complexity_word(limit.complexity)}", value=f"{limit.complexity:.2f}")
+    for one in limit.adjustments:
+        way = "more" if one.percent > 0 else "less"
+        yield line(f"limit.adjustment.{one.source}_{way}", percent=abs(one.percent))
     if not limit.adjustments:
-        yield ReasonLine(key="limit.adjustment.none")
-    yield ReasonLine(
-        key="limit.arithmetic",
-        values={
-            "base": limit.base,
-            "vitals": f"{limit.vitals_factor:.2f}",
-            "complexity": f"{limit.complexity_factor:.2f}",
-            "product": f"{limit.product:.2f}",
-        },
+        yield line("limit.adjustment.none")
+    yield line(
+        "limit.arithmetic",
+        base=limit.base,
+        vitals=f"{limit.vitals_factor:.2f}",
+        complexity=f"{limit.complexity_factor:.2f}",
+        product=f"{limit.product:.2f}",
     )
-    bounds = {"limit": limit.limit, "minimum": limit.minimum, "maximum": limit.maximum}
-    yield ReasonLine(key="limit.result", values={**bounds})
+    yield line("limit.result", limit=limit.limit, minimum=limit.minimum, maximum=limit.maximum)
     if limit.limit == limit.used:
-        yield ReasonLine(key="limit.used", values={"used": limit.used})
-
-
-def _vitals(vitals: Vitals) -> Iterator[ReasonLine]:
-    for name, value in (("mood", vitals.mood), ("focus", vitals.focus), ("stamina", vitals.stamina)):
-        yield ReasonLine(key=f"limit.vital.{name}_{vital_word(value)}", values={"value": f"{value:.2f}"})
-
-
-def _adjustment(adjustment: Adjustment) -> ReasonLine:
-    way = "more" if adjustment.percent > 0 else "less"
-    return ReasonLine(
-        key=f"limit.adjustment.{adjustment.source}_{way}", values={"percent": abs(adjustment.percent)}
-    )
+        yield line("limit.used", used=limit.used)

@@ -2,10 +2,11 @@
 
 from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from duckflow.domain.decision import Action
 from duckflow.domain.frozen import Frozen, replace
+from duckflow.domain.lines import TextLine
 
 Risk = Literal["low", "medium", "high", "forbidden"]
 
@@ -27,13 +28,6 @@ a path outside the workspace, a command that no sandbox would hold, one that did
 somebody else changed meanwhile, a hook of the user's, or a yes to what is not so any more."""
 
 
-class ApprovalLine(Frozen):
-    """Something the user reads: a catalogue key and what fills its slots."""
-
-    key: str
-    values: dict[str, JsonValue] = Field(default_factory=dict)
-
-
 class Kind(Frozen):
     """What "always" covers: edits of files in one folder, commands that begin with the same words, one tool
     of an MCP server, or pages of one site."""
@@ -53,8 +47,8 @@ class Approval(Frozen):
     risk: Risk = "medium"
     reasons: tuple[str, ...] = ()
     """What makes the risk, by the names the catalogue has for it."""
-    impact: tuple[ApprovalLine, ...] = ()
-    alternatives: tuple[ApprovalLine, ...] = ()
+    impact: tuple[TextLine, ...] = ()
+    alternatives: tuple[TextLine, ...] = ()
     difference: str
     digest: str
     kind: Kind | None = None

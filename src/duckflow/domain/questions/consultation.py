@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, JsonValue
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.pacing.limits import ReasonLine
+from duckflow.domain.lines import TextLine
 
 ConsultationKind = Literal[
     "stagnation", "lost_confidence", "confusion", "over_exertion", "oracle", "escalation", "rules", "unknown"
@@ -121,7 +121,7 @@ class Consultation(Frozen):
     kind: ConsultationKind
     situation: str
     values: dict[str, JsonValue] = Field(default_factory=dict)
-    findings: tuple[ReasonLine, ...] = ()
+    findings: tuple[TextLine, ...] = ()
     choices: tuple[str, ...]
 
 

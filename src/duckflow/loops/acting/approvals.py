@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from duckflow.domain.decision import Action
+from duckflow.domain.lines import line
 from duckflow.domain.questions.approval import Approval, Kind, Risk
 from duckflow.domain.state import AgentState
 from duckflow.loops.acting.impact import ChangeOutline, alternatives_to, impact_of
@@ -32,8 +33,8 @@ def ask_about(
         because=ruling.because,
         risk=risk,
         reasons=outline.reasons,
-        impact=impact_of(outline),
-        alternatives=alternatives_to(outline),
+        impact=tuple(impact_of(outline)),
+        alternatives=tuple(map(line, alternatives_to(outline))),
         difference=outline.difference,
         digest=_digest(root, action, outline),
         kind=kind,

@@ -1,6 +1,6 @@
 """What a change would do, and what else could be done, told as catalogue keys and values (SPEC G1)."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Literal
 
 from pydantic import Field
@@ -8,7 +8,7 @@ from pydantic import Field
 from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.questions.approval import ApprovalLine
+from duckflow.domain.lines import TextLine, line
 from duckflow.safety.policy.risk import changed_lines
 from duckflow.tools.catalogue import CommandEnd
 
@@ -41,32 +41,21 @@ class ChangeOutline(Frozen):
     ended: CommandEnd = "well"
     scripts: dict[str, str] = Field(default_factory=dict[str, str])
     """What the files hold that a command names."""
-    foreign: tuple[ApprovalLine, ...] = ()
+    foreign: tuple[TextLine, ...] = ()
     """What it does where Duckflow can't look, in the tool's own words."""
 
 
-def impact_of(outline: ChangeOutline) -> tuple[ApprovalLine, ...]:
+def impact_of(outline: ChangeOutline) -> Iterator[TextLine]:
     """Which files, how many lines, inside or outside, and whether it can be taken back."""
-    return tuple(_impact(outline))
-
-
-def alternatives_to(outline: ChangeOutline) -> tuple[ApprovalLine, ...]:
-    """What the user can do instead of saying yes."""
-    return tuple(ApprovalLine(key=key) for key in _alternatives(outline))
-
-
-def _impact(outline: ChangeOutline) -> Iterator[ApprovalLine]:
     match outline.effect:
         case "read":
-            yield ApprovalLine(
-                key="approval.impact.reads", values={"path": outline.outside or _listed(outline)}
-            )
-            yield ApprovalLine(key="approval.impact.to_model")
+            yield line("approval.impact.reads", path=outline.outside or _some(outline.before))
+            yield line("approval.impact.to_model")
         case "consent" if outline.memory:
-            yield ApprovalLine(key=f"approval.impact.memory_{outline.memory}")
-            yield ApprovalLine(key="approval.impact.memory_undo")
+            yield line(f"approval.impact.memory_{outline.memory}")
+            yield line("approval.impact.memory_undo")
         case "consent" if not outline.foreign:
-            yield ApprovalLine(key="approval.impact.plan")
+            yield line("approval.impact.plan")
         case "foreign" | "fetch" | "consent":
             yield from outline.foreign
         case "execute" if outline.effects is not None:
@@ -75,30 +64,30 @@ def _impact(outline: ChangeOutline) -> Iterator[ApprovalLine]:
             yield from _of_command(outline)
         case _:
             yield from _of_files(outline)
-            yield ApprovalLine(key="approval.impact.undo")
+            yield line("approval.impact.undo")
 
 
-def _of_files(outline: ChangeOutline) -> Iterator[ApprovalLine]:
+def _of_files(outline: ChangeOutline) -> Iterator[TextLine]:
     lines = changed_lines(outline.difference)
-    added = sum(line.startswith("+") for line in lines)
+    added = sum(one.startswith("+") for one in lines)
     removed = len(lines) - added
     missing = [path for path, digest in outline.before.items() if digest is None]
+    listed = _some(outline.before)
     if outline.effect == "delete":
-        yield ApprovalLine(key="approval.impact.deletes", values={"path": _listed(outline), "lines": removed})
+        yield line("approval.impact.deletes", path=listed, lines=removed)
     elif len(outline.before) > 1:
-        yield ApprovalLine(key="approval.impact.moves", values={"path": _listed(outline)})
+        yield line("approval.impact.moves", path=listed)
     elif missing:
-        yield ApprovalLine(key="approval.impact.creates", values={"path": missing[0], "lines": added})
+        yield line("approval.impact.creates", path=missing[0], lines=added)
     else:
-        values = {"path": _listed(outline), "added": added, "removed": removed}
-        yield ApprovalLine(key="approval.impact.changes", values={**values})
+        yield line("approval.impact.changes", path=listed, added=added, removed=removed)
     if "many_files" in outline.reasons:
-        yield ApprovalLine(key="approval.impact.in_all", values={"count": outline.files_in_all})
+        yield line("approval.impact.in_all", count=outline.files_in_all)
 
 
-def _of_effects(effects: Effects, ended: CommandEnd) -> Iterator[ApprovalLine]:
+def _of_effects(effects: Effects, ended: CommandEnd) -> Iterator[TextLine]:
     if ended != "well":
-        yield ApprovalLine(key=f"approval.impact.command_{ended}")
+        yield line(f"approval.impact.command_{ended}")
     for kinds, key in (
         (("created",), "created"),
         (("changed", "mode", "moved"), "changed"),
@@ -108,42 +97,32 @@ def _of_effects(effects: Effects, ended: CommandEnd) -> Iterator[ApprovalLine]:
         own = [path for path in paths if ".git" in path.split("/")]
         listed = [path for path in paths if path not in own] or own[:1]
         if paths:
-            values = {"count": len(paths), "paths": _some(listed)}
-            yield ApprovalLine(key=f"approval.impact.files_{key}", values={**values})
+            yield line(f"approval.impact.files_{key}", count=len(paths), paths=_some(listed))
     for bulk in effects.bulk:
-        yield ApprovalLine(
-            key="approval.impact.build_folder" if bulk.undoable else "approval.impact.build_folder_not_kept",
-            values={"path": bulk.path, "count": bulk.files},
-        )
+        key = "approval.impact.build_folder" if bulk.undoable else "approval.impact.build_folder_not_kept"
+        yield line(key, path=bulk.path, count=bulk.files)
     for path in effects.conflicts:
-        yield ApprovalLine(key="approval.impact.overwrites", values={"path": path})
+        yield line("approval.impact.overwrites", path=path)
     for dropped in effects.dropped[:FIRST_SHOWN]:
-        yield ApprovalLine(key=f"approval.impact.dropped_{dropped.reason}", values={"path": dropped.path})
-    yield ApprovalLine(key="approval.impact.undo")
+        yield line(f"approval.impact.dropped_{dropped.reason}", path=dropped.path)
+    yield line("approval.impact.undo")
 
 
-def _of_command(outline: ChangeOutline) -> Iterator[ApprovalLine]:
-    held = "approval.impact.in_sandbox" if outline.sandboxed else "approval.impact.no_sandbox"
-    yield ApprovalLine(key=held)
-    yield ApprovalLine(
-        key="approval.impact.with_network" if outline.network else "approval.impact.no_network"
-    )
+def _of_command(outline: ChangeOutline) -> Iterator[TextLine]:
+    yield line("approval.impact.in_sandbox" if outline.sandboxed else "approval.impact.no_sandbox")
+    yield line("approval.impact.with_network" if outline.network else "approval.impact.no_network")
     if outline.secrets:
-        values = {"paths": _some([*outline.secrets])}
-        yield ApprovalLine(key="approval.impact.sees_secrets", values={**values})
-    yield ApprovalLine(key="approval.impact.on_copy" if outline.on_copy else "approval.impact.no_undo")
+        yield line("approval.impact.sees_secrets", paths=_some(outline.secrets))
+    yield line("approval.impact.on_copy" if outline.on_copy else "approval.impact.no_undo")
 
 
-def _listed(outline: ChangeOutline) -> str:
-    return _some(list(outline.before))
-
-
-def _some(paths: list[str]) -> str:
+def _some(paths: Collection[str]) -> str:
     more = f" … +{len(paths) - FIRST_SHOWN}" if len(paths) > FIRST_SHOWN else ""
-    return ", ".join(paths[:FIRST_SHOWN]) + more
+    return ", ".join([*paths][:FIRST_SHOWN]) + more
 
 
-def _alternatives(outline: ChangeOutline) -> Iterator[str]:
+def alternatives_to(outline: ChangeOutline) -> Iterator[str]:
+    """What the user can do instead of saying yes, as catalogue keys."""
     if outline.effect == "consent" and not outline.memory and not outline.foreign:
         yield "approval.instead.revise"
         return

@@ -6,7 +6,8 @@ from pydantic import JsonValue
 
 from duckflow.domain.events import ConsultationRequested
 from duckflow.domain.health import examine, remark_on
-from duckflow.domain.pacing.limits import LoopTrace, ReasonLine
+from duckflow.domain.lines import TextLine, line
+from duckflow.domain.pacing.limits import LoopTrace
 from duckflow.domain.questions.consultation import (
     CHOICES,
     Choice,
@@ -101,11 +102,11 @@ def consult(
 
 def wish(state: AgentState, answer: ChooseWay, found: str = "") -> str:
     """What the model is told of the answer: the wish, the user's words, and what was found out for it."""
-    slots = {"{tried}": _tried(state), "{failed}": _failed(state)}
+    objective = state.request.objective if state.request else None
+    tried = cut("; ".join(objective.strategies if objective else ()), _LISTED) or "what was tried before"
+    failed = cut(", ".join(state.request.failing if state.request else ()), _LISTED) or "what was tried"
     wishes: dict[str, str] = {**WISHES}
-    told = wishes.get(answer.choice, "")
-    for slot, value in slots.items():
-        told = told.replace(slot, value)
+    told = wishes.get(answer.choice, "").replace("{tried}", tried).replace("{failed}", failed)
     words = answer.text.strip()
     if not words and effect_of(answer.choice).needs_words:
         told = told.rstrip(":") + "; they say it in their next message."
@@ -118,35 +119,29 @@ def _situation(kind: ConsultationKind, cause: str) -> str:
 
 def _findings(
     state: AgentState, kind: ConsultationKind, cause: str, values: dict[str, JsonValue]
-) -> Iterator[ReasonLine]:
+) -> Iterator[TextLine]:
     if kind == "oracle":
         yield from examine(state)
         yield remark_on(state)
     elif kind == "escalation":
-        yield from _report(values)
+        known = [part for part in PARTS if values.get(part)]
+        yield from (line(f"consultation.report.{part}", **values) for part in known)
     elif kind == "unknown" and values.get("what"):
-        yield ReasonLine(key="consultation.report.unknown", values=values)
+        yield line("consultation.report.unknown", **values)
     elif kind == "rules" and cause:
-        yield ReasonLine(key=cause, values=values)
+        yield line(cause, **values)
     elif state.request is not None:
         yield from _reasons(state, state.request, kind, cause)
 
 
-def _report(values: dict[str, JsonValue]) -> Iterator[ReasonLine]:
-    """The parts there is something to say about."""
-    for part in PARTS:
-        if values.get(part):
-            yield ReasonLine(key=f"consultation.report.{part}", values=values)
-
-
-def _reasons(state: AgentState, request: Request, kind: ConsultationKind, cause: str) -> Iterator[ReasonLine]:
+def _reasons(state: AgentState, request: Request, kind: ConsultationKind, cause: str) -> Iterator[TextLine]:
     if cause in CAUSES and _situation(kind, cause) == kind:
-        yield ReasonLine(key=f"consultation.because.{cause}")
+        yield line(f"consultation.because.{cause}")
     repeated = _repeated(request.history)
     if repeated and kind in ("stagnation", "confusion"):
         yield _known("repeated", repeated)
     if request.history and request.history[-1].idle and kind in ("stagnation", "confusion"):
-        yield ReasonLine(key="consultation.known.idle")
+        yield line("consultation.known.idle")
     if request.failing:
         yield _known("failing", request.failing)
     if state.items.open_questions and kind in ("lost_confidence", "confusion"):
@@ -156,9 +151,9 @@ def _reasons(state: AgentState, request: Request, kind: ConsultationKind, cause:
         yield _known("missing", evaluation.missing_aspects)
 
 
-def _known(name: str, what: Sequence[str]) -> ReasonLine:
+def _known(name: str, what: Sequence[str]) -> TextLine:
     listed = cut(", ".join(" ".join(one.split()) for one in what[:_NAMES]), _LISTED)
-    return ReasonLine(key=f"consultation.known.{name}", values={"what": listed})
+    return line(f"consultation.known.{name}", what=listed)
 
 
 def _repeated(history: Sequence[LoopTrace]) -> tuple[str, ...]:
@@ -167,14 +162,3 @@ def _repeated(history: Sequence[LoopTrace]) -> tuple[str, ...]:
         return ()
     before = {act.call for trace in history[:-1] for act in trace.acts}
     return tuple(dict.fromkeys(act.target for act in history[-1].acts if act.call in before))
-
-
-def _tried(state: AgentState) -> str:
-    objective = state.request.objective if state.request else None
-    strategies = objective.strategies if objective else ()
-    return cut("; ".join(strategies), _LISTED) or "what was tried before"
-
-
-def _failed(state: AgentState) -> str:
-    failing = state.request.failing if state.request else ()
-    return cut(", ".join(failing), _LISTED) or "what was tried"

@@ -6,7 +6,7 @@ from typing import Literal
 
 from duckflow.domain.decision import Action, Decision
 from duckflow.domain.errors import ProviderError
-from duckflow.domain.events import AttemptPlanned, ErrorReported, Evaluated, RequirementsFound
+from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound, report_of
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import one_line
@@ -190,8 +190,7 @@ class Judging:
             draft = await self._advisor.ask(evaluate_task_satisfaction(case))
             return compute_verdict(case, draft, self._rules)
         except ProviderError as error:
-            values = {name: str(value) for name, value in error.values.items()}
-            self._session.record(ErrorReported(key=error.key, values={**values}))
+            self._session.record(report_of(error))
             return compute_verdict(case, None, self._rules)
 
     async def _plan_next(self, case: EvaluationCase, evaluation: SatisfactionEvaluation) -> None:

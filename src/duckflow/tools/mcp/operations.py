@@ -10,7 +10,8 @@ from pydantic import ConfigDict, Field
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.questions.approval import ApprovalLine, Kind
+from duckflow.domain.lines import TextLine, line
+from duckflow.domain.questions.approval import Kind
 from duckflow.domain.text import head_and_tail
 from duckflow.prompts.tokens import estimate_tokens
 from duckflow.safety.files.access import Access
@@ -202,11 +203,8 @@ class McpOperations:
         lines = difflib.unified_diff(
             before.splitlines(), remote.text.splitlines(), args.tool, args.tool, lineterm="", n=50
         )
-        values = {"server": connection.name, "tool": remote.name}
-        return Proposal(
-            "\n".join(lines) + "\n",
-            impact=(ApprovalLine(key="approval.impact.mcp_changed", values={**values}),),
-        )
+        changed = line("approval.impact.mcp_changed", server=connection.name, tool=remote.name)
+        return Proposal("\n".join(lines) + "\n", impact=(changed,))
 
 
 def _names(connection: ServerConnection) -> list[str]:
@@ -252,15 +250,13 @@ def _first_accept(server: str, remote: RemoteTool, then: Action) -> ToolResult:
     )
 
 
-def _impact(connection: ServerConnection) -> list[ApprovalLine]:
+def _impact(connection: ServerConnection) -> list[TextLine]:
     """Who does it, and what keeps them in."""
     server = connection.server
-    values = {"server": connection.name}
     if server.url:
-        where = ApprovalLine(key="approval.impact.mcp_url", values={**values, "url": server.url})
-    elif server.sandbox:
-        where = ApprovalLine(key="approval.impact.mcp_sandbox", values={**values})
+        where = line("approval.impact.mcp_url", server=connection.name, url=server.url)
     else:
-        where = ApprovalLine(key="approval.impact.mcp_no_sandbox", values={**values})
-    network = [ApprovalLine(key="approval.impact.with_network")] if server.network and not server.url else []
-    return [where, *network, ApprovalLine(key="approval.impact.mcp_unseen")]
+        held = "approval.impact.mcp_sandbox" if server.sandbox else "approval.impact.mcp_no_sandbox"
+        where = line(held, server=connection.name)
+    network = [line("approval.impact.with_network")] if server.network and not server.url else []
+    return [where, *network, line("approval.impact.mcp_unseen")]

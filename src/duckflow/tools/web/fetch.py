@@ -12,7 +12,8 @@ from pydantic import Field
 from duckflow.config.settings import WebSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.questions.approval import ApprovalLine, Kind
+from duckflow.domain.lines import line
+from duckflow.domain.questions.approval import Kind
 from duckflow.domain.text import head_and_tail
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
@@ -80,8 +81,8 @@ def web_tools(settings: WebSettings, clean: Callable[[str], str]) -> tuple[Tool,
         return Proposal(
             f"{address.url}\n",
             impact=(
-                ApprovalLine(key="approval.impact.fetch", values={"url": address.url}),
-                ApprovalLine(key="approval.impact.fetch_to_model"),
+                line("approval.impact.fetch", url=address.url),
+                line("approval.impact.fetch_to_model"),
             ),
             kind=Kind(what="site", scope=address.site),
         )

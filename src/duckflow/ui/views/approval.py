@@ -4,7 +4,8 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.questions.approval import Approval, ApprovalLine, Because, Kind, Risk
+from duckflow.domain.lines import TextLine
+from duckflow.domain.questions.approval import Approval, Because, Kind, Risk
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.colours import Colour
 from duckflow.ui.output.escaping import on_one_line, visible
@@ -145,7 +146,7 @@ def _facts(approval: Approval) -> Iterator[str]:
             yield text(_FACTS[line.key])
 
 
-def _size(impact: Iterable[ApprovalLine]) -> tuple[int, int]:
+def _size(impact: Iterable[TextLine]) -> tuple[int, int]:
     """Lines added and removed, in all files."""
     added = removed = 0
     for line in impact:
@@ -169,7 +170,7 @@ def _risk_line(approval: Approval) -> str:
     return text("risk.line_because", level=level, reasons=why) if why else text("risk.line", level=level)
 
 
-def _line(line: ApprovalLine) -> str:
+def _line(line: TextLine) -> str:
     values = {
         name: on_one_line(value) if isinstance(value, str) else value for name, value in line.values.items()
     }

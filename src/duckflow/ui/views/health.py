@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from duckflow.domain.health import examine, remark_on
-from duckflow.domain.pacing.limits import ReasonLine
+from duckflow.domain.lines import TextLine
 from duckflow.domain.pacing.reasons import explain, explain_extension
 from duckflow.domain.pacing.vitals import VITALS, Vitals, sparkline
 from duckflow.domain.state import AgentState, Request
@@ -86,7 +86,7 @@ def _money(cost: float | None) -> str:
     return text("health.no_price") if cost is None else f"${cost:,.4f}"
 
 
-def _told(lines: Iterable[ReasonLine]) -> list[str]:
+def _told(lines: Iterable[TextLine]) -> list[str]:
     return [_keep_indent(text(line.key, **line.values)) for line in lines]
 
 
