@@ -6,8 +6,10 @@ One shared view and loopback, output that is read in pieces.
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
@@ -16,6 +18,9 @@ from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.launcher_client import Ending, run_through
 from duckflow.safety.sandbox.output import CommandOutput
 from duckflow.safety.sandbox.view.confinement import Order
+
+RunCommand = Callable[[Callable[[bytes], None]], Coroutine[Any, Any, Ending]]
+"""Runs a command to its end, and gives what it writes to whoever is named."""
 
 MOST_COMMANDS = 8
 """How many go on at once."""
@@ -35,22 +40,22 @@ class BackgroundOutput(Frozen):
 class _Background:
     """One command under way."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, run: RunCommand) -> None:
         self._most = most_bytes
         self._unread = CommandOutput(most_bytes)
         self.news = asyncio.Event()
-        self.task: asyncio.Task[Ending] | None = None
         self.told = False
         """Whether its end was told."""
+        self.task = asyncio.create_task(run(self._take))
+        self.task.add_done_callback(lambda _: self.news.set())
 
-    def take(self, block: bytes) -> None:
+    def _take(self, block: bytes) -> None:
         self._unread.take(block)
         self.news.set()
 
     def read(self) -> BackgroundOutput:
         text, self._unread = self._unread.text(), CommandOutput(self._most)
         self.news.clear()
-        assert self.task is not None
         if not self.task.done():
             return BackgroundOutput(text=text, running=True)
         self.told = True
@@ -75,8 +80,7 @@ class LiveCopy:
     @property
     def commands(self) -> tuple[str, ...]:
         """The ids of the background commands that still run."""
-        running = (name for name, one in self._commands.items() if one.task and not one.task.done())
-        return tuple(running)
+        return tuple(name for name, one in self._commands.items() if not one.task.done())
 
     @property
     def unheard(self) -> tuple[str, ...]:
@@ -91,11 +95,8 @@ class LiveCopy:
         """Let a command go on; the id to ask it by."""
         if len(self.commands) >= MOST_COMMANDS:
             raise ToolError(f"{MOST_COMMANDS} commands run in the background already; stop one first.")
-        background = _Background(most_bytes)
-        background.task = asyncio.ensure_future(self.run(order, background.take, network=network))
-        background.task.add_done_callback(lambda _: background.news.set())
         command_id = f"c{next(self._numbers)}"
-        self._commands[command_id] = background
+        self._commands[command_id] = _Background(most_bytes, partial(self.run, order, network=network))
         return command_id
 
     async def read(self, command_id: str, wait_s: float = 0, *, for_end: bool = False) -> BackgroundOutput:
@@ -104,7 +105,7 @@ class LiveCopy:
         `for_end`: wait for its end, whatever it writes.
         """
         background = self._find(command_id)
-        if for_end and background.task is not None:
+        if for_end:
             await asyncio.wait([background.task], timeout=wait_s)
         elif wait_s > 0:
             with suppress(TimeoutError):
@@ -115,7 +116,6 @@ class LiveCopy:
     async def stop(self, command_id: str) -> BackgroundOutput:
         """End it with all that it started; what it wrote last."""
         background = self._find(command_id)
-        assert background.task is not None
         background.task.cancel()
         await asyncio.wait([background.task])
         return background.read()
@@ -144,12 +144,11 @@ class LiveCopy:
 
     async def aclose(self) -> int:
         """End every command and the view; an exit code that nobody was told of, 0 if all went well."""
-        untold = [one.task for one in self._commands.values() if not one.told and one.task is not None]
+        untold = [one.task for one in self._commands.values() if not one.told]
         codes = [one.result().code for one in untold if one.done() and not one.cancelled()]
-        for background in self._commands.values():
-            if background.task is not None:
-                background.task.cancel()
-        tasks = [one.task for one in self._commands.values() if one.task is not None]
+        tasks = [one.task for one in self._commands.values()]
+        for task in tasks:
+            task.cancel()
         if tasks:
             await asyncio.wait(tasks)
         with suppress(OSError):
