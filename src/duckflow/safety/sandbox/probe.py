@@ -12,12 +12,12 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import replace
 from duckflow.safety.sandbox.child import landlock, seccomp
 from duckflow.safety.sandbox.copy.copies import CopyFolders
-from duckflow.safety.sandbox.launcher_client import Launcher
+from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.view import bubblewrap
-from duckflow.safety.sandbox.view.confinement import confine, limits_of
+from duckflow.safety.sandbox.view.confinement import CopyMount, confine, limits_of
 from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.safety.sandbox.view.visibility import Visibility
-from duckflow.safety.sandbox.view.world import world_of, world_parts
+from duckflow.safety.sandbox.view.world import World, world_of, world_parts
 from duckflow.safety.syscalls import LINUX
 
 _SECONDS = 10.0
@@ -26,6 +26,7 @@ _TRIAL = (
 )
 
 _WITH_COPIES = ("bubblewrap", "namespaces")
+_NAMESPACES = Sandbox(level="namespaces", reason="sandbox.namespaces")
 
 _NEITHER = {
     "sandbox.no_bubblewrap": "sandbox.no_bubblewrap_nor_landlock",
@@ -59,11 +60,7 @@ class Probe:
             if found.level in _WITH_COPIES:
                 self._machine[choice] = found
             if copies is not None and found.level in _WITH_COPIES:
-                failed = await _try_copy(found, launcher, workspace, copies)
-                for _ in range(bubblewrap.TRIES):
-                    if bubblewrap.lost_a_mask(failed):
-                        failed = await _try_copy(found, launcher, workspace, copies)
-                found = replace(found, copies=not failed)
+                found = replace(found, copies=await _can_copy(found, launcher, workspace, copies))
             self._known[known] = found
         return self._known[known]
 
@@ -92,16 +89,8 @@ async def _find(choice: SandboxChoice, launcher: Launcher) -> Sandbox:
 
 
 async def _namespaces(launcher: Launcher) -> Sandbox:
-    sandbox = Sandbox(level="namespaces", reason="sandbox.namespaces")
-    said = await _try(sandbox, launcher)
-    if not said:
-        return sandbox
-    return Sandbox(
-        level="none",
-        reason="sandbox.namespaces_fail",
-        advice="sandbox.advice_namespaces",
-        values={"said": said.rstrip(".")},
-    )
+    said = await _try(_NAMESPACES, launcher)
+    return _failed("sandbox.namespaces_fail", said) if said else _NAMESPACES
 
 
 async def _bubblewrap(launcher: Launcher) -> Sandbox:
@@ -116,14 +105,12 @@ async def _bubblewrap(launcher: Launcher) -> Sandbox:
     if said and features:
         sandbox = replace(sandbox, features=frozenset[str]())
         said = await _try(sandbox, launcher)
-    if not said:
-        return sandbox
-    return Sandbox(
-        level="none",
-        reason="sandbox.bubblewrap_fails",
-        advice="sandbox.advice_namespaces",
-        values={"said": said.rstrip(".")},
-    )
+    return _failed("sandbox.bubblewrap_fails", said) if said else sandbox
+
+
+def _failed(reason: str, said: str) -> Sandbox:
+    values = {"said": said.rstrip(".")}
+    return Sandbox(level="none", reason=reason, advice="sandbox.advice_namespaces", values=values)
 
 
 async def _landlock(launcher: Launcher) -> Sandbox | None:
@@ -133,43 +120,38 @@ async def _landlock(launcher: Launcher) -> Sandbox | None:
     return None if await _try(sandbox, launcher) else sandbox
 
 
-async def _try_copy(sandbox: Sandbox, launcher: Launcher, workspace: Path, copies: CopyFolders) -> str:
-    """Run a command on a copy of the folder itself.
-
-    What went wrong, empty if it wrote there and nowhere else.
-    """
+async def _can_copy(sandbox: Sandbox, launcher: Launcher, workspace: Path, copies: CopyFolders) -> bool:
+    """Whether a command that runs on a copy of the folder itself writes there and nowhere else."""
     temporary = await launcher.temporary()
-    said = bytearray()
     parts = await asyncio.to_thread(world_parts, str(workspace), str(temporary), os.environ, ())
     name = f".duckflow-{secrets.token_hex(8)}.tmp"
     try:
         copy = await asyncio.to_thread(copies.make, str(workspace))
-    except OSError as exc:
-        return str(exc)
+    except OSError:
+        return False
     try:
-        order = confine(
-            f"echo > {name}",
-            sandbox,
-            world_of(parts),
-            limits_of(ShellSettings(), _SECONDS),
-            os.environ,
-            network=False,
-            view=copy.mount,
-        )
-        ending = await launcher.run(order, said.extend)
-    except ToolError as exc:
-        return str(exc)
-    else:
-        if ending.error or ending.code != 0:
-            return f"{ending.error or ending.code} {said.decode(errors='replace')}"
-        apart = copy.content(name, 10) is not None and not _exists(workspace / name)
-        return "" if apart else "it is no copy"
+        ending, _ = await _run(f"echo > {name}", sandbox, world_of(parts), launcher, view=copy.mount)
+        wrote = not ending.error and ending.code == 0 and copy.content(name, 10) is not None
+        return wrote and not await asyncio.to_thread((workspace / name).exists)
+    except ToolError:
+        return False
     finally:
         await asyncio.to_thread(copy.discard)
 
 
-def _exists(path: Path) -> bool:
-    return path.exists()
+async def _run(
+    command: str,
+    sandbox: Sandbox,
+    reach: World | Visibility,
+    launcher: Launcher,
+    view: CopyMount | None = None,
+) -> tuple[Ending, str]:
+    """How a command ended, and what it wrote."""
+    said = bytearray()
+    limits = limits_of(ShellSettings(), _SECONDS)
+    order = confine(command, sandbox, reach, limits, os.environ, network=False, view=view)
+    ending = await launcher.run(order, said.extend)
+    return ending, said.decode(errors="replace").strip()
 
 
 def _new_folder(above: Path) -> Path:
@@ -217,14 +199,11 @@ async def _try_in(folder: Path, sandbox: Sandbox, launcher: Launcher) -> str:
         hidden = (str(closed),)
         reach = Visibility(workspace=str(workspace), temporary=str(temporary), hidden=hidden, guarded=())
     trial = _TRIAL.format(outside=folder / "outside", secret=closed / "secret")
-    said = bytearray()
-    order = confine(trial, sandbox, reach, limits_of(ShellSettings(), _SECONDS), os.environ, network=False)
-    ending = await launcher.run(order, said.extend)
+    ending, said = await _run(trial, sandbox, reach, launcher)
     if (folder / "outside").exists():
         return "it let a command write outside"
     if not (workspace / "inside").exists() or ending.error or ending.code != 0:
-        words = said.decode(errors="replace").strip()
-        return " ".join([ending.error or f"exit code {ending.code}", *words.splitlines()[:1]])
+        return " ".join([ending.error or f"exit code {ending.code}", *said.splitlines()[:1]])
     return ""
 
 
