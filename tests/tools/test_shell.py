@@ -6,7 +6,8 @@ from duckflow.config.settings import ShellSettings
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.safety.files.workspace import Workspace
-from duckflow.safety.sandbox.shell import CommandResult, Shell
+from duckflow.safety.sandbox.command_result import CommandResult
+from duckflow.safety.sandbox.shell import Shell
 from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.shell import shell_tools

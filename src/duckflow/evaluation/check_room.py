@@ -19,7 +19,8 @@ from duckflow.domain.errors import ToolError
 from duckflow.safety.files.listing import Listing
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import keeps_secrets
-from duckflow.safety.sandbox.shell import CommandResult, Shell
+from duckflow.safety.sandbox.command_result import CommandResult
+from duckflow.safety.sandbox.shell import Shell
 
 MOST_FILES, MOST_BYTES = 3_000, 40_000_000
 """A folder with more than this is not copied as a whole."""

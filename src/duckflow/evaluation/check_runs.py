@@ -17,7 +17,7 @@ from duckflow.evaluation.diagnostics import Checker
 from duckflow.evaluation.examples import MOST_EXAMPLES, CallExample, OutputExample, printed
 from duckflow.evaluation.facts import CANT_START, failing_lines, runner_is_missing
 from duckflow.evaluation.related_tests import RelatedTest, test_command
-from duckflow.safety.sandbox.shell import CommandResult
+from duckflow.safety.sandbox.command_result import CommandResult
 
 _DETAIL = 1_500
 _NO_TESTS = 5

@@ -69,29 +69,16 @@ class Launcher:
     async def hold(self, view: CopyMount) -> socket.socket:
         """A view of a folder that several commands share, and the socket that says what to run in it."""
         await self.temporary()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        output, written = os.pipe()
-        os.close(output)
-        try:
-            assert self._orders is not None
-            socket.send_fds(self._orders, [b"."], [theirs.fileno(), written])
-        except OSError as exc:
-            ours.close()
-            raise ToolError("The command could not be started: the launcher has ended.") from exc
-        finally:
-            theirs.close()
-            os.close(written)
-        ours.setblocking(False)
-        loop = asyncio.get_running_loop()
+        assert self._orders is not None
         data = json.dumps({"kind": "hold", "view": view.model_dump()}).encode()
-        await loop.sock_sendall(ours, len(data).to_bytes(4) + data)
-        said = await loop.sock_recv(ours, 4_000)
+        control, output = await _begin(self._orders, b".", data, kind=socket.SOCK_SEQPACKET)
+        os.close(output)
+        said = await asyncio.get_running_loop().sock_recv(control, 4_000)
         if said != READY:
-            ours.close()
-            raise ToolError(
-                f"The command could not be run in its sandbox: {said[1:].decode(errors='replace')}."
-            )
-        return ours
+            control.close()
+            why = said[1:].decode(errors="replace")
+            raise ToolError(f"The command could not be run in its sandbox: {why}.")
+        return control
 
     async def aclose(self) -> None:
         """End the launcher; it removes the temporary folder."""
@@ -135,7 +122,8 @@ async def run_through(
     orders: socket.socket, word: bytes, order: Order, take: Callable[[bytes], None]
 ) -> Ending:
     """Have a command run by who listens at this socket; cancelling kills all that it started."""
-    control, output = await _begin(orders, word, order)
+    data = order.model_dump_json().encode("utf-8", "surrogatepass")
+    control, output = await _begin(orders, word, data, order.rules)
     reading = asyncio.ensure_future(_read_all(output, take))
     hearing = asyncio.ensure_future(_hear(control))
     try:
@@ -149,21 +137,28 @@ async def run_through(
             control.close()
 
 
-async def _begin(orders: socket.socket, word: bytes, order: Order) -> tuple[socket.socket, int]:
-    ours, theirs = socket.socketpair()
+async def _begin(
+    orders: socket.socket,
+    word: bytes,
+    data: bytes,
+    rules: int | None = None,
+    kind: socket.SocketKind = socket.SOCK_STREAM,
+) -> tuple[socket.socket, int]:
+    """Give an order; where to hear of it, and where its output comes. `rules` are closed."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
     output, written = os.pipe()
+    given = [theirs.fileno(), written, *(() if rules is None else (rules,))]
     try:
-        rules = () if order.rules is None else (order.rules,)
-        socket.send_fds(orders, [word], [theirs.fileno(), written, *rules])
+        socket.send_fds(orders, [word], given)
     except OSError as exc:
         ours.close()
         os.close(output)
         raise ToolError("The command could not be started: the launcher has ended.") from exc
     finally:
         theirs.close()
-        os.close(written)
+        for one in given[1:]:
+            os.close(one)
     ours.setblocking(False)
-    data = order.model_dump_json().encode("utf-8", "surrogatepass")
     with contextlib.suppress(OSError):  # what is wrong is heard at the other end
         await asyncio.get_running_loop().sock_sendall(ours, len(data).to_bytes(4) + data)
     return ours, output

@@ -158,7 +158,7 @@ def _prepare(kind: str, lines: _ChildLines, world: _World, *, own_network: bool,
             drop_privileges()
             hand_out_attributes(lines.orders)
         order, opened = _get_order(lines.orders)
-        if order["kind"] == "landlock" and confine_by_landlock(order, opened[1:], parent):
+        if order["kind"] == "landlock" and confine_by_landlock(order, opened[1], parent):
             outlive_parent()  # its end is heard at the gate
             stay_as_warden(_start(order), lines.gate)
         if order["kind"] == "bubblewrap":

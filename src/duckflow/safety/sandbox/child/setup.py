@@ -53,14 +53,13 @@ def hand_out(news: socket.socket) -> None:
         os.close(one)
 
 
-def confine_by_landlock(order: dict[str, Any], rules: list[int], supervisor: int) -> bool:
-    """Confine this process, which has no rights left. `rules`: a descriptor of them, if they are made.
+def confine_by_landlock(order: dict[str, Any], rules: int, supervisor: int) -> bool:
+    """Confine this process, which has no rights left. `rules`: a descriptor of them.
 
     Whether signals can't leave: then a warden can stay behind that ends all of it.
     """
-    made = rules[0] if rules else landlock.make_rules(order["readable"], order["writable"])
-    landlock.restrict(made)
-    os.close(made)
+    landlock.restrict(rules)
+    os.close(rules)
     scoped = landlock.version() >= landlock.SIGNALS_SINCE
     spared = () if scoped else (*order["spared"], supervisor)
     seccomp.apply(seccomp.assemble(tuple(order["sockets"]), spared, apart=False))

@@ -1,9 +1,9 @@
 """A command as an order for the launcher: what runs, in which sandbox, with which limits."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
 from pydantic import Field
 
@@ -12,14 +12,12 @@ from duckflow.domain.frozen import Frozen, replace
 from duckflow.safety.sandbox.child import seccomp
 from duckflow.safety.sandbox.view import bubblewrap
 from duckflow.safety.sandbox.view.environment import command_environment
+from duckflow.safety.sandbox.view.landlock_rules import LandlockRules
 from duckflow.safety.sandbox.view.levels import Level, Sandbox
-from duckflow.safety.sandbox.view.visibility import Stamp, Visibility, uncovered
+from duckflow.safety.sandbox.view.visibility import Visibility
 from duckflow.safety.sandbox.view.world import World, WorldMount
 
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/run/current-system/sw/bin/bash", "/bin/sh")
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
-_CLOSED = ("/dev", "/run", "/var/run", "/tmp", "/var/tmp", "/lost+found")  # noqa: S108 - closed, not used
-_OPEN_ALL_THE_SAME = ("/run/systemd/resolve", "/run/current-system", "/run/opengl-driver")
 _ROOM_FOR_THREADS = 4_000
 
 OWN_FOLDERS = ("own", "home", "shm")
@@ -48,13 +46,6 @@ class CopyMount(Frozen):
     """Of the git directory, if that lies outside the workspace."""
 
 
-class MadeRules(NamedTuple):
-    """Rules of Landlock: a descriptor of them, and what they let a command write."""
-
-    descriptor: int
-    writable: tuple[str, ...]
-
-
 class Order(Frozen):
     """What the launcher is told."""
 
@@ -63,10 +54,9 @@ class Order(Frozen):
     env: dict[str, str]
     cwd: str
     limits: Limits
-    readable: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     rules: int | None = Field(default=None, exclude=True)
-    """A descriptor that goes with it and says the same."""
+    """A descriptor of Landlock's rules, which is closed when it is sent."""
     sockets: tuple[int, ...] = ()
     spared: tuple[int, ...] = ()
     network: bool = False
@@ -103,12 +93,12 @@ def confine(
     network: bool,
     view: CopyMount | None = None,
     held: bool = False,
-    rules: MadeRules | None = None,
+    rules: LandlockRules | None = None,
 ) -> Order:
     """The order to run a command in this sandbox: in a world of its own, or on the machine as it is.
 
     `held`: it runs where view and loopback are shared with other commands, so it makes neither. `rules`:
-    Landlock's, if they are made already.
+    where Landlock's are kept, if they are.
     """
     shell = (_shell(), "-c", command)
     if isinstance(reach, World):
@@ -145,29 +135,15 @@ def confine(
     )
     if sandbox.level == "none":
         return order
+    with closing(LandlockRules()) as own:
+        made = (rules or own).find(reach)
     return replace(
         order,
-        readable=tuple(readable(reach)) if rules is None else (),
-        writable=tuple(writable(reach)) if rules is None else rules.writable,
-        rules=None if rules is None else rules.descriptor,
+        writable=made.writable,
+        rules=made.descriptor,
         sockets=seccomp.ON_THE_NETWORK if network else (),
         spared=(os.getpid(),),
     )
-
-
-def readable(reach: Visibility, listed: dict[str, Stamp] | None = None) -> Iterator[str]:
-    """What Landlock lets commands read. `listed` gets the folders that were looked into for that."""
-    yield from uncovered("/", (*reach.hidden, *_CLOSED), listed)
-    yield from _OPEN_ALL_THE_SAME
-    yield from _DEVICES
-    yield from uncovered(reach.workspace, reach.hidden, listed)
-
-
-def writable(reach: Visibility, listed: dict[str, Stamp] | None = None) -> Iterator[str]:
-    """What Landlock lets commands write."""
-    yield from _DEVICES
-    yield f"{reach.temporary}/own"
-    yield from uncovered(reach.workspace, (*reach.hidden, *reach.guarded), listed)
 
 
 def _shell() -> str:

@@ -1,20 +1,36 @@
-"""Landlock's rules for the commands of one workspace, kept as long as they say what they would say now.
+"""Landlock's rules for the commands of one workspace: what they may read, and what they may write.
 
 A rule is for a file or folder itself, not for its name, and there are hundreds where something is closed in a
-large folder. They are made again when what is closed is another, or a folder whose entries they name changed.
+large folder. So they are kept, and made again when what is closed is another, or a folder whose entries they
+name changed.
 """
 
 import os
 import time
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
+from duckflow.safety.paths import is_inside
 from duckflow.safety.sandbox.child import landlock
-from duckflow.safety.sandbox.view.confinement import MadeRules, readable, writable
-from duckflow.safety.sandbox.view.visibility import Stamp, Visibility, stamp_of
+from duckflow.safety.sandbox.view.visibility import Visibility, entries_of
 
+Stamp = tuple[int, int, int] | None
+"""Which file or folder is at a path, and when that changed; None for nothing."""
+
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_CLOSED = ("/dev", "/run", "/var/run", "/tmp", "/var/tmp", "/lost+found")  # noqa: S108 - closed, not used
+_OPEN_ALL_THE_SAME = ("/run/systemd/resolve", "/run/current-system", "/run/opengl-driver")
 _SECOND = 1_000_000_000
 _TICK_NS = _SECOND // 20
 _COARSE_NS = 3 * _SECOND
 """How long another change of a folder may get the same time: on a usual disk, and where times are seconds."""
+
+
+class MadeRules(NamedTuple):
+    """A descriptor of rules, and what they let a command write."""
+
+    descriptor: int
+    writable: tuple[str, ...]
 
 
 class LandlockRules:
@@ -27,11 +43,11 @@ class LandlockRules:
         self._single: dict[str, tuple[int, ...]] = {}
 
     def find(self, reach: Visibility) -> MadeRules:
-        """The rules; their descriptor is the caller's to close."""
+        """The rules; their descriptor is for one order."""
         if self._made is None or reach != self._reach or not self._hold():
             self.close()
             listed: dict[str, Stamp] = {}
-            wanted = tuple(readable(reach, listed)), tuple(writable(reach, listed))
+            wanted = tuple(_readable(reach, listed)), tuple(_writable(reach, listed))
             single = (path for paths in wanted for path in paths if os.path.dirname(path) not in listed)
             self._listed, self._single = listed, {path: _identity(path) for path in single}
             now = time.time_ns()
@@ -42,7 +58,7 @@ class LandlockRules:
 
     def _hold(self) -> bool:
         """Whether they would be the same if they were made now."""
-        same = all(stamp_of(path) == stamp for path, stamp in self._listed.items())
+        same = all(_stamp_of(path) == stamp for path, stamp in self._listed.items())
         return same and all(_identity(path) == one for path, one in self._single.items())
 
     def close(self) -> None:
@@ -52,8 +68,50 @@ class LandlockRules:
         self._made = None
 
 
+def uncovered(folder: str, closed: Iterable[str], listed: dict[str, Stamp]) -> Iterator[str]:
+    """The largest parts of a folder that hold nothing that is closed; links are left out.
+
+    `listed` gets the folders whose entries were looked at, as they were before.
+    """
+    concerned = [path for path in closed if is_inside(path, folder)]
+    if folder in concerned:
+        return
+    if not concerned:
+        yield folder
+        return
+    listed[folder] = _stamp_of(folder)
+    for entry in entries_of(folder):
+        if entry.is_symlink():
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from uncovered(entry.path, concerned, listed)
+        elif entry.path not in concerned:
+            yield entry.path
+
+
+def _readable(reach: Visibility, listed: dict[str, Stamp]) -> Iterator[str]:
+    yield from uncovered("/", (*reach.hidden, *_CLOSED), listed)
+    yield from _OPEN_ALL_THE_SAME
+    yield from _DEVICES
+    yield from uncovered(reach.workspace, reach.hidden, listed)
+
+
+def _writable(reach: Visibility, listed: dict[str, Stamp]) -> Iterator[str]:
+    yield from _DEVICES
+    yield f"{reach.temporary}/own"
+    yield from uncovered(reach.workspace, (*reach.hidden, *reach.guarded), listed)
+
+
+def _stamp_of(path: str) -> Stamp:
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
+
+
 def _identity(path: str) -> tuple[int, ...]:
-    return (stamp_of(path) or ())[:2]
+    return (_stamp_of(path) or ())[:2]
 
 
 def _is_fresh(changed_ns: int, now: int) -> bool:

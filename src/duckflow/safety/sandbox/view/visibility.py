@@ -30,9 +30,6 @@ _SYSTEM_SECRETS = (
 )
 
 
-Stamp = tuple[int, int, int] | None
-
-
 class Visibility(Frozen):
     """Real absolute paths."""
 
@@ -62,37 +59,6 @@ def visibility_of(
 def system_secrets() -> Iterator[str]:
     """Passwords and keys of the system, with their copies, as far as this user could read them at all."""
     return (path for path in _SYSTEM_SECRETS if os.access(path, os.R_OK))
-
-
-def uncovered(folder: str, closed: Iterable[str], listed: dict[str, Stamp] | None = None) -> Iterator[str]:
-    """The largest parts of a folder that hold nothing that is closed; links are left out.
-
-    `listed` gets the folders whose entries were looked at, as they were before.
-    """
-    concerned = [path for path in closed if is_inside(path, folder)]
-    if folder in concerned:
-        return
-    if not concerned:
-        yield folder
-        return
-    if listed is not None:
-        listed[folder] = stamp_of(folder)
-    for entry in entries_of(folder):
-        if entry.is_symlink():
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            yield from uncovered(entry.path, concerned, listed)
-        elif entry.path not in concerned:
-            yield entry.path
-
-
-def stamp_of(path: str) -> Stamp:
-    """What is there now: which file or folder, and when that changed; None for nothing."""
-    try:
-        found = os.lstat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
 def entries_of(folder: str) -> list[os.DirEntry[str]]:
