@@ -18,7 +18,8 @@ from pathlib import Path
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.safety.files.git_directory import INSIDE, outer_git_directory, split_root
-from duckflow.safety.sandbox.copy.effect_reader import EffectReader, Reading
+from duckflow.safety.sandbox.copy.effect_groups import Reading
+from duckflow.safety.sandbox.copy.effect_reader import EffectReader
 from duckflow.safety.sandbox.view.confinement import CopyMount
 from duckflow.safety.sandbox.view.git_settings import ignored_folders
 

@@ -6,28 +6,14 @@ deceive: no link is followed, nothing but regular files is opened, and what is t
 dropped, not skipped.
 """
 
-import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import NamedTuple
 
-from duckflow.domain.files.effects import BulkEffect, Dropped, DropReason, Effect, Effects, FileType
-from duckflow.domain.frozen import replace
-from duckflow.safety.policy.effects import told_apart
-from duckflow.safety.policy.protected import protection_of
-
-BUILD_FOLDERS = frozenset(
-    (
-        *("node_modules", "bower_components", ".pnpm-store", ".yarn", ".venv", "venv", ".tox", ".nox"),
-        *("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".ipynb_checkpoints"),
-        *("target", "dist", "build", "out", ".gradle", ".next", ".nuxt", ".svelte-kit", ".turbo", ".cache"),
-        *("coverage", "htmlcov", ".nyc_output", ".eggs", "_build", "deps", ".dart_tool", "DerivedData"),
-        ".parcel-cache",
-    )
-)
-"""Folders that tools make for themselves; `*.egg-info` too."""
+from duckflow.domain.files.effects import Dropped, DropReason, Effect, FileType
+from duckflow.safety.sandbox.copy.digests import file_digest, text_digest
+from duckflow.safety.sandbox.copy.effect_groups import IsIgnored, Reading, told
 
 OPAQUE = "user.overlay.opaque"
 OVERLAY_ATTRIBUTES = "user.overlay."
@@ -36,11 +22,6 @@ LONGEST_PATH = 3_500
 DEEPEST = 200
 """Bytes and folders of a path below the workspace; what lies deeper is dropped, which is told."""
 
-UNDOABLE_FILES = 2_000
-UNDOABLE_BYTES = 32_000_000
-"""A build folder with more than this is taken over without being kept for undo."""
-
-_BLOCK = 1 << 20
 _SET_ID = stat.S_ISUID | stat.S_ISGID
 _TYPES: dict[int, FileType] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 _DROPPED: dict[int, DropReason] = {
@@ -49,28 +30,6 @@ _DROPPED: dict[int, DropReason] = {
     stat.S_IFIFO: "pipe",
     stat.S_IFSOCK: "socket",
 }
-
-IsIgnored = Callable[[list[str]], frozenset[str]]
-"""Which of these folders, relative to the workspace, the project says to ignore."""
-
-
-class Reading(NamedTuple):
-    """What was found: the effects as told, and for each build folder all that they stand for."""
-
-    effects: Effects
-    bulk: dict[str, tuple[Effect, ...]]
-
-    def joined(self, more: "Reading") -> "Reading":
-        """With what was found in another layer; nothing in there is told as a whole."""
-        here, there = self.effects, more.effects
-        effects = Effects(
-            effects=here.effects + there.effects,
-            bulk=here.bulk,
-            dropped=here.dropped + there.dropped,
-            conflicts=here.conflicts + there.conflicts,
-            touched=here.touched + there.touched,
-        )
-        return Reading(effects, self.bulk)
 
 
 class EffectReader:
@@ -107,26 +66,14 @@ class EffectReader:
         """All of it."""
         try:
             if not self._prefix:
-                self._compare_mode(".", _status(self._lower), os.lstat(self._upper))
+                self._note(".", "folder", _status(self._lower), os.lstat(self._upper))
             self._compare_folder("")
         finally:
             for path, mode in self._opened.items():
                 os.chmod(path, mode)
-        if self._prefix:
-            self._found = [replace(one, path=f"{self._prefix}{one.path}") for one in self._found]
-        ignored = is_ignored(_ignorable(self._found)) if self._found else frozenset[str]()
-        single, bulk = _split(self._found, ignored)
-        told = tuple(_tell(path, within) for path, within in bulk.items())
-        return Reading(
-            Effects(
-                effects=tuple(_pair_moves(single)),
-                bulk=told,
-                dropped=tuple(self._dropped),
-                conflicts=tuple(f"{self._prefix}{path}" for path in dict.fromkeys(self._conflicts)),
-                touched=tuple(f"{self._prefix}{path}" for path in self._touched),
-            ),
-            {path: tuple(within) for path, within in bulk.items()},
-        )
+        conflicts = dict.fromkeys(self._conflicts)
+        dropped, touched = self._dropped, self._touched
+        return told(self._found, is_ignored, dropped=dropped, conflicts=conflicts, touched=touched)
 
     def _compare_folder(self, start: str) -> None:
         waiting = [start]
@@ -178,71 +125,40 @@ class EffectReader:
             self._delete(path)
             before = None
         self._note_conflict(path, before, now)
-        if kind == stat.S_IFDIR:
-            self._compare_mode(path, before, now)
-            return True
-        if kind == stat.S_IFLNK:
-            self._compare_link(path, before)
-        else:
-            self._compare_file(path, before, now)
-        return False
+        self._note(path, _TYPES[kind], before, now)
+        return kind == stat.S_IFDIR
 
-    def _compare_mode(self, path: str, before: os.stat_result | None, now: os.stat_result) -> None:
-        mode = self._safe_mode(path, before, now)
-        if before is None:
-            self._found.append(Effect(path=path, kind="created", type="folder", mode_after=mode))
-        elif stat.S_IMODE(before.st_mode) != mode:
-            self._found.append(
-                Effect(
-                    path=path,
-                    kind="mode",
-                    type="folder",
-                    mode_before=stat.S_IMODE(before.st_mode),
-                    mode_after=mode,
-                )
-            )
-
-    def _compare_link(self, path: str, before: os.stat_result | None) -> None:
-        target = os.readlink(f"{self._upper}/{path}")
-        was = os.readlink(f"{self._lower}/{path}") if before is not None else None
-        if target == was:
+    def _note(self, path: str, kind: FileType, before: os.stat_result | None, now: os.stat_result) -> None:
+        """Note how what is there differs from what was there, which is of the same kind."""
+        was, mode_before = None, None
+        after, mode = self._digest(self._upper, path, kind), None
+        if before is not None:
+            was = self._digest(self._lower, path, kind)
+        if kind == "file" and (after is None or (before is not None and was is None)):
+            self._drop(path, "unreadable")
             return
-        if leads_out(path, target, self._lower, self._outside):
+        if kind != "link":
+            mode = self._safe_mode(path, before, now)
+            mode_before = None if before is None else stat.S_IMODE(before.st_mode)
+        if before is not None and (after, mode) == (was, mode_before):
+            if kind == "file" and before.st_mtime_ns != now.st_mtime_ns:
+                self._touched.append(f"{self._prefix}{path}")
+            return
+        target = os.readlink(f"{self._upper}/{path}") if kind == "link" else ""
+        if target and leads_out(path, target, self._lower, self._outside):
             self._drop(path, "link_out")
             return
         self._found.append(
             Effect(
-                path=path,
-                kind="created" if was is None else "changed",
-                type="link",
-                before=None if was is None else text_digest(was),
-                after=text_digest(target),
-                link_target=target,
-                size=len(os.fsencode(target)),
-            )
-        )
-
-    def _compare_file(self, path: str, before: os.stat_result | None, now: os.stat_result) -> None:
-        after = file_digest(f"{self._upper}/{path}")
-        was = file_digest(f"{self._lower}/{path}") if before is not None else None
-        if after is None or (before is not None and was is None):
-            self._drop(path, "unreadable")
-            return
-        mode = self._safe_mode(path, before, now)
-        mode_before = None if before is None else stat.S_IMODE(before.st_mode)
-        if after == was and mode == mode_before:
-            if before is not None and before.st_mtime_ns != now.st_mtime_ns:
-                self._touched.append(path)
-            return
-        self._found.append(
-            Effect(
-                path=path,
-                kind="created" if was is None else "mode" if after == was else "changed",
+                path=f"{self._prefix}{path}",
+                kind="created" if before is None else "changed" if after != was else "mode",
+                type=kind,
                 before=was,
                 after=after,
                 mode_before=mode_before,
                 mode_after=mode,
-                size=now.st_size,
+                link_target=target,
+                size=now.st_size if kind != "folder" else 0,
             )
         )
 
@@ -269,17 +185,22 @@ class EffectReader:
             if kind is None or _is_unspeakable(one):
                 self._drop(one, "unreadable")
                 continue
-            mode = stat.S_IMODE(before.st_mode)
             self._found.append(
-                Effect(path=one, kind="deleted", type=kind, before=self._digest(one, kind), mode_before=mode)
+                Effect(
+                    path=f"{self._prefix}{one}",
+                    kind="deleted",
+                    type=kind,
+                    before=self._digest(self._lower, one, kind),
+                    mode_before=stat.S_IMODE(before.st_mode),
+                )
             )
             if kind == "folder":
                 waiting += [f"{one}/{name}" for name in _names(f"{self._lower}/{one}")]
 
-    def _digest(self, path: str, kind: FileType) -> str | None:
+    def _digest(self, layer: str, path: str, kind: FileType) -> str | None:
         if kind == "folder":
             return None
-        real = f"{self._lower}/{path}"
+        real = f"{layer}/{path}"
         return text_digest(os.readlink(real)) if kind == "link" else file_digest(real)
 
     def _note_conflict(self, path: str, before: os.stat_result | None, now: os.stat_result | None) -> None:
@@ -291,12 +212,12 @@ class EffectReader:
             if before.st_ctime_ns > self._started_ns and before.st_ctime_ns != self._own.get(
                 f"{self._prefix}{path}"
             ):
-                self._conflicts.append(path)
+                self._conflicts.append(f"{self._prefix}{path}")
         elif before is None and now is not None and stat.S_ISREG(now.st_mode):
             above = _status(f"{self._lower}/{os.path.dirname(path)}")
             meanwhile = above is not None and above.st_ctime_ns > self._started_ns
             if meanwhile and _has_origin(f"{self._upper}/{path}"):
-                self._conflicts.append(path)
+                self._conflicts.append(f"{self._prefix}{path}")
 
     def _drop(self, path: str, reason: DropReason) -> None:
         shown = os.fsencode(f"{self._prefix}{path}").decode("utf-8", "backslashreplace")
@@ -318,48 +239,6 @@ def leads_out(path: str, target: str, root: str, outside: Iterable[str]) -> bool
 def is_whiteout(status: os.stat_result) -> bool:
     """Whether this stands for a file that was removed."""
     return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
-
-
-def file_digest(path: str) -> str | None:
-    """SHA-256 of a regular file, None if it can't be read."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    try:
-        opened = os.open(path, flags)
-    except PermissionError:
-        opened = _open_closed(path, flags)
-    except OSError:
-        return None
-    if opened is None:
-        return None
-    try:
-        if not stat.S_ISREG(os.fstat(opened).st_mode):
-            return None
-        digest = hashlib.sha256()
-        while block := os.read(opened, _BLOCK):
-            digest.update(block)
-        return digest.hexdigest()
-    except OSError:
-        return None
-    finally:
-        os.close(opened)
-
-
-def _open_closed(path: str, flags: int) -> int | None:
-    """A file of our own that its owner may not read: open it for a moment, and close it again."""
-    try:
-        mode = os.lstat(path).st_mode
-        os.chmod(path, stat.S_IMODE(mode) | stat.S_IRUSR, follow_symlinks=True)
-        try:
-            return os.open(path, flags)
-        finally:
-            os.chmod(path, stat.S_IMODE(mode), follow_symlinks=True)
-    except OSError:
-        return None
-
-
-def text_digest(text: str) -> str:
-    """SHA-256 of a link's target."""
-    return hashlib.sha256(os.fsencode(text)).hexdigest()
 
 
 def _names(folder: str) -> list[str]:
@@ -391,84 +270,3 @@ def _has_origin(path: str) -> bool:
     with suppress(OSError):
         return bool(os.listxattr(path, follow_symlinks=False).count(f"{OVERLAY_ATTRIBUTES}origin"))
     return False
-
-
-def _is_build_folder(name: str) -> bool:
-    return name in BUILD_FOLDERS or name.endswith(".egg-info")
-
-
-def _ignorable(found: Iterable[Effect]) -> list[str]:
-    """The folders that something changed in and that are no build folder by their name."""
-    folders: set[str] = set()
-    for effect in found:
-        names = effect.path.split("/")
-        above = names if effect.type == "folder" else names[:-1]
-        if ".git" in names or any(map(_is_build_folder, above)):
-            continue
-        folders.update("/".join(above[: end + 1]) for end in range(len(above)))
-    return sorted(folders)
-
-
-def _split(found: Iterable[Effect], ignored: frozenset[str]) -> tuple[list[Effect], dict[str, list[Effect]]]:
-    single: list[Effect] = []
-    bulk: dict[str, list[Effect]] = {}
-    for effect in found:
-        above = _bulk_of(effect, ignored)
-        if above is None:
-            single.append(effect)
-        else:
-            bulk.setdefault(above, []).append(effect)
-    return single, bulk
-
-
-def _bulk_of(effect: Effect, ignored: frozenset[str]) -> str | None:
-    """The build or ignored folder that tells of it; None if it is told by itself, as protected names are."""
-    names = effect.path.split("/")
-    last = len(names) if effect.type == "folder" else len(names) - 1
-    for end in range(last):
-        folder = "/".join(names[: end + 1])
-        built = _is_build_folder(names[end])
-        if built or folder in ignored:
-            apart = told_apart(effect.path) or (not built and protection_of(effect.path) != "none")
-            return None if apart else folder
-    return None
-
-
-def _tell(path: str, within: list[Effect]) -> BulkEffect:
-    files = [effect for effect in within if effect.type != "folder"]
-    size = sum(effect.size for effect in files)
-    return BulkEffect(
-        path=path,
-        files=len(files),
-        size=size,
-        deleted=sum(effect.kind == "deleted" for effect in files),
-        undoable=len(files) <= UNDOABLE_FILES and size <= UNDOABLE_BYTES,
-    )
-
-
-def _pair_moves(found: list[Effect]) -> Iterable[Effect]:
-    """Tell a file that was removed and one that was made with the same content as one that was moved."""
-    gone: dict[str, list[Effect]] = {}
-    for effect in found:
-        if effect.kind == "deleted" and effect.type == "file" and effect.before:
-            gone.setdefault(effect.before, []).append(effect)
-    moves: dict[str, Effect] = {}
-    taken: set[str] = set()
-    for effect in found:
-        if effect.kind != "created" or effect.type != "file" or not gone.get(effect.after or ""):
-            continue
-        sources = gone[effect.after or ""]
-        name = os.path.basename(effect.path)
-        same_name = [one for one in sources if os.path.basename(one.path) == name]
-        if not same_name and not effect.size:
-            continue  # all empty files have the same content
-        source = (same_name or sources)[0]
-        sources.remove(source)
-        taken.add(source.path)
-        moves[effect.path] = replace(
-            effect, kind="moved", moved_from=source.path, before=source.before, mode_before=source.mode_before
-        )
-    for effect in sorted(found, key=lambda one: (one.path, one.kind != "deleted")):
-        if effect.kind == "deleted" and effect.path in taken:
-            continue
-        yield moves.get(effect.path, effect) if effect.kind == "created" else effect

@@ -21,7 +21,8 @@ from duckflow.safety.files.atomic import LARGEST
 from duckflow.safety.files.confined_open import ConfinedFolder, rename_to_new
 from duckflow.safety.files.git_directory import split_root
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
-from duckflow.safety.sandbox.copy.effect_reader import OVERLAY_ATTRIBUTES, file_digest, text_digest
+from duckflow.safety.sandbox.copy.digests import file_digest, text_digest
+from duckflow.safety.sandbox.copy.effect_reader import OVERLAY_ATTRIBUTES
 from duckflow.safety.syscalls import c_call
 
 _BATCH = 256
