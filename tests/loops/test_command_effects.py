@@ -12,7 +12,7 @@ import pytest
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.approval import AnswerApproval
-from duckflow.safety.sandbox.copy.take_over import _Target
+from duckflow.safety.sandbox.copy.target_folder import TargetFolder
 from fakes.engine import Watched, decision, engine
 
 
@@ -410,7 +410,7 @@ async def test_G9_a_crash_while_effects_are_taken_over_is_finished_and_can_be_un
 ):
     repository(folder)
     before = tree(folder)
-    real, made = _Target._change, []
+    real, made = TargetFolder._change, []
 
     def dying(self, effect):
         if len(made) == 7:
@@ -421,7 +421,7 @@ async def test_G9_a_crash_while_effects_are_taken_over_is_finished_and_can_be_un
     async with engine(folder, decision("", run(WORK)), mode="auto") as duck:
         session = duck.state.session_id
         with monkeypatch.context() as patched:
-            patched.setattr(_Target, "_change", dying)
+            patched.setattr(TargetFolder, "_change", dying)
             with pytest.raises(Killed):
                 await duck.app.chat.say("go")
     assert tree(folder) != before

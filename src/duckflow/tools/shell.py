@@ -14,7 +14,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.command_result import CommandResult
-from duckflow.safety.sandbox.copy.take_over import PathChange
+from duckflow.safety.sandbox.copy.target_folder import PathChange
 from duckflow.safety.sandbox.output import Emit
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.tools.catalogue import CommandEnd, HeldEffects, Proposal, Tool, ToolResult

@@ -41,6 +41,11 @@ def is_temporary(name: str) -> bool:
     return _TEMPORARY.fullmatch(name) is not None
 
 
+def temporary_name() -> str:
+    """A name for such a file."""
+    return f".duckflow-{secrets.token_hex(8)}.tmp"
+
+
 class FilePlace(NamedTuple):
     """Where a file is or will be: an open folder, the name in it, the path to speak of and the real one."""
 
@@ -79,7 +84,7 @@ def replace(
     before = read_now(place)
     compare(place, before, expected)
     sweep(folder, older_than_s=_LEFT_OVER_S)
-    temporary = f".duckflow-{secrets.token_hex(8)}.tmp"
+    temporary = temporary_name()
     try:
         mode_after = _write_new((folder, temporary), data, like, mode)
         if keep is not None:

@@ -7,7 +7,6 @@ is followed, and every change is made only if the path still is what it was.
 import errno
 import hashlib
 import os
-import secrets
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -142,7 +141,7 @@ def _replace(place: FilePlace, wanted: PathState, expected: str | None) -> None:
     if not wanted.word.startswith(LINK):
         atomic.replace(place, wanted.data, expected, mode=wanted.mode)
         return
-    temporary = f".duckflow-{secrets.token_hex(8)}.tmp"
+    temporary = atomic.temporary_name()
     os.symlink(os.fsdecode(wanted.data), temporary, dir_fd=place.folder)
     try:
         os.rename(temporary, place.name, src_dir_fd=place.folder, dst_dir_fd=place.folder)

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import secrets
 import shutil
 import tempfile
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from duckflow.config.settings import SandboxChoice, ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import replace
+from duckflow.safety.files.atomic import temporary_name
 from duckflow.safety.sandbox.child import landlock, seccomp
 from duckflow.safety.sandbox.copy.copies import CopyFolders
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
@@ -124,7 +124,7 @@ async def _can_copy(sandbox: Sandbox, launcher: Launcher, workspace: Path, copie
     """Whether a command that runs on a copy of the folder itself writes there and nowhere else."""
     temporary = await launcher.temporary()
     parts = await asyncio.to_thread(world_parts, str(workspace), str(temporary), os.environ, ())
-    name = f".duckflow-{secrets.token_hex(8)}.tmp"
+    name = temporary_name()
     try:
         copy = await asyncio.to_thread(copies.make, str(workspace))
     except OSError:

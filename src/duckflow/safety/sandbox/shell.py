@@ -15,7 +15,8 @@ from duckflow.domain.frozen import replace
 from duckflow.safety.sandbox.background import BackgroundOutput, LiveCopy
 from duckflow.safety.sandbox.command_result import CommandResult, check_command, result_of
 from duckflow.safety.sandbox.copy.copies import CopyFolders, WorkspaceCopy
-from duckflow.safety.sandbox.copy.take_over import KeepChanges, TakenOver, take_over
+from duckflow.safety.sandbox.copy.take_over import TakenOver, take_over
+from duckflow.safety.sandbox.copy.target_folder import KeepChanges
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.output import CommandOutput, Emit, Glimpses
 from duckflow.safety.sandbox.probe import PROBE, Probe

@@ -1,57 +1,24 @@
 """Taking the effects of a command over into the folder itself (SPEC G9, SAFETY 11, 12).
 
 Before anything changes, what is approved is noted in the copy, and whoever keeps the journal gets each
-batch with what was there before. A path is only touched if it still is what it was when the effects were
-read. After a crash the same call finishes the work: what is already there counts as done.
+batch with what was there before. After a crash the same call finishes the work: what is already there counts
+as done.
 """
 
-import errno
-import hashlib
 import os
-import secrets
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import NamedTuple
 
 from duckflow.domain.files.effects import Effect, Effects
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.safety.files.atomic import LARGEST
-from duckflow.safety.files.confined_open import ConfinedFolder, rename_to_new
-from duckflow.safety.files.git_directory import split_root
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
-from duckflow.safety.sandbox.copy.digests import file_digest, text_digest
-from duckflow.safety.sandbox.copy.effect_reader import OVERLAY_ATTRIBUTES
-from duckflow.safety.syscalls import c_call
+from duckflow.safety.sandbox.copy.target_folder import KeepChanges, LeftEffect, TargetFolder
 
 _BATCH = 256
 _BATCH_BYTES = 16_000_000
-_SYNC_ONE_BY_ONE = 8
-_BLOCK = 1 << 20
 _FOLDERS = 2
 """In the order of changes: what comes before them makes room."""
-
-
-class PathChange(NamedTuple):
-    """One path that is about to change, and what is there now: content, or a link's target."""
-
-    effect: Effect
-    """Created, changed, deleted or mode; a move is two of these."""
-    before: bytes | None
-    """None if nothing is there, if it is a folder, or if it is too large to be kept."""
-
-
-KeepChanges = Callable[[Sequence[PathChange]], None]
-"""Told right before a batch is made; keeps durably what will be gone, or raises."""
-
-
-class LeftEffect(Frozen):
-    """An effect that was not taken over."""
-
-    path: str
-    reason: str
-    """`changed`: the file is not what it was; else what the system said."""
 
 
 class TakenOver(Frozen):
@@ -76,28 +43,25 @@ def take_over(
     """
     held = frozenset(approved.conflicts).difference(conflicts)
     reading = copy.read()
-    within = {bulk.path: bulk.undoable for bulk in approved.bulk}
     wanted = [*approved.effects]
     unkept: set[str] = set()
-    for path, undoable in within.items():
-        below = reading.bulk.get(path, ())
+    for bulk in approved.bulk:
+        below = reading.bulk.get(bulk.path, ())
         wanted += below
-        if not undoable:
+        if not bulk.undoable:
             unkept.update(effect.path for effect in below)
     if not live:
         copy.keep(approved=approved)
         _open_closed(copy, wanted)
     try:
-        with _Target(copy, live=live) as target:
+        with TargetFolder(copy, live=live) as target:
             for steps in _in_order(effect for effect in wanted if effect.path not in held):
                 for batch in _batches(steps):
                     target.make(batch, keep, unkept)
             target.touch(reading.effects.touched)
     except Exception:
         if not live:
-            copy.keep(
-                approved=None
-            )  # it failed and was not interrupted: what is left waits for another answer
+            copy.keep()  # it failed and was not interrupted: what is left waits for another answer
         raise
     for effect in target.taken if live else ():
         copy.note_own(effect.path)
@@ -105,7 +69,7 @@ def take_over(
     if not live and not left:
         copy.discard()
     elif not live:
-        copy.keep(approved=None)
+        copy.keep()
     return TakenOver(taken=tuple(target.taken), left=tuple(left))
 
 
@@ -119,228 +83,6 @@ def _open_closed(copy: WorkspaceCopy, wanted: Iterable[Effect]) -> None:
 
 def _is_closed(folder: Effect) -> bool:
     return folder.mode_after is not None and folder.mode_after & stat.S_IRWXU != stat.S_IRWXU
-
-
-class _Target:
-    """The folder that changes."""
-
-    def __init__(self, copy: WorkspaceCopy, *, live: bool) -> None:
-        self._copy = copy
-        self._git_directory = copy.about.git_directory
-        lower = (copy.about.workspace, *filter(None, (self._git_directory,)))
-        self._roots = [ConfinedFolder(Path(one)) for one in lower]
-        self._live = live
-        self._changed: dict[str, int] = {}
-        self.taken: list[Effect] = []
-        self.left: list[LeftEffect] = []
-
-    def __enter__(self) -> "_Target":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._sync_folders()
-        for root in self._roots:
-            root.close()
-
-    def make(self, batch: list[Effect], keep: KeepChanges | None, unkept: set[str]) -> None:
-        """One batch: look, have it kept, make the new content durable, change."""
-        changes: list[PathChange] = []
-        for effect in batch:
-            try:
-                change = self._look(effect, read=keep is not None and effect.path not in unkept)
-            except OSError as exc:
-                self._leave(effect, exc)
-                continue
-            if change is not None:
-                changes.append(change)
-        if keep is not None and (kept := [one for one in changes if one.effect.path not in unkept]):
-            keep(kept)
-        self._prepare([one.effect for one in changes])
-        for change in changes:
-            try:
-                self._change(change.effect)
-                self.taken.append(change.effect)
-            except OSError as exc:
-                self._leave(change.effect, exc)
-
-    def touch(self, paths: Iterable[str]) -> None:
-        """Give files with the same content the time the command gave them: make looks at it."""
-        for path in paths:
-            with suppress(OSError):
-                status = os.lstat(self._copy.made(path))
-                folder, name = self._place(path)
-                times = (status.st_atime_ns, status.st_mtime_ns)
-                os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
-
-    def _look(self, effect: Effect, *, read: bool) -> PathChange | None:
-        """The change to make, None if it is made already; OSError if something else is there."""
-        found, status, content = self._now(effect.path, read=read)
-        mode = None if status is None else stat.S_IMODE(status.st_mode)
-        if effect.type == "folder":
-            is_folder = status is not None and stat.S_ISDIR(status.st_mode)
-            if effect.kind == "deleted":
-                return PathChange(effect, None) if is_folder else self._done(effect)
-            if is_folder and (effect.kind == "created" or mode == effect.mode_after):
-                return self._done(effect) if mode == effect.mode_after else PathChange(effect, None)
-            if status is not None and not is_folder:
-                raise ChangedInFolder
-            return PathChange(effect, None)
-        if found == effect.after and (
-            effect.after is None or mode == effect.mode_after or effect.type == "link"
-        ):
-            return self._done(effect)
-        if found != effect.before:
-            raise ChangedInFolder
-        return PathChange(effect, content)
-
-    def _done(self, effect: Effect) -> None:
-        self.taken.append(effect)
-
-    def _now(self, path: str, *, read: bool) -> tuple[str | None, os.stat_result | None, bytes | None]:
-        """Digest, status and content of what is there."""
-        try:
-            folder, name = self._place(path)
-            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        except FileNotFoundError:
-            return None, None, None
-        except NotADirectoryError:
-            return None, None, None
-        if stat.S_ISLNK(status.st_mode):
-            target = os.readlink(name, dir_fd=folder)
-            return text_digest(target), status, os.fsencode(target)
-        if not stat.S_ISREG(status.st_mode):
-            return None, status, None
-        opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-        with os.fdopen(opened, "rb", buffering=0) as file:
-            digest = hashlib.sha256()
-            blocks: list[bytes] = []
-            wanted = read and status.st_size <= LARGEST
-            while block := file.read(_BLOCK):
-                digest.update(block)
-                if wanted:
-                    blocks.append(block)
-            return digest.hexdigest(), status, b"".join(blocks) if wanted else None
-
-    def _prepare(self, effects: list[Effect]) -> None:
-        """Make the new files what they will be, and durable, before anything refers to them."""
-        files = [one for one in effects if one.type == "file" and one.kind in ("created", "changed")]
-        opened: list[int] = []
-        if self._live or not files:
-            return
-        for effect in files:
-            path = self._copy.made(effect.path)
-            with suppress(OSError):
-                for name in os.listxattr(path, follow_symlinks=False):
-                    if name.startswith(OVERLAY_ATTRIBUTES) or self._gives_rights(name, path, effect.path):
-                        os.removexattr(path, name, follow_symlinks=False)
-                if len(files) <= _SYNC_ONE_BY_ONE:
-                    opened.append(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC))
-        for one in opened:
-            os.fsync(one)
-            os.close(one)
-        if len(files) > _SYNC_ONE_BY_ONE:
-            _sync_all(self._copy.upper)  # all layers of a copy are on one file system
-
-    def _gives_rights(self, name: str, made: str, path: str) -> bool:
-        """Whether an attribute lets other users in, and was not there before: nobody was shown that."""
-        if not name.startswith("system."):
-            return False
-        value = os.getxattr(made, name, follow_symlinks=False)
-        with suppress(OSError):
-            return os.getxattr(self._copy.real(path), name, follow_symlinks=False) != value
-        return True
-
-    def _change(self, effect: Effect) -> None:
-        if effect.path == ".":
-            os.chmod(self._folder("."), effect.mode_after or 0)
-            return
-        folder, name = self._place(effect.path)
-        if effect.kind == "deleted":
-            remove = os.rmdir if effect.type == "folder" else os.unlink
-            remove(name, dir_fd=folder)
-            self._forget(effect.path)
-        elif effect.kind == "mode":
-            _set_mode(folder, name, effect.mode_after or 0)
-        elif effect.type == "folder":
-            with suppress(FileExistsError):
-                os.mkdir(name, 0o700, dir_fd=folder)
-            _set_mode(folder, name, (effect.mode_after or 0) | stat.S_IRWXU)
-        elif effect.type == "link":
-            temporary = _temporary()
-            os.symlink(effect.link_target, temporary, dir_fd=folder)
-            self._put((folder, temporary), (folder, name), effect)
-        else:
-            self._put_file(effect, folder, name)
-
-    def _put_file(self, effect: Effect, folder: int, name: str) -> None:
-        source = self._copy.made(effect.path)
-        if file_digest(source) != effect.after:
-            said = "still being written" if self._live else "the copy is not what was approved"
-            raise OSError(errno.ESTALE, said)
-        if not self._live:
-            os.chmod(source, effect.mode_after or 0)
-            above = os.open(os.path.dirname(source), os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                self._put((above, os.path.basename(source)), (folder, name), effect)
-            except OSError as exc:
-                if exc.errno != errno.EXDEV:
-                    raise
-            else:
-                return
-            finally:
-                os.close(above)
-        temporary = _temporary()
-        try:
-            _copy_file(source, (folder, temporary), effect)
-            self._put((folder, temporary), (folder, name), effect)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(temporary, dir_fd=folder)
-            raise
-
-    def _put(self, source: tuple[int, str], target: tuple[int, str], effect: Effect) -> None:
-        if effect.kind == "created":
-            rename_to_new(source, target)
-        else:
-            os.rename(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0])
-
-    def _place(self, path: str) -> tuple[int, str]:
-        above, _, name = path.rpartition("/")
-        return self._folder(above or "."), name
-
-    def _folder(self, path: str) -> int:
-        """A folder by its real path, held open until the end: its name is synced then."""
-        if path not in self._changed:
-            if len(self._changed) >= _BATCH:
-                self._sync_folders()
-            outside, below = split_root(f"{path}/", self._git_directory)
-            self._changed[path] = self._roots[outside].open_folder(below.rstrip("/") or ".")
-        return self._changed[path]
-
-    def _forget(self, path: str) -> None:
-        opened = self._changed.pop(path, None)
-        if opened is not None:
-            os.close(opened)
-
-    def _sync_folders(self) -> None:
-        opened = [*self._changed.values()]
-        self._changed.clear()
-        if len(opened) > _SYNC_ONE_BY_ONE and self.taken:
-            for one in {os.fstat(one).st_dev: one for one in opened}.values():
-                _sync_descriptor(one)
-        for one in opened:
-            if len(opened) <= _SYNC_ONE_BY_ONE and self.taken:
-                os.fsync(one)
-            os.close(one)
-
-    def _leave(self, effect: Effect, exc: OSError) -> None:
-        changed = isinstance(exc, (ChangedInFolder, FileExistsError))
-        reason = "changed" if changed else exc.strerror or str(exc)
-        self.left.append(LeftEffect(path=effect.path, reason=reason))
-
-
-class ChangedInFolder(OSError):
-    """What is in the folder is not what it was when the effects were read."""
 
 
 def _in_order(wanted: Iterable[Effect]) -> tuple[list[Effect], list[Effect]]:
@@ -389,52 +131,3 @@ def _batches(steps: Sequence[Effect]) -> Iterator[list[Effect]]:
         size += step.size
     if batch:
         yield batch
-
-
-def _set_mode(folder: int, name: str, mode: int) -> None:
-    """Never through a link that someone put there meanwhile."""
-    opened = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    try:
-        if stat.S_ISLNK(os.fstat(opened).st_mode):
-            raise ChangedInFolder
-        os.chmod(f"/proc/self/fd/{opened}", mode)
-    finally:
-        os.close(opened)
-
-
-def _temporary() -> str:
-    return f".duckflow-{secrets.token_hex(8)}.tmp"
-
-
-def _copy_file(source: str, target: tuple[int, str], effect: Effect) -> None:
-    """Content, permission bits and time, durably."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        writing = os.open(target[1], flags, 0o600, dir_fd=target[0])
-        try:
-            while block := os.read(reading, _BLOCK):
-                rest = memoryview(block)
-                while rest:
-                    rest = rest[os.write(writing, rest) :]
-            status = os.fstat(reading)
-            os.fchmod(writing, effect.mode_after or 0)
-            os.utime(writing, ns=(status.st_atime_ns, status.st_mtime_ns))
-            os.fsync(writing)
-        finally:
-            os.close(writing)
-    finally:
-        os.close(reading)
-
-
-def _sync_all(path: str) -> None:
-    opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        _sync_descriptor(opened)
-    finally:
-        os.close(opened)
-
-
-def _sync_descriptor(opened: int) -> None:
-    """Everything on this file system: for many files much faster than one at a time."""
-    c_call("syncfs", opened)
