@@ -14,8 +14,8 @@ from pathlib import Path
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
+from duckflow.safety.sandbox.child.command_process import EXPECTED
 from duckflow.safety.sandbox.child.holder import READY
-from duckflow.safety.sandbox.child.prepared import EXPECTED
 from duckflow.safety.sandbox.view.confinement import OWN_FOLDERS, CopyMount, Order
 from duckflow.safety.sandbox.view.world import WorldMount
 

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import NoReturn
 
 from duckflow.safety.sandbox.child import seccomp
-from duckflow.safety.sandbox.child.prepared import PreparedChild
+from duckflow.safety.sandbox.child.command_process import CommandProcess
 from duckflow.safety.sandbox.child.process_tree import kill, process_tree, reap
 from duckflow.safety.sandbox.child.supervisor import supervise
 from duckflow.safety.syscalls import adopt_orphans
@@ -91,7 +91,7 @@ def _be_supervisor(orders: socket.socket, told: int, ahead: str, temporary: str)
     status = 1
     try:
         adopt_orphans()
-        prepared = PreparedChild(ahead, temporary, expecting=True) if ahead != "none" else None
+        prepared = CommandProcess(ahead, temporary, expecting=True) if ahead != "none" else None
         said, opened, _, _ = socket.recv_fds(orders, 16, _MOST)
         orders.close()
         if len(opened) >= _LEAST:

@@ -5,9 +5,7 @@ bubblewrap it has all but that of bubblewrap's own; for Landlock it has no right
 adds the copy and what else the command sees, and starts it. Standard library only.
 """
 
-import contextlib
 import fcntl
-import json
 import os
 import signal
 import socket
@@ -26,7 +24,7 @@ from duckflow.safety.sandbox.child.setup import (
     limit,
     stay_as_warden,
 )
-from duckflow.safety.sandbox.child.wire import receive, send
+from duckflow.safety.sandbox.child.wire import receive
 from duckflow.safety.syscalls import (
     die_with_parent,
     drop_capabilities,
@@ -35,20 +33,11 @@ from duckflow.safety.syscalls import (
     outlive_parent,
 )
 
-EXPECTED = "world"
-"""In the temporary folder: what commands will see in any case."""
-
-_GO = b"g"
+GO = b"g"
 _ABOVE = 20
-_WORLDS = ("namespaces", "bubblewrap")
 
 
-def preparation_for(order: dict[str, Any]) -> str:
-    """What can be made before an order like this: for its kind, or "none"."""
-    return "none" if order["kind"] == "bubblewrap" and not order["world"] else order["kind"]
-
-
-class _ChildLines(NamedTuple):
+class ChildLines(NamedTuple):
     """What it shares with who made it: where it is told what to do, and where it tells of its state."""
 
     orders: socket.socket
@@ -57,7 +46,7 @@ class _ChildLines(NamedTuple):
     gate: int
 
 
-class _World(NamedTuple):
+class PreparedWorld(NamedTuple):
     """What is mounted below `root` for the command to see."""
 
     root: str
@@ -78,65 +67,9 @@ class _World(NamedTuple):
         namespaces.close_world(self.root)
 
 
-class PreparedChild:
-    """The process, from outside. `failed` is where it says what went wrong.
-
-    At `orders` it hands out who is asked about renames, and what keeps its mounts. `info` and `gate` are
-    for bubblewrap: its child's number, and what lets the command begin; the latter ends Landlock's warden.
-    """
-
-    def __init__(
-        self,
-        kind: str,
-        temporary: str,
-        *,
-        own_network: bool = True,
-        own_users: bool | None = None,
-        expecting: bool = False,
-    ) -> None:
-        self.kind = kind
-        self._ahead = _expected(temporary) if expecting and kind in _WORLDS else []
-        self.orders, theirs = socket.socketpair()
-        self.failed, failing = os.pipe()
-        self.info, saying = os.pipe()
-        self.waits, self.gate = os.pipe()
-        self.init: int | None = None
-        lines = _ChildLines(theirs, failing, saying, self.waits)
-        users = os.geteuid() != 0 if own_users is None else own_users
-        parent = os.getpid()
-        self.process = os.fork()
-        if self.process == 0:
-            die_with_parent(parent)
-            world = _World(f"{temporary}/root", temporary, self._ahead)
-            _prepare(kind, lines, world, own_network=own_network, own_users=users)
-        for one in (theirs.detach(), failing, saying):
-            os.close(one)
-        if kind == "namespaces":
-            self._take_first()
-
-    def _take_first(self) -> None:
-        """The first process of the new namespaces is a child of the one that was forked, and then ours."""
-        os.waitpid(self.process, 0)
-        said = os.read(self.info, 20)
-        self.process = int(said or 0)
-        if said:
-            with contextlib.suppress(OSError):  # it has ended already
-                self.init = os.pidfd_open(self.process)
-            with contextlib.suppress(OSError):
-                self.orders.sendall(_GO)
-
-    def fits(self, order: dict[str, Any]) -> bool:
-        """Whether such a command can begin in it."""
-        same = order["world"][: len(self._ahead)] == self._ahead
-        return same and self.kind == preparation_for(order) and not order["held"] and not order["network"]
-
-    def run(self, order: bytes, opened: list[int]) -> None:
-        """Let it become the command. `opened`: where its output goes, and Landlock's rules, if there are."""
-        with contextlib.suppress(OSError):  # why is in `failed`
-            send(self.orders, order, opened)
-
-
-def _prepare(kind: str, lines: _ChildLines, world: _World, *, own_network: bool, own_users: bool) -> NoReturn:
+def prepare(
+    kind: str, lines: ChildLines, world: PreparedWorld, *, own_network: bool, own_users: bool
+) -> NoReturn:
     """Never comes back; what goes wrong is written to `failing`."""
     try:
         if kind == "namespaces":
@@ -171,14 +104,6 @@ def _prepare(kind: str, lines: _ChildLines, world: _World, *, own_network: bool,
     os._exit(127)
 
 
-def _expected(temporary: str) -> list[dict[str, Any]]:
-    try:
-        with open(f"{temporary}/{EXPECTED}", encoding="ascii") as file:
-            return json.load(file)
-    except OSError:
-        return []
-
-
 def _close_all_but(*kept: int) -> None:
     """Nothing of the launcher's comes along: neither where it is given orders nor what else is open."""
     below = 2
@@ -208,12 +133,12 @@ def _start(order: dict[str, Any]) -> int:
     return os.posix_spawn(order["argv"][0], order["argv"], order["env"], setsid=True)
 
 
-def _be_first(orders: socket.socket, world: _World) -> NoReturn:
+def _be_first(orders: socket.socket, world: PreparedWorld) -> NoReturn:
     world.begin()
     namespaces.mount_processes(world.root)
     never_gain_privileges()
     hand_out(orders)
-    if orders.recv(1) != _GO:
+    if orders.recv(1) != GO:
         os._exit(1)
     namespaces.end_with_parent()
     order, _ = _get_order(orders)
@@ -225,7 +150,7 @@ def _be_first(orders: socket.socket, world: _World) -> NoReturn:
     namespaces.watch_over(_start(order))
 
 
-def _pass_on(order: dict[str, Any], lines: _ChildLines, world: _World) -> None:
+def _pass_on(order: dict[str, Any], lines: ChildLines, world: PreparedWorld) -> None:
     """Make what bubblewrap is to show, and give it its descriptors under the numbers its arguments name."""
     if order["world"]:
         world.finish(order)

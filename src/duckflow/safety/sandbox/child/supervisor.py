@@ -13,88 +13,24 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from duckflow.safety.sandbox.child.command_process import CommandProcess, preparation_for
 from duckflow.safety.sandbox.child.file_attributes import FileAttributes
 from duckflow.safety.sandbox.child.folder_moves import FolderMoves
 from duckflow.safety.sandbox.child.holder import hold
-from duckflow.safety.sandbox.child.prepared import PreparedChild, preparation_for
-from duckflow.safety.sandbox.child.process_tree import end_process_tree, kill, reap
+from duckflow.safety.sandbox.child.process_tree import end_process_tree, reap
 from duckflow.safety.sandbox.child.resource_use import ResourceUse
 from duckflow.safety.sandbox.child.setup import ATTRIBUTES
 from duckflow.safety.sandbox.child.wire import receive
 from duckflow.safety.syscalls import LINUX
 
 _TICK_MS = 50
-_PATIENCE_S = 10.0
-_WARDENS_TIME_S = 2.0
-
-
-class CommandStart:
-    """A command under way. `failure` says why it is not, as soon as that is known."""
-
-    def __init__(
-        self, order: dict[str, Any], data: bytes, opened: list[int], prepared: PreparedChild | None
-    ) -> None:
-        self._order = order
-        if prepared is None or not prepared.fits(order):
-            # Around a view that is held there is a namespace of users already.
-            users, kind = False if order["held"] else None, preparation_for(order)
-            network = not order["network"]
-            prepared = PreparedChild(kind, order["temporary"], own_network=network, own_users=users)
-        prepared.run(data, opened)
-        for one in opened:
-            os.close(one)
-        self._prepared, self.process, self.init = prepared, prepared.process, prepared.init
-        self.news = prepared.orders
-        if order["kind"] == "bubblewrap":
-            self._let_in(prepared.info)
-
-    def failure(self) -> str:
-        """Why the command could not be started; empty if it was."""
-        said = os.read(self._prepared.failed, 4000).decode(errors="replace")
-        if not said and self._order["kind"] == "bubblewrap" and self._waits():
-            return "bubblewrap could not set up the sandbox"
-        return said
-
-    def kill(self, ended: dict[int, int]) -> None:
-        """End the command: who can end all of it at once is asked first, the namespace or the warden."""
-        if self._order["kind"] == "landlock" and self.process not in ended:
-            os.write(self._prepared.gate, b".")
-            with contextlib.suppress(OSError):
-                select.select([os.pidfd_open(self.process)], [], [], _WARDENS_TIME_S)
-        if self.init is not None:
-            with contextlib.suppress(OSError):
-                signal.pidfd_send_signal(self.init, signal.SIGKILL)
-            select.select([self.init], [], [], _PATIENCE_S)
-        if self.process not in ended:
-            kill(self.process)
-
-    def _let_in(self, info: int) -> None:
-        """Wait until the sandbox stands, take hold of its first process, and let the command begin."""
-        said = b""
-        while not said.rstrip().endswith(b"}"):
-            ready, _, _ = select.select([info], [], [], _PATIENCE_S)
-            more = os.read(info, 4000) if ready else b""
-            if not more:
-                break
-            said += more
-        if said:
-            with contextlib.suppress(OSError):  # it has ended already
-                first = json.loads(said)["child-pid"]
-                self.init = os.pidfd_open(first)
-                os.open(f"/proc/{first}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)  # held until the end
-        os.write(self._prepared.gate, b".")
-
-    def _waits(self) -> bool:
-        """Whether nobody took the byte that lets the command begin."""
-        ready, _, _ = select.select([self._prepared.waits], [], [], 0)
-        return bool(ready)
 
 
 def supervise(
     control: socket.socket,
     opened: list[int],
     begun: Callable[[str], object],
-    prepared: PreparedChild | None = None,
+    prepared: CommandProcess | None = None,
 ) -> None:
     """Run the command that is asked for, and say how it ended; tell `begun` its kind when it runs.
 
@@ -112,13 +48,18 @@ def supervise(
         return
     ended: dict[int, int] = {}
     try:
-        start = CommandStart(order, data, opened, prepared)
+        if prepared is None or not prepared.fits(order):
+            # Around a view that is held there is a namespace of users already.
+            users, kind = False if order["held"] else None, preparation_for(order)
+            network = not order["network"]
+            prepared = CommandProcess(kind, order["temporary"], own_network=network, own_users=users)
+        prepared.run(order, data, opened)
         begun(preparation_for(order))
         usage = ResourceUse(order)
-        stopped = _watch(start, control, order, usage, ended)
-        start.kill(ended)
-        gone = end_process_tree(ended) if LINUX else _end_group(start.process, ended)
-        ending = {"stopped": stopped, "code": _code(ended.get(start.process)), "error": start.failure()}
+        stopped = _watch(prepared, control, order, usage, ended)
+        prepared.kill(ended)
+        gone = end_process_tree(ended) if LINUX else _end_group(prepared.process, ended)
+        ending = {"stopped": stopped, "code": _code(ended.get(prepared.process)), "error": prepared.failure()}
         if stopped is None and usage.left_too_much():
             ending["stopped"] = "disk_mb"
         if not gone:
@@ -131,7 +72,7 @@ def supervise(
 
 
 def _watch(
-    start: CommandStart,
+    command: CommandProcess,
     control: socket.socket,
     order: dict[str, Any],
     usage: ResourceUse,
@@ -141,19 +82,19 @@ def _watch(
     until = time.monotonic() + order["limits"]["seconds"]
     copied: list[str] = order["copied"]
     poll = select.poll()
-    for opened in (control, start.news) if order["kind"] != "none" else (control,):
+    for opened in (control, command.news) if order["kind"] != "none" else (control,):
         poll.register(opened, select.POLLIN)
     with contextlib.suppress(OSError, AttributeError):  # no such thing on macOS: then it is asked each tick
-        poll.register(os.pidfd_open(start.process), select.POLLIN)
+        poll.register(os.pidfd_open(command.process), select.POLLIN)
     held: FolderMoves | FileAttributes | None = None
     looked = 0.0
     while True:
         ready = dict(poll.poll(_TICK_MS))
         if control.fileno() in ready:
             return "asked"
-        if start.news.fileno() in ready:
-            poll.unregister(start.news)
-            word, kept, _, _ = socket.recv_fds(start.news, 1, 2)
+        if command.news.fileno() in ready:
+            poll.unregister(command.news)
+            word, kept, _, _ = socket.recv_fds(command.news, 1, 2)
             if word == ATTRIBUTES:
                 held = FileAttributes(kept[0], order["writable"])
             elif len(kept) > 1:  # the first are its mounts: held until the end
@@ -169,7 +110,7 @@ def _watch(
                 continue
         looked = time.monotonic()
         reap(ended)
-        if start.process in ended:
+        if command.process in ended:
             return None
         if looked > until:
             return "seconds"

@@ -1,0 +1,142 @@
+"""The process of a command, from outside: made before its command is known, told it, and ended with it.
+
+Standard library only.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+from typing import Any
+
+from duckflow.safety.sandbox.child.prepared import GO, ChildLines, PreparedWorld, prepare
+from duckflow.safety.sandbox.child.process_tree import kill
+from duckflow.safety.sandbox.child.wire import send
+from duckflow.safety.syscalls import die_with_parent
+
+EXPECTED = "world"
+"""In the temporary folder: what commands will see in any case."""
+
+_PATIENCE_S = 10.0
+_WARDENS_TIME_S = 2.0
+_WORLDS = ("namespaces", "bubblewrap")
+
+
+def preparation_for(order: dict[str, Any]) -> str:
+    """What can be made before an order like this: for its kind, or "none"."""
+    return "none" if order["kind"] == "bubblewrap" and not order["world"] else order["kind"]
+
+
+class CommandProcess:
+    """A process that waits for an order and becomes its command.
+
+    At `news` it hands out who is asked about renames, and what keeps its mounts. `_info` and `_gate` are for
+    bubblewrap: its child's number, and what lets the command begin; the latter ends Landlock's warden.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        temporary: str,
+        *,
+        own_network: bool = True,
+        own_users: bool | None = None,
+        expecting: bool = False,
+    ) -> None:
+        self._kind = kind
+        self._ahead = _expected(temporary) if expecting and kind in _WORLDS else []
+        self.news, theirs = socket.socketpair()
+        self._failed, failing = os.pipe()
+        self._info, saying = os.pipe()
+        self._waits, self._gate = os.pipe()
+        self._init: int | None = None
+        self._ran = kind
+        lines = ChildLines(theirs, failing, saying, self._waits)
+        users = os.geteuid() != 0 if own_users is None else own_users
+        parent = os.getpid()
+        self.process = os.fork()
+        if self.process == 0:
+            die_with_parent(parent)
+            world = PreparedWorld(f"{temporary}/root", temporary, self._ahead)
+            prepare(kind, lines, world, own_network=own_network, own_users=users)
+        for one in (theirs.detach(), failing, saying):
+            os.close(one)
+        if kind == "namespaces":
+            self._take_first()
+
+    def _take_first(self) -> None:
+        """The first process of the new namespaces is a child of the one that was forked, and then ours."""
+        os.waitpid(self.process, 0)
+        said = os.read(self._info, 20)
+        self.process = int(said or 0)
+        if said:
+            with contextlib.suppress(OSError):  # it has ended already
+                self._init = os.pidfd_open(self.process)
+            with contextlib.suppress(OSError):
+                self.news.sendall(GO)
+
+    def fits(self, order: dict[str, Any]) -> bool:
+        """Whether such a command can begin in it."""
+        same = order["world"][: len(self._ahead)] == self._ahead
+        return same and self._kind == preparation_for(order) and not order["held"] and not order["network"]
+
+    def run(self, order: dict[str, Any], data: bytes, opened: list[int]) -> None:
+        """Let it become the command. `opened`: where its output goes, and Landlock's rules; it is closed."""
+        self._ran = order["kind"]
+        with contextlib.suppress(OSError):  # why is said by `failure`
+            send(self.news, data, opened)
+        for one in opened:
+            os.close(one)
+        if self._ran == "bubblewrap":
+            self._let_in()
+
+    def failure(self) -> str:
+        """Why the command could not be started; empty if it was."""
+        said = os.read(self._failed, 4000).decode(errors="replace")
+        if not said and self._ran == "bubblewrap" and self._nobody_began():
+            return "bubblewrap could not set up the sandbox"
+        return said
+
+    def kill(self, ended: dict[int, int]) -> None:
+        """End the command: who can end all of it at once is asked first, the namespace or the warden."""
+        if self._ran == "landlock" and self.process not in ended:
+            os.write(self._gate, b".")
+            with contextlib.suppress(OSError):
+                select.select([os.pidfd_open(self.process)], [], [], _WARDENS_TIME_S)
+        if self._init is not None:
+            with contextlib.suppress(OSError):
+                signal.pidfd_send_signal(self._init, signal.SIGKILL)
+            select.select([self._init], [], [], _PATIENCE_S)
+        if self.process not in ended:
+            kill(self.process)
+
+    def _let_in(self) -> None:
+        """Wait until the sandbox stands, take hold of its first process, and let the command begin."""
+        said = b""
+        while not said.rstrip().endswith(b"}"):
+            ready, _, _ = select.select([self._info], [], [], _PATIENCE_S)
+            more = os.read(self._info, 4000) if ready else b""
+            if not more:
+                break
+            said += more
+        if said:
+            with contextlib.suppress(OSError):  # it has ended already
+                first = json.loads(said)["child-pid"]
+                self._init = os.pidfd_open(first)
+                os.open(f"/proc/{first}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)  # held until the end
+        os.write(self._gate, b".")
+
+    def _nobody_began(self) -> bool:
+        """Whether nobody took the byte that lets the command begin."""
+        ready, _, _ = select.select([self._waits], [], [], 0)
+        return bool(ready)
+
+
+def _expected(temporary: str) -> list[dict[str, Any]]:
+    try:
+        with open(f"{temporary}/{EXPECTED}", encoding="ascii") as file:
+            return json.load(file)
+    except OSError:
+        return []
