@@ -50,23 +50,14 @@ class Workspace:
             raise UsageError("workspace.not_a_folder", path=str(root)) from exc
         except OSError as exc:
             raise UsageError("workspace.no_access", path=str(root)) from exc
-        self.paths = PathStates(self._confined, outer_git_directory(str(self._boundary.root)))
-        """What lies at real paths, for undo and recovery."""
-
-    @property
-    def root(self) -> Path:
-        """The real absolute path of the root, as it was at the start."""
-        return self._boundary.root
-
-    @property
-    def identity(self) -> tuple[int, int]:
-        """What the root is, whatever its name: its device and its number there."""
-        return self._confined.identity
-
-    @property
-    def denied(self) -> tuple[str, ...]:
+        self.root = self._boundary.root
+        """Its real absolute path, as it was at the start."""
+        self.identity = self._confined.identity
+        """What it is, whatever its name: its device and its number there."""
+        self.denied = self._boundary.denied
         """The absolute paths of folders nobody gets into."""
-        return self._boundary.denied
+        self.paths = PathStates(self._confined, outer_git_directory(str(self.root)))
+        """What lies at real paths, for undo and recovery."""
 
     def relative(self, path: str, *, folder: bool = False) -> str:
         """A path as the model wrote it, relative to the root; ToolError if it can't be one."""

@@ -130,17 +130,15 @@ def _put(source: int, folder: int, name: str) -> None:
     status = os.fstat(source)
     temporary = f".duckflow-{os.urandom(8).hex()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    writing = os.open(temporary, flags, 0o600, dir_fd=folder)
+    made = os.open(temporary, flags, 0o600, dir_fd=folder)
     try:
-        while block := os.read(source, _BLOCK):
-            rest = memoryview(block)
-            while rest:
-                rest = rest[os.write(writing, rest) :]
-        os.fchmod(writing, stat.S_IMODE(status.st_mode) & 0o777)
-        os.utime(writing, ns=(status.st_atime_ns, status.st_mtime_ns))
+        with os.fdopen(made, "wb") as writing:
+            while block := os.read(source, _BLOCK):
+                writing.write(block)
+            writing.flush()
+            os.fchmod(made, stat.S_IMODE(status.st_mode) & 0o777)
+            os.utime(made, ns=(status.st_atime_ns, status.st_mtime_ns))
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         os.unlink(temporary, dir_fd=folder)
         raise
-    finally:
-        os.close(writing)
