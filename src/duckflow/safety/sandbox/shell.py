@@ -20,7 +20,7 @@ from duckflow.safety.sandbox.copy.target_folder import KeepChanges
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.output import CommandOutput, Emit, Glimpses
 from duckflow.safety.sandbox.probe import PROBE, Probe
-from duckflow.safety.sandbox.session_view import SessionView
+from duckflow.safety.sandbox.shell_view import ShellView
 from duckflow.safety.sandbox.view import bubblewrap
 from duckflow.safety.sandbox.view.confinement import Limits, Order, confine, limits_of
 from duckflow.safety.sandbox.view.levels import Sandbox
@@ -63,7 +63,7 @@ class Shell:
         self._probe = probe
         self._probing = asyncio.Lock()
         self._launcher = Launcher()
-        self._view = SessionView(self.workspace, closed, self._env, self._launcher)
+        self._view = ShellView(self.workspace, closed, self._env, self._launcher)
         self._place = copies
         self._folders: CopyFolders | None = None
         self._held: dict[str, WorkspaceCopy] = {}

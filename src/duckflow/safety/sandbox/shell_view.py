@@ -18,7 +18,7 @@ from duckflow.safety.sandbox.view.visibility import visibility_of
 from duckflow.safety.sandbox.view.world import World, WorldParts, world_of, world_parts
 
 
-class SessionView:
+class ShellView:
     """Looks once and is told of changes. All of it blocks; commands can run side by side.
 
     `closed` are Duckflow's own folders. `temporary` is the launcher's folder, as long as that lives.
