@@ -7,6 +7,8 @@ from io import TextIOWrapper
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
+from duckflow.domain.version import __version__
+
 if TYPE_CHECKING:
     from duckflow.cli.plain_flags import RunFlags
 
@@ -35,13 +37,6 @@ def _mend_streams() -> None:
             stream.reconfigure(errors="replace")
 
 
-def _say_version() -> int:
-    from duckflow.domain.version import __version__  # noqa: PLC0415 - as below
-
-    sys.stdout.write(f"{__version__}\n")
-    return 0
-
-
 def _run(options: "RunFlags") -> NoReturn:
     from duckflow.cli.reports.task import run_with  # noqa: PLC0415 - as below
 
@@ -62,7 +57,8 @@ def _start() -> NoReturn:
     gc.set_threshold(_BETWEEN_COLLECTIONS)
     _skip_foreign_plugins()
     if sys.argv[1:] == ["--version"]:
-        sys.exit(_say_version())
+        sys.stdout.write(f"{__version__}\n")
+        sys.exit(0)
     from duckflow.cli.plain_flags import read_options, read_run_flags  # noqa: PLC0415 - imports nothing
 
     options, run_options = read_options(sys.argv[1:]), read_run_flags(sys.argv[1:])

@@ -171,7 +171,7 @@ class Conversation:
                 case UndoWork(wanted=wanted):
                     await dispatch_in_turn(self._context, Typed("undo", wanted))
                 case RewindWork(before=before, part=part):
-                    numbers = (number for number, seq, _ in self._engine.messages() if seq == before)
+                    numbers = (number for number, seq, *_ in self._engine.messages() if seq == before)
                     wanted = f"{next(numbers, 0)} {part.removeprefix('both')}"
                     await dispatch_in_turn(self._context, Typed("rewind", wanted))
         await self._settle_questions()

@@ -97,8 +97,8 @@ class Engine(Protocol):
         """Take changes back: a number of actions, "all" of the last request, or "redo"."""
         ...
 
-    def messages(self) -> Sequence[tuple[int, int, str]]:
-        """What the user said, oldest first: number, event, text."""
+    def messages(self) -> Sequence[tuple[int, int, datetime, str]]:
+        """What the user said, oldest first: number, event, when, text."""
         ...
 
     async def rewind(self, number: int, *, conversation: bool, files: bool) -> UndoReport:

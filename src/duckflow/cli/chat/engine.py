@@ -37,7 +37,6 @@ class ChatEngine:
         self._files: Sequence[str] = ()
         self._titled = False
         self._behind: set[asyncio.Task[None]] = set()
-        self._rewind = Rewind(app.session, app.log, app.undoing)
         self.around = Surroundings()
         self.answer = app.chat.answer
         self.proposal = app.chat.proposal
@@ -45,6 +44,9 @@ class ChatEngine:
         self.go_on = app.chat.go_on
         self.rate = app.chat.rate
         self.cancel_tasks = app.tasks.cancel
+        going_back = Rewind(app.session, app.log, app.undoing)
+        self.messages = going_back.messages
+        self.rewind = going_back.back_to
         self.stop_commands = app.chat.stop_commands
         self.extensions = app.extensions
 
@@ -119,14 +121,6 @@ class ChatEngine:
         if wanted and not wanted.isdecimal():
             raise UsageError("undo.wanted", wanted=wanted)
         return await self._app.undoing.undo(int(wanted or 1))
-
-    def messages(self) -> Sequence[tuple[int, int, str]]:
-        """What the user said, oldest first: number, event, text."""
-        return [(one.number, one.seq, one.text) for one in self._rewind.messages()]
-
-    async def rewind(self, number: int, *, conversation: bool, files: bool) -> UndoReport:
-        """Go back to before a message."""
-        return await self._rewind.back_to(number, conversation=conversation, files=files)
 
     def fork(self, number: int | None) -> str:
         """A new session that begins as this one is, or was before a message; its id."""

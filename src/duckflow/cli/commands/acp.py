@@ -11,6 +11,8 @@ def acp(model: ModelFlag = None, mode: ModeFlag = None, *, trust: TrustFlag = Fa
     """Serve an editor until it closes the connection."""
     if find_spec("acp") is None:
         raise UsageError("editors.not_installed")
+    import asyncio  # noqa: PLC0415 - heavy, and not for --help
+
     from duckflow.cli.editors.agent import serve  # noqa: PLC0415 - heavy, and not for --help
 
-    serve(settings_flags(model, mode), trust=trust)
+    asyncio.run(serve(settings_flags(model, mode), trust=trust))

@@ -14,8 +14,8 @@ def doctor(
 
     from duckflow.cli.reports.diagnosis import examine, show  # noqa: PLC0415 - heavy, and not for --help
 
-    findings = examine(workspace, model, trusted=trust)
-    for finding in findings:
+    broken = False
+    for finding in examine(workspace, model, trusted=trust):
         echo(to_json(finding._asdict()).decode() if json else show(finding))
-    if any(finding.state == "broken" for finding in findings):
-        raise typer.Exit(1)
+        broken = broken or finding.state == "broken"
+    raise typer.Exit(int(broken))

@@ -34,12 +34,8 @@ from duckflow.ui.commands.table import find_command, find_custom, read_command
 _BUFFER_BYTES = 50 * 1024 * 1024
 
 
-def serve(flags: Mapping[str, object], *, trust: bool) -> None:
+async def serve(flags: Mapping[str, object], *, trust: bool) -> None:
     """Speak with the editor until it closes the connection."""
-    asyncio.run(_serve(flags, trust=trust))
-
-
-async def _serve(flags: Mapping[str, object], *, trust: bool) -> None:
     open_log_file()
     # Standard output is the protocol's alone: whatever else is printed, by whomever, goes to standard error.
     protocol = os.fdopen(os.dup(1), "w")

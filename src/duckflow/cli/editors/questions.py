@@ -15,6 +15,7 @@ from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import visible
 from duckflow.ui.views.approval import approval_view, point_lines
 from duckflow.ui.views.events import consultation_text
+from duckflow.ui.views.export import fenced
 
 
 class PermissionQuestion(NamedTuple):
@@ -36,7 +37,9 @@ def question_text(question: Question) -> str:
     """The question in words, for an editor that can't ask it."""
     if isinstance(question, Consultation):
         return consultation_text(question)
-    return f"{approval_view(question).question} {_points(question)}\n\n{_fenced(question)}"
+    shown = visible(question.difference)
+    difference = fenced(shown, "diff") if shown.strip() else ""
+    return f"{approval_view(question).question} {_points(question)}\n\n{difference}"
 
 
 def _approval(
@@ -86,14 +89,6 @@ def _points(approval: Approval) -> str:
     view = approval_view(approval)
     lines = [" · ".join(view.facts), text("approval.intent", intent=view.intent) if view.intent else ""]
     return "\n".join(line for line in (*lines, *(line for line, _ in point_lines(view))) if line)
-
-
-def _fenced(approval: Approval) -> str:
-    shown = visible(approval.difference).rstrip("\n")
-    fence = "`" * 3
-    while fence in shown:
-        fence += "`"
-    return f"{fence}diff\n{shown}\n{fence}" if shown else ""
 
 
 async def _difference(session: OpenSession, approval: Approval) -> list[schema.FileEditToolCallContent]:

@@ -92,7 +92,9 @@ class EditorSessions:
         opened = EditorSession(session, loaded, where, SessionTranslator(session.app), left_out)
         self._sessions[session.id], self._folders[session.id] = opened, where
         self._servers[session.id] = servers
-        asyncio.get_running_loop().call_later(_ANNOUNCE_S, self._announce_later, opened)
+        task = asyncio.ensure_future(self._announce(opened))
+        self._behind.add(task)
+        task.add_done_callback(self._behind.discard)
         return opened
 
     async def put_aside(self, session_id: str) -> None:
@@ -101,13 +103,9 @@ class EditorSessions:
         if opened is not None:
             await opened.session.close()
 
-    def _announce_later(self, opened: EditorSession) -> None:
-        task = asyncio.ensure_future(self._announce(opened))
-        self._behind.add(task)
-        task.add_done_callback(self._behind.discard)
-
     async def _announce(self, opened: EditorSession) -> None:
         """Tell the editor which commands there are, and what it should know of the configuration."""
+        await asyncio.sleep(_ANNOUNCE_S)
         if not self._has(opened):
             return
         await self._list_commands(opened)

@@ -125,7 +125,7 @@ class SessionTranslator:
         self._calls[event.action_id] = call
         return helpers.start_tool_call(
             call,
-            title_of(event.action),
+            named_action(event.action.operation, event.action.args),
             kind=kind_of(event.action.operation),
             status="in_progress",
             locations=locations_of(event.action, self._root),
@@ -190,11 +190,6 @@ class SessionTranslator:
             )
             for name, status in parts
         ]
-
-
-def title_of(action: Action) -> str:
-    """An action in words."""
-    return named_action(action.operation, action.args)
 
 
 def kind_of(operation: str) -> schema.ToolKind:

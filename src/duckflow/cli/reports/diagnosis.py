@@ -46,12 +46,8 @@ def show(finding: DoctorFinding) -> str:
     return f"{line}\n{text('doctor.advice', advice=finding.advice)}" if finding.advice else line
 
 
-def examine(folder: Path, model: str | None, *, trusted: bool) -> tuple[DoctorFinding, ...]:
+def examine(folder: Path, model: str | None, *, trusted: bool) -> Iterator[DoctorFinding]:
     """All findings, in the order they are shown."""
-    return tuple(_examine(folder, model, trusted=trusted))
-
-
-def _examine(folder: Path, model: str | None, *, trusted: bool) -> Iterator[DoctorFinding]:
     yield _version()
     settings = Settings()
     try:

@@ -54,8 +54,7 @@ def make_app(house: LocalHouse) -> Starlette:
         return JSONResponse(found) if found else _said(text("web.evidence.none", id=wanted), 404)
 
     async def difference(request: Request) -> Response:
-        shown = await house.difference(_named(request))
-        return JSONResponse({"difference": rows_of(shown) if shown.strip() else []})
+        return JSONResponse({"difference": rows_of(await house.difference(_named(request)))})
 
     async def patch(request: Request) -> Response:
         session = _named(request)

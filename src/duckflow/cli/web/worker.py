@@ -122,7 +122,7 @@ class SessionWorker:
             await self._engine.choose(command.way)
 
     async def _rewind(self, command: RewindWork) -> UndoReport:
-        numbers = (number for number, seq, _ in self._engine.messages() if seq == command.before)
+        numbers = (one.number for one in self._engine.messages() if one.seq == command.before)
         files, conversation = command.part != "conversation", command.part != "files"
         return await self._engine.rewind(next(numbers, 0), conversation=conversation, files=files)
 

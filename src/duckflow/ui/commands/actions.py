@@ -112,7 +112,7 @@ async def rewind(context: CommandContext, argument: str) -> None:
     number, *parts = argument.split()[:2] or [""]
     part = parts[0] if parts else ""
     if not number:
-        for place, _, said in context.engine.messages():
+        for place, *_, said in context.engine.messages():
             context.writer.line(f"  {place}. {cut(on_one_line(said), _TITLE)}")
         context.writer.line(text("rewind.usage"), "dim")
     elif not number.isdecimal() or part not in ("", "files", "conversation"):

@@ -6,19 +6,17 @@ from typing import Literal
 from duckflow.ui.output.colours import code_of
 from duckflow.ui.output.text_width import wrap
 
-Style = Literal["bold", "italic", "strike", "code", "link", "dim", "heading", "quote"]
+Style = Literal["bold", "italic", "strike", "code", "link", "heading"]
 
-_ORDER: tuple[Style, ...] = ("bold", "italic", "strike", "code", "link", "dim", "heading", "quote")
 _CODES: dict[Style, str] = {
     "bold": "1",
     "italic": "3",
     "strike": "9",
     "code": "{colour}",
     "link": "4",
-    "dim": "2",
     "heading": "1;{colour}",
-    "quote": "2",
 }
+_ORDER = tuple(_CODES)
 _OPEN, _CLOSE = 0x10FF00, 0x10FF80
 
 

@@ -29,7 +29,7 @@ def as_json(title: str, events: Sequence[Recorded]) -> str:
 def _parts(described: EventDescription) -> Iterator[str]:
     said = harmless(described.text).strip("\n")
     if described.difference:
-        yield _fenced(described.difference, "diff")
+        yield fenced(described.difference, "diff")
     match described.kind:
         case "session":
             yield f"*{said}*"
@@ -38,15 +38,15 @@ def _parts(described: EventDescription) -> Iterator[str]:
         case "reply":
             yield said.strip()
         case "question":
-            yield _fenced(said, "text")
+            yield fenced(said, "text")
         case _:
             first, *more = said.split("\n")
             yield "\n".join([f"- {first}", *(f"  {line}" for line in more)])
     if described.output:
-        yield _fenced("\n".join(described.output), "text")
+        yield fenced("\n".join(described.output), "text")
 
 
-def _fenced(content: str, language: str) -> str:
+def fenced(content: str, language: str) -> str:
     """In a fence longer than any inside it."""
     fence = "```"
     while fence in content:

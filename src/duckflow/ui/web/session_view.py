@@ -82,7 +82,7 @@ class SessionView:
             "output": [harmless(line) for line in described.output],
             "hidden": described.hidden,
             "evidence": finished.evidence_id if finished else "",
-            "difference": rows_of(described.difference) if described.difference.strip() else [],
+            "difference": rows_of(described.difference),
             "back": back,
         }
 
@@ -140,14 +140,12 @@ class SessionView:
                 why = [text("web.moved.finished", outcome=text(f"web.outcome.{event.outcome}"))]
             case _:
                 return
-        vitals, request = self.state.vitals, self.state.request or self.state.finished
+        request = self.state.request or self.state.finished
         self._points.append(
             {
                 "seq": recorded.seq,
                 "at": recorded.at.isoformat(),
-                "mood": vitals.mood,
-                "focus": vitals.focus,
-                "stamina": vitals.stamina,
+                **self.state.vitals.model_dump(),
                 "loops": request.loops if request else 0,
                 "limit": self._limit if request and request.limit else None,
                 "why": why,
@@ -158,6 +156,8 @@ class SessionView:
 
 def rows_of(difference: str) -> list[list[Any]]:
     """All rows of a difference: kind, then a title, or number and line of both sides."""
+    if not difference.strip():
+        return []
     lines = visible(difference).expandtabs(4).rstrip("\n").split("\n")
     return [
         [row.kind, row.title] if row.title else [row.kind, row.left, row.old, row.right, row.new]
@@ -170,18 +170,10 @@ def approval_payload(approval: Approval) -> Payload:
     offered = tuple(one for one in approval.alternatives if one.key != _EDIT)
     view = approval_view(replace(approval, alternatives=offered))
     return {
+        **view.model_dump(mode="json", exclude={"expected", "editable"}),
         "kind": "approval",
         "shown": hash_of(approval),
-        "risk": view.risk,
-        "question": view.question,
-        "facts": list(view.facts),
-        "intent": view.intent,
-        "rationale": view.rationale,
-        "risk_line": view.risk_line,
-        "impact": list(view.impact),
-        "alternatives": list(view.alternatives),
-        "difference": rows_of(approval.difference) if approval.difference.strip() else [],
-        "always": view.always,
+        "difference": rows_of(approval.difference),
     }
 
 
