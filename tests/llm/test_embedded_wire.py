@@ -4,7 +4,7 @@ import pytest
 
 from duckflow.domain.errors import Unavailable
 from duckflow.domain.model import ChatMessage, Finished, ModelRequest, Usage
-from duckflow.llm.local.cpu_threads import thread_counts, usable_cores
+from duckflow.llm.local.process import thread_counts, usable_cores
 from duckflow.llm.local.protocol import SCHEMA, completion, load_failure, loosen, refusal
 from duckflow.llm.wire.openai_response import Chunk, OpenAIResponse
 from fakes.rows import every_row

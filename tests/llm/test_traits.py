@@ -8,9 +8,8 @@ from duckflow.llm.traits import (
     DEFAULT_WINDOW,
     OLLAMA_WINDOW,
     find_traits,
+    known_of,
     parameters_in,
-    sees_by_name,
-    window_of,
 )
 from duckflow.llm.wire.endpoints import find_endpoint
 from fakes.model_server import ModelServer
@@ -55,7 +54,7 @@ def test_a_size_in_the_name_is_read(name, billions):
     ],
 )
 def test_a_window_is_known_by_name(name, window):
-    assert window_of(name) == window
+    assert known_of(name)[0] == window
 
 
 @every_row(
@@ -73,7 +72,7 @@ def test_a_window_is_known_by_name(name, window):
     ],
 )
 def test_whether_a_model_sees_is_known_by_name(name, sees):
-    assert sees_by_name(name) == sees
+    assert known_of(name)[1] == sees
 
 
 async def traits_at(server: ModelServer, model: str, settings: LlmSettings = AUTO):

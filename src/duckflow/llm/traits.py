@@ -14,76 +14,62 @@ DEFAULT_WINDOW = 32_768
 OLLAMA_WINDOW = 8192
 """Ollama cuts longer prompts without a word, unless its user gave it a larger window."""
 
-WINDOWS = (
-    ("claude-2", 100_000),
-    ("claude-3", 200_000),
-    ("claude-haiku-4", 200_000),
-    ("claude-opus-4-5", 200_000),
-    ("claude-sonnet-4-5", 200_000),
-    ("claude-sonnet-4-0", 200_000),
-    ("claude-opus-4-0", 200_000),
-    ("claude-opus-4-1", 200_000),
-    ("claude-", 1_000_000),
-    ("gpt-3.5", 16_385),
-    ("gpt-4.1", 1_000_000),
-    ("gpt-4o", 128_000),
-    ("gpt-4-turbo", 128_000),
-    ("gpt-4", 8192),
-    ("gpt-oss", 131_072),
-    ("gpt-5.4-", 400_000),
-    ("gpt-5.4", 1_000_000),
-    ("gpt-5.5", 1_000_000),
-    ("gpt-5.6", 1_000_000),
-    ("gpt-5", 400_000),
-    ("gpt-", 1_000_000),
-    ("o1", 128_000),
-    ("o3", 200_000),
-    ("o4", 200_000),
-    ("gemini-", 1_000_000),
-    ("codestral", 256_000),
-    ("devstral", 131_072),
-    ("magistral", 40_000),
-    ("ministral", 131_072),
-    ("mistral-", 131_072),
-    ("llama-3.", 131_072),
-    ("qwen3", 131_072),
-    ("kimi-k2", 131_072),
-    ("deepseek-", 128_000),
+FAMILIES = (
+    ("claude-2", 100_000, False),
+    ("claude-instant", 100_000, False),
+    ("claude-3", 200_000, True),
+    ("claude-haiku-4", 200_000, True),
+    ("claude-opus-4-5", 200_000, True),
+    ("claude-sonnet-4-5", 200_000, True),
+    ("claude-sonnet-4-0", 200_000, True),
+    ("claude-opus-4-0", 200_000, True),
+    ("claude-opus-4-1", 200_000, True),
+    ("claude-", 1_000_000, True),
+    ("gpt-3", 16_385, False),
+    ("gpt-4.1", 1_000_000, True),
+    ("gpt-4o", 128_000, True),
+    ("gpt-4-turbo", 128_000, True),
+    ("gpt-4.", 8192, True),
+    ("gpt-4", 8192, False),
+    ("gpt-oss", 131_072, False),
+    ("gpt-5.4-", 400_000, True),
+    ("gpt-5.4", 1_000_000, True),
+    ("gpt-5.5", 1_000_000, True),
+    ("gpt-5.6", 1_000_000, True),
+    ("gpt-5", 400_000, True),
+    ("gpt-", 1_000_000, True),
+    ("o1-mini", 128_000, False),
+    ("o1-preview", 128_000, False),
+    ("o1", 128_000, True),
+    ("o3-mini", 200_000, False),
+    ("o3", 200_000, True),
+    ("o4", 200_000, True),
+    ("gemini-", 1_000_000, True),
+    ("gemma-3", DEFAULT_WINDOW, True),
+    ("gemma3", DEFAULT_WINDOW, True),
+    ("codestral", 256_000, False),
+    ("devstral", 131_072, False),
+    ("magistral", 40_000, False),
+    ("ministral", 131_072, False),
+    ("mistral-medium", 131_072, True),
+    ("mistral-small", 131_072, True),
+    ("mistral-", 131_072, False),
+    ("pixtral", DEFAULT_WINDOW, True),
+    ("llama-3.", 131_072, False),
+    ("llama3.2-vision", DEFAULT_WINDOW, True),
+    ("llama-4", DEFAULT_WINDOW, True),
+    ("llama4", DEFAULT_WINDOW, True),
+    ("llava", DEFAULT_WINDOW, True),
+    ("qwen2.5vl", DEFAULT_WINDOW, True),
+    ("qwen2.5-vl", DEFAULT_WINDOW, True),
+    ("qwen3-vl", 131_072, True),
+    ("qwen3", 131_072, False),
+    ("kimi-k2", 131_072, False),
+    ("deepseek-", 128_000, False),
+    ("", DEFAULT_WINDOW, False),
 )
-"""Tokens by the beginning of a name; the first that fits counts. On the safe side where a family differs."""
-
-SEES = (
-    ("claude-2", False),
-    ("claude-instant", False),
-    ("claude-", True),
-    ("gpt-3", False),
-    ("gpt-oss", False),
-    ("gpt-4-turbo", True),
-    ("gpt-4o", True),
-    ("gpt-4.", True),
-    ("gpt-4", False),
-    ("gpt-", True),
-    ("o1-mini", False),
-    ("o1-preview", False),
-    ("o3-mini", False),
-    ("o1", True),
-    ("o3", True),
-    ("o4", True),
-    ("gemini-", True),
-    ("gemma-3", True),
-    ("gemma3", True),
-    ("pixtral", True),
-    ("mistral-medium", True),
-    ("mistral-small", True),
-    ("llama-4", True),
-    ("llama4", True),
-    ("llama3.2-vision", True),
-    ("llava", True),
-    ("qwen2.5vl", True),
-    ("qwen2.5-vl", True),
-    ("qwen3-vl", True),
-)
-"""Whether it can be shown pictures, by the beginning of a name; the first that fits counts, others can't."""
+"""The window in tokens, and whether it sees pictures, by the beginning of a name; the first that fits counts.
+On the safe side where a family differs."""
 
 _SIZE = late(r"(?<![a-z0-9.])e?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
 _UNITS = {"b": 1e9, "m": 1e6}
@@ -95,21 +81,15 @@ def parameters_in(name: str) -> float | None:
     return max(sizes, default=None)
 
 
-def window_of(name: str) -> int:
-    """The window of a provider's model, by its name."""
+def known_of(name: str) -> tuple[int, bool]:
+    """The window of a provider's model, and whether it is known to see, by its name."""
     base = name.rpartition("/")[2].lower()
-    return next((window for start, window in WINDOWS if base.startswith(start)), DEFAULT_WINDOW)
-
-
-def sees_by_name(name: str) -> bool:
-    """Whether a model is known to see."""
-    base = name.rpartition("/")[2].lower()
-    return next((sees for start, sees in SEES if base.startswith(start)), False)
+    return next((window, sees) for begins, window, sees in FAMILIES if base.startswith(begins))
 
 
 async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[str, str]) -> ModelTraits:
     """Traits by setting, then by name, then by what the user's own server says of itself."""
-    window, parameters = window_of(endpoint.model), parameters_in(endpoint.model)
+    (window, sees), parameters = known_of(endpoint.model), parameters_in(endpoint.model)
     if endpoint.provider.name == "ollama":
         window = _number(env.get("OLLAMA_CONTEXT_LENGTH", "")) or OLLAMA_WINDOW
         if parameters is None and settings.small == "auto":
@@ -121,7 +101,7 @@ async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[st
         parameters = parameters or meta.n_params
     small = parameters is not None and parameters <= SMALL_PARAMETERS
     small = small if settings.small == "auto" else settings.small
-    sees = sees_by_name(endpoint.model) if settings.sees == "auto" else settings.sees
+    sees = sees if settings.sees == "auto" else settings.sees
     return ModelTraits(
         name=endpoint.name,
         window=window,

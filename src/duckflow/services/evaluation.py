@@ -57,7 +57,7 @@ def extract_task_requirements(
             "RequirementList", traits, "requirements", [*spoken_text(summary), asked_text(request)]
         ),
         shape=RequirementList,
-        check=_check_requirements,
+        check=_problems,
         read=lambda answer: _items(answer.requirements),
         otherwise=lambda: plain_requirements(request),
     )
@@ -68,10 +68,9 @@ def plain_requirements(request: str) -> tuple[RequirementItem, ...]:
     return (RequirementItem(requirement=one_line(request, _REQUEST)),)
 
 
-def _check_requirements(answer: RequirementList) -> str | None:
+def _problems(answer: RequirementList) -> Iterable[str]:
     if not any(draft.requirement.strip() for draft in answer.requirements):
-        return "`requirements` needs at least one, and none may be empty"
-    return None
+        yield "`requirements` needs at least one, and none may be empty"
 
 
 def _items(drafts: Iterable[RequirementDraft]) -> tuple[RequirementItem, ...]:
@@ -233,7 +232,7 @@ def _analysis(
             "FailureAnalysis", traits, kind, [asked_text(request), *told], evidence
         ),
         shape=FailureAnalysis,
-        check=lambda analysis: None if analysis.cause.strip() else "`cause` is empty",
+        check=lambda analysis: () if analysis.cause.strip() else ("`cause` is empty",),
         read=lambda analysis: FailureAnalysis(
             cause=one_line(analysis.cause, _CAUSE), fixes=tuple(_lines(analysis.fixes)[:MOST_FIXES])
         ),

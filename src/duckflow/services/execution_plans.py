@@ -25,7 +25,7 @@ def plan_initial_execution(
         kind="first_plan",
         prompt=lambda traits: _request(traits, request, known, evidence),
         shape=PlanDraft,
-        check=lambda draft: "; ".join(_problems(draft, ())) or None,
+        check=lambda draft: _problems(draft, ()),
         read=_plan,
         otherwise=lambda: None,
     )
@@ -45,7 +45,7 @@ def plan_continuation_execution(
         kind="next_plan",
         prompt=prompt,
         shape=PlanDraft,
-        check=lambda draft: "; ".join(_problems(draft, tried)) or None,
+        check=lambda draft: _problems(draft, tried),
         read=lambda draft: with_lessons(_plan(draft), context),
         otherwise=lambda: plain_continuation(context),
     )

@@ -38,15 +38,10 @@ def draft_plan(goal: str, summary: str, evidence: Sequence[str]) -> Question[Pla
         kind="plan",
         prompt=lambda traits: plan_request(traits, goal, summary, evidence),
         shape=PlanDraft,
-        check=check_draft,
+        check=_problems,
         read=lambda draft: _plan(draft, goal),
         bound=False,
     )
-
-
-def check_draft(draft: PlanDraft) -> str | None:
-    """All that is wrong with a draft, in words for the model."""
-    return "; ".join(_problems(draft)) or None
 
 
 def _problems(draft: PlanDraft) -> Iterable[str]:

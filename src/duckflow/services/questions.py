@@ -1,6 +1,6 @@
 """The side questions around a request, as data: who is asked what, in which shape, and what else holds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Generic, Literal, TypeVar
@@ -65,8 +65,8 @@ class Question(Generic[Draft, Answer]):
     """What the model writes."""
     read: Callable[[Draft], Answer]
     """What is made of it."""
-    check: Callable[[Draft], str | None] = lambda _: None
-    """What is wrong with a readable answer, in words for the model."""
+    check: Callable[[Draft], Iterable[str]] = lambda _: ()
+    """All that is wrong with a readable answer, in words for the model."""
     bound: bool = True
     """Whether a model that can be held to a shape is held to this one."""
     otherwise: Callable[[], Answer] | None = None
@@ -85,7 +85,10 @@ async def put(
     if question.bound and request.answer_schema is None:
         request = replace(request, answer_schema=schema_of(question.shape))
     try:
-        answer = await ask(client, request, question.shape, on_glimpse, question.check)
+        check = question.check
+        answer = await ask(
+            client, request, question.shape, on_glimpse, lambda draft: "; ".join(check(draft)) or None
+        )
     except question.covers as error:
         if question.otherwise is None:
             raise

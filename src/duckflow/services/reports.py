@@ -1,6 +1,6 @@
 """The report on a list of tasks: the model's words, held to the facts; else the facts alone (SPEC C3)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from duckflow.domain.events import TaskReported
@@ -42,7 +42,7 @@ def write_report(task_list: TaskList, request: str = "") -> Question[TaskReport,
         kind="report",
         prompt=lambda traits: report_request(traits, task_list, request),
         shape=TaskReport,
-        check=lambda report: _contradiction(report, facts),
+        check=lambda report: _contradictions(report, facts),
         read=lambda report: _merged(facts, report, task_list),
         otherwise=lambda: facts,
     )
@@ -74,19 +74,18 @@ def _status(failed: Sequence[Task], done: int, pending: int) -> ReportStatus:
     return "success"
 
 
-def _contradiction(report: TaskReport, facts: TaskReported) -> str | None:
+def _contradictions(report: TaskReport, facts: TaskReported) -> Iterable[str]:
     """Where the report makes more of the list than happened. It may make less: a command that ran can tell
     of tests that fail."""
     if not report.summary.strip():
-        return "`summary` is empty"
-    if facts.status in (report.status, CANCELLED):
-        return None
-    if report.status == CANCELLED:
-        return "`status` can't be cancelled: nobody stopped the list"
-    if _WORSE.index(report.status) < _WORSE.index(facts.status):
+        yield "`summary` is empty"
+    elif facts.status in (report.status, CANCELLED):
+        return
+    elif report.status == CANCELLED:
+        yield "`status` can't be cancelled: nobody stopped the list"
+    elif _WORSE.index(report.status) < _WORSE.index(facts.status):
         counts = f"{facts.failed} tasks failed and {facts.pending} did not run"
-        return f"`status` can't be {report.status}: {counts}, so it is {facts.status}"
-    return None
+        yield f"`status` can't be {report.status}: {counts}, so it is {facts.status}"
 
 
 def _merged(facts: TaskReported, report: TaskReport, task_list: TaskList) -> TaskReported:

@@ -40,7 +40,7 @@ def draft_tasks(
             traits, (plan, step), summary, evidence, tuple(offered.values())
         ),
         shape=TaskListDraft,
-        check=lambda draft: "; ".join(_problems(draft, offered)) or None,
+        check=lambda draft: _problems(draft, offered),
         read=lambda draft: new_tasks(draft.tasks),
         bound=False,
     )

@@ -24,14 +24,10 @@ def write_title(request: str, reply: str) -> Question[SessionTitle, str]:
         kind="title",
         prompt=lambda _: _prompt(request, reply),
         shape=SessionTitle,
-        check=_problem,
+        check=lambda answer: () if answer.title.strip() else ("`title` is empty",),
         read=lambda answer: one_line(answer.title, LONGEST),
         otherwise=str,
     )
-
-
-def _problem(answer: SessionTitle) -> str | None:
-    return None if answer.title.strip() else "`title` is empty"
 
 
 def _prompt(request: str, reply: str) -> ModelRequest:

@@ -1,10 +1,9 @@
 """Finds the one JSON object of an answer in what a model wrote around it: fences, chatter, thoughts."""
 
 import re
-from typing import NamedTuple
 
 from duckflow.domain.patterns import late
-from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer, read_object
+from duckflow.llm.answers.strict_json import FoundObject, UnusableAnswer, read_object
 
 _BEGINNING = late(r"""\{\s*+(?:["'}“]|//|/\*|[A-Za-z_$][\w$]*+\s*+:)""")
 _QUOTED_KEY = late(r'\{\s*+"')
@@ -12,14 +11,6 @@ _STRUCTURE = late(r'\\.|["{}]', re.DOTALL)
 _GOES_ON = late(r'[,:\]}"]')
 _MOST_BEGINNINGS = 200
 _THOUGHTS_END = "</think>"
-
-
-class FoundObject(NamedTuple):
-    """An object and its place in the text."""
-
-    value: JsonObject
-    start: int
-    end: int
 
 
 def after_thoughts(text: str) -> str:
@@ -39,14 +30,14 @@ def find_object(text: str) -> FoundObject:
     """
     at, doubt, empty = 0, None, None
     if text.startswith("{"):
-        return _read(text, 0)
+        return read_object(text, 0)
     for _ in range(_MOST_BEGINNINGS):
         beginning = _BEGINNING.search(text, at)
         if not beginning:
             break
         start = beginning.start()
         try:
-            found = _read(text, start)
+            found = read_object(text, start)
         except UnusableAnswer as fault:
             if _QUOTED_KEY.match(text, start):
                 raise
@@ -75,11 +66,6 @@ def refuse_more(rest: str) -> None:
         raise UnusableAnswer(
             f"there is more than one JSON object, the second begins with {snippet!r}: give exactly one"
         )
-
-
-def _read(text: str, start: int) -> FoundObject:
-    value, end = read_object(text, start)
-    return FoundObject(value, start, end)
 
 
 def _closing(text: str, start: int) -> int:

@@ -28,7 +28,6 @@ _RAW_CONTROL = late(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _SURROGATE = late("[\ud800-\udfff]")
 _CONSTANTS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
 _STRINGS = json.JSONDecoder(strict=False)
-_CLOSER = {"{": "}", "[": "]"}
 
 
 class UnusableAnswer(DuckflowError):
@@ -39,11 +38,12 @@ class UnusableAnswer(DuckflowError):
         self.problem = problem
 
 
-class _OpenContainer(NamedTuple):
-    """An object or array that is being read."""
+class FoundObject(NamedTuple):
+    """An object and its place in the text."""
 
-    container: JsonObject | list[JsonValue]
-    closer: str
+    value: JsonObject
+    start: int
+    end: int
 
 
 def parse_object(text: str) -> JsonObject:
@@ -52,10 +52,10 @@ def parse_object(text: str) -> JsonObject:
     text = text.removeprefix("\ufeff").strip()
     if not text.startswith("{"):
         raise UnusableAnswer(f"a JSON object must begin with {{, but this begins with {_snippet(text, 0)}")
-    value, end = read_object(text, 0)
-    if end < len(text):
-        raise UnusableAnswer(f"{_place(text, end)}: text goes on after the end of the object")
-    return value
+    found = read_object(text, 0)
+    if found.end < len(text):
+        raise UnusableAnswer(f"{_place(text, found.end)}: text goes on after the end of the object")
+    return found.value
 
 
 def check_size(text: str) -> None:
@@ -65,9 +65,10 @@ def check_size(text: str) -> None:
         raise UnusableAnswer(f"the JSON is too large: {size:,} bytes, at most {MAX_BYTES:,} are read")
 
 
-def read_object(text: str, start: int) -> tuple[JsonObject, int]:
-    """The object whose opening brace is at `start`, and the place after its closing brace."""
-    return _Reader(text, start).read()
+def read_object(text: str, start: int) -> FoundObject:
+    """The object whose opening brace is at `start`."""
+    value, end = _Reader(text, start).read()
+    return FoundObject(value, start, end)
 
 
 class _Reader:
@@ -76,38 +77,40 @@ class _Reader:
     def __init__(self, text: str, start: int) -> None:
         self._text = text
         self._at = start
-        self._open: list[_OpenContainer] = []
+        self._open: list[JsonObject | list[JsonValue]] = []
         self._values = 0
 
     def read(self) -> tuple[JsonObject, int]:
         whole: JsonObject = {}
-        self._enter(whole, "{")
+        self._enter(whole)
         while self._open:
             self._advance(self._open[-1])
         return whole, self._at
 
-    def _advance(self, now: _OpenContainer) -> None:
+    def _advance(self, now: JsonObject | list[JsonValue]) -> None:
         """Read the next member of the innermost container, or its end."""
-        if self._peek() == now.closer:
+        closer = "}" if isinstance(now, dict) else "]"
+        if self._peek() == closer:
             self._at += 1
             self._open.pop()
             return
-        if now.container:
-            self._comma(now)
-        if isinstance(now.container, dict):
-            key = self._key(now.container)
-            now.container[key] = self._value()
+        if now:
+            self._comma(closer)
+        if isinstance(now, dict):
+            key = self._key(now)
+            now[key] = self._value()
         else:
-            now.container.append(self._value())
+            now.append(self._value())
 
-    def _comma(self, now: _OpenContainer) -> None:
+    def _comma(self, closer: str) -> None:
         if self._peek() != ",":
-            problem = f'expected , or {now.closer} after a value (a quote inside a string is written \\")'
-            raise self._fault(problem)
+            raise self._fault(
+                f'expected , or {closer} after a value (a quote inside a string is written \\")'
+            )
         comma = self._at
         self._at += 1
-        if self._peek() == now.closer:
-            raise self._fault(f"a comma stands before the closing {now.closer}", comma)
+        if self._peek() == closer:
+            raise self._fault(f"a comma stands before the closing {closer}", comma)
 
     def _key(self, members: JsonObject) -> str:
         if self._peek() != '"':
@@ -127,18 +130,18 @@ class _Reader:
         if self._values > MAX_VALUES:
             raise self._fault(f"more than {MAX_VALUES:,} values")
         if first == "{":
-            return self._enter({}, first)
+            return self._enter({})
         if first == "[":
-            return self._enter([], first)
+            return self._enter([])
         if first == '"':
             return self._string()
         return self._number_or_word()
 
-    def _enter(self, container: JsonObject | list[JsonValue], opener: str) -> JsonValue:
+    def _enter(self, container: JsonObject | list[JsonValue]) -> JsonValue:
         if len(self._open) >= MAX_DEPTH:
             raise self._fault(f"nested deeper than {MAX_DEPTH} levels")
         self._at += 1
-        self._open.append(_OpenContainer(container, _CLOSER[opener]))
+        self._open.append(container)
         return container
 
     def _string(self) -> str:

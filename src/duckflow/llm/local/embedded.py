@@ -11,8 +11,7 @@ from typing import Any, Literal
 from duckflow.config.settings import EmbeddedSettings
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits, TextPiece
-from duckflow.llm.local.cpu_threads import thread_counts, usable_cores
-from duckflow.llm.local.process import WorkerGone, WorkerProcess
+from duckflow.llm.local.process import WorkerGone, WorkerProcess, thread_counts, usable_cores
 from duckflow.llm.local.prompt_states import PromptStates, states_folder
 from duckflow.llm.local.protocol import completion, load_failure, refusal
 from duckflow.llm.streams import bounded, closing

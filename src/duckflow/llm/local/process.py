@@ -18,6 +18,7 @@ WORKER = Path(__file__).with_name("worker.py")
 _KEPT = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
 _KEPT_KINDS = ("LC_", "PYTHON", "OMP_", "GGML_", "LLAMA_", "CUDA_", "HIP_", "VK_")
 """What Python and the runtime look at. Keys of providers are not among it."""
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 class WorkerGone(Exception):
@@ -112,3 +113,22 @@ def _tail(file: IO[bytes]) -> str:
     size = file.seek(0, 2)
     file.seek(max(size - PRINTED_BYTES, 0))
     return file.read().decode("utf-8", "replace")
+
+
+def usable_cores(quota: Path = _QUOTA) -> int:
+    """Cores this process may use; in a container often fewer than the machine has."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    try:
+        allowed, period = quota.read_text(encoding="ascii").split()
+        return max(1, min(cores, int(allowed) // int(period)))
+    except (OSError, ValueError):  # no such limit, or "max"
+        return cores
+
+
+def thread_counts(cores: int, wanted: int | None) -> tuple[int, int]:
+    """Threads for writing and for reading the prompt."""
+    if wanted is not None:
+        return wanted, wanted
+    # One core left free keeps the speed steady, but of two it would be half of the speed.
+    return (cores if cores <= 2 else cores - 1), cores
