@@ -68,7 +68,7 @@ def load(
 
     `digest` is that of the project's files as they were trusted: others do not count.
     """
-    layers = [_from_file("user", user_file())]
+    layers = [_from_text("user", user_file(), read_text(user_file()))]
     notices: list[Notice] = []
     project = trust_state(workspace) if trusted else None
     if project is not None and digest in (None, project.digest):
@@ -107,10 +107,6 @@ def rows(loaded: Loaded) -> tuple[SettingRow, ...]:
 def _listed(value: object) -> object:
     """Of a table its names: what is in it may be a key."""
     return list(cast("dict[str, object]", value)) if isinstance(value, dict) else value
-
-
-def _from_file(kind: Kind, path: Path) -> Layer:
-    return _from_text(kind, path, read_text(path))
 
 
 def _from_text(kind: Kind, path: Path, text: str | None) -> Layer:

@@ -190,25 +190,10 @@ class PacemakerSettings(Frozen):
     """The pacemaker, which decides how long to work before asking."""
 
     dynamic_limits: DynamicLimits = DynamicLimits.model_construct()
-    """The bounds of its limit."""
-
     base_loops: BaseLoops = BaseLoops.model_construct()
-    """Loops by kind of task."""
-
     factors: LimitFactors = LimitFactors.model_construct()
-    """What changes them."""
-
     complexity: ComplexityScale = ComplexityScale.model_construct()
-    """How complexity is measured."""
-
     vitals: VitalsNumbers = VitalsNumbers.model_construct()
-    """How vitals move."""
-
     thresholds: Thresholds = Thresholds.model_construct()
-    """When they are low."""
-
     learning: Learning = Learning.model_construct()
-    """What is learned from earlier requests."""
-
     budget: Budget = Budget.model_construct()
-    """Tokens and money."""

@@ -1,6 +1,7 @@
 """What a project's own file may do: tighten, never loosen, never say which model is asked (SPEC M5)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal, cast
 
@@ -38,7 +39,11 @@ def tighten(layer: Layer, user: Settings, user_file: Path) -> tuple[Layer, list[
             raise UsageError(
                 "config.not_for_project", where=layer.place(key), setting=key, user_file=user_file
             )
-    looser = set(_looser(layer, user))
+    looser = {
+        key
+        for key, value in layer.values.items()
+        if _loosens(PROJECT_MAY_SET[key], attrgetter(key)(user), value)
+    }
     kept = {key: value for key, value in layer.values.items() if key not in looser}
     if "mcp.servers" in kept:
         kept["mcp.servers"] = {
@@ -50,15 +55,6 @@ def tighten(layer: Layer, user: Settings, user_file: Path) -> tuple[Layer, list[
         for key in sorted(looser)
     ]
     return layer._replace(values=kept), left_out
-
-
-def _looser(layer: Layer, user: Settings) -> Iterator[str]:
-    for key, value in layer.values.items():
-        now: object = user
-        for part in key.split("."):
-            now = getattr(now, part)
-        if _loosens(PROJECT_MAY_SET[key], now, value):
-            yield key
 
 
 def _loosens(direction: Direction, now: object, wanted: object) -> bool:

@@ -1,4 +1,4 @@
-"""The settings, one model per part. The string under each field says what it does."""
+"""The settings, one model per part, which says what that is; the string under a field says what it does."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -167,7 +167,6 @@ class LlmSettings(Frozen):
     """The longest answer asked for, in tokens."""
 
     embedded: EmbeddedSettings = EmbeddedSettings.model_construct()
-    """The embedded model."""
 
 
 class RulesSettings(Frozen):
@@ -286,55 +285,20 @@ class Settings(Frozen):
     """What may happen without asking: plan (nothing changes), ask, edits, auto."""
 
     llm: LlmSettings = LlmSettings.model_construct()
-    """Models."""
-
     transitions: Transitions = Transitions.model_construct()
-    """Which step of the work may follow which."""
-
     duck_pacemaker: PacemakerSettings = PacemakerSettings.model_construct()
-    """Pace."""
-
     evaluation: EvaluationRules = EvaluationRules.model_construct()
-    """When a request is done."""
-
     checks: CheckSettings = CheckSettings.model_construct()
-    """Checks by running."""
-
     rules: RulesSettings = RulesSettings.model_construct()
-    """Rules files."""
-
     prompt: PromptSettings = PromptSettings.model_construct()
-    """Prompts."""
-
     ui: UiSettings = UiSettings.model_construct()
-    """The conversation."""
-
     tracing: TracingSettings = TracingSettings.model_construct()
-    """Traces."""
-
     hooks: HookSettings = HookSettings.model_construct()
-    """Hooks."""
-
     skills: SkillSettings = SkillSettings.model_construct()
-    """Skills."""
-
     plugins: PluginSettings = PluginSettings.model_construct()
-    """Plugins."""
-
     undo: UndoSettings = UndoSettings.model_construct()
-    """Undo."""
-
     memory: MemorySettings = MemorySettings.model_construct()
-    """Long-term memory."""
-
     shell: ShellSettings = ShellSettings.model_construct()
-    """Shell commands."""
-
     mcp: McpSettings = McpSettings.model_construct()
-    """MCP servers."""
-
     web: WebSettings = WebSettings.model_construct()
-    """The web."""
-
     gate: GateSettings = GateSettings.model_construct()
-    """Questions."""

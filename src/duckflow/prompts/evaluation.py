@@ -7,7 +7,7 @@ read slowly: they get less to read and fewer words to say.
 from collections.abc import Iterable, Sequence
 
 from duckflow.domain.frozen import replace
-from duckflow.domain.model import ChatMessage, JsonSchema, ModelRequest, ModelTraits
+from duckflow.domain.model import JsonSchema, ModelRequest, ModelTraits
 from duckflow.domain.text import cut, head_and_tail
 from duckflow.domain.work.objective import (
     REPLY,
@@ -16,7 +16,7 @@ from duckflow.domain.work.objective import (
     RequirementItem,
 )
 from duckflow.prompts.evidence import harmless, show_evidence
-from duckflow.prompts.sections import object_schema
+from duckflow.prompts.sections import object_schema, question_messages
 from duckflow.prompts.templates import template
 from duckflow.prompts.tokens import estimate_tokens
 
@@ -72,13 +72,9 @@ def evaluation_request(
     answer = SMALL_ANSWER if traits.small else min(traits.window // _ANSWER_SHARE, _ANSWER)
     left = min(traits.window - answer - estimate_tokens(system + asked), traits.window // 2)
     seen = [show_evidence(evidence, min(left, SMALL_EVIDENCE) if traits.small else left)] if evidence else []
-    shown = "\n\n".join([*seen, asked])
     return ModelRequest(
         output=output,
-        messages=(
-            ChatMessage(role="system", text=system, stable=True),
-            ChatMessage(role="user", text=f"{shown}\n\nOutput: {output}"),
-        ),
+        messages=question_messages(output, system, "\n\n".join([*seen, asked])),
         max_tokens=answer,
         temperature=0.0 if traits.small else None,
     )

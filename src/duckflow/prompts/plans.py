@@ -7,10 +7,11 @@ import json
 from collections.abc import Iterable, Sequence
 
 from duckflow.domain.decision import Operation
-from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits
+from duckflow.domain.model import ModelRequest, ModelTraits
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut, head_and_tail
 from duckflow.domain.work.plan import Plan, PlanStep, Task, TaskList, progress
+from duckflow.prompts.sections import question_messages
 from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import estimate_tokens
 
@@ -58,7 +59,7 @@ def report_request(traits: ModelTraits, task_list: TaskList, request: str) -> Mo
     text = f"The request: {cut(request, 1000) or '(not known)'}\n\nThe tasks and their results\n{lines}"
     return ModelRequest(
         output="TaskReport",
-        messages=_messages("TaskReport", template("report"), text),
+        messages=question_messages("TaskReport", template("report"), text),
         max_tokens=min(traits.window // _ANSWER_SHARE, _REPORT_ANSWER),
     )
 
@@ -87,15 +88,8 @@ def _request(
     found = ["Evidence, oldest first", *shown] if shown else ["Evidence: none yet"]
     return ModelRequest(
         output=output,
-        messages=_messages(output, system, "\n\n".join([*found, asked])),
+        messages=question_messages(output, system, "\n\n".join([*found, asked])),
         max_tokens=answer,
-    )
-
-
-def _messages(output: str, system: str, text: str) -> tuple[ChatMessage, ...]:
-    return (
-        ChatMessage(role="system", text=system, stable=True),
-        ChatMessage(role="user", text=f"{text}\n\nOutput: {output}"),
     )
 
 

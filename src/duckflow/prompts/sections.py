@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from duckflow.domain.model import JsonSchema, ModelRequest, PromptUse
+from duckflow.domain.model import ChatMessage, JsonSchema, ModelRequest, PromptUse
 
 SectionName = Literal[
     "base",
@@ -33,3 +33,11 @@ def object_schema(**properties: JsonSchema) -> JsonSchema:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def question_messages(output: str, system: str, text: str) -> tuple[ChatMessage, ...]:
+    """A side question: the fixed text, which repeats from call to call, and what it is about this time."""
+    return (
+        ChatMessage(role="system", text=system, stable=True),
+        ChatMessage(role="user", text=f"{text}\n\nOutput: {output}"),
+    )

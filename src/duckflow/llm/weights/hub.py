@@ -24,7 +24,8 @@ def fetch_from_hub(place: WeightsFiles, report: Report) -> None:
     """Gather the rest of the file from the hub."""
     import httpx2  # noqa: PLC0415 - only an installation needs it
 
-    address = _address(place)
+    base = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
+    address = f"{base.rstrip('/')}/{place.weights.hub_repository}/resolve/main/{place.weights.file}"
     timeout = httpx2.Timeout(READ_TIMEOUT_S, connect=CONNECT_TIMEOUT_S)
     try:
         with httpx2.Client(follow_redirects=True, timeout=timeout) as client:
@@ -47,11 +48,6 @@ def _download(client: "httpx2.Client", address: str, place: WeightsFiles, report
             _download_rest(client, address, place, report)
         tries = TRIES if place.gathered() > most else tries - 1
         most = max(most, place.gathered())
-
-
-def _address(place: WeightsFiles) -> str:
-    base = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
-    return f"{base.rstrip('/')}/{place.weights.hub_repository}/resolve/main/{place.weights.file}"
 
 
 def _download_rest(client: "httpx2.Client", address: str, place: WeightsFiles, report: Report) -> None:

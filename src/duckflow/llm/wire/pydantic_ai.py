@@ -84,11 +84,17 @@ class PydanticAIModel:
         settings = ModelSettings(max_tokens=request.max_tokens + allowance)
         if request.temperature is not None:
             settings["temperature"] = request.temperature
+        tools = [
+            ToolDefinition(
+                name=tool.name, description=tool.description, parameters_json_schema=tool.parameters
+            )
+            for tool in request.tools
+        ]
         return model_request_stream(
             self._model,
             to_foreign(request.messages, request.picture_data),
             model_settings=settings,
-            model_request_parameters=_parameters(request),
+            model_request_parameters=ModelRequestParameters(function_tools=tools),
             instrument=False,
         )
 
@@ -131,13 +137,8 @@ class PydanticAIModel:
         )
 
     def _status(self, exc: foreign.ModelAPIError, status: int) -> ProviderError:
-        body = (
-            exc.body
-            if isinstance(exc.body, str)
-            else json.dumps(exc.body, default=str)
-            if exc.body
-            else str(exc)
-        )
+        body = exc.body or str(exc)
+        body = body if isinstance(body, str) else json.dumps(body, default=str)
         wait = None if exc.retry_after is None else str(exc.retry_after)
         return status_failure(self._endpoint, status, body, wait)
 
@@ -172,14 +173,6 @@ def _asked(message: ChatMessage, data: Mapping[str, str]) -> parts.SystemPromptP
         if picture.digest in data
     ]
     return parts.UserPromptPart([*pictures, message.text] if pictures else message.text)
-
-
-def _parameters(request: ModelRequest) -> ModelRequestParameters:
-    tools = [
-        ToolDefinition(name=tool.name, description=tool.description, parameters_json_schema=tool.parameters)
-        for tool in request.tools
-    ]
-    return ModelRequestParameters(function_tools=tools)
 
 
 def _piece(event: object) -> TextPiece | ToolCall | None:
