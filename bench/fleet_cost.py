@@ -73,7 +73,7 @@ def measure(base: Path, url: str, given: argparse.Namespace) -> None:
         subprocess.run([*command, "--until-idle"], check=True)
         took = time.monotonic() - began
         after = look(database)
-        events = sum(len(fleet.events(run)) for run in fleet.runs.listed())
+        events = sum(len(fleet.runs.events(run.id)) for run in fleet.runs.listed())
         print(
             {run.outcome for run in fleet.runs.listed()},
             f"{took:.1f} s, {events / given.runs:.0f} events a run",

@@ -50,7 +50,7 @@ def waiting_runs(folder: Path) -> tuple[str, str]:
             ended = RequestFinished(request_id="r_1", outcome=outcome, exit_code=3)
             question = [ApprovalRequested(approval=ASKED)] if asked else []
             fleet.runs.append(mine, 1, [said, *question, ended])
-            key = question_key(fleet.state(mine), fleet.events(mine))
+            key = question_key(fleet.state(mine), fleet.runs.events(mine.id))
             fleet.runs.note(mine, state="waiting", question=key)
     return asking, talking
 

@@ -157,7 +157,7 @@ class Drill:
                 self.count.wrong.append(f"{run.id}: {run.report.error}")
             if run.state not in OVER:
                 self.count.wrong.append(f"{run.id} did not end: {run.state}")
-            check_commands(self.count, fleet.events(run), ran)
+            check_commands(self.count, fleet.runs.events(run.id), ran)
         self.count.wrong += [f"{name} ran {times} times" for name, times in ran.items() if times > 1]
 
 

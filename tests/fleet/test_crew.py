@@ -84,7 +84,7 @@ async def test_a_killed_command_is_asked_about_and_never_run_again(
         await step
 
     assert await work(crew(fleet), fleet, run) == "waiting"
-    events = [one.event for one in fleet.events(fleet.runs.find(run))]
+    events = [one.event for one in fleet.runs.events(run)]
     (ended,) = (one for one in events if isinstance(one, ActionFinished))
     (asked,) = (one for one in events if isinstance(one, ConsultationRequested))
     assert (ended.outcome, asked.kind) == ("unknown", "unknown")
@@ -121,7 +121,7 @@ async def test_what_was_approved_runs_or_is_asked_about_wherever_it_is_cut_off(
             if state == "waiting":
                 fleet.answer(run, answer_to(fleet, fleet.runs.find(run)))
             await work(Crew(fleet.runs, "here", lambda: None), fleet, run)
-        check_commands(count, fleet.events(fleet.runs.find(run)), Counter(ledger.read_text().split()))
+        check_commands(count, fleet.runs.events(run), Counter(ledger.read_text().split()))
         assert (count.wrong, count.approved, state) == ([], 1, "done"), f"cut off before {cuts}"
         assert cut, "it was cut off"
 
@@ -143,7 +143,7 @@ async def test_a_run_goes_on_at_every_step_on_another_machine(
     assert (found.state, found.outcome, found.branch) == ("done", "done", f"duckflow/{run}")
     assert machine > 2, "it was interrupted some times"
     assert git(folder, "ls-tree", "--name-only", found.branch).split() == ["README.md", "a.txt", "b.txt"]
-    events = [one.event for one in fleet.events(found)]
+    events = [one.event for one in fleet.runs.events(found.id)]
     assert [one.outcome for one in events if isinstance(one, ActionFinished)] == ["ok", "ok"]
     assert not any(isinstance(one, Recovered) for one in events), "nothing was cut off in the middle"
     assert sum(isinstance(one, RequestFinished) for one in events) == 1

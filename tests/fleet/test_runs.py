@@ -60,7 +60,7 @@ def test_who_lost_a_run_can_write_nothing_more(fleet: Fleet, folder: Path):
         with pytest.raises(LostRun):
             write()
     fleet.runs.append(second, 2, [ASKS])
-    assert [one.seq for one in fleet.events(run)] == [1, 2]
+    assert [one.seq for one in fleet.runs.events(run.id)] == [1, 2]
     assert fleet.runs.find(run.id).state == "working"
 
 

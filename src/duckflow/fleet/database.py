@@ -41,17 +41,17 @@ runs = sa.Table(
     sa.Column("base", sa.String, nullable=False),
     sa.Column("request", sa.Text, nullable=False),
     sa.Column("options", sa.Text, nullable=False),
-    sa.Column("state", sa.String, nullable=False, index=True),
+    sa.Column("state", sa.String, nullable=False, index=True, default="queued"),
     sa.Column("created", sa.Float, nullable=False),
     sa.Column("updated", sa.Float, nullable=False),
-    sa.Column("leg", sa.Integer, nullable=False),
-    sa.Column("epoch", sa.Integer, nullable=False),
-    sa.Column("worked_s", sa.Float, nullable=False),
-    sa.Column("machine", sa.String, nullable=False),
-    sa.Column("question", sa.String, nullable=False),
-    sa.Column("outcome", sa.String, nullable=False),
-    sa.Column("report", sa.Text, nullable=False),
-    sa.Column("branch", sa.String, nullable=False),
+    sa.Column("leg", sa.Integer, nullable=False, default=1),
+    sa.Column("epoch", sa.Integer, nullable=False, default=0),
+    sa.Column("worked_s", sa.Float, nullable=False, default=0.0),
+    sa.Column("machine", sa.String, nullable=False, default=""),
+    sa.Column("question", sa.String, nullable=False, default=""),
+    sa.Column("outcome", sa.String, nullable=False, default=""),
+    sa.Column("report", sa.Text, nullable=False, default=""),
+    sa.Column("branch", sa.String, nullable=False, default=""),
     sa.Column("patch", sa.LargeBinary, nullable=True),
 )
 events = sa.Table(
@@ -129,11 +129,12 @@ class FleetDatabase:
             reason = str(exc.orig).strip().partition("\n")[0]
             raise UserError("fleet.no_database", reason=reason) from exc
 
-    def now(self, connection: sa.Connection) -> float:
+    @property
+    def now(self) -> sa.ColumnElement[float]:
         """Seconds by the database's clock, where machines share one."""
         if self.sqlite:
-            return time.time()
-        return float(connection.scalar(sa.text("SELECT extract(epoch FROM clock_timestamp())")) or 0)
+            return sa.literal(time.time())
+        return sa.cast(sa.extract("epoch", sa.func.clock_timestamp()), sa.Double)
 
     def migrate(self) -> None:
         """Bring all tables up to date, DBOS's too; of all who start at once only one does it."""

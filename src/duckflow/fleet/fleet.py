@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import Recorded
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState, new_state
 from duckflow.fleet.checkout import Checkout, find_repository
@@ -45,10 +44,6 @@ class Fleet:
         self.runs = Runs(database)
         self._database = database
 
-    def events(self, run: FleetRun, after: int = 0) -> list[Recorded]:
-        """What happened in a run, oldest first; only what came after an event, if one is named."""
-        return self.runs.events(run.id, after)
-
     def state(self, run: FleetRun) -> AgentState:
         """The run's session as its events tell it: with the open question, the plan, the verdict."""
         state = new_state(run.id)
@@ -63,26 +58,10 @@ class Fleet:
         repository, base = find_repository(folder)
         ids = [secrets.token_hex(4) for _ in range(count)]
         with self._client() as client, self._database.begin() as connection:
-            now = self._database.now(connection)
+            now = self._database.now
             for run in ids:
-                row = {
-                    "id": run,
-                    "repository": repository,
-                    "base": base,
-                    "request": request.strip(),
-                    "options": options.model_dump_json(),
-                    "state": "queued",
-                    "created": now,
-                    "updated": now,
-                    "leg": 1,
-                    "epoch": 0,
-                    "worked_s": 0.0,
-                    "machine": "",
-                    "question": "",
-                    "outcome": "",
-                    "report": "",
-                    "branch": "",
-                }
+                wanted = {"id": run, "repository": repository, "base": base, "request": request.strip()}
+                row = {**wanted, "options": options.model_dump_json(), "created": now, "updated": now}
                 connection.execute(sa.insert(runs).values(**row))
                 client.enqueue_in_transaction(connection, _queued(run, 1, repository), run, 1)
         return ids
@@ -94,12 +73,8 @@ class Fleet:
             raise UsageError("fleet.not_asked", run=run.id)
         if not is_answer(self.state(run), said):
             raise UsageError("fleet.unclear", run=run.id)
-        with self._client() as client, self._database.begin() as connection:
-            asked = sa.and_(runs.c.id == run.id, runs.c.state == "waiting", runs.c.question == run.question)
-            if not self._queue(client, connection, run, asked):
-                raise UsageError("fleet.not_asked", run=run.id)
-            now = self._database.now(connection)
-            row = {"run": run.id, "question": run.question, "text": said, "at": now}
+        with self._queued_again(run, runs.c.state == "waiting", "fleet.not_asked") as connection:
+            row = {"run": run.id, "question": run.question, "text": said, "at": self._database.now}
             connection.execute(sa.insert(answers).values(**row))
         return run
 
@@ -108,10 +83,8 @@ class Fleet:
         run = self.runs.find(wanted)
         with self._database.begin() as connection:
             stop = sa.update(runs).where(runs.c.id == run.id, runs.c.state.not_in(OVER))
-            now = self._database.now(connection)
-            if not connection.execute(
-                stop.values(state="cancelled", epoch=runs.c.epoch + 1, updated=now)
-            ).rowcount:
+            stopped = stop.values(state="cancelled", epoch=runs.c.epoch + 1, updated=self._database.now)
+            if not connection.execute(stopped).rowcount:
                 raise UsageError("fleet.is_over", run=run.id)
         return run
 
@@ -119,42 +92,37 @@ class Fleet:
         """Go on with a run that failed or was cancelled, from where it was."""
         run = self.runs.find(wanted)
         seen = max((one.seq for one in self.runs.events(run.id)), default=0)
-        with self._client() as client, self._database.begin() as connection:
-            over = sa.and_(runs.c.id == run.id, runs.c.state.in_(("failed", "cancelled")))
-            if not self._queue(client, connection, run, over, question=f"{AGAIN}:{seen}"):
-                raise UsageError("fleet.nothing_to_retry", run=run.id)
-        return run
+        ended = runs.c.state.in_(("failed", "cancelled"))
+        with self._queued_again(run, ended, "fleet.nothing_to_retry", question=f"{AGAIN}:{seen}"):
+            return run
 
     def clean(self, days: float) -> list[str]:
         """Forget what ended so long ago: copies and rows; branches stay. The ids of the runs."""
-        with self._client() as client, self._database.begin() as connection:
-            before = self._database.now(connection) - days * 86_400
-            gone = [run for run in self.runs.listed() if run.state in OVER and run.updated <= before]
+        gone = self.runs.over_for(days)
+        ids = [run.id for run in gone]
+        with self._database.begin() as connection:
             for table, column in ((events, events.c.run), (answers, answers.c.run), (runs, runs.c.id)):
-                connection.execute(sa.delete(table).where(column.in_([run.id for run in gone])))
-        for run in gone:
-            Checkout(run).remove()
-            with self._client() as client:
+                connection.execute(sa.delete(table).where(column.in_(ids)))
+        with self._client() as client:
+            for run in gone:
+                Checkout(run).remove()
                 client.delete_workflows([f"{run.id}.{leg}" for leg in range(1, run.leg + 1)])
-        return [run.id for run in gone]
+        return ids
 
-    def _queue(
-        self,
-        client: "DBOSClient",
-        connection: sa.Connection,
-        run: FleetRun,
-        allowed: sa.ColumnElement[bool],
-        **values: str,
-    ) -> bool:
+    @contextmanager
+    def _queued_again(
+        self, run: FleetRun, allowed: sa.ColumnElement[bool], refusal: str, **values: str
+    ) -> Generator[sa.Connection]:
         """Let a worker go on with a run, if it still is as it was seen: of two who try, one does."""
-        same = sa.and_(allowed, runs.c.leg == run.leg)
-        now = self._database.now(connection)
-        on = sa.update(runs).where(same).values(state="queued", leg=run.leg + 1, updated=now, **values)
-        if not connection.execute(on).rowcount:
-            return False
         leg = run.leg + 1
-        client.enqueue_in_transaction(connection, _queued(run.id, leg, run.repository), run.id, leg)
-        return True
+        seen = sa.and_(runs.c.id == run.id, runs.c.leg == run.leg, runs.c.question == run.question, allowed)
+        on = sa.update(runs).where(seen)
+        with self._client() as client, self._database.begin() as connection:
+            queued = on.values(state="queued", leg=leg, updated=self._database.now, **values)
+            if not connection.execute(queued).rowcount:
+                raise UsageError(refusal, run=run.id)
+            client.enqueue_in_transaction(connection, _queued(run.id, leg, run.repository), run.id, leg)
+            yield connection
 
     @contextmanager
     def _client(self) -> Generator["DBOSClient"]:

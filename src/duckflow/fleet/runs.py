@@ -120,6 +120,13 @@ class Runs:
             rows = connection.execute(query.where(runs.c.state == state) if state else query)
             return [_run(row) for row in rows.mappings()]
 
+    def over_for(self, days: float) -> list[FleetRun]:
+        """Those that ended so long ago."""
+        long_ago = runs.c.updated <= self.database.now - days * 86_400
+        with self.database.begin() as connection:
+            rows = connection.execute(sa.select(*_FIELDS).where(runs.c.state.in_(OVER), long_ago))
+            return [_run(row) for row in rows.mappings()]
+
     def counts(self) -> dict[str, int]:
         """How many are in each state there is a run in."""
         query = sa.select(runs.c.state, sa.func.count().label("many")).group_by(runs.c.state)
@@ -160,9 +167,8 @@ class Runs:
             if not connection.execute(raised).rowcount:
                 return None
             row = connection.execute(sa.select(*_FIELDS).where(runs.c.id == run)).mappings().one()
-            now = self.database.now(connection)
-            here = sa.update(runs).where(runs.c.id == run).values(machine=machine, updated=now)
-            connection.execute(here)
+            here = sa.update(runs).where(runs.c.id == run)
+            connection.execute(here.values(machine=machine, updated=self.database.now))
         return _run(row)
 
     def append(self, run: FleetRun, first: int, added: Sequence[Event]) -> None:
@@ -180,8 +186,8 @@ class Runs:
         if isinstance(patch := values.get("patch"), bytes):
             values["patch"] = zlib.compress(patch)
         with self._owned(run) as connection:
-            now = self.database.now(connection)
-            connection.execute(sa.update(runs).where(runs.c.id == run.id).values(updated=now, **values))
+            stands = sa.update(runs).where(runs.c.id == run.id)
+            connection.execute(stands.values(updated=self.database.now, **values))
 
     @contextmanager
     def _owned(self, run: FleetRun) -> Generator[sa.Connection]:

@@ -113,8 +113,8 @@ class FleetWorker:
 
     def _sign_on(self) -> None:
         with self._database.begin() as connection:
-            now = self._database.now(connection)
-            connection.execute(sa.insert(workers).values(id=self.id, beat=now, dead=False))
+            row = sa.insert(workers).values(id=self.id, beat=self._database.now, dead=False)
+            connection.execute(row)
 
     def _sign_off(self) -> None:
         """What is still in hand goes to others at once."""
@@ -138,7 +138,7 @@ class FleetWorker:
     def _show_life(self) -> bool:
         """Say that this worker lives; False if the others have given it up."""
         with self._database.begin() as connection:
-            now = self._database.now(connection)
+            now = self._database.now
             mine = sa.update(workers).where(workers.c.id == self.id, workers.c.dead == sa.false())
             alive = connection.execute(mine.values(beat=now)).rowcount == 1
             silent = workers.c.beat < now - self._lease_s

@@ -55,13 +55,13 @@ def run_object(fleet: Fleet, run: FleetRun) -> dict[str, Any]:
         **run.model_dump(mode="json"),
         "asked": asked.model_dump(mode="json") if asked and run.state == "waiting" else None,
         "patch": fleet.runs.patch(run.id).decode("utf-8", "replace"),
-        "events": [event_object(one) for one in fleet.events(run)],
+        "events": [event_object(one) for one in fleet.runs.events(run.id)],
     }
 
 
 def print_run(fleet: Fleet, run: FleetRun) -> None:
     """A run as a person reads it: what happened, then how it stands."""
-    print_transcript(fleet.events(run))
+    print_transcript(fleet.runs.events(run.id))
     echo("")
     state, minutes = text(f"fleet.state.{run.state}"), round(run.worked_s / 60, 1)
     echo(text("fleet.stands", run=run.id, state=state, repository=run.repository, minutes=minutes))
