@@ -37,33 +37,28 @@ class Mark(NamedTuple):
     action_id: str
 
 
-def _tables(connection: sqlite3.Connection) -> None:
-    connection.execute(
-        "CREATE TABLE contents (digest TEXT PRIMARY KEY, packed INTEGER NOT NULL, data BLOB NOT NULL)"
-    )
-    connection.execute("CREATE INDEX contents_packed ON contents (packed)")
-    connection.execute(
-        """CREATE TABLE changes (
-            id INTEGER PRIMARY KEY,
-            session_id TEXT NOT NULL,
-            request_id TEXT NOT NULL,
-            action_id TEXT NOT NULL,
-            before TEXT,
-            body TEXT NOT NULL
-        )"""
-    )
-    connection.execute("CREATE INDEX changes_action ON changes (session_id, action_id)")
-    connection.execute("CREATE INDEX changes_before ON changes (before)")
-    connection.execute(
-        """CREATE TABLE snapshots (
-            session_id TEXT NOT NULL,
-            path TEXT NOT NULL,
-            digest TEXT NOT NULL,
-            mode INTEGER NOT NULL,
-            PRIMARY KEY (session_id, path)
-        )"""
-    )
-    connection.execute("CREATE INDEX snapshots_digest ON snapshots (digest)")
+_TABLES = (
+    "CREATE TABLE contents (digest TEXT PRIMARY KEY, packed INTEGER NOT NULL, data BLOB NOT NULL)",
+    "CREATE INDEX contents_packed ON contents (packed)",
+    """CREATE TABLE changes (
+        id INTEGER PRIMARY KEY,
+        session_id TEXT NOT NULL,
+        request_id TEXT NOT NULL,
+        action_id TEXT NOT NULL,
+        before TEXT,
+        body TEXT NOT NULL
+    )""",
+    "CREATE INDEX changes_action ON changes (session_id, action_id)",
+    "CREATE INDEX changes_before ON changes (before)",
+    """CREATE TABLE snapshots (
+        session_id TEXT NOT NULL,
+        path TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        mode INTEGER NOT NULL,
+        PRIMARY KEY (session_id, path)
+    )""",
+    "CREATE INDEX snapshots_digest ON snapshots (digest)",
+)
 
 
 def _start_anew(path: Path) -> ErrorReported:
@@ -198,7 +193,7 @@ class KeptFiles:
     def _opened(self) -> Database:
         with self._lock:
             if self._database is None:
-                self._database = Database(self._path, steps=(_tables,), rescue=_start_anew)
+                self._database = Database(self._path, steps=(_TABLES,), rescue=_start_anew)
             return self._database
 
 

@@ -1,108 +1,90 @@
-"""The tables, as an append-only list of small steps; a file remembers how many it has had."""
+"""The tables, as an append-only list of steps; a file remembers how many it has had."""
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from duckflow.domain.errors import UserError
 from duckflow.store.database.opening import transaction
 
+Migrations = Sequence[Sequence[str]]
+"""Each step is some statements."""
 
-def _sessions_and_events(connection: sqlite3.Connection) -> None:
-    connection.execute(
-        """CREATE TABLE sessions (
-            id TEXT PRIMARY KEY,
-            workspace TEXT NOT NULL,
-            title TEXT NOT NULL,
-            created TEXT NOT NULL,
-            updated TEXT NOT NULL,
-            events INTEGER NOT NULL,
-            outcome TEXT,
-            latest INTEGER NOT NULL
-        )"""
-    )
-    connection.execute("CREATE INDEX sessions_latest ON sessions (latest)")
-    connection.execute(
-        """CREATE TABLE events (
-            id INTEGER PRIMARY KEY,
-            session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
-            seq INTEGER NOT NULL,
-            at TEXT NOT NULL,
-            type TEXT NOT NULL,
-            body TEXT NOT NULL,
-            UNIQUE (session_id, seq)
-        )"""
-    )
-
-
-def _outcomes(connection: sqlite3.Connection) -> None:
-    connection.execute("ALTER TABLE sessions ADD COLUMN model TEXT NOT NULL DEFAULT ''")
-    connection.execute(
-        """CREATE TABLE outcomes (
-            session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
-            request_id TEXT NOT NULL,
-            model TEXT NOT NULL,
-            profile TEXT,
-            outcome TEXT NOT NULL,
-            pauses INTEGER NOT NULL,
-            loops INTEGER NOT NULL,
-            attempts INTEGER NOT NULL,
-            satisfaction REAL,
-            rating INTEGER,
-            PRIMARY KEY (session_id, request_id)
-        )"""
-    )
-
-
-def _audit(connection: sqlite3.Connection) -> None:
-    connection.execute(
-        "CREATE TABLE audit (number INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL)"
-    )
-    for change in ("UPDATE", "DELETE"):
-        connection.execute(
-            f"CREATE TRIGGER audit_no_{change.lower()} BEFORE {change} ON audit "
-            "BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END"
-        )
-
-
-def _memory(connection: sqlite3.Connection) -> None:
-    # AUTOINCREMENT: a number the user has seen never comes to mean another text.
-    connection.execute(
-        """CREATE TABLE memory (
-            id INTEGER PRIMARY KEY AUTOINCREMENT,
-            kind TEXT NOT NULL,
-            text TEXT NOT NULL,
-            folded TEXT NOT NULL,
-            workspace TEXT NOT NULL,
-            kept TEXT NOT NULL,
-            touched TEXT NOT NULL,
-            used TEXT,
-            uses INTEGER NOT NULL DEFAULT 0
-        )"""
-    )
-
-
-def _seals(connection: sqlite3.Connection) -> None:
-    # Entries from before have none; the file with the key says where the sealed ones begin.
-    connection.execute("ALTER TABLE audit ADD COLUMN seal TEXT NOT NULL DEFAULT ''")
-
-
-def _inbox(connection: sqlite3.Connection) -> None:
-    # AUTOINCREMENT: whoever waits for the result of a number never gets that of another.
-    connection.execute(
-        """CREATE TABLE inbox (
-            id INTEGER PRIMARY KEY AUTOINCREMENT,
-            session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
-            at TEXT NOT NULL,
-            body TEXT NOT NULL,
-            result TEXT
-        )"""
-    )
-    connection.execute("CREATE INDEX inbox_waiting ON inbox (session_id) WHERE result IS NULL")
-
-
-Migrations = Sequence[Callable[[sqlite3.Connection], None]]
-MIGRATIONS: Migrations = (_sessions_and_events, _outcomes, _audit, _memory, _seals, _inbox)
+_SESSIONS_AND_EVENTS = (
+    """CREATE TABLE sessions (
+        id TEXT PRIMARY KEY,
+        workspace TEXT NOT NULL,
+        title TEXT NOT NULL,
+        created TEXT NOT NULL,
+        updated TEXT NOT NULL,
+        events INTEGER NOT NULL,
+        outcome TEXT,
+        latest INTEGER NOT NULL
+    )""",
+    "CREATE INDEX sessions_latest ON sessions (latest)",
+    """CREATE TABLE events (
+        id INTEGER PRIMARY KEY,
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        seq INTEGER NOT NULL,
+        at TEXT NOT NULL,
+        type TEXT NOT NULL,
+        body TEXT NOT NULL,
+        UNIQUE (session_id, seq)
+    )""",
+)
+_OUTCOMES = (
+    "ALTER TABLE sessions ADD COLUMN model TEXT NOT NULL DEFAULT ''",
+    """CREATE TABLE outcomes (
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        request_id TEXT NOT NULL,
+        model TEXT NOT NULL,
+        profile TEXT,
+        outcome TEXT NOT NULL,
+        pauses INTEGER NOT NULL,
+        loops INTEGER NOT NULL,
+        attempts INTEGER NOT NULL,
+        satisfaction REAL,
+        rating INTEGER,
+        PRIMARY KEY (session_id, request_id)
+    )""",
+)
+_AUDIT = (
+    "CREATE TABLE audit (number INTEGER PRIMARY KEY, body TEXT NOT NULL, hash TEXT NOT NULL)",
+    *(
+        f"CREATE TRIGGER audit_no_{change.lower()} BEFORE {change} ON audit "
+        "BEGIN SELECT RAISE(ABORT, 'the audit log is only added to'); END"
+        for change in ("UPDATE", "DELETE")
+    ),
+)
+# AUTOINCREMENT: a number the user has seen never comes to mean another text.
+_MEMORY = (
+    """CREATE TABLE memory (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        kind TEXT NOT NULL,
+        text TEXT NOT NULL,
+        folded TEXT NOT NULL,
+        workspace TEXT NOT NULL,
+        kept TEXT NOT NULL,
+        touched TEXT NOT NULL,
+        used TEXT,
+        uses INTEGER NOT NULL DEFAULT 0
+    )""",
+)
+# Entries from before have none; the file with the key says where the sealed ones begin.
+_SEALS = ("ALTER TABLE audit ADD COLUMN seal TEXT NOT NULL DEFAULT ''",)
+# AUTOINCREMENT: whoever waits for the result of a number never gets that of another.
+_INBOX = (
+    """CREATE TABLE inbox (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        session_id TEXT NOT NULL REFERENCES sessions (id) ON DELETE CASCADE,
+        at TEXT NOT NULL,
+        body TEXT NOT NULL,
+        result TEXT
+    )""",
+    "CREATE INDEX inbox_waiting ON inbox (session_id) WHERE result IS NULL",
+)
+MIGRATIONS: Migrations = (_SESSIONS_AND_EVENTS, _OUTCOMES, _AUDIT, _MEMORY, _SEALS, _INBOX)
 
 
 def migrate(connection: sqlite3.Connection, path: Path, steps: Migrations | None = None) -> None:
@@ -114,8 +96,8 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: Migrations | None
     if had < len(steps):
         with transaction(connection):
             # Read again: another process may have taken the steps while this one waited.
-            for step in steps[_version(connection) :]:
-                step(connection)
+            for statement in chain.from_iterable(steps[_version(connection) :]):
+                connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {len(steps)}")
 
 
