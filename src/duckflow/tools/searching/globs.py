@@ -5,9 +5,11 @@ from collections.abc import Callable
 from fnmatch import translate
 
 from duckflow.domain.errors import ToolError
+from duckflow.domain.patterns import late
 
 _ALTERNATIVES = 64
 _LONGEST = 300
+_NO_NAME = late(r"(?!)")
 
 
 def file_matcher(pattern: str) -> Callable[[str], bool]:
@@ -30,29 +32,21 @@ def _part(glob: str) -> re.Pattern[str] | None:
 
 
 def _match(parts: list[re.Pattern[str] | None], names: list[str]) -> bool:
-    """All ways at once: `places` are the parts that may come next."""
-    places = _reachable(parts, {0})
-    for name in names:
-        following: set[int] = set()
-        for place in places - {len(parts)}:
-            pattern = parts[place]
-            if pattern is None:
-                following.add(place)
-            elif pattern.match(name):
-                following.add(place + 1)
-        places = _reachable(parts, following)
-    return len(parts) in places
-
-
-def _reachable(parts: list[re.Pattern[str] | None], places: set[int]) -> set[int]:
-    """With those behind a **, which may stand for nothing."""
-    found = set(places)
-    for place in sorted(places):
-        following = place
-        while following < len(parts) and parts[following] is None:
-            following += 1
-            found.add(following)
-    return found
+    """A ** takes as few folders as it can, and one more whenever what follows it does not fit."""
+    part = name = behind_last = taken = 0
+    while name < len(names):
+        pattern = parts[part] if part < len(parts) else _NO_NAME
+        if pattern is None:
+            part += 1
+            behind_last, taken = part, name
+        elif pattern.match(names[name]):
+            part, name = part + 1, name + 1
+        elif behind_last:
+            taken += 1
+            part, name = behind_last, taken
+        else:
+            return False
+    return not any(parts[part:])
 
 
 def _alternatives(pattern: str) -> list[str]:
