@@ -14,8 +14,8 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.background import BackgroundOutput
 from duckflow.safety.sandbox.output import Emit
 from duckflow.safety.sandbox.shell import Shell
-from duckflow.tools.catalogue import CommandEnd, HeldEffects, Proposal, Tool, ToolResult
-from duckflow.tools.shell import shell_tools
+from duckflow.tools.catalogue import Proposal, Tool, ToolResult
+from duckflow.tools.shell import held_effects, shell_tools
 
 FIRST_WORDS_S = 0.5
 """How long to see whether a command fails at its start, and what it says: which port it has, for example."""
@@ -66,12 +66,8 @@ def background_tools(shell: Shell) -> tuple[Tool, ...]:
         how = "stopped" if said.stopped == "asked" else "ended"
         ended = CommandEnded(command=command, how=how, exit_code=said.exit_code)
         found = await shell.background_effects()
-        held = None
-        if found is not None and found.effects is not None and found.copy_id:
-            end: CommandEnd = "well" if how == "stopped" or said.exit_code == 0 else "failed"
-            held = HeldEffects(
-                copy_id=found.copy_id, command=command.command, effects=found.effects, ended=end
-            )
+        well = how == "stopped" or said.exit_code == 0
+        held = held_effects(command.command, found, "well" if well else "failed") if found else None
         return ToolResult(text=text, events=(*events, ended), exact=True, held=held)
 
     def find(command_id: str) -> BackgroundCommand:

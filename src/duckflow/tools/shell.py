@@ -72,6 +72,7 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
         result = await shell.run(
             args.command, timeout_s=seconds, network=args.network, secrets=args.secrets, emit=emit
         )
+        ended: CommandEnd = "well" if result.exit_code == 0 else "failed"
         hint = await _hint(shell, result, network=args.network)
         lines = [_first_line(result, shell, seconds), result.output.rstrip("\n"), hint]
         return ToolResult(
@@ -79,7 +80,7 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
             changed=result.changed,
             exit_code=result.exit_code,
             exact=result.effects is not None,
-            held=_held(args.command, result),
+            held=held_effects(args.command, result, "stopped" if result.stopped is not None else ended),
         )
 
     async def propose(args: Run, workspace: Workspace) -> Proposal:
@@ -181,12 +182,10 @@ def _some(names: Iterable[str]) -> str:
     return ", ".join(listed[:_NAMES_TOLD]) + more
 
 
-def _held(command: str, result: CommandResult) -> HeldEffects | None:
+def held_effects(command: str, result: CommandResult, ended: CommandEnd) -> HeldEffects | None:
+    """What a command did to its copy, if it worked on one."""
     if not result.copy_id or result.effects is None:
         return None
-    ended: CommandEnd = "well" if result.exit_code == 0 else "failed"
-    if result.stopped is not None:
-        ended = "stopped"
     return HeldEffects(copy_id=result.copy_id, command=command, effects=result.effects, ended=ended)
 
 
