@@ -12,6 +12,7 @@ import pytest
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.i18n.catalogue import set_language
 from duckflow.safety.sandbox.copy.target_folder import TargetFolder
 from fakes.engine import Watched, decision, engine
 
@@ -92,23 +93,28 @@ async def test_G3_each_mode_asks_about_the_effects_it_should_and_changes_nothing
 
 
 async def test_G9_a_yes_takes_over_exactly_what_was_shown_and_undo_takes_all_of_it_back(folder: Path):
-    """Files, links, folders and bits."""
+    """Files, links, folders and bits; M4: what is said of them is in the user's language."""
+    set_language("ja")
     (folder / "old").mkdir()
     (folder / "old/a.txt").write_text("one\n")
     (folder / "keep.sh").write_text("x\n")
     before = tree(folder)
     command = (
         "mv old/a.txt b.txt && rmdir old && mkdir -p d/e && ln -s b.txt l && chmod 600 keep.sh && echo > d/é"
+        " && mkdir node_modules && echo > node_modules/z"
     )
     async with engine(folder, decision("", run(command)), decision("Done."), mode="ask") as duck:
         await duck.app.chat.say("go")
         (asked,) = duck.of(ApprovalRequested)
         shown = asked.approval.difference
-        assert [
-            part
-            for part in ("rename from old/a.txt", "l -> b.txt", "d/é", "new mode 600")
-            if part not in shown
-        ] == []
+        parts = (
+            "rename from old/a.txt",
+            "l -> b.txt",
+            "d/é",
+            "new mode 600",
+            "(node_modules/: ファイル 1 個",
+        )
+        assert [part for part in parts if part not in shown] == []
         assert tree(folder) == before
         assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
         after = tree(folder)

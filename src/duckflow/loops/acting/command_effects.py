@@ -13,6 +13,7 @@ from duckflow.domain.files.effects import Effect, Effects
 from duckflow.domain.frozen import replace
 from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.state import AgentState
+from duckflow.i18n.catalogue import text
 from duckflow.loops.acting.approvals import ask_about
 from duckflow.loops.acting.impact import ChangeOutline
 from duckflow.loops.calls import ResolvedCall
@@ -262,15 +263,11 @@ def _difference(held: HeldEffects, contents: Contents, quiet: frozenset[str]) ->
     effects = held.effects
     parts = [f"$ {held.command}\n"]
     parts += [_of_effect(one, contents) for one in effects.effects if one.path not in quiet]
-    if quiet:
-        parts.append(
-            f"(.git: {len(quiet)} files that git writes while it works: objects, refs, index, logs)\n"
-        )
+    notes = [text("approval.difference.git", count=len(quiet))] if quiet else []
     for bulk in effects.bulk:
-        kept = "" if bulk.undoable else ", too large to be kept for undo"
-        gone = f", {bulk.deleted} of them deleted" if bulk.deleted else ""
-        parts.append(f"({bulk.path}/: {bulk.files} files, {bulk.size} bytes{gone}{kept})\n")
-    return "".join(parts)
+        key = "approval.difference.folder" if bulk.undoable else "approval.difference.folder_not_kept"
+        notes.append(text(key, path=bulk.path, count=bulk.files, size=bulk.size, deleted=bulk.deleted))
+    return "".join((*parts, *(f"({note})\n" for note in notes)))
 
 
 def _of_effect(effect: Effect, contents: Contents) -> str:
@@ -287,8 +284,8 @@ def _of_effect(effect: Effect, contents: Contents) -> str:
         bits = f"old mode {effect.mode_before:o}\nnew mode {effect.mode_after:o}\n"
     if effect.kind == "mode":
         return f"--- a/{path}\n+++ b/{path}\n{bits}"
-    new = contents.after(path) if effect.kind != "deleted" else None
-    if effect.kind != "deleted" and new is None:
-        return f"--- a/{path}\n+++ b/{path}\n(too large to be shown: {effect.size} bytes)\n"
     old = contents.before(path) if effect.before else None
-    return bits + (difference_of(path, old, new) or f"--- /dev/null\n+++ b/{path}\n(empty)\n")
+    new = contents.after(path) if effect.kind != "deleted" else None
+    shown = difference_of(path, old, new) if effect.kind == "deleted" or new is not None else ""
+    too_large = text("approval.difference.too_large", size=effect.size)
+    return bits + (shown or f"--- a/{path}\n+++ b/{path}\n({too_large})\n")
