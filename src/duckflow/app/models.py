@@ -15,7 +15,7 @@ from duckflow.loops.session import Session
 from duckflow.loops.thinking.advisor import Spending
 from duckflow.loops.thinking.pictures import PictureClient
 from duckflow.safety.files.workspace import Workspace
-from duckflow.safety.redaction.model import redacted
+from duckflow.safety.redaction.model import RedactedModel
 
 
 async def choose(settings: Settings, env: Mapping[str, str]) -> ModelChoice:
@@ -53,7 +53,7 @@ def open_models(
         client = await open_client(name, settings.llm, env, relay, asked, others)
         # What is small is asked in a form that has no pictures.
         seeing = client if client.traits.small else PictureClient(client, workspace)
-        return redacted(seeing, session.redactor)
+        return RedactedModel(seeing, session.redactor)
 
     async def price(name: str, usage: Usage) -> float | None:
         return await cost_usd(name, usage, env)

@@ -9,6 +9,7 @@ from duckflow.domain.errors import Unavailable
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import Finished, ModelClient, ModelPiece, ModelRequest, Retrying
 from duckflow.llm.streams import closing
+from duckflow.llm.wrapped import WrappedClient
 
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 30.0
@@ -28,7 +29,7 @@ MOST_TRIES = {"llm.timeout": 2}
 """A call that used up its whole time is worth one more, not as many as a busy server."""
 
 
-class RetryingClient:
+class RetryingClient(WrappedClient):
     """Another client, asked again where that may help, and for no more than the user lets one call take.
 
     Nothing but the model call is ever repeated.
@@ -41,9 +42,7 @@ class RetryingClient:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self.inner = client
-        """For what only some clients can do."""
-        self.traits = client.traits
+        super().__init__(client)
         self._settings = settings
         self._sleep = sleep
         self._chance = chance
@@ -69,10 +68,6 @@ class RetryingClient:
                 await pieces.aclose()
             yield Retrying(reason=reason, wait_s=wait)
             await self._sleep(wait)
-
-    async def aclose(self) -> None:
-        """Close the client inside."""
-        await self.inner.aclose()
 
     async def _once(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         finished = False

@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import ModelClient
 from duckflow.domain.patterns import late
-from duckflow.llm.retry import RetryingClient
+from duckflow.llm.wrapped import unwrapped
 
 _PIECE = late(
     r" ?[A-Z]?[a-z]{1,5}| ?[A-Z]{1,2}"  # words, in parts where they are long or camelCase
@@ -40,7 +40,7 @@ class TokenCounter:
     """Counts for one model. Nothing is kept: whoever needs a number again keeps it."""
 
     def __init__(self, client: ModelClient | None = None) -> None:
-        inner = client.inner if isinstance(client, RetryingClient) else client
+        inner = unwrapped(client)
         self._tokenizer = inner if isinstance(inner, Tokenizer) else None
 
     async def count(self, text: str) -> int:

@@ -12,9 +12,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.model import ChatMessage, ModelClient, ModelPiece, ModelRequest, ModelTraits, Picture
+from duckflow.domain.model import ChatMessage, ModelClient, ModelPiece, ModelRequest, Picture
 from duckflow.domain.patterns import late
 from duckflow.llm.streams import closing
+from duckflow.llm.wrapped import WrappedClient
 from duckflow.safety.files.workspace import Workspace
 
 LARGEST = 5_000_000
@@ -95,33 +96,24 @@ def _look(workspace: Workspace, path: str) -> Picture | ErrorReported | None:
     return Picture(path=workspace.relative(path), media=media, digest=hashlib.sha256(data).hexdigest())
 
 
-class PictureClient:
+class PictureClient(WrappedClient):
     """Another client, which gets the pictures that messages speak of, or is told why not."""
 
     def __init__(self, client: ModelClient, workspace: Workspace) -> None:
-        self._client = client
+        super().__init__(client)
         self._workspace = workspace
-
-    @property
-    def traits(self) -> ModelTraits:
-        """Those of the client inside."""
-        return self._client.traits
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         """The answer to the request with its pictures."""
         if not any(message.pictures for message in request.messages):
-            return self._client.stream(request)
+            return self.inner.stream(request)
         return self._seen(request)
-
-    async def aclose(self) -> None:
-        """Close the client inside."""
-        await self._client.aclose()
 
     async def _seen(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         data: dict[str, str] = {}
         messages = await asyncio.to_thread(lambda: tuple(self._read(request.messages, data))[::-1])
         shown = replace(request, messages=messages, picture_data=data)
-        async with closing(self._client.stream(shown)) as pieces:
+        async with closing(self.inner.stream(shown)) as pieces:
             async for piece in pieces:
                 yield piece
 
