@@ -95,7 +95,9 @@ def test_I6_every_choice_that_goes_on_is_tested_above_and_tells_the_model_someth
     assert set(STATE) == {choice for _, choice in GOES_ON}
     going_on = [WISHES[choice] for choice in STATE]
     assert len(set(going_on)) == len(going_on)
-    assert set(WISHES) == {choice for choice, effect in EFFECTS.items() if effect.ends in (None, "rest")}
+    assert set(WISHES) == {
+        choice for choice, effect in EFFECTS.items() if effect.ends in (None, "pending_user")
+    }
 
 
 @every_row(("kind", "choice"), EVERY)

@@ -27,7 +27,6 @@ from duckflow.loops.judging.judging import Judging
 from duckflow.loops.judging.verification import Verification
 from duckflow.loops.pacing import Pacing
 from duckflow.loops.task_loop import TaskLoop
-from duckflow.loops.thinking.advisor import Advisor
 from duckflow.loops.thinking.memory import SessionMemory
 from duckflow.loops.thinking.model import ModelInUse, operations_of
 from duckflow.loops.thinking.rules import read_rules
@@ -78,7 +77,7 @@ def build(
     base = open_foundation(settings, folder, session_id, env, brought, carried)
     session, workspace = base.session, base.workspace
     plugins = brought.plugins.together
-    tiers, spending = open_models(
+    tiers, advisor = open_models(
         settings, choice, session, workspace, env, relay, carried.asked, plugins.providers
     )
     rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
@@ -88,7 +87,6 @@ def build(
     files = file_tools(base.ripgrep)
     files = with_unsaved(files, unsaved) if unsaved else files
     background = Catalogue((*files, *command_tools(base.shell, session.show), *plugins.operations), mcp)
-    advisor = Advisor(tiers, spending)
     tasks = TaskLoop(session, _dispatcher(base, background), advisor)
 
     async def plan(goal: str) -> Plan:
@@ -116,7 +114,7 @@ def build(
         mcp,
     )
     limits = DraftLimits(most=settings.llm.candidates, seconds=settings.llm.candidates_time_s)
-    model = ModelInUse(session, tiers, catalogue, look, rules, settings.prompt, spending, limits)
+    model = ModelInUse(session, tiers, catalogue, look, rules, settings.prompt, advisor, limits)
     dispatcher = _dispatcher(base, catalogue)
     pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(base.log.database).loops_used)
     verifying = Verification(session, dispatcher, ProjectTests(workspace) if relay else None)

@@ -12,7 +12,7 @@ from duckflow.llm.pricing import cost_usd
 from duckflow.llm.providers import OpenModel, open_client
 from duckflow.llm.tiers import Tiers, tier_names
 from duckflow.loops.session import Session
-from duckflow.loops.thinking.advisor import Spending
+from duckflow.loops.thinking.advisor import Advisor
 from duckflow.loops.thinking.pictures import PictureClient
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.redaction.model import RedactedModel
@@ -46,8 +46,8 @@ def open_models(
     relay: Relay | None,
     asked: Mapping[str, int],
     others: Mapping[str, OpenModel],
-) -> tuple[Tiers, Spending]:
-    """The models of a session, which get to see no secrets, and what they cost."""
+) -> tuple[Tiers, Advisor]:
+    """The models of a session, which get to see no secrets, and who asks them and knows what they cost."""
 
     async def opened(name: str) -> ModelClient:
         client = await open_client(name, settings.llm, env, relay, asked, others)
@@ -59,4 +59,4 @@ def open_models(
         return await cost_usd(name, usage, env)
 
     tiers = Tiers(tier_names(settings.llm, choice.name), opened, by_task=settings.llm.by_task)
-    return tiers, Spending(session, tiers, price)
+    return tiers, Advisor(session, tiers, price)

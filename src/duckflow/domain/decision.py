@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import JsonSchema
@@ -64,20 +64,12 @@ class Decision(Frozen):
     reply: str = ""
     actions: tuple[Action, ...] = ()
 
-    @field_validator("state_delta", mode="before")
+    @field_validator("state_delta", "reply", "rationale", "actions", mode="before")
     @classmethod
-    def _nothing_to_set(cls, value: object) -> object:
-        return {} if value in (None, "") else value
-
-    @field_validator("reply", "rationale", mode="before")
-    @classmethod
-    def _nothing_said(cls, value: object) -> object:
-        return "" if value is None else value
-
-    @field_validator("actions", mode="before")
-    @classmethod
-    def _nothing_to_do(cls, value: object) -> object:
-        return () if value is None else value
+    def _left_out(cls, value: object, info: ValidationInfo) -> object:
+        """Null is as good as nothing, and so is an empty text for what is to be set."""
+        nothing = value is None or (value == "" and info.field_name == "state_delta")
+        return cls.model_fields[str(info.field_name)].default if nothing else value
 
     @model_validator(mode="after")
     def _says_or_does(self) -> "Decision":

@@ -83,8 +83,8 @@ class ChatLoop:
 
     async def say(self, text: str) -> RequestOutcome:
         """A message: a new request, or more on the one that waits; nothing if a hook refuses it."""
-        submission = await self._hooks.submitted(text)
-        if submission.blocked:
+        added = await self._hooks.submitted(text)
+        if added is None:
             return "stopped"
         state, request = self._session.state, self._session.state.request
         goes_on = request is not None and request.outcome not in (None, "interrupted")
@@ -96,9 +96,7 @@ class ChatLoop:
         note = files_note(files)
         told = "" if note == state.files_note else note
         seen = await self._look.pictures(text)
-        said = UserMessage(
-            request_id=request_id, text=text, note=told, added=submission.added, pictures=seen.pictures
-        )
+        said = UserMessage(request_id=request_id, text=text, note=told, added=added, pictures=seen.pictures)
         self._session.record(said, *seen.problems)
         if fresh:
             self._pacing.begin()

@@ -67,17 +67,12 @@ def _repeats(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
     if not now.calls or now.disturbed:
         return False
     for earlier in reversed(before[-LOOK_BACK:]):
-        if earlier.calls == now.calls and _same_work(earlier.acts, now.acts):
+        same_length = len(earlier.acts) == len(now.acts)
+        if earlier.calls == now.calls and same_length and all(map(_same_act, earlier.acts, now.acts)):
             return True
         if earlier.changed or earlier.disturbed:
             return False
     return False
-
-
-def _same_work(earlier: Sequence[Act], now: Sequence[Act]) -> bool:
-    if len(earlier) != len(now):
-        return False
-    return all(_same_act(one, other) for one, other in zip(earlier, now, strict=True))
 
 
 def _same_act(earlier: Act, now: Act) -> bool:

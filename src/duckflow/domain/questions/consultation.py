@@ -55,8 +55,8 @@ CHOICES: dict[ConsultationKind, tuple[Choice, ...]] = {
 class ChoiceEffect(Frozen):
     """What a choice does, besides what the model is told of it."""
 
-    ends: Literal["accepted", "stopped", "rest"] | None = None
-    """How the request ends with it, if it does."""
+    ends: Literal["accepted", "stopped", "pending_user"] | None = None
+    """How the work on the request ends with it, if it does."""
     forbids: bool = False
     """What was tried counts as failed: the same lists of actions are refused from now on."""
     clears: bool = False
@@ -99,7 +99,7 @@ EFFECTS: dict[Choice, ChoiceEffect] = {
     "different_way": ChoiceEffect(forbids=True, clears=True),
     "instruct": ChoiceEffect(restarts=True, needs_words=True),
     "second_opinion": ChoiceEffect(reviews=True),
-    "rest": ChoiceEffect(ends="rest"),
+    "rest": ChoiceEffect(ends="pending_user"),
     "more_detail": ChoiceEffect(restarts=True, needs_words=True),
     "technical_help": ChoiceEffect(analyses=True),
     "cut_rules": ChoiceEffect(rules="cut"),

@@ -29,10 +29,12 @@ def queue_actions(state: AgentState, event: ActionQueued) -> AgentState:
 
 def finish_action(state: AgentState, event: ActionFinished) -> AgentState:
     """The state with what an action did, as evidence and as part of the request."""
-    request = (
-        note_action(_progress(state.request, event), event, _command(state, event)) if state.request else None
+    running = state.running if event.task_id is None else state.task_running
+    command = (
+        str(running.action.args.get("command", "")) if running and event.operation == "shell.run" else ""
     )
-    noted = note_changes(state, event, state.running if event.task_id is None else state.task_running)
+    request = note_action(_progress(state.request, event), event, command) if state.request else None
+    noted = note_changes(state, event, running)
     finished = replace(
         noted,
         request=request,
@@ -54,26 +56,17 @@ def finish_action(state: AgentState, event: ActionFinished) -> AgentState:
         operation=event.operation,
         path=event.path,
         digest=event.digest,
-        supports=_support(state, event),
+        supports=_support(event, running, command),
     )
     return remember(current, entry)
 
 
-def _support(state: AgentState, event: ActionFinished) -> Support:
+def _support(event: ActionFinished, running: ActionStarted | None, command: str) -> Support:
     """What the result of an action can show: nothing if it, or the command it ran, did not succeed."""
-    running = state.running if event.task_id is None else state.task_running
-    ran = bool(_command(state, event))
-    if event.outcome != "ok" or (ran and event.exit_code != 0):
+    if event.outcome != "ok" or (command and event.exit_code != 0):
         return "nothing"
-    acted = ran or event.changed or (running is not None and running.effect not in (None, "read", "fetch"))
-    return "change" if acted else "reading"
-
-
-def _command(state: AgentState, event: ActionFinished) -> str:
-    """The command that ran to its end, if one did."""
-    running = state.running if event.task_id is None else state.task_running
-    ran = running is not None and event.operation == "shell.run"
-    return str(running.action.args.get("command", "")) if running and ran else ""
+    acts = running is not None and running.effect not in (None, "read", "fetch")
+    return "change" if command or event.changed or acts else "reading"
 
 
 def _progress(request: Request, event: ActionFinished) -> Request:

@@ -129,7 +129,8 @@ def _apply(state: AgentState, event: Event) -> AgentState:
         case events.RequestFinished():
             return _request_finished(state, event)
         case events.Reply():
-            return _replied(state, event)
+            short = one_line(event.text, SUMMARY)
+            return replace(state, last_reply=short, reply=head_and_tail(event.text, REPLY_KEPT))
         case events.ModeChanged():
             return replace(state, mode=event.mode)
         case events.MemoryRecalled():
@@ -155,11 +156,6 @@ def _session_started(state: AgentState, event: events.SessionStarted) -> AgentSt
     )
 
 
-def _replied(state: AgentState, event: events.Reply) -> AgentState:
-    short = one_line(event.text, SUMMARY)
-    return replace(state, last_reply=short, reply=head_and_tail(event.text, REPLY_KEPT))
-
-
 def _transition(state: AgentState, event: events.Transition) -> AgentState:
     request = state.request
     if event.recovery and request is not None:
@@ -175,8 +171,9 @@ def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
     else:
         objective = renew(request.objective, event.text) if request.objective else None
         goal = state.items.goal if request.history else ""
-        request = replace(request, loops=0, outcome=None, profile=None, replanned=False, goal=goal)
-        request = replace(request, objective=objective)
+        request = replace(
+            request, loops=0, outcome=None, profile=None, replanned=False, goal=goal, objective=objective
+        )
     # What the background asked stays open: this message does not answer it.
     approval = state.approval if state.approval and state.approval.task_id else None
     fresh = replace(
@@ -250,17 +247,16 @@ def _consultation_requested(state: AgentState, event: events.ConsultationRequest
 
 
 def _usage(state: AgentState, event: events.UsageReported) -> AgentState:
-    before = state.usage.get(event.tier, TierUsage())
-    cost = before.cost_usd
-    if event.cost_usd is not None:
-        cost = (cost or 0.0) + event.cost_usd
-    after = TierUsage(calls=before.calls + 1, tokens=before.tokens + event.tokens, cost_usd=cost)
-    request = state.request
+    def with_this(cost: float | None) -> float | None:
+        return cost if event.cost_usd is None else (cost or 0.0) + event.cost_usd
+
+    before, tokens, request = state.usage.get(event.tier, TierUsage()), event.tokens, state.request
+    after = TierUsage(
+        calls=before.calls + 1, tokens=before.tokens + tokens, cost_usd=with_this(before.cost_usd)
+    )
     if request is not None:
-        used = event.tokens.input_tokens + event.tokens.output_tokens
-        request = replace(request, tokens=request.tokens + used)
-        if event.cost_usd is not None:
-            request = replace(request, cost_usd=(request.cost_usd or 0.0) + event.cost_usd)
+        used = request.tokens + tokens.input_tokens + tokens.output_tokens
+        request = replace(request, tokens=used, cost_usd=with_this(request.cost_usd))
     return replace(state, usage={**state.usage, event.tier: after}, request=request)
 
 
@@ -268,18 +264,18 @@ def _request_finished(state: AgentState, event: events.RequestFinished) -> Agent
     request = state.request
     if request is None or request.request_id != event.request_id:
         return state
-    if event.outcome in ENDED:
-        line = cut(f"{cut(request.text, SUMMARY // 2)} → {state.last_reply}", SUMMARY)
-        return replace(
-            state,
-            request=None,
-            finished=replace(request, outcome=event.outcome, history=()),
-            praised=False,
-            queue=state.queue[:1] if state.approval and not state.approval.task_id else (),
-            running=None,
-            approved=None,
-            summaries=(*state.summaries, line)[-SUMMARIES:],
-            status=STATUS_AFTER[event.outcome],
-        )
-    open_still = replace(request, outcome=event.outcome)
-    return replace(state, request=open_still, status=STATUS_AFTER[event.outcome])
+    request = replace(request, outcome=event.outcome)
+    state = replace(state, request=request, status=STATUS_AFTER[event.outcome])
+    if event.outcome not in ENDED:
+        return state
+    line = cut(f"{cut(request.text, SUMMARY // 2)} → {state.last_reply}", SUMMARY)
+    return replace(
+        state,
+        request=None,
+        finished=replace(request, history=()),
+        praised=False,
+        queue=state.queue[:1] if state.approval and not state.approval.task_id else (),
+        running=None,
+        approved=None,
+        summaries=(*state.summaries, line)[-SUMMARIES:],
+    )

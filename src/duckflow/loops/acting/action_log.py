@@ -41,11 +41,6 @@ class ActionLog:
         about = ToolResult(text=str(error), path=path if isinstance(path, str) else None)
         return self.end(action, outcome, about, (), task_id)
 
-    def ask_again(self, action: Action, error: ToolError, task_id: str | None) -> ActionFinished:
-        """What was approved is not there any more: nothing was done, and the user is asked again."""
-        result = ToolResult(text=f"{error} The user is asked again.", then=(action,))
-        return self.end(action, "refused", result, (), task_id)
-
     def end(
         self,
         action: Action,

@@ -14,8 +14,7 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
-from duckflow.loops.acting.approvals import ask_about
-from duckflow.loops.acting.impact import ChangeOutline
+from duckflow.loops.acting.approvals import ChangeOutline, ask_about
 from duckflow.loops.calls import ResolvedCall
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import READ_CAP, Workspace

@@ -272,8 +272,9 @@ class Dispatcher:
                 result = await self._hooks.after(call, result)
         except ToolError as error:
             meanwhile = approval is not None and isinstance(error, ChangedMeanwhile)
-            if meanwhile and not made_of(self._workspace, access.changes):
-                return self._log.ask_again(action, error, task_id)
+            if meanwhile and not made_of(self._workspace, access.changes):  # what was approved is gone
+                again = ToolResult(text=f"{error} The user is asked again.", then=(action,))
+                return self._log.end(action, "refused", again, (), task_id)
             failed = ToolResult(text=str(error), path=target)
             return self._log.end(action, "failed", failed, access.changes, task_id)
         except asyncio.CancelledError:

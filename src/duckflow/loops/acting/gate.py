@@ -14,8 +14,7 @@ from duckflow.domain.patterns import late
 from duckflow.domain.questions.approval import Approval, Kind
 from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.state import AgentState
-from duckflow.loops.acting.approvals import ask_about
-from duckflow.loops.acting.impact import ChangeOutline
+from duckflow.loops.acting.approvals import ChangeOutline, ask_about
 from duckflow.loops.calls import ResolvedCall
 from duckflow.safety.files.outside import OutsideFile, find_outside
 from duckflow.safety.files.workspace import Workspace

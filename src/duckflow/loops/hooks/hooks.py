@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from duckflow.domain.errors import Refused
 from duckflow.domain.events import HookRan
@@ -31,13 +31,6 @@ _LAST_WORD_S = 10.0
 at that question."""
 
 
-class Submission(NamedTuple):
-    """What hooks said to a message: whether it may be worked on, and what they add to it."""
-
-    blocked: bool = False
-    added: str = ""
-
-
 class Hooks:
     """Runs the hooks that something is for, side by side, and writes down how each ended."""
 
@@ -46,7 +39,7 @@ class Hooks:
         self._hooks = tuple(dict.fromkeys(hooks))
         self._shell = shell
         self._behind: set[asyncio.Task[Any]] = set()
-        self._starting: asyncio.Task[str] | None = None
+        self._starting: asyncio.Task[Sequence[HookVerdict]] | None = None
         self._stopped_before = False
         self.halted = False
         """Whether a hook wants the work on this message to end (`"continue": false`)."""
@@ -55,10 +48,7 @@ class Hooks:
         """The session is open; what its hooks say goes to the model with the first message."""
         chosen = self._for("SessionStart", source := "resume" if resumed else "startup")
         if chosen:
-            self._starting = asyncio.ensure_future(self._begin(chosen, source))
-
-    async def _begin(self, chosen: Sequence[Hook], source: str) -> str:
-        return _context(await self._run(chosen, {"source": source}))
+            self._starting = asyncio.ensure_future(self._run(chosen, {"source": source}))
 
     async def before(self, call: ResolvedCall) -> str:
         """Before an action: why the user is to be asked, if a hook wants that. Refused if one says no."""
@@ -79,16 +69,16 @@ class Hooks:
         said += [one.context for one in verdicts if one.context]
         return replace(result, text="\n".join([result.text, *map(_from_hook, said)])) if said else result
 
-    async def submitted(self, text: str) -> Submission:
-        """At the start of a request, or of more on it: whether the message may be worked on."""
+    async def submitted(self, text: str) -> str | None:
+        """At the start of a request, or of more on it: what hooks add; None if it may not be worked on."""
         self._stopped_before = self.halted = False
-        begun = await self._starting if self._starting is not None else ""
+        begun = await self._starting if self._starting is not None else ()
         verdicts = await self._run(self._for("UserPromptSubmit"), {"prompt": text})
         if any(one.outcome == "blocked" for one in verdicts):
-            return Submission(blocked=True)
+            return None
         self._starting = None
-        added = "\n".join(part for part in (begun, _context(verdicts)) if part)
-        return Submission(added=_from_hook(added) if added else "")
+        added = "\n".join(one.context for one in (*begun, *verdicts) if one.context)
+        return _from_hook(added) if added else ""
 
     async def stop(self) -> bool:
         """At the end of a request: True if a hook wants more done; the model is told what."""
@@ -164,10 +154,6 @@ class Hooks:
             )
         )
         return verdict
-
-
-def _context(verdicts: Sequence[HookVerdict]) -> str:
-    return "\n".join(one.context for one in verdicts if one.context)
 
 
 def _from_hook(said: str) -> str:

@@ -1,9 +1,10 @@
-"""Advice for the user: why the work fails, how another model sees it; plain facts if none can tell."""
+"""Advice for the user: why the work fails, how another model sees it, and what there is so far."""
+
+from collections.abc import Iterator
 
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import one_line
 from duckflow.i18n.catalogue import text
-from duckflow.loops.judging.progress_summary import progress_text
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.prompts.evidence import evidence_in
 from duckflow.services.evaluation import (
@@ -13,6 +14,8 @@ from duckflow.services.evaluation import (
 )
 
 _LINES, _LINE = 6, 200
+_SHOWN, _SHORT = 8, 160
+_MET = 0.8
 
 
 async def find_cause(advisor: Advisor, state: AgentState, said: str = "") -> str:
@@ -50,14 +53,37 @@ def _request(state: AgentState, said: str) -> str:
 
 def _failures(state: AgentState) -> tuple[str, ...]:
     """What failed, or is failing still, and what is missing; oldest first."""
-    lines = _noted(state.request) if state.request else []
+    failing, objective = (state.request.failing, state.request.objective) if state.request else ((), None)
+    attempts = (*objective.attempts, objective.current) if objective else ()
+    errors = [line for one in attempts for line in one.errors][-_LINES:]
+    missing = objective.evaluation.missing_aspects[:_LINES] if objective and objective.evaluation else ()
+    lines = (*(errors or failing), *missing)
     return tuple(dict.fromkeys(one_line(line, _LINE) for line in lines if line.strip()))
 
 
-def _noted(request: Request) -> list[str]:
+def progress_text(state: AgentState) -> str:
+    """Goal, requirements with their scores, files changed, failures, and what was found so far."""
+    request = state.request
+    return "\n".join([text("progress.title"), *(_progress(state, request) if request else ())])
+
+
+def _progress(state: AgentState, request: Request) -> Iterator[str]:
+    yield text("progress.goal", goal=_short(state.items.goal or request.text))
     objective = request.objective
-    if objective is None:
-        return list(request.failing)
-    errors = [line for one in (*objective.attempts, objective.current) for line in one.errors]
-    missing = objective.evaluation.missing_aspects if objective.evaluation else ()
-    return [*(errors[-_LINES:] or request.failing), *missing[:_LINES]]
+    for item in objective.requirements[:_SHOWN] if objective else ():
+        mark = "✓" if item.satisfaction >= _MET else "○"
+        yield f"  {mark} {_short(item.requirement)} ({item.satisfaction:.2f})"
+    if request.changed:
+        yield text("progress.changed", files=_short(", ".join(request.changed[-_SHOWN:])))
+    if request.failing:
+        yield text("progress.failing", what=_short(", ".join(request.failing[-_SHOWN:])))
+    found = objective.results[-_SHOWN:] if objective else ()
+    missing = objective.evaluation.missing_aspects[:_SHOWN] if objective and objective.evaluation else ()
+    for title, lines in ((text("progress.found"), found), (text("progress.missing"), missing)):
+        if lines:
+            yield title
+            yield from (f"  • {_short(line)}" for line in lines)
+
+
+def _short(line: str) -> str:
+    return one_line(line, _SHORT)

@@ -8,9 +8,8 @@ from duckflow.domain.state import AgentState
 from duckflow.domain.work.outcomes import RequestOutcome
 from duckflow.i18n.catalogue import text
 from duckflow.loops.acting.dispatcher import Dispatcher
-from duckflow.loops.judging.advice import find_cause, second_opinion
+from duckflow.loops.judging.advice import find_cause, progress_text, second_opinion
 from duckflow.loops.judging.consultation import wish
-from duckflow.loops.judging.progress_summary import progress_text
 from duckflow.loops.pacing import Pacing
 from duckflow.loops.session import Session
 from duckflow.loops.steps import Steps
@@ -68,8 +67,10 @@ class UserAnswers:
             *((Reply(text=reply),) if reply else ()),
         )
         self._pacing.answered()
+        if effect.ends == "accepted":
+            self._steps.accept()
         if effect.ends is not None:
-            return self._end(effect)
+            return effect.ends
         if effect.forbids or effect.clears or effect.plans or effect.restarts:
             self._steps.plan("the user said how to go on")
         if effect.plans:
@@ -87,19 +88,9 @@ class UserAnswers:
     def _reply(self, answer: ChooseWay, effect: ChoiceEffect, found: str, *, asked_back: bool) -> str:
         if asked_back:
             return text(f"consultation.ask.{answer.choice}")
-        if effect.ends == "rest":
+        if effect.ends == "pending_user":
             return text("consultation.resting")
         return f"{found}\n\n{text('consultation.your_word')}" if effect.analyses else found
-
-    def _end(self, effect: ChoiceEffect) -> RequestOutcome:
-        match effect.ends:
-            case "accepted":
-                self._steps.accept()
-                return "accepted"
-            case "stopped":
-                return "stopped"
-            case _:
-                return "pending_user"
 
     async def _plan(self) -> None:
         """Divide the work; if no plan can be had, the model was told to do the smallest part first."""

@@ -52,8 +52,9 @@ class Verification:
         command = self._session.state.verify
         if not command:
             return None
-        if (known := _still_holds(self._session.state, command)) is not None:
-            return known.exit_code == 0
+        request, known = self._session.state.request, _last(self._session.state, command)
+        if known is not None and request is not None and known.revision == revision_of(request):
+            return known.exit_code == 0  # nothing was changed since
         why = "It shows whether the request is met."
         await self._dispatcher.run_now([Action(operation=RUN, args={"command": command}, reasoning=why)])
         ran = _last(self._session.state, command)
@@ -83,13 +84,6 @@ class Verification:
         wanted = ran is not None
         await asyncio.to_thread(self._tests.remember, command, wanted=wanted)
         self._session.record(VerifySet(command=command if wanted else ""))
-
-
-def _still_holds(state: AgentState, command: str) -> CommandRun | None:
-    """The last run of the command, if nothing was changed since."""
-    ran = _last(state, command)
-    revision = revision_of(state.request) if state.request else 0
-    return ran if ran is not None and ran.revision == revision else None
 
 
 def _last(state: AgentState, command: str) -> CommandRun | None:

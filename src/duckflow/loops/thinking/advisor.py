@@ -14,43 +14,13 @@ from duckflow.services.questions import ASKED, Answer, Draft, Question, put
 Price = Callable[[str, Usage], Awaitable[float | None]]
 
 
-class Spending:
-    """Writes down what the tiers of a session use, with its price where that is known (SPEC K4)."""
+class Advisor:
+    """Puts a question to the tier it is for; the table in `services/questions.py` says which."""
 
     def __init__(self, session: Session, tiers: Tiers, price: Price) -> None:
         self._session = session
         self._tiers = tiers
         self._price = price
-
-    async def pause(self) -> None:
-        """Wait before a call, if the session is taken step by step."""
-        await self._session.pause()
-
-    async def report(self, tier: TierName, *calls: ModelCall) -> None:
-        """Record calls that were made with a tier."""
-        self._session.record(*await self.priced(tier, *calls))
-
-    async def priced(self, tier: TierName, *calls: ModelCall) -> list[UsageReported]:
-        """The same for those who record them with what came of the calls."""
-        model = self._tiers.name(tier)
-        return [
-            UsageReported(
-                tier=tier,
-                model=model,
-                output=call.output,
-                tokens=call.tokens,
-                cost_usd=await self._price(model, call.tokens),
-            )
-            for call in calls
-        ]
-
-
-class Advisor:
-    """Puts a question to the tier it is for; the table in `services/questions.py` says which."""
-
-    def __init__(self, tiers: Tiers, spending: Spending) -> None:
-        self._tiers = tiers
-        self._spending = spending
 
     async def is_small(self, tier: TierName) -> bool:
         """Whether the model of a tier is a small one."""
@@ -65,13 +35,31 @@ class Advisor:
             client = await self._tiers.client(asked.tier)
             if client.traits.small and not asked.small and question.otherwise is not None:
                 return question.otherwise()
-            await self._spending.pause()
+            await self._session.pause()
             answer, tokens = await put(client, question, on_glimpse)
         except ProviderError as error:
-            if error.usage is not None:
-                await self._spending.report(asked.tier, ModelCall(output=asked.output, tokens=error.usage))
+            await self.report_failed(asked.tier, asked.output, error)
             if question.otherwise is None or not isinstance(error, question.covers):
                 raise
             return question.otherwise()
-        await self._spending.report(asked.tier, ModelCall(output=asked.output, tokens=tokens))
+        self._session.record(*await self.priced(asked.tier, ModelCall(output=asked.output, tokens=tokens)))
         return answer
+
+    async def report_failed(self, tier: TierName, output: str, error: ProviderError) -> None:
+        """Record what a call has used that brought no answer."""
+        if error.usage is not None:
+            self._session.record(*await self.priced(tier, ModelCall(output=output, tokens=error.usage)))
+
+    async def priced(self, tier: TierName, *calls: ModelCall) -> list[UsageReported]:
+        """What calls of a tier have used, with its price where that is known (SPEC K4)."""
+        model = self._tiers.name(tier)
+        return [
+            UsageReported(
+                tier=tier,
+                model=model,
+                output=call.output,
+                tokens=call.tokens,
+                cost_usd=await self._price(model, call.tokens),
+            )
+            for call in calls
+        ]

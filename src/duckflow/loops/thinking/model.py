@@ -8,12 +8,12 @@ from duckflow.domain.model import ModelClient, ModelTraits, TierName
 from duckflow.domain.state import AgentState, Request, RulesUse
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.session import Session
-from duckflow.loops.thinking.advisor import Spending
+from duckflow.loops.thinking.advisor import Advisor
 from duckflow.loops.thinking.rules import Rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.prompts.budget import PromptFrame, RulesTooLong
 from duckflow.prompts.sections import RenderedPrompt
-from duckflow.services.decide import Decided, FullDecider, ModelCall
+from duckflow.services.decide import Decided, FullDecider
 from duckflow.services.decide_compact import CompactDecider, Decider, read_ahead
 from duckflow.services.drafts import DraftLimits
 from duckflow.tools.catalogue import Catalogue
@@ -39,7 +39,7 @@ class ModelInUse:
         look: WorkspaceLook,
         rules: Rules,
         budgets: PromptSettings,
-        spending: Spending,
+        advisor: Advisor,
         limits: DraftLimits,
     ) -> None:
         self._session = session
@@ -48,7 +48,7 @@ class ModelInUse:
         self._look = look
         self._rules = rules
         self._budgets = budgets
-        self._spending = spending
+        self._advisor = advisor
         self._limits = limits
         self._deciders: dict[tuple[str, RulesUse, int], Decider] = {}
 
@@ -78,10 +78,9 @@ class ModelInUse:
         try:
             decided = await (await self._open_decider(state.rules_use)).decide(state, self._session.show)
         except ProviderError as error:
-            if error.usage is not None:
-                await self._spending.report(self.tier, ModelCall(output="Decision", tokens=error.usage))
+            await self._advisor.report_failed(self.tier, "Decision", error)
             raise
-        return decided, await self._spending.priced(self.tier, *decided.calls)
+        return decided, await self._advisor.priced(self.tier, *decided.calls)
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
         """What the model would be asked in this state; nothing is sent."""

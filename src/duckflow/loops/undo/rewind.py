@@ -56,12 +56,10 @@ class Rewind:
 
 def past_messages(events: Sequence[Recorded]) -> Sequence[PastMessage]:
     """The messages of the present, oldest first."""
-    said = [one for one in present(events) if isinstance(one.event, UserMessage)]
-    return [
-        PastMessage(number, one.seq, one.at, one.event.text)
-        for number, one in enumerate(said, start=1)
-        if isinstance(one.event, UserMessage)
+    said = [
+        (one.seq, one.at, one.event.text) for one in present(events) if isinstance(one.event, UserMessage)
     ]
+    return [PastMessage(number, *one) for number, one in enumerate(said, start=1)]
 
 
 def find_message(events: Sequence[Recorded], number: int) -> PastMessage:

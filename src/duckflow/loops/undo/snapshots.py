@@ -6,7 +6,7 @@ say that it changed, and where there is too much to copy, nothing is copied and 
 
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,34 +86,21 @@ class Snapshots:
         return [path for path in inventory.files if protection_of(path) in ("none", "guarded")]
 
     def _copy(self, session_id: str, files: Iterable[str]) -> Seen | None:
-        known = self._scan(files)
-        if known is None:
-            return None
+        """Copy what can be read; None if that is too much."""
+        known: dict[str, _Known] = {}
+        left = self._limits.size
+        for path in files:
+            with suppress(ToolError):
+                if (one := self._look(path)) is not None:
+                    known[path] = one
+                    left -= one.size
+            if left < 0:
+                return None
         self._known = known
         self._session_id = session_id
         seen = {path: (one.digest, one.mode) for path, one in known.items()}
         self._kept.take_snapshot(session_id, seen, self._read)
         return seen
-
-    def _scan(self, files: Iterable[str]) -> dict[str, _Known] | None:
-        """What the files are now; None if they are too large to copy."""
-        found: dict[str, _Known] = {}
-        size = 0
-        for path in files:
-            one = self._look_if_readable(path)
-            if one is None:
-                continue
-            size += one.size
-            if size > self._limits.size:
-                return None
-            found[path] = one
-        return found
-
-    def _look_if_readable(self, path: str) -> _Known | None:
-        try:
-            return self._look(path)
-        except ToolError:
-            return None
 
     def _look(self, path: str) -> _Known | None:
         """What a file is now, None if there is none; ToolError if that can't be said."""
