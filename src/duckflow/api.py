@@ -20,14 +20,7 @@ from duckflow.app.opening import open_app
 from duckflow.app.places import forget_files, open_log
 from duckflow.app.work import Update, Work, Working
 from duckflow.config.loading import Loaded, load
-from duckflow.domain.commands import (
-    AnswerShown,
-    CancelWork,
-    ChooseShown,
-    ClientCommand,
-    SetMode,
-    objection_to,
-)
+from duckflow.domain import commands
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ModeChanged, Recorded, VerifySet
 from duckflow.domain.files.changes import UndoReport
@@ -255,20 +248,20 @@ class OpenSession:
     def _rewind(self) -> Rewind:
         return Rewind(self.app.session, self.app.log, self.app.undoing)
 
-    def _receive(self, command: ClientCommand) -> Callable[[], None] | str | None:
+    def _receive(self, command: commands.ClientCommand) -> Callable[[], None] | str | None:
         """Other windows may stop the work, change the mode, and answer while somebody is asked here; the
         rest waits for its next owner."""
         match command:
-            case CancelWork():
+            case commands.CancelWork():
                 busy = self._work is not None and self._work.busy
                 return self.cancel if busy else "clients.nothing_runs"
-            case SetMode(mode=mode):
+            case commands.SetMode(mode=mode):
                 return lambda: self.set_mode(mode)
-            case AnswerShown() | ChooseShown():
-                objection = "clients.stale" if self._given else objection_to(command, self.state)
+            case commands.AnswerShown() | commands.ChooseShown():
+                objection = "clients.stale" if self._given else commands.objection_to(command, self.state)
                 if objection is not None or self._work is None or self._work.over:
                     return objection
-                answer = command.answer if isinstance(command, AnswerShown) else command.way
+                answer = command.answer if isinstance(command, commands.AnswerShown) else command.way
                 return lambda: self._take_answer(answer)
             case _:
                 return None

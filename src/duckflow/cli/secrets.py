@@ -10,11 +10,12 @@ if TYPE_CHECKING:
 
 def without_secrets(text: str) -> str:
     """The text with markers in place of secrets."""
-    return _redactor().clean(text)
+    return redactor().clean(text)
 
 
 @cache
-def _redactor() -> "Redactor":
+def redactor() -> "Redactor":
+    """What knows the secrets of this machine."""
     from duckflow.safety.redaction.redactor import Redactor  # noqa: PLC0415 - heavy, and seldom needed
     from duckflow.safety.redaction.values import known_secrets  # noqa: PLC0415 - as above
 

@@ -5,17 +5,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from duckflow.domain.commands import (
-    AnswerShown,
-    CancelWork,
-    ChooseShown,
-    ClientCommand,
-    RewindWork,
-    SayMessage,
-    SetMode,
-    UndoWork,
-    objection_to,
-)
+from duckflow.domain import commands
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ApprovalRequested, Recorded, TaskReported
 from duckflow.domain.glimpses import Glimpse
@@ -50,7 +40,7 @@ class Conversation:
         self._exit = way_out
         self._notify = notify
         self._called = asyncio.Event()
-        self._sent: list[SayMessage | UndoWork | RewindWork] = []
+        self._sent: list[commands.SayMessage | commands.UndoWork | commands.RewindWork] = []
         self._asked: asyncio.Future[Any] | None = None
         self._job = Job(self._show_work)
         keyboard.listener = KeyListener(context, keyboard, self._job)
@@ -67,24 +57,24 @@ class Conversation:
         if asks or isinstance(event, TaskReported):
             self._called.set()
 
-    def receive(self, command: ClientCommand) -> Callable[[], None] | str | None:
+    def receive(self, command: commands.ClientCommand) -> Callable[[], None] | str | None:
         """What another window on this session wants: what to do, why not, or None for later."""
         match command:
-            case CancelWork():
+            case commands.CancelWork():
                 return self._keyboard.listener.stop if self._job.busy else "clients.nothing_runs"
-            case SetMode():
+            case commands.SetMode():
                 return lambda: self._engine.set_mode(command.mode)
-            case AnswerShown() | ChooseShown():
-                asked, objection = self._asked, objection_to(command, self._engine.state)
+            case commands.AnswerShown() | commands.ChooseShown():
+                asked, objection = self._asked, commands.objection_to(command, self._engine.state)
                 if objection is not None or asked is None or asked.done():
                     return objection
-                answer = command.answer if isinstance(command, AnswerShown) else command.way
+                answer = command.answer if isinstance(command, commands.AnswerShown) else command.way
                 return lambda: asked.set_result(answer)
-            case SayMessage() | UndoWork() | RewindWork():
+            case commands.SayMessage() | commands.UndoWork() | commands.RewindWork():
                 busy = self._job.busy or self._asked or self._sent
                 return None if busy else lambda: self._send(command)
 
-    def _send(self, command: SayMessage | UndoWork | RewindWork) -> None:
+    def _send(self, command: commands.SayMessage | commands.UndoWork | commands.RewindWork) -> None:
         self._sent.append(command)
         self._called.set()
 
@@ -165,12 +155,12 @@ class Conversation:
         self._called.clear()
         while self._sent:
             match self._sent.pop(0):
-                case SayMessage(text=said):
+                case commands.SayMessage(text=said):
                     self._context.screen.said(said)
                     await self._say(said)
-                case UndoWork(wanted=wanted):
+                case commands.UndoWork(wanted=wanted):
                     await dispatch_in_turn(self._context, Typed("undo", wanted))
-                case RewindWork(before=before, part=part):
+                case commands.RewindWork(before=before, part=part):
                     numbers = (number for number, seq, *_ in self._engine.messages() if seq == before)
                     wanted = f"{next(numbers, 0)} {part.removeprefix('both')}"
                     await dispatch_in_turn(self._context, Typed("rewind", wanted))

@@ -15,19 +15,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor, SpanExporter
 from opentelemetry.trace import Span, Status, StatusCode, Tracer
 
-from duckflow.domain.events import (
-    ActionFinished,
-    ActionStarted,
-    ApprovalRequested,
-    ConsultationRequested,
-    Evaluated,
-    Event,
-    Recorded,
-    RequestFinished,
-    SessionStarted,
-    UsageReported,
-    UserMessage,
-)
+from duckflow.domain import events
 from duckflow.domain.glimpses import Glimpse
 
 Attributes = Mapping[str, str | int | float | bool]
@@ -62,35 +50,35 @@ class SpanWriter:
         self._actions: dict[str, Span] = {}
         self._before: datetime | None = None
 
-    def __call__(self, what: Recorded | Glimpse) -> None:
+    def __call__(self, what: events.Recorded | Glimpse) -> None:
         """Take an event; glimpses are none."""
-        if isinstance(what, Recorded):
+        if isinstance(what, events.Recorded):
             self._take(what.event, what.at)
             self._before = what.at
 
-    def _take(self, event: Event, at: datetime) -> None:
+    def _take(self, event: events.Event, at: datetime) -> None:
         match event:
-            case SessionStarted():
+            case events.SessionStarted():
                 self._session = {"session.id": event.session_id, "duckflow.mode": event.mode}
-            case UserMessage() if self._request is None:
+            case events.UserMessage() if self._request is None:
                 named = {"duckflow.request_id": event.request_id, **self._session}
                 self._request = self._tracer.start_span("request", None, attributes=named, start_time=_ns(at))
-            case UsageReported():
+            case events.UsageReported():
                 self._short(f"chat {event.model}", _usage(event), at)
-            case ActionStarted():
+            case events.ActionStarted():
                 named = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": event.action.operation}
                 span = self._open(f"execute_tool {event.action.operation}", named, at)
                 self._actions[event.action_id] = span
-            case ActionFinished():
+            case events.ActionFinished():
                 self._end_action(event, at)
-            case Evaluated():
+            case events.Evaluated():
                 for one in event.results:
                     told = {"duckflow.check.kind": one.kind, "duckflow.check.state": one.state}
                     self._short(f"check {one.kind}", told, at, failed=one.state == "failed")
-            case ApprovalRequested() | ConsultationRequested():
+            case events.ApprovalRequested() | events.ConsultationRequested():
                 if self._request is not None:
                     self._request.add_event(event.type, timestamp=_ns(at))
-            case RequestFinished():
+            case events.RequestFinished():
                 self._end_request(event, at)
             case _:
                 pass
@@ -105,7 +93,7 @@ class SpanWriter:
             span.set_status(Status(StatusCode.ERROR))
         span.end(_ns(at))
 
-    def _end_action(self, event: ActionFinished, at: datetime) -> None:
+    def _end_action(self, event: events.ActionFinished, at: datetime) -> None:
         span = self._actions.pop(event.action_id, None)
         if span is None:  # one that the user refused never began
             return
@@ -116,7 +104,7 @@ class SpanWriter:
             span.set_status(Status(StatusCode.ERROR))
         span.end(_ns(at))
 
-    def _end_request(self, event: RequestFinished, at: datetime) -> None:
+    def _end_request(self, event: events.RequestFinished, at: datetime) -> None:
         span, self._request = self._request, None
         if span is None:
             return
@@ -128,7 +116,7 @@ class SpanWriter:
         span.end(_ns(at))
 
 
-def _usage(event: UsageReported) -> Attributes:
+def _usage(event: events.UsageReported) -> Attributes:
     cost = {} if event.cost_usd is None else {"duckflow.cost_usd": event.cost_usd}
     return {
         "gen_ai.operation.name": "chat",

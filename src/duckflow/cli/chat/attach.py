@@ -12,21 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from duckflow.api import find_session
 from duckflow.app.places import LIVE, holder_of, open_log
-from duckflow.cli.secrets import without_secrets
+from duckflow.cli.secrets import redactor
 from duckflow.config.loading import load
 from duckflow.config.places import state_dir
-from duckflow.domain.commands import (
-    AnswerShown,
-    CancelWork,
-    ChooseShown,
-    ClientCommand,
-    RewindPart,
-    RewindWork,
-    SayMessage,
-    SetMode,
-    UndoWork,
-    hash_of,
-)
+from duckflow.domain import commands
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Recorded, Rewound, Undone, UserMessage
 from duckflow.domain.extensions import Extensions
@@ -66,7 +55,7 @@ _OWNER_LOOKS = 10
 """So many looks later it is asked again whether anybody has the session open."""
 _HERE = ("status", "goal", "plan", "tasks", "cost", "expand", "mode", "quit")
 """Commands that need the state and nothing else."""
-_PARTS: dict[str, RewindPart] = {"conversation": "conversation", "files": "files"}
+_PARTS: dict[str, commands.RewindPart] = {"conversation": "conversation", "files": "files"}
 
 
 async def converse(wanted: str, frontend: Frontend) -> None:
@@ -125,9 +114,9 @@ class OpenElsewhere:
         """Whether anybody still has it open."""
         return holder_of(self._found.workspace) == self._found.id
 
-    def send(self, command: ClientCommand) -> None:
+    def send(self, command: commands.ClientCommand) -> None:
         """Leave a command; what is wrong with it is known later."""
-        self._sent.append(self._inbox.put(self._found.id, command))
+        self._sent.append(self._inbox.put(self._found.id, redactor().clean_all(command)))
 
     def objections(self) -> Iterator[str]:
         """What became known to be wrong with a command."""
@@ -151,7 +140,7 @@ class OpenElsewhere:
 
     def set_mode(self, mode: Mode) -> None:
         """Ask more, or less, from now on."""
-        self.send(SetMode(mode=mode))
+        self.send(commands.SetMode(mode=mode))
 
 
 class AttachedWindow(Listener):
@@ -220,7 +209,7 @@ class AttachedWindow(Listener):
                 if typed is not None:
                     await self._dispatch(self._context, typed)
                 else:
-                    self._remote.send(SayMessage(text=without_secrets(said)))
+                    self._remote.send(commands.SayMessage(text=said))
         await asyncio.Event().wait()
 
     def _show(self, recorded: Recorded) -> None:
@@ -245,7 +234,7 @@ class AttachedWindow(Listener):
     def _ask(self) -> None:
         """Ask what is open, once; a question that is gone was answered elsewhere."""
         asked = self._remote.state.approval or self._remote.state.consultation
-        key = hash_of(asked) if asked else ""
+        key = commands.hash_of(asked) if asked else ""
         if key == self._asked:
             return
         if self._asking is not None and not self._asking.done():
@@ -257,10 +246,10 @@ class AttachedWindow(Listener):
     async def _settle(self, asked: Approval | Consultation, shown: str) -> None:
         if isinstance(asked, Approval):
             answer = await self._questions.approve(asked)
-            command = AnswerShown(shown=shown, answer=answer) if answer else None
+            command = commands.AnswerShown(shown=shown, answer=answer) if answer else None
         else:
             way = await self._questions.consult(asked)
-            command = ChooseShown(shown=shown, way=way) if way else None
+            command = commands.ChooseShown(shown=shown, way=way) if way else None
         if command is None:
             self._writer.line(text("attach.open"), "dim")
         else:
@@ -275,10 +264,10 @@ class AttachedWindow(Listener):
         elif name == "cancel":
             self.stop()
         elif name == "undo":
-            self._remote.send(UndoWork(wanted=typed.argument[:10]))
+            self._remote.send(commands.UndoWork(wanted=typed.argument[:10]))
         elif name == "rewind" and words and words[0].isdecimal():
             part = _PARTS.get(" ".join(words[1:]), "both")
-            self._remote.send(RewindWork(before=self._remote.message(int(words[0])), part=part))
+            self._remote.send(commands.RewindWork(before=self._remote.message(int(words[0])), part=part))
         else:
             self._writer.line(text("attach.not_here", session=self._remote.state.session_id), "yellow")
 
@@ -287,7 +276,7 @@ class AttachedWindow(Listener):
 
     def stop(self) -> None:
         """Esc: stop the work, wherever it is done."""
-        self._remote.send(CancelWork())
+        self._remote.send(commands.CancelWork())
 
     def interrupt(self) -> None:
         """Ctrl-C: clear the line, or leave; the work goes on."""

@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duckflow.cli.flags import (
-    CostFlag,
-    DatabaseFlag,
-    JsonFlag,
-    LoopsFlag,
-    ModeFlag,
-    ModelFlag,
-    TrustFlag,
-    VerifyFlag,
-)
+from duckflow.cli import flags
 from duckflow.domain.errors import UsageError, UserError
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo
@@ -46,15 +37,15 @@ def submit(
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help=text("help.option.fleet_file"))
     ] = None,
-    model: ModelFlag = None,
-    mode: ModeFlag = None,
-    max_loops: LoopsFlag = None,
-    max_cost: CostFlag = None,
-    verify: VerifyFlag = None,
+    model: flags.ModelFlag = None,
+    mode: flags.ModeFlag = None,
+    max_loops: flags.LoopsFlag = None,
+    max_cost: flags.CostFlag = None,
+    verify: flags.VerifyFlag = None,
     minutes: MinutesFlag = None,
-    database: DatabaseFlag = None,
+    database: flags.DatabaseFlag = None,
     *,
-    trust: TrustFlag = False,
+    trust: flags.TrustFlag = False,
 ) -> None:
     """Queue a request, or a file of them; each line ends with a run's id."""
     if (file is None) == (folder is None or request is None):
@@ -63,9 +54,9 @@ def submit(
         from duckflow.cli.reports.fleet import read_requests  # noqa: PLC0415 - heavy, and not for --help
         from duckflow.fleet.runs import RunOptions  # noqa: PLC0415 - as above
 
-        flags = {"mode": mode, "model": model, "max_loops": max_loops, "max_cost": max_cost, "verify": verify}
-        given = {name: value for name, value in {**flags, "minutes": minutes}.items() if value is not None}
-        common = RunOptions.model_validate({**given, "trust": trust})
+        limits = {"max_loops": max_loops, "max_cost": max_cost, "minutes": minutes}
+        chosen = {"mode": mode, "model": model, "verify": verify, "trust": trust, **limits}
+        common = RunOptions.model_validate({name: one for name, one in chosen.items() if one is not None})
         wanted = read_requests(file, common) if file else [(folder or Path(), request or "", common)]
         for one, said, options in wanted:
             for run in fleet.submit(one, said, options, count):
@@ -74,7 +65,7 @@ def submit(
 
 @commands.command("worker", help=text("help.fleet_worker"))
 def worker(
-    database: DatabaseFlag = None,
+    database: flags.DatabaseFlag = None,
     lease: Annotated[float | None, typer.Option("--lease", min=0.5, help=text("help.option.lease"))] = None,
     *,
     until_idle: Annotated[bool, typer.Option("--until-idle", help=text("help.option.until_idle"))] = False,
@@ -90,7 +81,7 @@ def worker(
 
 
 @commands.command("list", help=text("help.fleet_list"))
-def list_all(database: DatabaseFlag = None, *, json: JsonFlag = False) -> None:
+def list_all(database: flags.DatabaseFlag = None, *, json: flags.JsonFlag = False) -> None:
     """All runs, the newest first."""
     with _fleet(database) as fleet:
         found = fleet.runs.listed()
@@ -105,7 +96,7 @@ def list_all(database: DatabaseFlag = None, *, json: JsonFlag = False) -> None:
 
 
 @commands.command("show", help=text("help.fleet_show"))
-def show(run: RunArgument, database: DatabaseFlag = None, *, json: JsonFlag = False) -> None:
+def show(run: RunArgument, database: flags.DatabaseFlag = None, *, json: flags.JsonFlag = False) -> None:
     """One run: how it stands, what it asks, what came of it, and everything that happened."""
     with _fleet(database) as fleet:
         from duckflow.cli.reports.fleet import print_run, run_object  # noqa: PLC0415 - heavy, not for --help
@@ -126,7 +117,7 @@ def answer(
     question: Annotated[
         str | None, typer.Option("--question", metavar="HASH", help=text("help.option.question"))
     ] = None,
-    database: DatabaseFlag = None,
+    database: flags.DatabaseFlag = None,
 ) -> None:
     """Answer what a run asks."""
     with _fleet(database) as fleet:
@@ -134,14 +125,14 @@ def answer(
 
 
 @commands.command("cancel", help=text("help.fleet_cancel"))
-def cancel(run: RunArgument, database: DatabaseFlag = None) -> None:
+def cancel(run: RunArgument, database: flags.DatabaseFlag = None) -> None:
     """Stop a run."""
     with _fleet(database) as fleet:
         echo(text("fleet.cancelled", run=fleet.cancel(run).id))
 
 
 @commands.command("retry", help=text("help.fleet_retry"))
-def retry(run: RunArgument, database: DatabaseFlag = None) -> None:
+def retry(run: RunArgument, database: flags.DatabaseFlag = None) -> None:
     """Go on with a run that failed or was cancelled."""
     with _fleet(database) as fleet:
         echo(text("fleet.queued", run=fleet.retry(run).id))
@@ -150,7 +141,7 @@ def retry(run: RunArgument, database: DatabaseFlag = None) -> None:
 @commands.command("clean", help=text("help.fleet_clean"))
 def clean(
     days: Annotated[float, typer.Option("--days", min=0.0, help=text("help.option.clean_days"))] = 30.0,
-    database: DatabaseFlag = None,
+    database: flags.DatabaseFlag = None,
 ) -> None:
     """Forget runs that ended long ago."""
     with _fleet(database) as fleet:

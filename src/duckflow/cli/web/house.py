@@ -5,21 +5,20 @@ Whoever has a session open takes what is asked of it. If nobody has, this proces
 
 import asyncio
 import logging
-import os
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from duckflow.app.places import LIVE, holder_of, open_kept_files, open_log
+from duckflow.cli.secrets import redactor
 from duckflow.cli.web.fleet_window import FleetWindow
 from duckflow.cli.web.worker import SessionWorker, open_worker
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
-from duckflow.domain.commands import AnswerShown, CancelWork, ChooseShown, ClientCommand, SayMessage
+from duckflow.domain.commands import CancelWork, ClientCommand, SayMessage
 from duckflow.domain.errors import UsageError, UserError
 from duckflow.domain.events import Recorded
-from duckflow.domain.frozen import replace
 from duckflow.domain.modes import Mode
 from duckflow.i18n.catalogue import text
 from duckflow.loops.session import Session
@@ -27,8 +26,6 @@ from duckflow.loops.undo.earlier import EarlierChanges
 from duckflow.loops.undo.rewind import fork, past_messages
 from duckflow.loops.undo.undo import Undo
 from duckflow.safety.files.workspace import Workspace
-from duckflow.safety.redaction.redactor import Redactor
-from duckflow.safety.redaction.values import known_secrets
 from duckflow.store.command_inbox import CommandInbox
 from duckflow.store.live_file import live_path, read_live
 from duckflow.store.sessions import Sessions, SessionSummary
@@ -58,7 +55,6 @@ class LocalHouse:
         self._events = open_log()
         self._sessions = Sessions(self._events.database)
         self._inbox = CommandInbox(self._events.database)
-        self._redactor = Redactor(known_secrets(os.environ))
         self._waits = True
         self._working: dict[str, _Working] = {}
         self.fleet = FleetWindow(database)
@@ -103,14 +99,14 @@ class LocalHouse:
         if session_id.startswith(RUN):
             return await asyncio.to_thread(self.fleet.patch, session_id.removeprefix(RUN))
         found = self._show(session_id)
-        session = await asyncio.to_thread(Session.load, self._events, found.id, self._redactor)
+        session = await asyncio.to_thread(Session.load, self._events, found.id, redactor())
         with closing(Workspace(Path(found.workspace))) as space, closing(open_kept_files(Settings())) as kept:
             earlier = EarlierChanges(self._events, str(space.root))
             return await Undo(session, space, kept, earlier).diff("session")
 
     async def send(self, session_id: str, command: ClientCommand) -> str | None:
         """Leave a command; empty if it was taken, why not, or None while it waits its turn."""
-        command = _without_secrets(command, self._redactor)
+        command = redactor().clean_all(command)  # as it may be stored (SAFETY 14)
         if session_id.startswith(RUN):
             run = session_id.removeprefix(RUN)
             objection = await asyncio.to_thread(self.fleet.send, run, command)
@@ -131,7 +127,7 @@ class LocalHouse:
         known = [*self.folders(), *(await asyncio.to_thread(self.fleet.repositories) if queued else ())]
         if folder not in known or (mode and mode not in get_args(Mode)) or not said.strip():
             raise UsageError("web.unreadable")
-        said = self._redactor.clean(said)
+        said = redactor().clean(said)
         if queued:
             options = {"mode": mode or None, "model": self._flags.get("llm.model")}
             return RUN + await asyncio.to_thread(self.fleet.submit, folder, said, options)
@@ -235,18 +231,3 @@ class LocalHouse:
         if holder_of(workspace) != session_id:
             return "rests"
         return "open" if last in ("request_finished", "session_started", "session_titled") else "works"
-
-
-def _without_secrets(command: ClientCommand, redactor: Redactor) -> ClientCommand:
-    """The command as it may be stored (SAFETY 14)."""
-    match command:
-        case SayMessage():
-            return replace(command, text=redactor.clean(command.text))
-        case AnswerShown():
-            return replace(
-                command, answer=replace(command.answer, reason=redactor.clean(command.answer.reason))
-            )
-        case ChooseShown():
-            return replace(command, way=replace(command.way, text=redactor.clean(command.way.text)))
-        case _:
-            return command

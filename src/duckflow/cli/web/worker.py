@@ -9,17 +9,7 @@ from duckflow.app.app import App
 from duckflow.app.opening import open_app
 from duckflow.cli.chat.engine import ChatEngine
 from duckflow.config.loading import Loaded, load_as_trusted
-from duckflow.domain.commands import (
-    AnswerShown,
-    CancelWork,
-    ChooseShown,
-    ClientCommand,
-    RewindWork,
-    SayMessage,
-    SetMode,
-    UndoWork,
-    objection_to,
-)
+from duckflow.domain import commands
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import Recorded, TaskReported, report_of
 from duckflow.domain.files.changes import UndoReport
@@ -67,25 +57,25 @@ class SessionWorker:
         if isinstance(what, Recorded) and isinstance(what.event, TaskReported):
             self._todo.put_nowait(self._go_on)
 
-    def receive(self, command: ClientCommand) -> Callable[[], object] | str | None:
+    def receive(self, command: commands.ClientCommand) -> Callable[[], object] | str | None:
         """What to do about a command, why not, or None for later."""
         state, busy = self._engine.state, self._job.busy or not self._todo.empty()
         match command:
-            case CancelWork():
+            case commands.CancelWork():
                 return self._job.stop if self._job.busy else "clients.nothing_runs"
-            case SetMode():
+            case commands.SetMode():
                 return lambda: self._engine.set_mode(command.mode)
-            case AnswerShown() | ChooseShown():
-                objection = objection_to(command, state)
+            case commands.AnswerShown() | commands.ChooseShown():
+                objection = commands.objection_to(command, state)
                 if objection is not None or busy:
                     return objection
                 return self._later(lambda: self._answer(command))
-            case SayMessage():
+            case commands.SayMessage():
                 asked = state.approval is not None or state.consultation is not None
                 return None if busy or asked else self._later(lambda: self._engine.say(command.text))
-            case UndoWork():
+            case commands.UndoWork():
                 return None if busy else self._later(lambda: self._back(self._engine.undo(command.wanted)))
-            case RewindWork():
+            case commands.RewindWork():
                 return None if busy else self._later(lambda: self._back(self._rewind(command)))
 
     async def run(self) -> None:
@@ -112,16 +102,16 @@ class SessionWorker:
     def _later(self, work: Work) -> Callable[[], None]:
         return lambda: self._todo.put_nowait(work)
 
-    async def _answer(self, command: AnswerShown | ChooseShown) -> None:
+    async def _answer(self, command: commands.AnswerShown | commands.ChooseShown) -> None:
         """Asked again whether it counts: the question may have changed while this waited."""
-        if objection_to(command, self._engine.state) is not None:
+        if commands.objection_to(command, self._engine.state) is not None:
             return
-        if isinstance(command, AnswerShown):
+        if isinstance(command, commands.AnswerShown):
             await self._engine.answer(command.answer)
         else:
             await self._engine.choose(command.way)
 
-    async def _rewind(self, command: RewindWork) -> UndoReport:
+    async def _rewind(self, command: commands.RewindWork) -> UndoReport:
         numbers = (one.number for one in self._engine.messages() if one.seq == command.before)
         files, conversation = command.part != "conversation", command.part != "files"
         return await self._engine.rewind(next(numbers, 0), conversation=conversation, files=files)
