@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from duckflow.cli import flags
+from duckflow.cli.flags import (
+    CostFlag,
+    DatabaseFlag,
+    JsonFlag,
+    LoopsFlag,
+    ModeFlag,
+    ModelFlag,
+    TrustFlag,
+    VerifyFlag,
+)
 from duckflow.domain.errors import UsageError, UserError
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo
@@ -37,15 +46,15 @@ def submit(
     file: Annotated[
         Path | None, typer.Option("--file", metavar="FILE", help=text("help.option.fleet_file"))
     ] = None,
-    model: flags.ModelFlag = None,
-    mode: flags.ModeFlag = None,
-    max_loops: flags.LoopsFlag = None,
-    max_cost: flags.CostFlag = None,
-    verify: flags.VerifyFlag = None,
+    model: ModelFlag = None,
+    mode: ModeFlag = None,
+    max_loops: LoopsFlag = None,
+    max_cost: CostFlag = None,
+    verify: VerifyFlag = None,
     minutes: MinutesFlag = None,
-    database: flags.DatabaseFlag = None,
+    database: DatabaseFlag = None,
     *,
-    trust: flags.TrustFlag = False,
+    trust: TrustFlag = False,
 ) -> None:
     """Queue a request, or a file of them; each line ends with a run's id."""
     if (file is None) == (folder is None or request is None):
@@ -65,7 +74,7 @@ def submit(
 
 @commands.command("worker", help=text("help.fleet_worker"))
 def worker(
-    database: flags.DatabaseFlag = None,
+    database: DatabaseFlag = None,
     lease: Annotated[float | None, typer.Option("--lease", min=0.5, help=text("help.option.lease"))] = None,
     *,
     until_idle: Annotated[bool, typer.Option("--until-idle", help=text("help.option.until_idle"))] = False,
@@ -81,7 +90,7 @@ def worker(
 
 
 @commands.command("list", help=text("help.fleet_list"))
-def list_all(database: flags.DatabaseFlag = None, *, json: flags.JsonFlag = False) -> None:
+def list_all(database: DatabaseFlag = None, *, json: JsonFlag = False) -> None:
     """All runs, the newest first."""
     with _fleet(database) as fleet:
         found = fleet.runs.listed()
@@ -96,7 +105,7 @@ def list_all(database: flags.DatabaseFlag = None, *, json: flags.JsonFlag = Fals
 
 
 @commands.command("show", help=text("help.fleet_show"))
-def show(run: RunArgument, database: flags.DatabaseFlag = None, *, json: flags.JsonFlag = False) -> None:
+def show(run: RunArgument, database: DatabaseFlag = None, *, json: JsonFlag = False) -> None:
     """One run: how it stands, what it asks, what came of it, and everything that happened."""
     with _fleet(database) as fleet:
         from duckflow.cli.reports.fleet import print_run, run_object  # noqa: PLC0415 - heavy, not for --help
@@ -117,7 +126,7 @@ def answer(
     question: Annotated[
         str | None, typer.Option("--question", metavar="HASH", help=text("help.option.question"))
     ] = None,
-    database: flags.DatabaseFlag = None,
+    database: DatabaseFlag = None,
 ) -> None:
     """Answer what a run asks."""
     with _fleet(database) as fleet:
@@ -125,14 +134,14 @@ def answer(
 
 
 @commands.command("cancel", help=text("help.fleet_cancel"))
-def cancel(run: RunArgument, database: flags.DatabaseFlag = None) -> None:
+def cancel(run: RunArgument, database: DatabaseFlag = None) -> None:
     """Stop a run."""
     with _fleet(database) as fleet:
         echo(text("fleet.cancelled", run=fleet.cancel(run).id))
 
 
 @commands.command("retry", help=text("help.fleet_retry"))
-def retry(run: RunArgument, database: flags.DatabaseFlag = None) -> None:
+def retry(run: RunArgument, database: DatabaseFlag = None) -> None:
     """Go on with a run that failed or was cancelled."""
     with _fleet(database) as fleet:
         echo(text("fleet.queued", run=fleet.retry(run).id))
@@ -141,7 +150,7 @@ def retry(run: RunArgument, database: flags.DatabaseFlag = None) -> None:
 @commands.command("clean", help=text("help.fleet_clean"))
 def clean(
     days: Annotated[float, typer.Option("--days", min=0.0, help=text("help.option.clean_days"))] = 30.0,
-    database: flags.DatabaseFlag = None,
+    database: DatabaseFlag = None,
 ) -> None:
     """Forget runs that ended long ago."""
     with _fleet(database) as fleet:

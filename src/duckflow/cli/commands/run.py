@@ -5,29 +5,38 @@ from typing import Annotated
 
 import typer
 
-from duckflow.cli import flags
+from duckflow.cli.flags import (
+    FOLDER,
+    CostFlag,
+    JsonFlag,
+    LoopsFlag,
+    ModeFlag,
+    ModelFlag,
+    TrustFlag,
+    VerifyFlag,
+)
 from duckflow.cli.plain_flags import RunFlags
 from duckflow.i18n.catalogue import text
 
 TaskArgument = Annotated[str | None, typer.Argument(metavar="TASK", help=text("help.argument.task"))]
-RunFolderFlag = Annotated[Path | None, flags.FOLDER]
+RunFolderFlag = Annotated[Path | None, FOLDER]
 ResumeFlag = Annotated[str | None, typer.Option("--resume", metavar="ID", help=text("help.option.resume"))]
 AnswerFlag = Annotated[str | None, typer.Option("--answer", metavar="TEXT", help=text("help.option.answer"))]
 
 
 def run(
     task: TaskArgument = None,
-    model: flags.ModelFlag = None,
-    mode: flags.ModeFlag = None,
+    model: ModelFlag = None,
+    mode: ModeFlag = None,
     workspace: RunFolderFlag = None,
-    max_loops: flags.LoopsFlag = None,
-    max_cost: flags.CostFlag = None,
-    verify: flags.VerifyFlag = None,
+    max_loops: LoopsFlag = None,
+    max_cost: CostFlag = None,
+    verify: VerifyFlag = None,
     resume: ResumeFlag = None,
     answer: AnswerFlag = None,
     *,
-    json: flags.JsonFlag = False,
-    trust: flags.TrustFlag = False,
+    json: JsonFlag = False,
+    trust: TrustFlag = False,
 ) -> None:
     """Do one task and end with an exit code that says how it went."""
     from duckflow.cli.reports.task import run_with  # noqa: PLC0415 - not for --help
