@@ -61,6 +61,4 @@ class PlainText:
             case "message" | "answer":
                 pass  # whoever started the run said it
             case _:
-                output = [f"  {line}" for line in described.output]
-                parts = (described.difference.rstrip("\n"), described.text, *output)
-                echo("\n".join(part for part in parts if part), sys.stderr)
+                echo(described.plain, sys.stderr)

@@ -1,14 +1,17 @@
 """What happens, written down as it happens: replies block by block, the rest in lines."""
 
+from collections.abc import Collection
+
 from duckflow.domain.events import ActionFinished, Recorded
 from duckflow.domain.glimpses import Glimpse, OutputPiece, ReplyPiece, ReplyVoid, Waiting
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.colours import Colour
+from duckflow.ui.output.diff import difference_lines
 from duckflow.ui.output.escaping import harmless, visible
 from duckflow.ui.output.reply_stream import ReplyStream
 from duckflow.ui.output.text_width import cut_to_width
 from duckflow.ui.output.writer import Writer
-from duckflow.ui.views.events import Describer, EventDescription, Tone, waiting_line
+from duckflow.ui.views.events import Describer, EventDescription, EventKind, Tone, waiting_line
 from duckflow.ui.views.live.activity import Activity
 
 COLOURS: dict[Tone, Colour | None] = {
@@ -21,10 +24,12 @@ COLOURS: dict[Tone, Colour | None] = {
 
 
 class Screen:
-    """Writes events and glimpses. Messages, questions and undos are written by whoever asks for them."""
+    """Writes events and glimpses. Messages, questions and undos are written by whoever asks for them, unless
+    they are among `also`."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, also: Collection[EventKind] = ()) -> None:
         self._writer = writer
+        self._also = also
         self._describe = Describer()
         self._replies = ReplyStream(writer)
         self._shown: list[str] = []
@@ -72,8 +77,18 @@ class Screen:
                 self._action(described)
             case "message" | "question" | "undo":
                 self._end_reply()
+                if described.kind in self._also:
+                    self._told(described)
             case _:
                 self._line(described.text, COLOURS[described.tone])
+
+    def _told(self, described: EventDescription) -> None:
+        if described.kind == "message":
+            self.said(described.text)
+            return
+        if described.difference:
+            self._writer.raw(*difference_lines(described.difference, self._writer))
+        self._writer.line(described.text)
 
     def _action(self, described: EventDescription) -> None:
         self._line(described.text, COLOURS[described.tone])

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from duckflow.domain.events import ActionFinished, ActionStarted, Recorded, Reply, UserMessage
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
-from duckflow.ui.output.diff import difference_lines
-from duckflow.ui.output.escaping import echo, harmless
+from duckflow.ui.output.escaping import echo
 from duckflow.ui.output.writer import Writer
 from duckflow.ui.screen import Screen
 from duckflow.ui.views.events import Describer, EventDescription
@@ -40,27 +39,15 @@ def last_exchange(events: Sequence[Recorded]) -> Iterator[str]:
 
 def replay(events: Sequence[Recorded], speed: float) -> None:
     """Write the session on standard output as it happened; `speed` 0 leaves out the pauses."""
-    writer = Writer(formatted=True)
-    screen, describe = Screen(writer), Describer()
+    screen = Screen(Writer(formatted=True), also=("message", "question", "undo"))
     before = events[0].at if events else None
     for recorded in events:
         if before is not None and speed > 0:
             time.sleep(min(max((recorded.at - before).total_seconds(), 0) / speed, _LONGEST_S))
         before = recorded.at
-        described = describe(recorded.event)
-        if described is not None and described.kind == "message":
-            screen.said(described.text)
-        elif described is not None and described.kind in ("question", "undo"):
-            if described.difference:
-                writer.raw(*difference_lines(described.difference, writer))
-            writer.line(described.text)
-        else:
-            screen(recorded)
+        screen(recorded)
 
 
 def _told(described: EventDescription) -> str:
-    said = described.text
-    if described.kind == "message":
-        return f"\n{text('chat.prompt')}{said}"
-    output = [f"  {harmless(line)}" for line in described.output]
-    return "\n".join([*([described.difference.rstrip("\n")] if described.difference else []), said, *output])
+    message = described.kind == "message"
+    return f"\n{text('chat.prompt')}{described.text}" if message else described.plain

@@ -17,7 +17,7 @@ from duckflow.config.loading import load
 from duckflow.config.places import state_dir
 from duckflow.domain import commands
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import Recorded, Rewound, Undone, UserMessage
+from duckflow.domain.events import Recorded, Rewound
 from duckflow.domain.extensions import Extensions
 from duckflow.domain.glimpses import OutputPiece, ReplyPiece, ReplyVoid
 from duckflow.domain.modes import MODES, Mode
@@ -44,7 +44,6 @@ from duckflow.ui.questions import Questions
 from duckflow.ui.screen import Screen
 from duckflow.ui.transcript import last_exchange
 from duckflow.ui.views.live.activity import prompt_view
-from duckflow.ui.views.undo import undone_text
 from duckflow.ui.web.session_view import works_after
 
 if TYPE_CHECKING:
@@ -151,7 +150,7 @@ class AttachedWindow(Listener):
         self._remote = remote
         self._frontend = frontend
         self._writer, self._keyboard = frontend.writer, frontend.keyboard
-        self._screen = Screen(frontend.writer)
+        self._screen = Screen(frontend.writer, also=("message", "undo"))
         self._engine = cast("Engine", remote)  # the commands of `_HERE` ask for nothing else
         self._context = CommandContext(self._engine, frontend.writer, self._screen, self._leave_for)
         editing = edit_on_line(self._keyboard, "")
@@ -185,7 +184,7 @@ class AttachedWindow(Listener):
         while True:
             for recorded in self._remote.read():
                 self._ask()
-                self._show(recorded)
+                self._screen(recorded)
             self._glimpse(self._remote.live())
             for objection in self._remote.objections():
                 self._writer.line(objection, "yellow")
@@ -211,13 +210,6 @@ class AttachedWindow(Listener):
                 else:
                     self._remote.send(commands.SayMessage(text=said))
         await asyncio.Event().wait()
-
-    def _show(self, recorded: Recorded) -> None:
-        self._screen(recorded)
-        if isinstance(recorded.event, UserMessage):
-            self._screen.said(recorded.event.text)
-        elif isinstance(recorded.event, Undone):
-            self._writer.line(undone_text(recorded.event))
 
     def _glimpse(self, live: LiveView) -> None:
         """Show what is new of a reply and of a command's output."""

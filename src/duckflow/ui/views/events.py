@@ -40,6 +40,12 @@ class EventDescription(NamedTuple):
     difference: str = ""
     """What a question is about; it is shown before the question."""
 
+    @property
+    def plain(self) -> str:
+        """All of it, for a reader of plain lines."""
+        output = [f"  {line}" for line in self.output]
+        return "\n".join(part for part in (self.difference.rstrip("\n"), self.text, *output) if part)
+
 
 class Describer:
     """Describes events one after the other, since the end of an action does not repeat what was asked for.
