@@ -1,5 +1,6 @@
 """What holds for every test: a home of its own, no keys, no network but loopback, no gap in a catalogue."""
 
+import gc
 import ipaddress
 import os
 import socket
@@ -39,6 +40,14 @@ def _keep_compiled_code() -> None:
 
 _keep_what_subprocesses_need()
 _keep_compiled_code()
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: no search for garbage goes through all of it again."""
+    gc.freeze()
+    gc.enable()
+
 
 hypothesis.settings.register_profile(
     "no clock", max_examples=40, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

@@ -10,7 +10,7 @@ from fakes.faults import Fault, all_faults, can_inject, check_after, count_calls
 
 pytestmark = pytest.mark.skipif(not can_inject(), reason="needs strace and the right to trace")
 
-KILLS, ERRORS = 12, 4
+KILLS, ERRORS = 9, 3
 
 
 @pytest.fixture(scope="module")

@@ -43,7 +43,7 @@ pool = concurrent.futures.ThreadPoolExecutor
 pool.__init__ = functools.partialmethod(pool.__init__, max_workers=1)
 runpy.run_module("duckflow", run_name="__main__", alter_sys=True)
 """
-"""The program with one thread for what blocks: strace counts calls by thread, so the n-th is the n-th in every run."""
+"""With one thread for what blocks: strace counts calls by thread, so the n-th is the same in every run."""
 
 TIME_LIMIT_S = 120
 _CALL = re.compile(r"^(\d+) +(\w+)\(")
