@@ -10,8 +10,7 @@ from duckflow.domain.events import MemoryKept, Reply
 from duckflow.domain.work.memory import LONGEST_MEMORY, memory_line
 from duckflow.store.database.recovery import recover
 from duckflow.store.event_log import SqliteEventLog
-from duckflow.store.memory import MOST_RECALLED, Memories
-from duckflow.store.memory_search import terms_of
+from duckflow.store.memory import MOST_RECALLED, Memories, terms_of
 
 
 class Clock:

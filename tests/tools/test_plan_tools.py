@@ -198,7 +198,7 @@ Docs (plan_2, failed): 0 of 1 steps complete, failed: Step x (step_x)\
         (
             "update_step",
             {"step_id": "step_a", "status": "finished"},
-            "`status` can't be finished, only pending, in_progress, completed, failed",
+            "`status`: must be one of 'pending', 'in_progress', 'completed' or 'failed', not 'finished'",
         ),
         ("revise", {"steps": [{"step_id": "step_9"}]}, "plan_1 has no step step_9. Known: step_a (Step a)"),
         ("revise", {"steps": []}, "`steps` must have 1 to 20 items, not 0"),

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, cast
 
-from pydantic import JsonValue, ValidationError
+from pydantic import AfterValidator, JsonValue, ValidationError
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
@@ -26,6 +26,17 @@ def parse_arguments(operation: str, model: type[Frozen], args: Mapping[str, Json
         problems = describe_faults(exc, model)
         problems += "" if problems.endswith("?") else "."
         raise ToolError(f"{operation}({signature(model)}) can't be called so: {problems}") from exc
+
+
+def one_to(most: int) -> AfterValidator:
+    """So many items of a list. As limits of the field they would make a small model's grammar huge."""
+
+    def check(value: tuple[object, ...] | None) -> tuple[object, ...] | None:
+        if value is not None and not 1 <= len(value) <= most:
+            raise ValueError(f"must have 1 to {most} items, not {len(value)}")
+        return value
+
+    return AfterValidator(check)
 
 
 def signature(model: type[Frozen]) -> str:

@@ -11,6 +11,7 @@ import secrets
 from pathlib import Path
 from typing import NamedTuple
 
+from duckflow.config.files.toml import save_text
 from duckflow.store.database.opening import beside
 
 _BYTES = 32
@@ -60,9 +61,5 @@ class KeyFile:
             return found
         made = SealKey(secrets.token_bytes(_BYTES), first)
         self.path.unlink(missing_ok=True)
-        file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(file, "wb") as opened:
-            opened.write(f"{made.key.hex()} {made.first}\n".encode())
-            opened.flush()
-            os.fsync(opened.fileno())
+        save_text(self.path, f"{made.key.hex()} {made.first}\n")
         return made

@@ -1,7 +1,7 @@
 """file_ops.write_file and edit_file: new content for a file, whole or in places."""
 
 from functools import partial
-from typing import NamedTuple, cast
+from typing import Annotated, NamedTuple, cast
 
 from pydantic import Field, field_validator
 
@@ -10,6 +10,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.encoding import EncodedText
 from duckflow.safety.files.workspace import Workspace
+from duckflow.tools.arguments import one_to
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.editing.differences import count_lines, split_lines, unified
 from duckflow.tools.editing.edits import Edit, apply_edits
@@ -31,7 +32,7 @@ class EditFile(Frozen):
     """What edit_file takes."""
 
     path: str = Field(description="the file, relative to the workspace")
-    edits: tuple[Edit, ...] = Field(
+    edits: Annotated[tuple[Edit, ...], one_to(MOST_EDITS)] = Field(
         description="changes, made in this order, all or none", json_schema_extra={"minItems": 1}
     )
 
@@ -39,13 +40,6 @@ class EditFile(Frozen):
     @classmethod
     def _one_is_a_list(cls, value: object) -> object:
         return (cast("object", value),) if isinstance(value, dict) else value
-
-    @field_validator("edits")
-    @classmethod
-    def _some(cls, value: tuple[Edit, ...]) -> tuple[Edit, ...]:
-        if not 1 <= len(value) <= MOST_EDITS:
-            raise ValueError(f"must have 1 to {MOST_EDITS} items, not {len(value)}")
-        return value
 
 
 class _NewText(NamedTuple):

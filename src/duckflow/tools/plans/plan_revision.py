@@ -1,14 +1,16 @@
 """plan_tool.revise: another list of steps for a plan, in which known steps keep what was done for them."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut, one_line
 from duckflow.domain.work.plan import Plan, PlanStep, find_cycle, new_id
+from duckflow.tools.arguments import one_to
 from duckflow.tools.plans.plan_search import check_not_under_way
 
 MOST_STEPS = 20
@@ -33,15 +35,10 @@ class RevisePlan(Frozen):
     """What revise takes."""
 
     plan_id: str | None = Field(default=None, description="the plan; the one in hand unless told")
-    steps: tuple[StepChange, ...] | None = Field(default=None, description="all steps, in their new order")
+    steps: Annotated[tuple[StepChange, ...] | None, one_to(MOST_STEPS)] = Field(
+        default=None, description="all steps, in their new order"
+    )
     goal: str | None = Field(default=None, description="what the plan must reach now")
-
-    @field_validator("steps")
-    @classmethod
-    def _some(cls, value: tuple[StepChange, ...] | None) -> tuple[StepChange, ...] | None:
-        if value is not None and not 1 <= len(value) <= MOST_STEPS:
-            raise ValueError(f"must have 1 to {MOST_STEPS} items, not {len(value)}")
-        return value
 
     @model_validator(mode="after")
     def _something(self) -> "RevisePlan":

@@ -4,8 +4,9 @@ Each tool reads the state; only `start` and `cancel`, which belong to the task l
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated
 
-from pydantic import Field, JsonValue, field_validator, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
@@ -15,6 +16,7 @@ from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Plan, PlanStep, Task, derive
 from duckflow.safety.files.access import Access
 from duckflow.services.task_lists import MOST_TASKS, TaskDraft, may_be_task, new_tasks
+from duckflow.tools.arguments import one_to
 from duckflow.tools.catalogue import Catalogue, NoArguments, Tool, ToolResult
 from duckflow.tools.plans.plan_search import (
     check_consent,
@@ -48,14 +50,9 @@ class RunList(Frozen):
     """What run takes: one of the two."""
 
     step_id: str | None = Field(default=None, description="a step whose tasks were generated")
-    task_list: tuple[InlineTask, ...] | None = Field(default=None, description="or the tasks themselves")
-
-    @field_validator("task_list")
-    @classmethod
-    def _some(cls, value: tuple[InlineTask, ...] | None) -> tuple[InlineTask, ...] | None:
-        if value is not None and not 1 <= len(value) <= MOST_TASKS:
-            raise ValueError(f"must have 1 to {MOST_TASKS} items, not {len(value)}")
-        return value
+    task_list: Annotated[tuple[InlineTask, ...] | None, one_to(MOST_TASKS)] = Field(
+        default=None, description="or the tasks themselves"
+    )
 
     @model_validator(mode="after")
     def _one_of_two(self) -> "RunList":
