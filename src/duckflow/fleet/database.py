@@ -93,16 +93,12 @@ def address(given: str | None) -> str:
         raise UsageError("fleet.bad_database") from exc
     if backend not in ("sqlite", "postgresql"):
         raise UsageError("fleet.bad_database")
-    if backend == "sqlite":
-        _check_sqlite()
-    return named
-
-
-def _check_sqlite() -> None:
-    """Python 3.12 hands SQLite's own transactions on, which DBOS can use only from 3.42."""
-    if sys.version_info >= (3, 12) and sqlite3.sqlite_version_info < _SQLITE_NEEDED:
+    # Python 3.12 hands SQLite's own transactions on, which DBOS can use only from 3.42.
+    new_python = sys.version_info >= (3, 12)
+    if backend == "sqlite" and new_python and sqlite3.sqlite_version_info < _SQLITE_NEEDED:
         needed = ".".join(map(str, _SQLITE_NEEDED))
         raise UserError("fleet.old_sqlite", found=sqlite3.sqlite_version, needed=needed)
+    return named
 
 
 class FleetDatabase:

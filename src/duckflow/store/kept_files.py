@@ -145,28 +145,23 @@ class KeptFiles:
         had = self.snapshot(session_id)
         new = {path: seen for path, seen in files.items() if had.get(path) != seen}
         gone = [(session_id, path) for path in had if path not in files]
-        missing = self._not_kept(digest for digest, _ in new.values())
+        with self._opened().read() as connection:
+            kept = {digest for (digest,) in connection.execute("SELECT digest FROM contents")}
         packed: dict[str, bytes] = {}
         for path, (digest, _) in new.items():
-            data = read(path) if digest in missing and digest not in packed else None
+            data = read(path) if digest not in kept and digest not in packed else None
             if data is not None and hashlib.sha256(data).hexdigest() == digest:
                 packed[digest] = zlib.compress(data, _LEVEL)
         rows = [
             (session_id, path, digest, mode)
             for path, (digest, mode) in new.items()
-            if digest in packed or digest not in missing
+            if digest in packed or digest in kept
         ]
         with self._opened().write() as connection:
             _put(connection, packed.items())
             connection.executemany("DELETE FROM snapshots WHERE session_id = ? AND path = ?", gone)
             connection.executemany("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", rows)
         return sum(len(data) for data in packed.values())
-
-    def _not_kept(self, digests: Iterable[str]) -> set[str]:
-        wanted = set(digests)
-        with self._opened().read() as connection:
-            found = {row[0] for row in connection.execute("SELECT digest FROM contents")}
-        return wanted - found
 
     def drop_snapshot(self, session_id: str) -> None:
         """No command of the session runs any more."""

@@ -103,15 +103,17 @@ class Audit:
         last = Head(*row) if row else Head(0, GENESIS)
         if not last.number:
             self._file.create()
-        number = _number_after(last, self._file.read())
+        noted = self._file.read()
+        # One number is skipped where the file is gone, and all that it knows of and are not here.
+        number = last.number + 2 if noted is None else max(last.number, noted.number) + 1
         return Chain(connection, last.hash, number, self._key.read_or_create(number))
 
     def settle(self, chain: "Chain") -> None:
         """What was added is durable: let the file next to the database know."""
         # Stored is stored: a file that stays behind for now is no reason to call that a failure.
         with suppress(OSError):
-            if chain.added is not None:
-                self._file.advance(chain.head(chain.added))
+            if chain.head is not None:
+                self._file.advance(chain.head)
 
     def close(self) -> None:
         """Nothing more is added."""
@@ -127,7 +129,8 @@ class Chain:
         self._hash = previous
         self._number = number
         self._key = key
-        self.added: AuditEntry | None = None
+        self.head: Head | None = None
+        """The last entry that was added, as the file next to the database is to have it."""
 
     def add_events(self, session_id: str, recorded: Sequence[Recorded], bodies: Sequence[str]) -> None:
         """An entry for each event of a session."""
@@ -143,11 +146,8 @@ class Chain:
         entry = write_entry(self._number, self._hash, fields)
         entry = entry._replace(seal=self._key.seal_entry(entry.number, entry.hash))
         self._connection.execute(_INSERT, entry)
-        self._number, self._hash, self.added = entry.number + 1, entry.hash, entry
-
-    def head(self, last: AuditEntry) -> Head:
-        """What the file next to the database is to say of the last entry."""
-        return Head(last.number, last.hash, self._key.seal_head(last.number, last.hash))
+        self._number, self._hash = entry.number + 1, entry.hash
+        self.head = Head(entry.number, entry.hash, self._key.seal_head(entry.number, entry.hash))
 
     def _asked(self, session_id: str, now: Sequence[Recorded], answer: ApprovalAnswered) -> Approval | None:
         """The question that is answered; it may have been asked by an earlier process."""
@@ -156,11 +156,6 @@ class Chain:
             if isinstance(event, ApprovalRequested) and event.approval.approval_id == answer.approval_id:
                 return event.approval
         return None
-
-
-def _number_after(last: Head, noted: Head | None) -> int:
-    """The next number. One is skipped where the file is gone, and all that it knows of and is not here."""
-    return last.number + 2 if noted is None else max(last.number, noted.number) + 1
 
 
 def stored_entries(connection: sqlite3.Connection) -> Iterator[AuditEntry]:

@@ -54,7 +54,8 @@ class ConnectedServer:
 
     def __init__(self, client: Client, ending: "asyncio.Future[str]") -> None:
         self._client = client
-        self._ending = ending
+        self.ending = ending
+        """Why it has ended, once it has; a server that is only asked when needed never ends."""
 
     async def offer(self) -> Offer:
         """All that it has; what has a name or a schema that can't be used is left out."""
@@ -84,10 +85,6 @@ class ConnectedServer:
         got = await self._asked(lambda: self._client.read_resource(uri))
         return plain("\n".join(_content(one) for one in got.contents))
 
-    async def ended(self) -> str:
-        """Wait for its end, and say why."""
-        return await asyncio.shield(self._ending)
-
     async def _listed(self, kind: Literal["tools", "prompts", "resources"]) -> list[Any]:
         """All of a kind, page by page; none if it has no such thing."""
         found: list[Any] = []
@@ -106,9 +103,9 @@ class ConnectedServer:
         """What the server answers; whatever goes wrong in the package or in the server is a RemoteFault."""
         asking = asyncio.ensure_future(ask())
         try:
-            await asyncio.wait({asking, self._ending}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({asking, self.ending}, return_when=asyncio.FIRST_COMPLETED)
             if not asking.done():
-                raise RemoteFault(self._ending.result(), lost=True)  # noqa: TRY301 - as below
+                raise RemoteFault(self.ending.result(), lost=True)  # noqa: TRY301 - as below
             return asking.result()
         except MCPError as exc:
             raise _fault(exc) from exc

@@ -135,14 +135,12 @@ class ServerConnection:
             async with self._opener.connect(self.server) as session:
                 if not started.done():
                     started.set_result(session)
-                ended = asyncio.ensure_future(session.ended())
                 leaving = asyncio.ensure_future(self._leave.wait())
                 try:
-                    await asyncio.wait({ended, leaving}, return_when=asyncio.FIRST_COMPLETED)
-                    if ended.done():
-                        self._lose(ended.result(), session)
+                    await asyncio.wait({session.ending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+                    if session.ending.done():
+                        self._lose(session.ending.result(), session)
                 finally:
-                    ended.cancel()
                     leaving.cancel()
         except Exception as exc:  # noqa: BLE001 - a foreign library: a dead server is a sentence, whatever it was
             if not started.done():
