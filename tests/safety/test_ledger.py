@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from duckflow.domain.errors import ToolError
-from duckflow.domain.files.changes import FileChange, net_changes, removed_paths
+from duckflow.domain.files.changes import FileChange, net_changes
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.confined_open import open_resolved, open_walking
 from duckflow.safety.files.ledger import find, made_of
@@ -129,7 +129,6 @@ def test_several_changes_of_a_file_are_one_from_first_to_last():
     second = FileChange(path="a", before="1", after=None, mode_before=0o644)
     third = FileChange(path="b", before="1", after="2")
     assert net_changes([first, third, second]) == (third,)
-    assert removed_paths([first, second, third]) == ("a",)
 
 
 def test_names_in_another_normal_form_are_other_names(folder: Path, opener):

@@ -97,8 +97,8 @@ def build(
         known = summary_of(session.state), evidence_of(session.state)
         return await advisor.ask(draft_tasks(plan, step, *known, operations_of(background)))
 
-    plans = plan_tools(session.current, plan)
-    lists = task_tools(session.current, tasks_of, tasks.start, tasks.cancel, background)
+    plans = plan_tools(lambda: session.state, plan)
+    lists = task_tools(lambda: session.state, tasks_of, tasks.start, tasks.cancel, background)
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path's own can raise
     skills = find_skills(workspace, home) if settings.skills.enabled else ()
     reading = skill_tools(skills, workspace, home, settings.skills.prompt_tokens)

@@ -154,6 +154,11 @@ class Pacing:
             self._change("loop", self._state.vitals, confident=confident)
         return move
 
+    def reason_to_ask(self) -> Consult:
+        """What to ask after too many errors: what the rules find, else the errors themselves."""
+        move = self.next_move(asking=True)
+        return move if isinstance(move, Consult) else Consult(kind="over_exertion", cause="errors")
+
     def end(self, outcome: RequestOutcome) -> None:
         """Write into the log how the request went."""
         request = self._state.request

@@ -70,10 +70,6 @@ class Session:
         session._take(log.load(session_id))
         return session
 
-    def current(self) -> AgentState:
-        """The newest state, for those who ask again each time."""
-        return self.state
-
     def subscribe(self, subscriber: Subscriber) -> None:
         """For user interfaces: they get every event from now on, and glimpses of what is not an event yet."""
         self._subscribers.append(subscriber)

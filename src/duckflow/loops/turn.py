@@ -12,7 +12,6 @@ Nothing here holds state: it is read from the session, and changed only by recor
 
 from duckflow.domain.decision import Decision
 from duckflow.domain.events import DecisionMade, Reply
-from duckflow.domain.questions.consultation import ConsultationKind
 from duckflow.domain.state import AgentState
 from duckflow.domain.transitions import Status
 from duckflow.domain.work.outcomes import ENDED, RequestOutcome
@@ -90,8 +89,7 @@ class Turn:
 
     async def _check(self) -> RequestOutcome | None:
         """What the pacemaker says before another loop (SPEC H5)."""
-        move = self._pacing.next_move()
-        match move:
+        match move := self._pacing.next_move():
             case Go():
                 return None
             case Replan():
@@ -99,7 +97,7 @@ class Turn:
                 await self._judging.replan()
                 return None
             case Consult():
-                return self._ask(move.kind, move.cause)
+                return self._ask(move)
 
     async def _think(self) -> Decision:
         """Ask the model, and write down what it wants; its actions are queued with that."""
@@ -130,9 +128,12 @@ class Turn:
         return await self._conclude()
 
     async def _conclude(self) -> RequestOutcome | None:
-        """What follows, by how the actions went and what the decision wants after them."""
+        """What follows, by how the actions went and what the decision wants after them.
+
+        After an error: plan again; after too many that were not made good, ask the user (SPEC D5).
+        """
         if self._state.status == Status.ERROR:
-            return await self._recover()
+            return None if self._steps.recover() else self._ask(self._pacing.reason_to_ask())
         match self._state.next_step:
             case "continue":
                 return None
@@ -142,15 +143,6 @@ class Turn:
                 return await self._see_whether_done()
             case "defer" | "done":
                 return "deferred"
-
-    async def _recover(self) -> RequestOutcome | None:
-        """After an error, plan again; after too many that were not made good, ask the user (SPEC D5)."""
-        if self._steps.recover():
-            return None
-        move = self._pacing.next_move(asking=True)
-        if isinstance(move, Consult):
-            return self._ask(move.kind, move.cause)
-        return self._ask("over_exertion", "errors")
 
     async def _see_whether_done(self) -> RequestOutcome | None:
         """Done means satisfied: the evidence decides, not the claim (SPEC J2)."""
@@ -165,9 +157,10 @@ class Turn:
                 self._steps.plan("not satisfied yet")
                 return None
             case "exhausted":
-                return self._ask("escalation")
+                return self._ask(Consult(kind="escalation", cause="attempts"))
 
-    def _ask(self, kind: ConsultationKind, cause: str = "") -> RequestOutcome:
-        self._session.record(consult(self._state, kind, cause))
-        self._hooks.notify("elicitation_dialog", kind)
-        return "not_satisfied" if kind == "escalation" else "consultation"
+    def _ask(self, about: Consult) -> RequestOutcome:
+        """Put a question to the user; the turn ends with it."""
+        self._session.record(consult(self._state, about.kind, about.cause))
+        self._hooks.notify("elicitation_dialog", about.kind)
+        return "not_satisfied" if about.kind == "escalation" else "consultation"

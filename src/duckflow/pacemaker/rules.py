@@ -9,12 +9,12 @@ from typing import Literal
 from duckflow.config.pacing import PacemakerSettings, Thresholds
 from duckflow.domain.decision import NextStep
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.pacing.vitals import VitalName, Vitals
+from duckflow.domain.pacing.vitals import VITALS, VitalName, Vitals
 from duckflow.domain.questions.consultation import ConsultationKind
 from duckflow.pacemaker.budget import BudgetLevel
 from duckflow.pacemaker.limit import extend
 
-Cause = Literal["well", "budget", "limit", "vitals", "focus", "stamina", "mood"]
+Cause = Literal["well", "budget", "limit", "vitals", "focus", "stamina", "mood", "errors", "attempts"]
 
 
 class Go(Frozen):
@@ -80,12 +80,7 @@ def next_move(situation: Situation, table: PacemakerSettings) -> Move:
 
 def low_vitals(vitals: Vitals, thresholds: Thresholds) -> tuple[VitalName, ...]:
     """The vitals that are low."""
-    low: dict[VitalName, bool] = {
-        "mood": vitals.mood < thresholds.mood,
-        "focus": vitals.focus < thresholds.focus,
-        "stamina": vitals.stamina < thresholds.stamina,
-    }
-    return tuple(name for name, found in low.items() if found)
+    return tuple(name for name in VITALS if getattr(vitals, name) < getattr(thresholds, name))
 
 
 def stays_confident(situation: Situation, move: Move, thresholds: Thresholds) -> bool:

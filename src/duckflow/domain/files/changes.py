@@ -78,12 +78,6 @@ class UndoReport(Frozen):
     """Files a command had changed that went back too."""
 
 
-def removed_paths(changes: Iterable[FileChange]) -> tuple[str, ...]:
-    """The files that are not there any more because of these changes."""
-    there: dict[str, bool] = {change.path: change.after is not None for change in changes}
-    return tuple(path for path, exists in there.items() if not exists)
-
-
 def net_changes(changes: Iterable[FileChange]) -> tuple[FileChange, ...]:
     """Several changes of a file as one, from its first state to its last; what came to nothing is out."""
     merged: dict[str, FileChange] = {}

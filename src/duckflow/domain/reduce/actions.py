@@ -5,7 +5,7 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.approvals import count_unseen
 from duckflow.domain.reduce.changes import note_changes
 from duckflow.domain.reduce.objective import note_action
-from duckflow.domain.reduce.plans import begin_task
+from duckflow.domain.reduce.plans import set_task
 from duckflow.domain.reduce.transcript import outdate, remember
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
 from duckflow.domain.transitions import Status
@@ -15,7 +15,7 @@ from duckflow.domain.work.objective import Support
 def start_action(state: AgentState, event: ActionStarted) -> AgentState:
     """The state while an action runs; it is no longer in the queue."""
     if event.task_id is not None:
-        return begin_task(replace(state, task_running=event, task_answer=None), event.task_id)
+        return set_task(replace(state, task_running=event, task_answer=None), event.task_id, "in_progress")
     place = next((at for at, one in enumerate(state.queue) if one == event.action), 0)
     queue = state.queue[:place] + state.queue[place + 1 :]
     return replace(state, running=event, queue=queue, approved=None)

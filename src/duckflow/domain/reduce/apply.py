@@ -19,7 +19,7 @@ from duckflow.domain.reduce.objective import (
     set_limit,
     take_verdict,
 )
-from duckflow.domain.reduce.plans import change_plan, end_tasks, finish_task, start_tasks
+from duckflow.domain.reduce.plans import change_plan, end_tasks, set_task, start_tasks
 from duckflow.domain.reduce.transcript import remember, tell
 from duckflow.domain.state import AgentState, Request, TierUsage, TranscriptEntry
 from duckflow.domain.text import count_questions, cut, head_and_tail, one_line
@@ -121,7 +121,7 @@ def _apply(state: AgentState, event: Event) -> AgentState:
         case events.TaskListStarted():
             return start_tasks(state, event)
         case events.TaskFinished():
-            return finish_task(state, event)
+            return set_task(state, event.task_id, event.status, event.result)
         case events.TaskReported():
             return end_tasks(state, event)
         case events.UsageReported():

@@ -1,6 +1,6 @@
 """What plans and background tasks do to the state."""
 
-from duckflow.domain.events import PlanChanged, TaskFinished, TaskListStarted, TaskReported
+from duckflow.domain.events import PlanChanged, TaskListStarted, TaskReported
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.transcript import tell
 from duckflow.domain.state import AgentState
@@ -41,16 +41,6 @@ def start_tasks(state: AgentState, event: TaskListStarted) -> AgentState:
     return replace(state, task_list=event.task_list, plans=plans, list_granted=False)
 
 
-def begin_task(state: AgentState, task_id: str) -> AgentState:
-    """The state with one task of the list in progress."""
-    return _set_task(state, task_id, "in_progress", None)
-
-
-def finish_task(state: AgentState, event: TaskFinished) -> AgentState:
-    """The state with one task ended, and what follows for its step and plan."""
-    return _set_task(state, event.task_id, event.status, event.result[:_RESULT])
-
-
 def end_tasks(state: AgentState, event: TaskReported) -> AgentState:
     """The state with the list ended, and the report told to the model."""
     if state.task_list is None or state.task_list.list_id != event.list_id:
@@ -63,11 +53,13 @@ def end_tasks(state: AgentState, event: TaskReported) -> AgentState:
     return tell(ended, "\n".join(lines))
 
 
-def _set_task(state: AgentState, task_id: str, status: WorkStatus, result: str | None) -> AgentState:
+def set_task(state: AgentState, task_id: str, status: WorkStatus, result: str | None = None) -> AgentState:
+    """The state with one task begun or ended, and what follows for its step and plan."""
+
     def changed(task: Task) -> Task:
         if task.task_id != task_id:
             return task
-        return replace(task, status=status, result=result)
+        return replace(task, status=status, result=result[:_RESULT] if result else result)
 
     def with_tasks(plan: Plan) -> Plan:
         if not any(task.task_id == task_id for step in plan.steps for task in step.task_list):

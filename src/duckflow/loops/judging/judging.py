@@ -106,7 +106,9 @@ class Judging:
         if request is None:
             return "done"
         passed = await self._verifying.run()
-        talk = not _must_be_judged(request, self._state.verify)
+        ran = _ran_anything(request, self._state.verify)
+        changed = bool(request.changed)
+        talk = not needs_evaluation(request.profile, changed_anything=changed, ran_anything=ran)
         if talk and passed is not False:
             self.stop()
             return "done"
@@ -118,7 +120,10 @@ class Judging:
         case = build_case(now, self._state.reply, evidence, facts, results, ran=ran, passed=passed)
         # Talk that a command of the user's says is not enough needs no judge.
         evaluation = compute_verdict(case, None, self._rules) if talk else await self._evaluate(case, facts)
-        evaluation = _with_failures(evaluation, (*self._verifying.failures(), *_failed(results)))
+        # What commands and checks found stands before all else that is missing.
+        failed = (one_line(one.text, _LINE) for one in results if one.state == "failed")
+        missing = dict.fromkeys((*self._verifying.failures(), *failed, *evaluation.missing_aspects))
+        evaluation = replace(evaluation, missing_aspects=tuple(missing))
         iteration = (self._objective() or TaskObjective(request="")).iterations + 1
         self._session.record(
             Evaluated(iteration=iteration, evaluation=evaluation, checks=checks, results=results)
@@ -199,7 +204,9 @@ class Judging:
         if objective is None:
             return
         missing = await self._advisor.ask(extract_missing_information(case, evaluation))
-        failures = _failures(case, objective)
+        failures = objective.attempts[-1].errors if objective.attempts else ()
+        if case.verification == "failed":
+            failures = (*failures, "the verifying command failed")
         analysis = analyze_execution_failure(case.request, failures, case.evidence)
         failure = await self._advisor.ask(analysis) if failures else None
         context = build_continuation(objective, missing, failure, self._rules)
@@ -210,30 +217,7 @@ class Judging:
         self._session.record(AttemptPlanned(number=number, plan=plan, learned=missing.constraints, told=told))
 
 
-def _with_failures(evaluation: SatisfactionEvaluation, failures: tuple[str, ...]) -> SatisfactionEvaluation:
-    """The verdict, with what commands and checks found before all else that is missing."""
-    missing = dict.fromkeys((*failures, *evaluation.missing_aspects))
-    return replace(evaluation, missing_aspects=tuple(missing))
-
-
-def _failed(results: Sequence[CheckResult]) -> tuple[str, ...]:
-    """What failed of what was run, in a line each."""
-    return tuple(one_line(one.text, _LINE) for one in results if one.state == "failed")
-
-
-def _must_be_judged(request: Request, verify: str | None) -> bool:
-    ran = _ran_anything(request, verify)
-    return needs_evaluation(request.profile, changed_anything=bool(request.changed), ran_anything=ran)
-
-
 def _ran_anything(request: Request, verify: str | None) -> bool:
     """Whether a command was run other than the one that verifies."""
     own = (verify or "").strip()
     return request.ran and (not own or any(one.command.strip() != own for one in request.commands))
-
-
-def _failures(case: EvaluationCase, objective: TaskObjective) -> tuple[str, ...]:
-    """What went wrong in the last attempt, where something did."""
-    last = objective.attempts[-1] if objective.attempts else None
-    errors = last.errors if last else ()
-    return (*errors, "the verifying command failed") if case.verification == "failed" else errors

@@ -16,7 +16,7 @@ from duckflow.domain.events import (
     Recovered,
     UserMessage,
 )
-from duckflow.domain.files.changes import FileChange, net_changes, removed_paths
+from duckflow.domain.files.changes import FileChange, net_changes
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut, one_line
 from duckflow.loops.session import Session
@@ -129,7 +129,7 @@ class Recovery:
             text=_TEXTS[finding],
             path=path if isinstance(path, str) else None,
             changed=tuple(dict.fromkeys(change.path for change in changes)),
-            removed=removed_paths(changes),
+            removed=tuple(change.path for change in changes if change.after is None),
             changes=changes,
             exact=running.effect == "execute" and bool(changes),
             evidence_id=self._session.next_evidence_id(),
