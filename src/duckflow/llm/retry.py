@@ -53,30 +53,21 @@ class RetryingClient(WrappedClient):
         asked = replace(request, max_tokens=tokens, time_limit_s=self._settings.time_limit_s)
         max_tries = self._settings.max_retries + 1
         for tried in range(1, max_tries + 1):
-            pieces = self._once(asked)
+            finished, failure = False, Unavailable("llm.cut_off")
             try:
-                async for piece in pieces:
-                    yield piece
+                async with closing(self.inner.stream(asked)) as pieces:
+                    async for piece in pieces:
+                        finished = isinstance(piece, Finished)
+                        yield piece
             except Unavailable as exc:
-                if tried >= min(max_tries, MOST_TRIES.get(exc.key, max_tries)):
-                    raise
-                wait = self._wait(tried, exc.retry_after_s)
-                reason = REASONS.get(exc.key, "llm.waits_server_error")
-            else:
+                finished, failure = False, exc
+            if finished:
                 return
-            finally:
-                await pieces.aclose()
-            yield Retrying(reason=reason, wait_s=wait)
+            if tried >= min(max_tries, MOST_TRIES.get(failure.key, max_tries)):
+                raise failure
+            wait = self._wait(tried, failure.retry_after_s)
+            yield Retrying(reason=REASONS.get(failure.key, "llm.waits_server_error"), wait_s=wait)
             await self._sleep(wait)
-
-    async def _once(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
-        finished = False
-        async with closing(self.inner.stream(request)) as pieces:
-            async for piece in pieces:
-                finished = isinstance(piece, Finished)
-                yield piece
-        if not finished:
-            raise Unavailable("llm.cut_off")
 
     def _wait(self, tried: int, asked_for: float | None) -> float:
         """What the provider asked for, else twice as long each time, with some chance in it."""

@@ -83,9 +83,19 @@ class EmbeddedModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """The answer, piece by piece. The time limit begins when the model is loaded and free."""
-        async with self._lock, closing(self._pieces(request)) as pieces:
-            async for piece in pieces:
-                yield piece
+        async with self._lock:
+            worker = await self._loaded()
+            try:
+                async with closing(bounded(self._answer(worker, request), request.time_limit_s)) as pieces:
+                    async for piece in pieces:
+                        yield piece
+            except WorkerGone as exc:
+                raise await self._lost() from exc
+            except Unavailable:
+                if self._answered != self._last:
+                    # It did not even begin: whatever it is busy with, only a new process helps.
+                    await self._end()
+                raise
 
     async def count_tokens(self, text: str) -> int:
         """How many tokens the model's own tokenizer makes of a text."""
@@ -116,20 +126,6 @@ class EmbeddedModel:
                 async with asyncio.timeout(SAVE_LIMIT_S):
                     await self._save(worker, self._session)
         await self._end()
-
-    async def _pieces(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
-        worker = await self._loaded()
-        try:
-            async with closing(bounded(self._answer(worker, request), request.time_limit_s)) as pieces:
-                async for piece in pieces:
-                    yield piece
-        except WorkerGone as exc:
-            raise await self._lost() from exc
-        except Unavailable:
-            if self._answered != self._last:
-                # It did not even begin: whatever it is busy with, only a new process helps.
-                await self._end()
-            raise
 
     async def _answer(self, worker: WorkerProcess, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         await self._begin(worker, request.messages, lambda _: None)

@@ -69,8 +69,8 @@ class ScriptedModel:
         text = line.text[: len(line.text) // 2] if line.error == "cut" else line.text
         if line.error not in (None, "cut"):
             raise _fault(line.error, request)
-        for piece in _pieces(text):
-            yield piece
+        for start in range(0, len(text), PIECE_CHARACTERS):
+            yield TextPiece(text=text[start : start + PIECE_CHARACTERS])
             await asyncio.sleep(0)  # a reader who stops, stops between two pieces
         if line.error == "cut":
             raise _fault(line.error, request)
@@ -135,11 +135,6 @@ def _fault(error: Fault | None, request: ModelRequest) -> Unavailable:
     if error == "timeout":
         return Unavailable("llm.timeout", retry_after_s=0.0, seconds=request.time_limit_s)
     return Unavailable("llm.cut_off", retry_after_s=0.0)
-
-
-def _pieces(text: str) -> Iterator[TextPiece]:
-    for start in range(0, len(text), PIECE_CHARACTERS):
-        yield TextPiece(text=text[start : start + PIECE_CHARACTERS])
 
 
 def _estimate(request: ModelRequest, text: str) -> Usage:

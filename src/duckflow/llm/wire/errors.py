@@ -66,15 +66,11 @@ def seconds_to_wait(retry_after: str | None) -> float | None:
 
 def _detail(body: str, key: str) -> str:
     """The provider's own sentence, wherever in the answer it stands, without the key it may repeat."""
-    said = _message(_loads(body)) or body
-    return plain(said.replace(key, "…") if len(key) >= SECRET_LENGTH else said)
-
-
-def _loads(body: str) -> object:
     try:
-        return json.loads(body)
+        said = _message(json.loads(body)) or body
     except (ValueError, RecursionError):
-        return None
+        said = body
+    return plain(said.replace(key, "…") if len(key) >= SECRET_LENGTH else said)
 
 
 def _message(value: object) -> str:

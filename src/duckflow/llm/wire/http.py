@@ -48,31 +48,25 @@ class HttpConnection:
             self._client = open_http(self.endpoint, self._headers)
         # Half a surrogate pair, as broken files have them, has no UTF-8; it must not stop the call.
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        async with (
-            self._client.stream("POST", self.endpoint.address + path, content) as answer,
-            closing(self._read(answer)) as read,
-        ):
-            async for data in read:
-                yield data
-
-    async def _read(self, answer: "PlainAnswer | httpx2.Response") -> AsyncGenerator[str]:
-        if answer.status_code != 200:
-            said = (await read_body(answer, MAX_ERROR_BYTES)).decode("utf-8", "replace")
-            raise status_failure(self.endpoint, answer.status_code, said, answer.headers.get("retry-after"))
-        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind == "application/json":
-            whole = await read_body(answer, MAX_EVENT_BYTES + 1)
-            self._check(len(whole), MAX_EVENT_BYTES)
-            yield whole.decode("utf-8", "replace")
-            return
-        if kind != "text/event-stream":
-            raise not_understood(self.endpoint, f"content type {kind or 'missing'}")
-        size = 0
-        async with closing(self._event_data(answer.aiter_bytes())) as events:
-            async for data in events:
-                size += len(data)
-                self._check(size, MAX_ANSWER_BYTES)
-                yield data.decode("utf-8", "replace")
+        async with self._client.stream("POST", self.endpoint.address + path, content) as answer:
+            if answer.status_code != 200:
+                said = (await read_body(answer, MAX_ERROR_BYTES)).decode("utf-8", "replace")
+                wait = answer.headers.get("retry-after")
+                raise status_failure(self.endpoint, answer.status_code, said, wait)
+            kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind == "application/json":
+                whole = await read_body(answer, MAX_EVENT_BYTES + 1)
+                self._check(len(whole), MAX_EVENT_BYTES)
+                yield whole.decode("utf-8", "replace")
+                return
+            if kind != "text/event-stream":
+                raise not_understood(self.endpoint, f"content type {kind or 'missing'}")
+            size = 0
+            async with closing(self._event_data(answer.aiter_bytes())) as events:
+                async for data in events:
+                    size += len(data)
+                    self._check(size, MAX_ANSWER_BYTES)
+                    yield data.decode("utf-8", "replace")
 
     async def _event_data(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         """The data of each event that was sent; one without its end, or without data, is none."""

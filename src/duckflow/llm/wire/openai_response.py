@@ -134,7 +134,9 @@ class OpenAIResponse:
             self._stop = STOPS.get(choice.finish_reason, "end")
         message = choice.delta or choice.message or Message()
         for part in message.tool_calls or ():
-            self._call(part)
+            if not self._calls or not self._calls[-1].takes(part):
+                self._calls.append(_OpenCall(part))
+            self._calls[-1].add(part.function)
         if message.refusal:
             self._stop = "refusal"
         return message.text
@@ -148,11 +150,6 @@ class OpenAIResponse:
         # Some servers say "stop" where they mean that they wait for the results.
         stop = "tool_calls" if self._calls and self._stop == "end" else self._stop
         yield Finished(stop=stop, usage=self._usage)
-
-    def _call(self, part: CallPart) -> None:
-        if not self._calls or not self._calls[-1].takes(part):
-            self._calls.append(_OpenCall(part))
-        self._calls[-1].add(part.function)
 
     def _count(self, counts: OpenAITokenCounts) -> None:
         details = counts.prompt_tokens_details or CachedTokens()
