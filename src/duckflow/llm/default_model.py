@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from duckflow.domain.frozen import Frozen
-from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint, Provider, find_address, find_key
+from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint, Provider, endpoint_of
 from duckflow.llm.wire.probes import list_served, list_tags
 
 OLLAMA_TIMEOUT_S = 0.3
@@ -33,7 +33,7 @@ async def _by_environment(provider: Provider, env: Mapping[str, str]) -> ModelCh
     """A provider whose key, or whose own address, the environment holds."""
     if not provider.default_model:
         return None
-    endpoint = _endpoint(provider, env)
+    endpoint = endpoint_of(provider, env)
     if endpoint.own:
         model = await _first_served(endpoint) or provider.default_model
         values = {"variable": provider.address_variable or "", "address": endpoint.shown_address}
@@ -46,7 +46,7 @@ async def _by_environment(provider: Provider, env: Mapping[str, str]) -> ModelCh
 
 
 async def _by_ollama(env: Mapping[str, str]) -> ModelChoice | None:
-    endpoint = _endpoint(PROVIDERS["ollama"], env)
+    endpoint = endpoint_of(PROVIDERS["ollama"], env)
     tags = await list_tags(endpoint, OLLAMA_TIMEOUT_S)
     chat = [tag.name for tag in tags if tag.name and "embed" not in tag.name]
     if not chat:
@@ -60,9 +60,3 @@ async def _first_served(endpoint: Endpoint) -> str | None:
     if endpoint.provider.wire != "openai":
         return None
     return next((model.id for model in await list_served(endpoint, SERVER_TIMEOUT_S) if model.id), None)
-
-
-def _endpoint(provider: Provider, env: Mapping[str, str]) -> Endpoint:
-    return Endpoint(
-        provider=provider, model="", address=find_address(provider, env), key=find_key(provider, env)
-    )

