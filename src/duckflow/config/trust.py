@@ -53,7 +53,7 @@ def trust_state(folder: Path) -> Trust:
     # A configuration alone stands for itself, as it always did.
     content = "".join(f"[{name}]\n{text}\n" for name, text in files.items())
     content = files[PROJECT_FILE] if [*files] == [PROJECT_FILE] else content
-    digest = digest_of_text(content)
+    digest = hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()
     known = _TRUSTED.load().get(real)
     status: TrustStatus = "trusted" if known == digest else "changed" if known else "unknown"
     return Trust(folder=real, path=str(path), status=status, digest=digest, content=content, files=files)
@@ -79,8 +79,3 @@ def files_below(folder: Path, below: str) -> list[str]:
 def remember_trust(trust: Trust) -> None:
     """From now on the folder is trusted, as long as its configuration is the one in `trust`."""
     _TRUSTED.save({**_TRUSTED.load(), trust.folder: trust.digest})
-
-
-def digest_of_text(content: str) -> str:
-    """What a configuration is known by."""
-    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()

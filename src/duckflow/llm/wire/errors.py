@@ -47,6 +47,13 @@ def not_understood(endpoint: Endpoint, said: str) -> ProviderError:
     return ProviderError("llm.not_understood", address=endpoint.shown_address, detail=plain(said))
 
 
+def lost(
+    key: str, endpoint: Endpoint, exc: Exception, error: type[ProviderError] = Unavailable
+) -> ProviderError:
+    """Our error for a connection that could not be had, or did not hold."""
+    return error(key, address=endpoint.shown_address, detail=plain(str(exc) or type(exc).__name__))
+
+
 def seconds_to_wait(retry_after: str | None) -> float | None:
     """A Retry-After header, given as seconds or as a date; nonsense counts as not said."""
     if not retry_after:

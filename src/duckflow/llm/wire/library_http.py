@@ -7,7 +7,7 @@ import httpx2
 
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.llm.wire.endpoints import Endpoint, is_loopback
-from duckflow.llm.wire.errors import plain
+from duckflow.llm.wire.errors import lost
 from duckflow.llm.wire.plain_http import CONNECT_TIMEOUT_S
 
 TRANSPORT: tuple[tuple[type[Exception], type[ProviderError], str], ...] = (
@@ -28,7 +28,7 @@ TRANSPORT_ERRORS: tuple[type[Exception], ...] = tuple(row[0] for row in TRANSPOR
 def transport_failure(exc: Exception, endpoint: Endpoint) -> ProviderError:
     """Our error for an exception of the HTTP library."""
     error, key = next((error, key) for kind, error, key in TRANSPORT if isinstance(exc, kind))
-    return error(key, address=endpoint.shown_address, detail=plain(str(exc) or type(exc).__name__))
+    return lost(key, endpoint, exc, error)
 
 
 class LibraryClient:

@@ -7,9 +7,8 @@ from time import monotonic
 from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from duckflow.domain.errors import Unavailable
 from duckflow.llm.wire.endpoints import Endpoint, is_loopback
-from duckflow.llm.wire.errors import not_understood, plain
+from duckflow.llm.wire.errors import lost, not_understood
 
 CONNECT_TIMEOUT_S = 15.0
 IDLE_S = 5.0
@@ -102,9 +101,7 @@ class PlainClient:
                 raise not_understood(self._endpoint, "an encoding nobody asked for")
             yield answer
         except (OSError, EOFError, ValueError) as exc:
-            detail = plain(str(exc) or type(exc).__name__)
-            address = self._endpoint.shown_address
-            raise Unavailable("llm.cut_off", address=address, detail=detail) from exc
+            raise lost("llm.cut_off", self._endpoint, exc) from exc
         finally:
             if answer is not None and answer.ended:
                 self._idle.append((monotonic(), stream))
@@ -129,9 +126,7 @@ class PlainClient:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 return _Stream(*await asyncio.open_connection(parts.hostname, parts.port or 80))
         except OSError as exc:
-            detail = plain(str(exc) or type(exc).__name__)
-            address = self._endpoint.shown_address
-            raise Unavailable("llm.unreachable", address=address, detail=detail) from exc
+            raise lost("llm.unreachable", self._endpoint, exc) from exc
 
     def _head(self, method: str, parts: SplitResult, length: int) -> bytes:
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
