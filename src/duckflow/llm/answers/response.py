@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 
-from duckflow.domain.frozen import Frozen
 from duckflow.domain.glimpses import Glimpse, ReplyPiece, ReplyVoid, Waiting
 from duckflow.domain.model import (
     Finished,
@@ -26,15 +25,66 @@ SURROGATE = late("[\ud800-\udfff]")
 _HIGH_AT_END = late("[\ud800-\udbff]\\Z")
 
 
-class CollectedResponse(Frozen):
-    """One response, word for word. `stop` is None if it was cut off; `shown` is what the user saw."""
+class CollectedResponse:
+    """One response, word for word, as far as it came. `stop` is None as long as it is not whole."""
 
-    text: str
-    calls: tuple[ToolCall, ...]
-    stop: StopReason | None
-    usage: Usage
-    too_large: bool
-    shown: str
+    def __init__(self, on_glimpse: Callable[[Glimpse], None], *, has_reply: bool, plain: bool) -> None:
+        self._on_glimpse = on_glimpse
+        self._has_reply = has_reply
+        self._plain = plain
+        self.stop: StopReason | None = None
+        self.usage = Usage()
+        self._restart()
+
+    def _restart(self) -> None:
+        self._texts: list[str] = []
+        self.calls: list[ToolCall] = []
+        self._shown: list[str] = []
+        self._half = ""
+        self._size = 0
+        self._reply = ReplyExtractor(plain=self._plain)
+
+    @property
+    def too_large(self) -> bool:
+        """Whether it was given up for its size."""
+        return self._size > MAX_RESPONSE
+
+    @property
+    def shown(self) -> str:
+        """What the user saw of it."""
+        return "".join(self._shown)
+
+    @property
+    def text(self) -> str:
+        """What was written, without calls."""
+        return "".join([*self._texts, self._half])
+
+    def take(self, piece: ModelPiece) -> None:
+        """The next piece of it."""
+        match piece:
+            case TextPiece():
+                self._text(piece.text)
+            case ToolCall():
+                self.calls.append(piece)
+                self._size += _size(piece.name) + _size(piece.arguments)
+            case Retrying():
+                self._restart()
+                self._on_glimpse(ReplyVoid())
+                self._on_glimpse(Waiting(reason=piece.reason, wait_s=piece.wait_s))
+            case Finished():
+                self.stop, self.usage = piece.stop, piece.usage
+
+    def _text(self, text: str) -> None:
+        self._size += _size(text)
+        text = self._half + text
+        # Some providers cut a stream inside an escaped surrogate pair.
+        self._half = text[-1] if _HIGH_AT_END.search(text) else ""
+        text = text[: len(text) - len(self._half)]
+        self._texts.append(_paired(text))
+        shown = self._reply.feed(_paired(text, lone="replace")) if self._has_reply else ""
+        if shown:
+            self._shown.append(shown)
+            self._on_glimpse(ReplyPiece(text=shown))
 
 
 async def collect(
@@ -49,75 +99,13 @@ async def collect(
 
     With `has_reply`, the answer's reply is shown as it comes.
     """
-    collector = _Collector(on_glimpse, has_reply=has_reply, plain=bool(request.tools))
+    response = CollectedResponse(on_glimpse, has_reply=has_reply, plain=bool(request.tools))
     async with closing(client.stream(request)) as pieces:
         async for piece in pieces:
-            collector.take(piece)
-            if collector.over or (until is not None and until(collector.text)):
+            response.take(piece)
+            if response.stop or response.too_large or (until is not None and until(response.text)):
                 break
-    return collector.response()
-
-
-class _Collector:
-    def __init__(self, on_glimpse: Callable[[Glimpse], None], *, has_reply: bool, plain: bool) -> None:
-        self._on_glimpse = on_glimpse
-        self._has_reply = has_reply
-        self._plain = plain
-        self._finished: Finished | None = None
-        self._restart()
-
-    def _restart(self) -> None:
-        self._texts: list[str] = []
-        self._calls: list[ToolCall] = []
-        self._shown: list[str] = []
-        self._half = ""
-        self._size = 0
-        self._reply = ReplyExtractor(plain=self._plain)
-
-    @property
-    def over(self) -> bool:
-        return self._finished is not None or self._size > MAX_RESPONSE
-
-    @property
-    def text(self) -> str:
-        return "".join([*self._texts, self._half])
-
-    def take(self, piece: ModelPiece) -> None:
-        match piece:
-            case TextPiece():
-                self._text(piece.text)
-            case ToolCall():
-                self._calls.append(piece)
-                self._size += _size(piece.name) + _size(piece.arguments)
-            case Retrying():
-                self._restart()
-                self._on_glimpse(ReplyVoid())
-                self._on_glimpse(Waiting(reason=piece.reason, wait_s=piece.wait_s))
-            case Finished():
-                self._finished = piece
-
-    def _text(self, text: str) -> None:
-        self._size += _size(text)
-        text = self._half + text
-        # Some providers cut a stream inside an escaped surrogate pair.
-        self._half = text[-1] if _HIGH_AT_END.search(text) else ""
-        text = text[: len(text) - len(self._half)]
-        self._texts.append(_paired(text))
-        shown = self._reply.feed(_paired(text, lone="replace")) if self._has_reply else ""
-        if shown:
-            self._shown.append(shown)
-            self._on_glimpse(ReplyPiece(text=shown))
-
-    def response(self) -> CollectedResponse:
-        ended = self._finished
-        return CollectedResponse(
-            text=self.text,
-            calls=tuple(self._calls),
-            stop=ended.stop if ended else None,
-            usage=ended.usage if ended else Usage(),
-            too_large=self._size > MAX_RESPONSE,
-            shown="".join(self._shown),
-        )
+    return response
 
 
 def _size(text: str) -> int:
