@@ -41,14 +41,17 @@ PROFILES: dict[Wish, TaskProfile] = {"answer": "simple_question", "change": "fil
 """What a small model's word for the user's wish means as a profile."""
 
 _WRITE = "file_ops.write_file"
-_OPERATIONS = {
-    "read": "file_ops.read_file",
-    "search": "file_ops.search",
-    "write": _WRITE,
-    "move": "file_ops.move_file",
-    "delete": "file_ops.delete_file",
-}
-"""The short names of the compact form: each token that need not be written is time."""
+_TABLE = (
+    ("read", "file_ops.read_file", "small.reads"),
+    ("search", "file_ops.search", "small.searches"),
+    ("write", _WRITE, "small.writes"),
+    ("move", "file_ops.move_file", "small.moves"),
+    ("delete", "file_ops.delete_file", "small.deletes"),
+)
+"""Each operation, its short name (a token that is not written is time), and what the user is told of it."""
+_OPERATIONS = {short: operation for short, operation, _ in _TABLE}
+_WORDS = {operation: key for _, operation, key in _TABLE}
+
 _QUOTED = 0.3
 """The share of Japanese letters up to which a reply is in English."""
 
@@ -60,14 +63,6 @@ _AGAIN: dict[Language, str] = {
     "ja": "その答えの全文を日本語に訳してください。\n\nOutput: Decision",
     "en": "Answer in English.\n\nOutput: Decision",
 }
-_WORDS = {
-    "file_ops.read_file": "small.reads",
-    "file_ops.search": "small.searches",
-    _WRITE: "small.writes",
-    "file_ops.move_file": "small.moves",
-    "file_ops.delete_file": "small.deletes",
-}
-"""What the user is told of each operation, in their language."""
 
 
 class CompactDecision(Decision):
