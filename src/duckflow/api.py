@@ -224,7 +224,7 @@ class OpenSession:
 
     async def diff(self, *, session: bool = False) -> str:
         """What changed since the last request began, or the session."""
-        return await self.app.undoing.diff("session" if session else "request")
+        return await self.app.undoing.diff(session=session)
 
     async def undo(self, actions: int | Literal["all", "redo"] = 1) -> UndoReport:
         """Take back so many actions, "all" of the last request, or ("redo") what was taken back last."""

@@ -160,14 +160,14 @@ async def test_G8_the_difference_is_that_between_before_and_now(folder: Path):
         decision("", write("a.txt", "two\n"), write("b.txt", "b\n"), next_step="done"),
     ]
     async with engine(folder, *steps) as duck:
-        assert await duck.app.undoing.diff("session") == ""
+        assert await duck.app.undoing.diff(session=True) == ""
         await do(duck, "first", "second")
-        request = await duck.app.undoing.diff("request")
+        request = await duck.app.undoing.diff()
         assert "-one\n+two\n" in request
         assert "+++ b/b.txt" in request
-        assert "-zero\n+two\n" in await duck.app.undoing.diff("session")
+        assert "-zero\n+two\n" in await duck.app.undoing.diff(session=True)
         await duck.app.undoing.undo_request()
-        assert await duck.app.undoing.diff("request") == ""
+        assert await duck.app.undoing.diff() == ""
 
 
 async def test_G8_content_that_went_past_the_limit_is_said_to_be_gone(folder: Path, monkeypatch):
@@ -199,7 +199,7 @@ async def test_G8_nothing_is_changed_where_what_was_can_not_be_kept(folder: Path
         await do(duck, "go")
         (ended,) = duck.of(ActionFinished)
         assert ended.outcome == "failed"
-        assert "not changed" in ended.text
+        assert "nothing was changed" in ended.text
         assert ended.changes == ()
     assert files(folder) == {"a.txt": "old\n"}
     assert [path.name for path in folder.iterdir()] == ["a.txt"]

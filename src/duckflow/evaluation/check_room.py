@@ -58,16 +58,11 @@ class CheckRoom:
     """Makes copies of a workspace. `open_shell` gives a shell that may write in one folder only."""
 
     def __init__(self, workspace: Workspace, open_shell: Callable[[Path], Shell]) -> None:
-        self._workspace = workspace
+        self.workspace = workspace
         self._open_shell = open_shell
         self._shell: Shell | None = None
         self._folder: Path | None = None
         self._lock = asyncio.Lock()
-
-    @property
-    def workspace(self) -> Workspace:
-        """The folder that is copied."""
-        return self._workspace
 
     @property
     def idle(self) -> bool:
@@ -128,8 +123,8 @@ class CheckRoom:
             shutil.rmtree(folder, ignore_errors=True)
             raise ToolError(f"no copy could be made: {exc.strerror}") from exc
         for name in _LINKED:
-            if (self._workspace.root / name).is_dir() and not (folder / name).exists():
-                (folder / name).symlink_to(self._workspace.root / name)
+            if (self.workspace.root / name).is_dir() and not (folder / name).exists():
+                (folder / name).symlink_to(self.workspace.root / name)
         return folder
 
     def _everything(self) -> tuple[str, ...]:
@@ -141,19 +136,19 @@ class CheckRoom:
 
     def _listing(self) -> Listing:
         skipped = frozenset((*_LINKED, *_LEFT_OUT))
-        return self._workspace.list(".", depth=_DEPTH, limit=MOST_FILES, skip=skipped)
+        return self.workspace.list(".", depth=_DEPTH, limit=MOST_FILES, skip=skipped)
 
     def _around(self, near: Iterable[str]) -> tuple[str, ...]:
         found = dict.fromkeys(near)
         for folder in {str(above) for path in near for above in Path(path).parents}:
-            entries = self._workspace.list(folder, depth=1, limit=_NEAR).entries
+            entries = self.workspace.list(folder, depth=1, limit=_NEAR).entries
             found |= dict.fromkeys(e.path for e in entries if e.kind == "file" and e.size <= LARGEST_FILE)
         return tuple(found)
 
     def _copy_file(self, path: str, target: Path) -> None:
         try:
-            data = self._workspace.read_bytes(path, cap=LARGEST_FILE)
-            status = self._workspace.status(path)
+            data = self.workspace.read_bytes(path, cap=LARGEST_FILE)
+            status = self.workspace.status(path)
         except ToolError:
             return  # gone meanwhile, or closed to us
         _write(target, data)

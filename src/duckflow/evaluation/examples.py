@@ -250,20 +250,20 @@ def _callable(text: str, names: frozenset[str]) -> bool:
 
 
 def _harmless(node: ast.expr, names: frozenset[str]) -> bool:
-    match node:
-        case ast.Call(func=ast.Name(id=name)):
-            return name in names and _arguments(node, names)
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr=attribute)):
-            return name in names and not attribute.startswith("_") and _arguments(node, names)
-        case ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr=attribute)):
-            return not attribute.startswith("_") and _harmless(inner, names) and _arguments(node, names)
+    if not isinstance(node, ast.Call):
+        return _is_literal(node)
+    match node.func:
+        case ast.Name(id=name):
+            known = name in names
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+            known = name in names and not attribute.startswith("_")
+        case ast.Attribute(value=ast.Call() as inner, attr=attribute):
+            known = not attribute.startswith("_") and _harmless(inner, names)
         case _:
-            return _is_literal(node)
-
-
-def _arguments(call: ast.Call, names: frozenset[str]) -> bool:
-    values = (*call.args, *(keyword.value for keyword in call.keywords if keyword.arg))
-    return all(keyword.arg for keyword in call.keywords) and all(_harmless(one, names) for one in values)
+            known = False
+    named = all(keyword.arg for keyword in node.keywords)
+    values = (*node.args, *(keyword.value for keyword in node.keywords))
+    return known and named and all(_harmless(one, names) for one in values)
 
 
 def _is_literal(node: ast.expr) -> bool:

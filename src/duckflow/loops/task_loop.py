@@ -85,8 +85,9 @@ class TaskLoop:
 
     async def _run(self) -> None:
         try:
-            while (task := self._next()) is not None and await self._run_task(task):
-                pass
+            while (task := self._next()) is not None:
+                ended = await self._dispatcher.run_task(task)
+                self._finish(task, ended.text, completed=ended.outcome == "ok")
             await self._end()
         except asyncio.CancelledError as stopped:
             if stopped.args == (CANCELLED,):
@@ -101,11 +102,6 @@ class TaskLoop:
         if any(task.status == "failed" for task in tasks):
             return None
         return next((task for task in tasks if task.status != "completed"), None)
-
-    async def _run_task(self, task: Task) -> bool:
-        ended = await self._dispatcher.run_task(task)
-        self._finish(task, ended.text, completed=ended.outcome == "ok")
-        return ended.outcome == "ok"
 
     def _finish(self, task: Task, result: str, *, completed: bool) -> None:
         task_list = self._state.task_list
@@ -127,13 +123,10 @@ class TaskLoop:
 
     def _give_up(self) -> None:
         """Write down a list that was stopped (SPEC C4). Synchronous, so nothing can come between."""
-        approval = self._state.approval
-        if approval is not None and approval.task_id is not None:
-            self._session.record(
-                ApprovalAnswered(approval_id=approval.approval_id, yes=False, reason=CANCELLED)
-            )
-        task = self._next()
-        if task is not None:
+        if (approval := self._state.approval) is not None and self._asks():
+            answered = ApprovalAnswered(approval_id=approval.approval_id, yes=False, reason=CANCELLED)
+            self._session.record(answered)
+        if (task := self._next()) is not None:
             self._finish(task, CANCELLED, completed=False)
         if self._state.task_list is not None:
             self._session.record(plain_report(self._state.task_list, cancelled=True))

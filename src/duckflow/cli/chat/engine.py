@@ -128,7 +128,7 @@ class ChatEngine:
 
     async def diff(self, *, session: bool) -> str:
         """What changed since the last request, or the session, began."""
-        return await self._app.undoing.diff("session" if session else "request")
+        return await self._app.undoing.diff(session=session)
 
     async def context(self) -> PromptUse:
         """What would be in the prompt now, and what that takes."""

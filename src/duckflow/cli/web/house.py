@@ -102,7 +102,7 @@ class LocalHouse:
         session = await asyncio.to_thread(Session.load, self._events, found.id, redactor())
         with closing(Workspace(Path(found.workspace))) as space, closing(open_kept_files(Settings())) as kept:
             earlier = EarlierChanges(self._events, str(space.root))
-            return await Undo(session, space, kept, earlier).diff("session")
+            return await Undo(session, space, kept, earlier).diff(session=True)
 
     async def send(self, session_id: str, command: ClientCommand) -> str | None:
         """Leave a command; empty if it was taken, why not, or None while it waits its turn."""

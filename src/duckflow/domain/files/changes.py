@@ -33,6 +33,13 @@ class FileChange(Frozen):
     """Folders that were made for it, outermost first."""
 
 
+def change_of(path: str, before: tuple[str, int] | None, after: tuple[str, int] | None) -> FileChange:
+    """A change from what was there to what is there now: each its word and bits, None for nothing."""
+    word, mode = before or (None, None)
+    word_after, mode_after = after or (None, None)
+    return FileChange(path=path, before=word, after=word_after, mode_before=mode, mode_after=mode_after)
+
+
 class ChangeSet(Frozen):
     """What one action, or one undo, did to files. A command whose changes nobody saw has none."""
 

@@ -87,15 +87,17 @@ def consult(
     if kind == "escalation" and state.request and state.request.objective:
         known |= situation_of(state.request.objective, EvaluationRules())
     known |= values
+    # Where all is used, though the work may have got on, the situation is another one.
+    spent = kind == "over_exertion" and cause in SPENT
     return ConsultationRequested(
         kind=kind,
         consultation=Consultation(
             consultation_id=f"c{state.seq + 1}",
             kind=kind,
-            situation=f"consultation.{_situation(kind, cause)}",
+            situation=f"consultation.{kind}_{cause}" if spent else f"consultation.{kind}",
             values=known,
-            findings=tuple(_findings(state, kind, cause, known)),
-            choices=CARRY_ON if _situation(kind, cause) != kind else CHOICES[kind],
+            findings=tuple(_findings(state, kind, "" if spent else cause, known)),
+            choices=CARRY_ON if spent else CHOICES[kind],
         ),
     )
 
@@ -111,10 +113,6 @@ def wish(state: AgentState, answer: ChooseWay, found: str = "") -> str:
     if not words and effect_of(answer.choice).needs_words:
         told = told.rstrip(":") + "; they say it in their next message."
     return "\n\n".join(part for part in (f"{told} {words}".strip(), found) if part)
-
-
-def _situation(kind: ConsultationKind, cause: str) -> str:
-    return f"{kind}_{cause}" if kind == "over_exertion" and cause in SPENT else kind
 
 
 def _findings(
@@ -135,7 +133,7 @@ def _findings(
 
 
 def _reasons(state: AgentState, request: Request, kind: ConsultationKind, cause: str) -> Iterator[TextLine]:
-    if cause in CAUSES and _situation(kind, cause) == kind:
+    if cause in CAUSES:
         yield line(f"consultation.because.{cause}")
     repeated = _repeated(request.history)
     if repeated and kind in ("stagnation", "confusion"):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError, UserError
-from duckflow.domain.files.changes import FileChange
+from duckflow.domain.files.changes import FileChange, change_of
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
@@ -147,12 +147,4 @@ class Snapshots:
         except ToolError:
             return None
         after = (now.digest, now.mode) if now else None
-        if after == before:
-            return None
-        return FileChange(
-            path=path,
-            before=before[0] if before else None,
-            after=after[0] if after else None,
-            mode_before=before[1] if before else None,
-            mode_after=after[1] if after else None,
-        )
+        return change_of(path, before, after) if after != before else None

@@ -1,11 +1,11 @@
 """Taking changes back, by action or by request, and showing what has changed (SPEC G8)."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.events import Undone
-from duckflow.domain.files.changes import FOLDER, ChangeSet, FileChange, LeftFile, UndoReport, join
+from duckflow.domain.files.changes import FOLDER, ChangeSet, FileChange, LeftFile, UndoReport, change_of, join
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState
 from duckflow.loops.session import Session
@@ -19,8 +19,6 @@ from duckflow.tools.editing.differences import difference_of
 from duckflow.tools.threads import finish
 
 _BATCH = 256
-
-DiffScope = Literal["request", "session"]
 
 
 class Undo:
@@ -62,11 +60,11 @@ class Undo:
             return UndoReport(kind="redo")
         return await self._change_back(undos[-1:], redo=True)
 
-    async def diff(self, scope: DiffScope = "request") -> str:
+    async def diff(self, *, session: bool = False) -> str:
         """What differs between the files before the last request, or the session, and now."""
-        known = await self._known() if scope == "request" else self._state.change_sets
+        known = self._state.change_sets if session else await self._known()
         made = [one for one in known if one.changes and not one.by_undo]
-        if scope == "request" and made:
+        if made and not session:
             made = [one for one in made if one.request_id == made[-1].request_id]
         first: dict[str, FileChange] = {}
         for change in (change for one in made for change in one.changes):
@@ -195,13 +193,7 @@ class _Step(NamedTuple):
     @property
     def change(self) -> FileChange:
         """What it does, as it is written down."""
-        return FileChange(
-            path=self.path,
-            before=self.now.word if self.now else None,
-            after=self.wanted.word if self.wanted else None,
-            mode_before=self.now.mode if self.now else None,
-            mode_after=self.wanted.mode if self.wanted else None,
-        )
+        return change_of(self.path, self.now and self.now[:2], self.wanted and self.wanted[:2])
 
 
 def _contents(steps: Iterable[_Step]) -> Iterator[PathState]:
