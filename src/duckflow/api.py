@@ -22,7 +22,7 @@ from duckflow.app.work import Update, Work, Working
 from duckflow.config.loading import Loaded, load
 from duckflow.domain import commands
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import ModeChanged, Recorded, VerifySet
+from duckflow.domain.events import ModeChanged, Recorded
 from duckflow.domain.files.changes import UndoReport
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import AnswerApproval, Approval
@@ -136,9 +136,8 @@ class OpenSession:
             keeps_mode=self._mode is None,
             model_first=True,
             unsaved=self._unsaved,
+            verify=self._verify,
         )
-        if self._verify is not None:
-            app.session.record(VerifySet(command=self._verify.strip()))
         self._app = app
         self._serving = asyncio.ensure_future(app.clients.serve(self._receive))
 

@@ -11,6 +11,7 @@ from duckflow.app.models import choose, unknown_prices
 from duckflow.config.loading import Loaded
 from duckflow.config.places import state_dir
 from duckflow.domain.errors import UsageError
+from duckflow.domain.events import VerifySet
 from duckflow.llm.local.relay import Relay
 from duckflow.loops.session import Subscriber
 from duckflow.tools.files.unsaved import Unsaved
@@ -27,6 +28,7 @@ async def open_app(
     keeps_mode: bool = False,
     model_first: bool = False,
     unsaved: Unsaved | None = None,
+    verify: str | None = None,
 ) -> App:
     """A session that has begun, new or taken up again; the listeners see all of it.
 
@@ -52,6 +54,8 @@ async def open_app(
             app.session.subscribe(listener)
         app.begin()
         app.session.record(*await unknown_prices(app.tiers, settings, os.environ))
+        if verify is not None:
+            app.session.record(VerifySet(command=verify.strip()))
     except BaseException:
         await app.aclose()
         raise

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, get_args
 from duckflow.app.places import LIVE, holder_of, open_kept_files, open_log
 from duckflow.cli.secrets import redactor
 from duckflow.cli.web.fleet_window import FleetWindow
-from duckflow.cli.web.worker import SessionWorker, open_worker
+from duckflow.cli.web.worker import SessionWorker
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
 from duckflow.domain.commands import CancelWork, ClientCommand, SayMessage
@@ -133,7 +133,7 @@ class LocalHouse:
             return RUN + await asyncio.to_thread(self.fleet.submit, folder, said, options)
         flags = {**self._flags, "mode": mode or self._flags.get("mode")}
         await self._free(Path(folder))
-        worker = await open_worker(Path(folder), None, flags)
+        worker = await SessionWorker().open(Path(folder), None, flags)
         self._keep(worker)
         self._inbox.put(worker.session_id, SayMessage(text=said))
         return worker.session_id
@@ -206,7 +206,7 @@ class LocalHouse:
     async def _open(self, session_id: str, folder: Path) -> None:
         try:
             await self._free(folder)
-            self._keep(await open_worker(folder, session_id, {**self._flags, "mode": None}))
+            self._keep(await SessionWorker().open(folder, session_id, {**self._flags, "mode": None}))
         except UserError as error:
             if holder_of(str(folder)) == session_id:
                 return  # somebody else was faster, and takes it

@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from duckflow.app.app import App
 from duckflow.app.opening import open_app
 from duckflow.cli.chat.engine import ChatEngine
-from duckflow.config.loading import Loaded, load_as_trusted
+from duckflow.config.loading import load_as_trusted
 from duckflow.domain import commands
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import Recorded, TaskReported, report_of
@@ -28,12 +27,20 @@ Work = Callable[[], Coroutine[Any, Any, object]]
 class SessionWorker:
     """One thing after the other; a message waits until nothing is being done and nothing is asked."""
 
-    def __init__(self, app: App, loaded: Loaded) -> None:
-        self._app = app
-        self._engine = ChatEngine(app, loaded)
+    def __init__(self) -> None:
         self._job = Job(lambda _busy: None)
         self._todo: asyncio.Queue[Work | None] = asyncio.Queue()
-        app.session.subscribe(self)
+
+    async def open(self, folder: Path, session_id: str | None, flags: dict[str, object]) -> Self:
+        """Open a session, new or from earlier; UserError if it can't be, for one because somebody has it.
+
+        A project's own settings act only if the user trusts them already: nobody is asked about it here.
+        """
+        loaded = await asyncio.to_thread(load_as_trusted, folder, flags=flags)
+        keeps_mode = flags.get("mode") is None
+        self._app = await open_app(loaded, folder, session_id, Relay(), self, keeps_mode=keeps_mode)
+        self._engine = ChatEngine(self._app, loaded)
+        return self
 
     @property
     def session_id(self) -> str:
@@ -127,13 +134,3 @@ class SessionWorker:
         request = self._engine.state.request
         if request is not None and request.outcome == "deferred" and not self._engine.state.background_runs:
             await self._engine.go_on()
-
-
-async def open_worker(folder: Path, session_id: str | None, flags: dict[str, object]) -> SessionWorker:
-    """Open a session, new or from earlier; UserError if it can't be, for one because somebody has it.
-
-    A project's own settings act only if the user trusts them already: nobody is asked about it here.
-    """
-    loaded = await asyncio.to_thread(load_as_trusted, folder, flags=flags)
-    keeps_mode = flags.get("mode") is None
-    return SessionWorker(await open_app(loaded, folder, session_id, Relay(), keeps_mode=keeps_mode), loaded)
