@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from duckflow.ui.input.inbox import Inbox
+from duckflow.ui.input.keyboard import Inbox
 from duckflow.ui.output.writer import Writer
 
 

@@ -44,7 +44,7 @@ from duckflow.store.live_file import LiveWriter, live_path
 from duckflow.store.memory import Memories
 from duckflow.store.outcome_stats import Outcomes
 from duckflow.tools.background import command_tools
-from duckflow.tools.catalogue import Catalogue, Tool
+from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.files.unsaved import Unsaved, with_unsaved
 from duckflow.tools.memory import memory_tools
 from duckflow.tools.plans.plan_tool import plan_tools
@@ -102,12 +102,13 @@ def build(
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - Path's own can raise
     skills = find_skills(workspace, home) if settings.skills.enabled else ()
     reading = skill_tools(skills, workspace, home, settings.skills.prompt_tokens)
+    remembering = memory_tools(str(workspace.root), clean) if settings.memory.enabled else ()
     catalogue = Catalogue(
         (
             *background.fixed,
             *plans,
             *lists,
-            *_memory_tools(settings, base),
+            *remembering,
             *reading,
             *page_tools(settings, clean),
         ),
@@ -159,12 +160,6 @@ def build(
         problems=(*base.log.database.notices, *rules.problems, *brought.plugins.problems),
         started=_started(settings, choice, base, resumed=session.state.seq > 0, keeps_mode=keeps_mode),
     )
-
-
-def _memory_tools(settings: Settings, base: Foundation) -> tuple[Tool, ...]:
-    if not settings.memory.enabled:
-        return ()
-    return memory_tools(str(base.workspace.root), base.session.redactor.clean)
 
 
 def _dispatcher(base: Foundation, catalogue: Catalogue) -> Dispatcher:

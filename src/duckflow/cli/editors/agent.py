@@ -175,7 +175,8 @@ class EditorAgent:
                 mode = opened.session.state.mode
                 await self._say(session_id, await run_command(opened.session.app, opened.loaded, typed))
                 if opened.session.state.mode != mode:
-                    await self._tell_mode(opened)
+                    update = helpers.update_current_mode(opened.session.state.mode)
+                    await self._editor.session_update(session_id, update)
                 return schema.PromptResponse(stop_reason="end_turn")
             opened.cancelled.clear()
             opened.busy = True
@@ -230,10 +231,6 @@ class EditorAgent:
             return asked.answers.get(outcome.option_id)
         opened.cancelled.set()
         return None
-
-    async def _tell_mode(self, opened: EditorSession) -> None:
-        update = helpers.update_current_mode(opened.session.state.mode)
-        await self._editor.session_update(opened.session.id, update)
 
     async def _say(self, session_id: str, said: str) -> None:
         await self._editor.session_update(session_id, helpers.update_agent_message_text(said))

@@ -32,13 +32,15 @@ def make_layout(
         forward_search_prompt=text("chat.search"),
         backward_search_prompt=text("chat.search"),
     )
+    rows = Dimension(min=1, max=_MENU_ROWS)
+    menu = Window(CompletionsMenuControl(), height=rows, dont_extend_height=True)
     lines = HSplit(
         [
             _lines(lambda: view().activity),
             ConditionalContainer(_typed(message, lambda: text("chat.prompt"), "prompt", search), ~asking),
             ConditionalContainer(_typed(answer, lambda: question() or "", "question"), asking),
             search,
-            ConditionalContainer(_menu(), has_completions),
+            ConditionalContainer(menu, has_completions),
             _lines(lambda: view().bar),
         ],
         align=VerticalAlign.TOP,
@@ -85,10 +87,6 @@ def _typed(
         wrap_lines=True,
         dont_extend_height=True,
     )
-
-
-def _menu() -> Window:
-    return Window(CompletionsMenuControl(), height=Dimension(min=1, max=_MENU_ROWS), dont_extend_height=True)
 
 
 class ReflowingApplication(Application[None]):

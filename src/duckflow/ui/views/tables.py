@@ -77,16 +77,8 @@ def stats_text(stats: Sequence[RequestStats]) -> str:
     for by in ("profile", "model"):
         group = [_row(one) for one in stats if one.by == by]
         rows += [[text(f"stats.by_{by}")], *group] if group else []
-    return "\n".join([*aligned(rows), *_otherwise(stats)])
-
-
-def _otherwise(stats: Sequence[RequestStats]) -> list[str]:
-    """How many requests nobody could judge; nothing if there was none."""
-    return [
-        text("stats.otherwise", not_judged=_share(one.not_judged))
-        for one in stats
-        if one.by == "all" and one.not_judged
-    ]
+    unjudged = [one.not_judged for one in stats if one.by == "all" and one.not_judged]
+    return "\n".join([*aligned(rows), *(text("stats.otherwise", not_judged=_share(one)) for one in unjudged)])
 
 
 def _row(one: RequestStats) -> list[str]:

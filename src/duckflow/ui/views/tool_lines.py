@@ -36,7 +36,8 @@ def tool_lines(event: ActionFinished, action: Action | None) -> ToolLines:
     """The lines for an action that ended; `action` is what was asked for, if it is known."""
     said = [line for line in event.text.strip().split("\n") if line.strip()]
     outcome = _outcome(event)
-    line = text(f"action.{outcome}", did=_did(event, action, outcome), reason=_reason(event, outcome, said))
+    did = named_action(event.operation, action.args if action else {}, event.path, done=outcome == "ok")
+    line = text(f"action.{outcome}", did=did, reason=_reason(event, outcome, said))
     if event.operation in _WRITES and event.outcome == "ok":
         output = _in_our_words(said[1:], event.changed)
         return ToolLines(line, outcome, tuple(output[-_TAIL:]), max(len(output) - _TAIL, 0))
@@ -74,11 +75,6 @@ def named_action(
 def _outcome(event: ActionFinished) -> ActionOutcome:
     failed = event.operation == COMMAND and event.outcome == "ok" and event.exit_code != 0
     return "failed" if failed else event.outcome
-
-
-def _did(event: ActionFinished, action: Action | None, outcome: ActionOutcome) -> str:
-    args = action.args if action else {}
-    return named_action(event.operation, args, event.path, done=outcome == "ok")
 
 
 def _reason(event: ActionFinished, outcome: ActionOutcome, said: list[str]) -> str:
