@@ -13,7 +13,8 @@ from duckflow.store.database.database import Database
 _MOST = 100
 """Commands that may wait for one session."""
 _PUT = """INSERT INTO inbox (session_id, at, body)
-SELECT ?1, ?2, ?3 WHERE (SELECT count(*) FROM inbox WHERE session_id = ?1 AND result IS NULL) < ?4"""
+SELECT :session, :at, :body
+WHERE (SELECT count(*) FROM inbox WHERE session_id = :session AND result IS NULL) < :most"""
 _SETTLE = "UPDATE inbox SET result = ?, body = '' WHERE id = ? AND result IS NULL"
 
 
@@ -37,7 +38,8 @@ class CommandInbox:
 
     def put(self, session_id: str, command: ClientCommand) -> int:
         """Leave a command; its number, or 0 if too many wait already."""
-        row = (session_id, datetime.now(UTC).isoformat(), command.model_dump_json(), _MOST)
+        at, body = datetime.now(UTC).isoformat(), command.model_dump_json()
+        row = {"session": session_id, "at": at, "body": body, "most": _MOST}
         with self._database.write() as connection:
             put = connection.execute(_PUT, row)
             return put.lastrowid or 0 if put.rowcount else 0

@@ -26,7 +26,7 @@ _SELECT = "SELECT id, kind, text, workspace, kept, used, uses FROM memory"
 _KNOWN = "SELECT id FROM memory WHERE folded = ? AND workspace IN ('', ?) LIMIT 1"
 _INSERT = "INSERT INTO memory (kind, text, folded, workspace, kept, touched) VALUES (?, ?, ?, ?, ?, ?)"
 _TOUCH = "UPDATE memory SET touched = ? WHERE id = ?"
-_USED = "UPDATE memory SET used = ?1, touched = ?1, uses = uses + 1 WHERE id = ?2"
+_USED = "UPDATE memory SET used = ?, touched = ?, uses = uses + 1 WHERE id = ?"
 _TRIM = """
 DELETE FROM memory WHERE id IN (
     SELECT id FROM memory ORDER BY touched, uses, id LIMIT max(0, (SELECT count(*) FROM memory) - ?)
@@ -71,9 +71,9 @@ class Memories:
 
     def listed(self, workspace: str | None = None) -> Sequence[Memory]:
         """All texts, or those that count in a workspace; the newest first."""
-        query = f"{_SELECT} WHERE ?1 IS NULL OR workspace IN ('', ?1) ORDER BY id DESC"
+        query = f"{_SELECT} WHERE :workspace IS NULL OR workspace IN ('', :workspace) ORDER BY id DESC"
         with self._database.read() as connection:
-            return [_memory(row) for row in connection.execute(query, (workspace,))]
+            return [_memory(row) for row in connection.execute(query, {"workspace": workspace})]
 
     def recall(self, wanted: str, workspace: str, most_kept: int) -> Sequence[Memory]:
         """What speaks of the same things, then other wishes. Past `most_kept` some are dropped."""
@@ -84,7 +84,7 @@ class Memories:
             here = [_memory(row) for row in rows]
             wishes = (one for one in here if one.kind == "preference")
             found = _fitting({one.id: one for one in (*ranked(here, wanted), *wishes)}.values())
-            connection.executemany(_USED, [(now, one.id) for one in found])
+            connection.executemany(_USED, [(now, now, one.id) for one in found])
         return found
 
     def edit(self, wanted: int, text: str) -> Memory:

@@ -52,9 +52,9 @@ class Sessions:
 
     def listed(self, workspace: str | None = None) -> Sequence[SessionSummary]:
         """All sessions, or those of one workspace; the one used last comes first."""
-        query = f"{_SELECT} WHERE ?1 IS NULL OR workspace = ?1 ORDER BY latest DESC"
+        query = f"{_SELECT} WHERE :workspace IS NULL OR workspace = :workspace ORDER BY latest DESC"
         with self._database.read() as connection:
-            return [_summary(row) for row in connection.execute(query, (workspace,))]
+            return [_summary(row) for row in connection.execute(query, {"workspace": workspace})]
 
     def latest(self, workspace: str) -> SessionSummary | None:
         """The session used last in a workspace, if there is one; before one in which nobody spoke."""
