@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.patterns import late
+from duckflow.safety.descriptors import READ, held
 from duckflow.safety.files.confined_open import rename_to_new
 
 ANY = "any"
@@ -143,19 +144,13 @@ def _taken(place: FilePlace) -> bool:
 
 def read_now(place: FilePlace) -> Content | None:
     """A regular file as it is now, None if there is none."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     if regular_status(place) is None:
         return None
-    try:
-        opened = os.open(place.name, flags, dir_fd=place.folder)
-    except FileNotFoundError:
-        return None
-    try:
+    with suppress(FileNotFoundError), held(os.open(place.name, READ, dir_fd=place.folder)) as opened:
         status = os.fstat(opened)
         check_regular(status, place.path, LARGEST)
         return Content(read_all(opened, place.path, LARGEST), status.st_mode & _SAFE_BITS)
-    finally:
-        os.close(opened)
+    return None
 
 
 def compare(place: FilePlace, found_now: Content | None, expected: str | None) -> None:
@@ -207,8 +202,8 @@ def regular_status(place: FilePlace) -> os.stat_result | None:
 def _write_new(at: tuple[int, str], data: bytes, like: os.stat_result | None, mode: int | None = None) -> int:
     """Make the file, durably; its permission bits: those given, else those of the file it replaces."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    opened = os.open(at[1], flags, 0o666 if like is None and mode is None else 0o600, dir_fd=at[0])
-    try:
+    bits = 0o666 if like is None and mode is None else 0o600
+    with held(os.open(at[1], flags, bits, dir_fd=at[0])) as opened:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(opened, rest) :]
@@ -219,8 +214,6 @@ def _write_new(at: tuple[int, str], data: bytes, like: os.stat_result | None, mo
             os.fchmod(opened, mode & _SAFE_BITS)
         os.fsync(opened)
         return os.fstat(opened).st_mode & _SAFE_BITS
-    finally:
-        os.close(opened)
 
 
 def _keep_owner(opened: int, like: os.stat_result) -> None:

@@ -8,8 +8,10 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 
+from duckflow.safety.descriptors import held
 from duckflow.safety.syscalls import BENEATH, LINUX, NO_MAGICLINKS, open_at, rename_at
 
 OpenInside = Callable[[int, str, int], int]
@@ -37,11 +39,8 @@ def open_resolved(root: int, path: str, flags: int) -> int:
 def open_walking(root: int, path: str, flags: int) -> int:
     """One name at a time; the first link ends it with ELOOP."""
     *above, last = path.split("/")
-    folder = _descend(root, above, create=False)
-    try:
+    with held(_descend(root, above, create=False)) as folder:
         return _open_plain(last, flags, folder)
-    finally:
-        os.close(folder)
 
 
 @cache
@@ -49,17 +48,10 @@ def kernel_resolves() -> bool:
     """Whether `open_resolved` works here, and /proc can tell where it arrived."""
     if not LINUX:
         return False
-    try:
-        root = os.open("/", LOOK | os.O_DIRECTORY)
-    except OSError:
-        return False
-    try:
+    with suppress(OSError), held(os.open("/", LOOK | os.O_DIRECTORY)) as root:
         os.close(open_resolved(root, ".", LOOK))
         return _name_of(root) == "/"
-    except OSError:
-        return False
-    finally:
-        os.close(root)
+    return False
 
 
 class ConfinedFolder:
@@ -120,10 +112,8 @@ class ConfinedFolder:
                 missing.insert(0, name)
                 path = path or "."
                 continue
-            try:
+            with held(opened):
                 real = self.locate(opened, path)
-            finally:
-                os.close(opened)
             return "/".join([*([] if real == "." else [real]), *missing]) or "."
 
     def close(self) -> None:
@@ -132,15 +122,9 @@ class ConfinedFolder:
 
     def _check_dangling(self, path: str) -> None:
         above, _, name = path.rpartition("/")
-        try:
-            folder = self.open(above or ".", LOOK | os.O_DIRECTORY)
-        except FileNotFoundError:
-            return
-        try:
+        with suppress(FileNotFoundError), held(self.open(above or ".", LOOK | os.O_DIRECTORY)) as folder:
             if _is_link(name, folder):
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-        finally:
-            os.close(folder)
 
 
 def _name_of(opened: int) -> str:

@@ -12,6 +12,7 @@ import stat
 from contextlib import suppress
 
 from duckflow.domain.patterns import late
+from duckflow.safety.descriptors import READ, held
 
 INSIDE = ".git/"
 
@@ -53,10 +54,6 @@ def _real(base: str, path: bytes) -> str:
 
 def _read(path: str) -> bytes | None:
     """A small regular file; a link, a pipe or a folder is none."""
-    with suppress(OSError):
-        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            return os.read(opened, _LONGEST) if stat.S_ISREG(os.fstat(opened).st_mode) else None
-        finally:
-            os.close(opened)
+    with suppress(OSError), held(os.open(path, READ)) as opened:
+        return os.read(opened, _LONGEST) if stat.S_ISREG(os.fstat(opened).st_mode) else None
     return None

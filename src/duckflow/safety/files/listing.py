@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from duckflow.safety.descriptors import held
 from duckflow.safety.files.atomic import is_temporary
 
 Kind = Literal["file", "folder", "link", "other"]
@@ -69,12 +70,9 @@ def _read_if_there(
 
 def _read(opened: int, folder: str, skip: Collection[str]) -> list[ListedEntry]:
     prefix = "" if folder == "." else folder + "/"
-    try:
-        with os.scandir(opened) as scanned:
-            wanted = (entry for entry in scanned if entry.name not in skip and not is_temporary(entry.name))
-            entries = [_entry(prefix, entry) for entry in islice(wanted, _READ_AT_MOST)]
-    finally:
-        os.close(opened)
+    with held(opened), os.scandir(opened) as scanned:
+        wanted = (entry for entry in scanned if entry.name not in skip and not is_temporary(entry.name))
+        entries = [_entry(prefix, entry) for entry in islice(wanted, _READ_AT_MOST)]
     return sorted(entries, key=lambda entry: entry.path)
 
 

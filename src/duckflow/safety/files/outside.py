@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError
+from duckflow.safety.descriptors import held
 from duckflow.safety.files import atomic
 from duckflow.safety.files.confined_open import open_walking
 from duckflow.safety.files.encoding import decode
@@ -44,15 +45,9 @@ def read_outside(real: str) -> str:
     """The text of a regular file by its real path; no link on the way is followed."""
     with as_tool_errors(real):
         top = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            opened = _open(top, real)
-        finally:
-            os.close(top)
-        try:
+        with held(top), held(_open(top, real)) as opened:
             atomic.check_regular(os.fstat(opened), real, READ_CAP)
             data = atomic.read_all(opened, real, READ_CAP)
-        finally:
-            os.close(opened)
     return decode(real, data).text
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from duckflow.domain.errors import ToolError, UsageError
 from duckflow.domain.frozen import Frozen
+from duckflow.safety.descriptors import held
 from duckflow.safety.files import atomic
 from duckflow.safety.files.atomic import ANY, LARGEST, Content, FilePlace, Keep
 from duckflow.safety.files.boundary import Boundary
@@ -83,11 +84,9 @@ class Workspace:
                 opened = self._confined.open(written, LOOK)
             except FileNotFoundError:
                 return None
-            try:
+            with held(opened):
                 self._boundary.admit(written, self._confined.locate(opened, written))
                 found = os.fstat(opened)
-            finally:
-                os.close(opened)
         kinds: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder"}
         kind = kinds.get(stat.S_IFMT(found.st_mode), "other")
         return FileStatus(
@@ -100,14 +99,10 @@ class Workspace:
     def read_bytes(self, path: str, *, cap: int = READ_CAP) -> bytes:
         """The content of a regular file of at most `cap` bytes."""
         written = self.relative(path)
-        with as_tool_errors(written):
-            opened = self._confined.open(written, _READ)
-            try:
-                self._boundary.admit(written, self._confined.locate(opened, written))
-                atomic.check_regular(os.fstat(opened), written, cap)
-                return atomic.read_all(opened, written, cap)
-            finally:
-                os.close(opened)
+        with as_tool_errors(written), held(self._confined.open(written, _READ)) as opened:
+            self._boundary.admit(written, self._confined.locate(opened, written))
+            atomic.check_regular(os.fstat(opened), written, cap)
+            return atomic.read_all(opened, written, cap)
 
     def read_encoded(self, path: str, *, cap: int = READ_CAP) -> EncodedText:
         """The content as text with the encoding it has; line ends and a byte order mark are kept."""
@@ -205,11 +200,8 @@ class Workspace:
             self._boundary.admit(written, real)
             above, _, name = real.rpartition("/")
             made = self._confined.missing(above) if create and above else ()
-            opened = self._confined.open_folder(above or ".", create=create)
-            try:
+            with held(self._confined.open_folder(above or ".", create=create)) as opened:
                 yield FilePlace(opened, name, written, real, made)
-            finally:
-                os.close(opened)
 
 
 @contextmanager

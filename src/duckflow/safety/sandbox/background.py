@@ -13,6 +13,7 @@ from typing import Any
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
+from duckflow.safety.descriptors import READ, held
 from duckflow.safety.sandbox.child.holder import DONE, PUT, REMOVE, RUN, RUN_ON_NETWORK
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.launcher_client import Ending, run_through
@@ -125,14 +126,10 @@ class LiveCopy:
         for path in paths:
             place = self.copy.real(path)
             try:
-                opened = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+                with held(os.open(place, READ)) as opened:
+                    await self._ask(PUT + os.fsencode(path), [opened])
             except FileNotFoundError:
                 await self._ask(REMOVE + os.fsencode(path), [])
-            else:
-                try:
-                    await self._ask(PUT + os.fsencode(path), [opened])
-                finally:
-                    os.close(opened)
             self.copy.note_own(path)
 
     async def revert(self) -> None:

@@ -15,6 +15,7 @@ from duckflow.config.settings import ShellSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.programs import find_program
 from duckflow.domain.frozen import Frozen, replace
+from duckflow.safety.descriptors import READ
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.view.confinement import Order, confine, limits_of
@@ -175,7 +176,7 @@ def _last_words(task: asyncio.Task[Ending], temporary: Path) -> str:
 def _tail(path: Path) -> str:
     """The end of a file that the server itself may have put something else in the place of."""
     with suppress(OSError):
-        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        opened = os.open(path, READ)
         with os.fdopen(opened, "rb") as file:
             status = os.fstat(opened)
             if stat.S_ISREG(status.st_mode):

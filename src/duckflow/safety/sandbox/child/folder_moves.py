@@ -14,6 +14,7 @@ import os
 import stat
 from typing import NamedTuple
 
+from duckflow.safety.descriptors import held
 from duckflow.safety.sandbox.child.notifications import HeldCall, take
 from duckflow.safety.sandbox.child.overlay import mount_points
 from duckflow.safety.sandbox.child.seccomp import rename_call
@@ -76,11 +77,8 @@ class FolderMoves:
         above, _, name = path.rpartition("/")
         if name in ("", ".", ".."):
             return None
-        root = os.open(f"/proc/{process}/root", _LOOK)
-        try:
+        with held(os.open(f"/proc/{process}/root", _LOOK)) as root:
             folder = open_at(root, above or "/", _LOOK, IN_ROOT | NO_MAGICLINKS)
-        finally:
-            os.close(root)
         real = os.readlink(f"/proc/self/fd/{folder}")
         kind = ctypes.create_string_buffer(256)
         c_call("fstatfs", folder, kind)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn
 
+from duckflow.safety.descriptors import held
 from duckflow.safety.files.confined_open import ConfinedFolder
 from duckflow.safety.files.git_directory import INSIDE
 from duckflow.safety.sandbox.child.overlay import NEW_NETWORK, bring_up_loopback, enter_copy, unshare
@@ -112,15 +113,12 @@ def _change(roots: list[ConfinedFolder], said: bytes, opened: list[int]) -> byte
     above, _, name = path.removeprefix(INSIDE if outside else "").rpartition("/")
     root = roots[-1 if outside else 0]
     try:
-        folder = root.open_folder(above or ".", create=said[:1] == PUT)
-        try:
+        with held(root.open_folder(above or ".", create=said[:1] == PUT)) as folder:
             if said[:1] == REMOVE:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(name, dir_fd=folder)
             else:
                 _put(opened[0], folder, name)
-        finally:
-            os.close(folder)
     except OSError as exc:
         return FAILED + str(exc).encode()
     return DONE

@@ -9,6 +9,7 @@ import os
 import stat
 from collections.abc import Iterable
 
+from duckflow.safety.descriptors import held
 from duckflow.safety.syscalls import LINUX, syscall
 
 OLDEST = 3
@@ -76,14 +77,12 @@ def restrict(rules: int) -> None:
 def _allow(ruleset: int, path: str, rights: int) -> None:
     """One more rule. What is gone, or has become a link meanwhile, gets none."""
     try:
-        there = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        opened = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return
-    try:
+    with held(opened) as there:
         mode = os.fstat(there).st_mode
         if stat.S_ISLNK(mode):
             return
         rule = _Rule(rights if stat.S_ISDIR(mode) else rights & _OF_A_FILE, there)
         syscall(_ADD, ruleset, _PATH_BENEATH, ctypes.addressof(rule), 0)
-    finally:
-        os.close(there)

@@ -7,6 +7,7 @@ import os
 import struct
 from typing import NamedTuple
 
+from duckflow.safety.descriptors import held
 from duckflow.safety.syscalls import HERE
 
 _RECEIVE, _SEND, _IS_VALID = 0xC0502100, 0xC0182101, 0x40082102
@@ -41,11 +42,8 @@ class HeldCall(NamedTuple):
 
     def read(self, address: int, size: int) -> bytes:
         """Memory of its process."""
-        opened = os.open(f"/proc/{self.process}/mem", os.O_RDONLY | os.O_CLOEXEC)
-        try:
+        with held(os.open(f"/proc/{self.process}/mem", os.O_RDONLY | os.O_CLOEXEC)) as opened:
             data = os.pread(opened, size, address)
-        finally:
-            os.close(opened)
         if len(data) < size:
             raise OSError(errno.EFAULT, "not all of it is there")
         return data

@@ -13,6 +13,7 @@ import socket
 import struct
 from typing import Any
 
+from duckflow.safety.descriptors import held
 from duckflow.safety.syscalls import HERE, c_call, syscall
 
 NEW_MOUNTS, NEW_USERS, NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
@@ -115,8 +116,5 @@ def bring_up_loopback() -> None:
 
 
 def _write(path: str, text: str) -> None:
-    opened = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
+    with held(os.open(path, os.O_WRONLY | os.O_CLOEXEC)) as opened:
         os.write(opened, text.encode())
-    finally:
-        os.close(opened)

@@ -3,6 +3,9 @@
 import os
 import signal
 import time
+from contextlib import suppress
+
+from duckflow.safety.descriptors import held
 
 _PATIENCE_S = 60.0
 """Killed processes need processor time to end, and a busy machine gives it late."""
@@ -54,10 +57,8 @@ def reap(ended: dict[int, int]) -> None:
 
 def kill(process: int) -> None:
     """End it now, if it is still there and ours to end."""
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.kill(process, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return
 
 
 def _children(process: int) -> list[int]:
@@ -72,13 +73,6 @@ def _children(process: int) -> list[int]:
 
 def read_proc(path: str) -> bytes:
     """A file below /proc; empty if its process has ended."""
-    try:
-        opened = os.open(f"/proc/{path}", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return b""
-    try:
+    with suppress(OSError), held(os.open(f"/proc/{path}", os.O_RDONLY | os.O_CLOEXEC)) as opened:
         return os.read(opened, 1 << 16)
-    except OSError:
-        return b""
-    finally:
-        os.close(opened)
+    return b""

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen, replace
+from duckflow.safety.descriptors import held
 from duckflow.safety.files.git_directory import INSIDE, outer_git_directory, split_root
 from duckflow.safety.sandbox.copy.effect_groups import Reading
 from duckflow.safety.sandbox.copy.effect_reader import EffectReader
@@ -296,13 +297,9 @@ def _remove_flat(top: Path) -> None:
 
 
 def _remove_unused(folder: Path) -> None:
-    lock = _lock(folder)
-    if lock is None:
-        return
-    try:
-        remove_tree(folder)
-    finally:
-        os.close(lock)
+    if (lock := _lock(folder)) is not None:
+        with held(lock):
+            remove_tree(folder)
 
 
 def _lock(folder: Path) -> int | None:
@@ -333,8 +330,5 @@ def _write_about(folder: Path, about: AboutCopy) -> None:
         file.flush()
         os.fsync(file.fileno())
     temporary.rename(folder / _ABOUT)
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with held(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as opened:
         os.fsync(opened)
-    finally:
-        os.close(opened)

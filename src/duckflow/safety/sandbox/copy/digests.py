@@ -3,45 +3,35 @@
 import hashlib
 import os
 import stat
+from contextlib import suppress
+
+from duckflow.safety.descriptors import READ, held
 
 _BLOCK = 1 << 20
 
 
 def file_digest(path: str) -> str | None:
     """SHA-256 of a regular file, None if it can't be read."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with suppress(OSError), held(_open(path)) as opened:
+        if stat.S_ISREG(os.fstat(opened).st_mode):
+            digest = hashlib.sha256()
+            while block := os.read(opened, _BLOCK):
+                digest.update(block)
+            return digest.hexdigest()
+    return None
+
+
+def _open(path: str) -> int:
+    """Also a file of our own that its owner may not read: that is opened for a moment."""
     try:
-        opened = os.open(path, flags)
+        return os.open(path, READ)
     except PermissionError:
-        opened = _open_closed(path, flags)
-    except OSError:
-        return None
-    if opened is None:
-        return None
-    try:
-        if not stat.S_ISREG(os.fstat(opened).st_mode):
-            return None
-        digest = hashlib.sha256()
-        while block := os.read(opened, _BLOCK):
-            digest.update(block)
-        return digest.hexdigest()
-    except OSError:
-        return None
-    finally:
-        os.close(opened)
-
-
-def _open_closed(path: str, flags: int) -> int | None:
-    """A file of our own that its owner may not read: open it for a moment, and close it again."""
-    try:
-        mode = os.lstat(path).st_mode
-        os.chmod(path, stat.S_IMODE(mode) | stat.S_IRUSR, follow_symlinks=True)
+        mode = stat.S_IMODE(os.lstat(path).st_mode)
+        os.chmod(path, mode | stat.S_IRUSR, follow_symlinks=True)
         try:
-            return os.open(path, flags)
+            return os.open(path, READ)
         finally:
-            os.chmod(path, stat.S_IMODE(mode), follow_symlinks=True)
-    except OSError:
-        return None
+            os.chmod(path, mode, follow_symlinks=True)
 
 
 def text_digest(text: str) -> str:

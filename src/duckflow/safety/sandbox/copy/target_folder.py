@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from duckflow.domain.files.effects import Effect
 from duckflow.domain.frozen import Frozen
+from duckflow.safety.descriptors import READ, held
 from duckflow.safety.files.atomic import LARGEST, temporary_name
 from duckflow.safety.files.confined_open import ConfinedFolder, rename_to_new
 from duckflow.safety.files.git_directory import split_root
@@ -143,7 +144,7 @@ class TargetFolder:
             return text_digest(target), status, os.fsencode(target)
         if not stat.S_ISREG(status.st_mode):
             return None, status, None
-        opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        opened = os.open(name, READ, dir_fd=folder)
         with os.fdopen(opened, "rb", buffering=0) as file:
             digest = hashlib.sha256()
             blocks: list[bytes] = []
@@ -274,13 +275,10 @@ class TargetFolder:
 
 def _set_mode(folder: int, name: str, mode: int) -> None:
     """Never through a link that someone put there meanwhile."""
-    opened = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    try:
+    with held(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)) as opened:
         if stat.S_ISLNK(os.fstat(opened).st_mode):
             raise ChangedInFolder
         os.chmod(f"/proc/self/fd/{opened}", mode)
-    finally:
-        os.close(opened)
 
 
 def _copy_file(source: str, target: tuple[int, str], effect: Effect) -> None:
@@ -299,11 +297,8 @@ def _copy_file(source: str, target: tuple[int, str], effect: Effect) -> None:
 
 
 def _sync_all(path: str) -> None:
-    opened = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with held(os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as opened:
         _sync_descriptor(opened)
-    finally:
-        os.close(opened)
 
 
 def _sync_descriptor(opened: int) -> None:

@@ -3,9 +3,11 @@
 import fnmatch
 import os
 import re
+from contextlib import suppress
 from functools import cache, lru_cache
 
 from duckflow.domain.patterns import late
+from duckflow.safety.descriptors import READ, held
 from duckflow.safety.paths import fold, outermost
 from duckflow.safety.policy.protected import is_secret, protected_kinds
 from duckflow.safety.sandbox.view.watched_names import WatchedNames
@@ -95,13 +97,6 @@ def _hides(path: str) -> bool:
 
 
 def _holds(path: str, content: re.Pattern[bytes]) -> bool:
-    try:
-        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return True
-    try:
+    with suppress(OSError), held(os.open(path, READ)) as opened:
         return content.search(os.read(opened, _READ_OF_IT)) is not None
-    except OSError:
-        return True
-    finally:
-        os.close(opened)
+    return True

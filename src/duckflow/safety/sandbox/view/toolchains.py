@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 
+from duckflow.safety.descriptors import held
 from duckflow.safety.paths import is_inside, outermost
 
 POINTERS = (
@@ -126,16 +127,9 @@ def _is_toolchain(folder: str) -> bool:
 
 def _interpreter(path: str) -> str | None:
     """The program a script asks for, if that is no program of the system."""
-    try:
-        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
+    start = b""
+    with suppress(OSError), held(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)) as opened:
         start = os.read(opened, _SHEBANG)
-    except OSError:
-        return None
-    finally:
-        os.close(opened)
     if not start.startswith(b"#!/"):
         return None
     words = os.fsdecode(start[2:].split(b"\n", 1)[0]).split()
