@@ -7,6 +7,7 @@ import os
 import signal
 import struct
 import sys
+from collections.abc import Callable
 
 LINUX = sys.platform.startswith("linux")
 
@@ -77,6 +78,18 @@ def die_with_parent(parent: int) -> None:
         prctl(_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
+
+
+def fork_child(work: Callable[[], object]) -> None:
+    """Start a child that does this and ends; it is killed if this process ends before."""
+    parent = os.getpid()
+    if os.fork():
+        return
+    try:
+        die_with_parent(parent)
+        work()
+    finally:
+        os._exit(0)
 
 
 def outlive_parent() -> None:

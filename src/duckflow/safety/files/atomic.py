@@ -115,7 +115,8 @@ def remove(place: FilePlace, expected: str | None, keep: Keep | None = None) -> 
 def move(source: FilePlace, target: FilePlace, expected: str | None, keep: Keep | None = None) -> None:
     """Rename a regular file; FileExistsError where something is at the target."""
     before = _present(source, expected)
-    if _taken(target):
+    with suppress(FileNotFoundError):
+        os.stat(target.name, dir_fd=target.folder, follow_symlinks=False)
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), target.path)
     if keep is not None:
         keep(target, None, before)
@@ -132,14 +133,6 @@ def _present(place: FilePlace, expected: str | None) -> Content:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
     compare(place, before, expected)
     return before
-
-
-def _taken(place: FilePlace) -> bool:
-    try:
-        os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return False
-    return True
 
 
 def read_now(place: FilePlace) -> Content | None:

@@ -56,7 +56,8 @@ def list_tree(
             found.extend(entries)
             below.extend(entry.path for entry in entries if entry.kind == "folder")
         level = below
-    return Listing(entries=_sorted(found[:limit]), complete=len(found) <= limit)
+    entries = sorted(found[:limit], key=lambda entry: entry.path.split("/"))
+    return Listing(entries=tuple(entries), complete=len(found) <= limit)
 
 
 def _read_if_there(
@@ -90,7 +91,3 @@ def _entry(prefix: str, entry: "os.DirEntry[str]") -> ListedEntry:
         except OSError:
             size = 0  # removed meanwhile
     return ListedEntry(path=prefix + entry.name, kind=kind, size=size)
-
-
-def _sorted(entries: list[ListedEntry]) -> tuple[ListedEntry, ...]:
-    return tuple(sorted(entries, key=lambda entry: entry.path.split("/")))

@@ -20,7 +20,6 @@ LOOKING, WORKING = "looks", "runs"
 _ASSIGNMENT = late(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
 _ADDRESS = late(r"[a-z][a-z0-9+.-]*://|[\w.-]+@[\w.-]+:", re.IGNORECASE)
 _NOWHERE = ("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty")
-_PLACES: dict[Place, str] = {"outside": "outside", "protected": "protected", "own": "own"}
 _SED_LOOKS = late(r"(\d+|\$)?(,(\d+|\$))?p")
 _AWK_ACTS = late(r"system|getline|[|>]|@include|@load")
 
@@ -66,7 +65,7 @@ def _paths(words: Iterable[str], place_of: Places) -> Iterator[str]:
         for path in _candidates(word):
             place = place_of(path) if path not in _NOWHERE else "inside"
             if place != "inside":
-                yield _PLACES[place]
+                yield place
 
 
 def _candidates(word: str) -> Iterator[str]:
@@ -121,15 +120,11 @@ def _interpreter(program: str, rest: list[str]) -> str:
     for word in rest:
         if not word.startswith("-"):
             return WORKING  # the script; what follows is its own
-        if word == "-" or (not word.startswith("--") and _has_letter(word, inline.letters)):
+        if word == "-" or (not word.startswith("--") and set(inline.letters) & set(word[1:])):
             return "inline_code"
         if word.partition("=")[0] in inline.names or inline.letters == ANY:
             return "inline_code"
     return "inline_code"  # it reads what to do from its input
-
-
-def _has_letter(word: str, letters: str) -> bool:
-    return any(letter in word[1:] for letter in letters)
 
 
 def _module(words: list[str]) -> str:

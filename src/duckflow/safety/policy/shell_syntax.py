@@ -106,7 +106,8 @@ def _tokens(line: str) -> Iterator[_Word | _Operator]:
         elif line.startswith("\\\n", at):
             at += 2
         elif line[at] == "#":
-            at = _end_of_line(line, at)
+            end = line.find("\n", at)
+            at = len(line) if end < 0 else end
         elif operator := next((one for one in _OPERATORS if line.startswith(one, at)), None):
             if operator in _TOO_MUCH:
                 raise _Unclear
@@ -118,11 +119,6 @@ def _tokens(line: str) -> Iterator[_Word | _Operator]:
             yield word
 
 
-def _end_of_line(line: str, at: int) -> int:
-    end = line.find("\n", at)
-    return len(line) if end < 0 else end
-
-
 def _word(line: str, at: int) -> tuple[_Word, int]:
     parts: list[str] = []
     plain, braces = True, False
@@ -132,7 +128,9 @@ def _word(line: str, at: int) -> tuple[_Word, int]:
         if letter in "$`" or line[at:] == "\\":
             raise _Unclear
         if letter == "'":
-            end = _closing(line, at + 1, "'")
+            end = line.find("'", at + 1)
+            if end < 0:
+                raise _Unclear
             parts.append(line[at + 1 : end])
             plain, at = False, end + 1
         elif letter == '"':
@@ -166,10 +164,3 @@ def _double_quoted(line: str, at: int) -> tuple[str, int]:
             parts.append(letter)
             at += 1
     raise _Unclear
-
-
-def _closing(line: str, at: int, quote: str) -> int:
-    end = line.find(quote, at)
-    if end < 0:
-        raise _Unclear
-    return end

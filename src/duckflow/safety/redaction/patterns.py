@@ -81,11 +81,11 @@ class Pattern(NamedTuple):
 def lower(text: str) -> str:
     """The text in lower case, letter by letter: the few letters that would become two stay as they are."""
     lowered = text.lower()
-    return lowered if len(lowered) == len(text) else "".join(_lower(letter) for letter in text)
-
-
-def _lower(letter: str) -> str:
-    return letter.lower() if letter.isascii() else letter
+    return (
+        lowered
+        if len(lowered) == len(text)
+        else "".join(one.lower() if one.isascii() else one for one in text)
+    )
 
 
 def span_of(found: re.Match[str]) -> tuple[int, int]:

@@ -56,8 +56,8 @@ class CommandOutput:
         if whole:
             return plain((self._head + self._tail).decode(errors="replace"))
         rest = self._head + self._tail if self._size <= 2 * self._half else self._tail
-        head = _first_lines(bytes(self._head), self._lines)
-        tail = _last_lines(bytes(rest[-self._half :]), self._lines)
+        head = b"".join(bytes(self._head).splitlines(keepends=True)[: self._lines])
+        tail = b"".join(bytes(rest[-self._half :]).splitlines(keepends=True)[-self._lines :])
         lines = self._newlines - head.count(b"\n") - tail.count(b"\n")
         left_out = f"… {lines} lines ({self._size - len(head) - len(tail)} bytes) left out …"
         beginning, end = (plain(_decode_part(part)) for part in (head, tail))
@@ -123,11 +123,3 @@ def _decode_part(data: bytes) -> str:
     """Output that was cut at any byte: the character at the cut is left out, not shown as a lost one."""
     start = next((place for place, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 0)
     return codecs.getincrementaldecoder("utf-8")("replace").decode(data[start:])
-
-
-def _first_lines(data: bytes, most: int) -> bytes:
-    return b"".join(data.splitlines(keepends=True)[:most])
-
-
-def _last_lines(data: bytes, most: int) -> bytes:
-    return b"".join(data.splitlines(keepends=True)[-most:])

@@ -18,7 +18,7 @@ from duckflow.safety.descriptors import held
 from duckflow.safety.sandbox.child.notifications import HeldCall, take
 from duckflow.safety.sandbox.child.overlay import mount_points
 from duckflow.safety.sandbox.child.seccomp import rename_call
-from duckflow.safety.syscalls import IN_ROOT, NO_MAGICLINKS, c_call, die_with_parent, open_at, rename_at
+from duckflow.safety.syscalls import IN_ROOT, NO_MAGICLINKS, c_call, fork_child, open_at, rename_at
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LOOK = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
@@ -93,16 +93,13 @@ _OVERLAY = (0x794C7630).to_bytes(8, "little")
 
 def _hand_over(call: HeldCall, source: _Place, target: _Place, flags: int) -> None:
     """It may take long, and limits are watched meanwhile."""
-    parent = os.getpid()
-    if os.fork():
-        return
-    try:
-        die_with_parent(parent)
+
+    def rename() -> None:
         mounted = mount_points(call.process)
         call.check()
         call.answer(_rename(source, target, flags, mounted))
-    finally:
-        os._exit(0)
+
+    fork_child(rename)
 
 
 def _rename(source: _Place, target: _Place, flags: int, mounted: list[str]) -> int:

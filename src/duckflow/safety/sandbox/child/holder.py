@@ -13,14 +13,14 @@ import socket
 import stat
 from collections.abc import Callable
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 from duckflow.safety.descriptors import held
 from duckflow.safety.files.confined_open import ConfinedFolder
 from duckflow.safety.files.git_directory import INSIDE
 from duckflow.safety.sandbox.child.overlay import NEW_NETWORK, bring_up_loopback, enter_copy, unshare
 from duckflow.safety.sandbox.child.process_tree import end_process_tree, reap
-from duckflow.safety.syscalls import adopt_orphans, die_with_parent
+from duckflow.safety.syscalls import adopt_orphans, fork_child
 
 RUN, RUN_ON_NETWORK, PUT, REMOVE = b"r", b"n", b"p", b"d"
 """What it is asked for: the first byte of a message."""
@@ -40,12 +40,7 @@ def hold(control: socket.socket, order: dict[str, Any], supervise: Supervise) ->
     try:
         enter_copy(order["view"])
         apart, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        parent = os.getpid()
-        if os.fork() == 0:
-            die_with_parent(parent)
-            apart.close()
-            control.close()
-            _serve_apart(theirs, supervise)
+        fork_child(lambda: _serve_apart(theirs, supervise, (apart, control)))
         theirs.close()
         view = order["view"]
         roots = [ConfinedFolder(one["lower"]) for one in (view, *view["more"])]
@@ -72,38 +67,33 @@ def _reap(_number: int, _frame: FrameType | None) -> None:
     reap({})
 
 
-def _serve_apart(orders: socket.socket, supervise: Supervise) -> NoReturn:
+def _serve_apart(orders: socket.socket, supervise: Supervise, not_ours: tuple[socket.socket, ...]) -> None:
     """Fork commands that have a loopback of their own, the same for all of them."""
-    try:
-        adopt_orphans()
-        unshare(NEW_NETWORK)
-        bring_up_loopback()
-        while True:
-            said, opened, _, _ = socket.recv_fds(orders, _LONGEST, _DESCRIPTORS)
-            if not said:
-                break
-            _fork_supervisor(opened, supervise, (orders,))
-            for one in opened:
-                os.close(one)
-    finally:
-        os._exit(0)
+    for one in not_ours:
+        one.close()
+    adopt_orphans()
+    unshare(NEW_NETWORK)
+    bring_up_loopback()
+    while True:
+        said, opened, _, _ = socket.recv_fds(orders, _LONGEST, _DESCRIPTORS)
+        if not said:
+            break
+        _fork_supervisor(opened, supervise, (orders,))
+        for one in opened:
+            os.close(one)
 
 
-def _fork_supervisor(opened: list[int], supervise: Supervise, ours: tuple[socket.socket, ...]) -> None:
-    parent = os.getpid()
-    if os.fork():
-        return
-    try:
-        die_with_parent(parent)
+def _fork_supervisor(opened: list[int], supervise: Supervise, not_its: tuple[socket.socket, ...]) -> None:
+    def work() -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         adopt_orphans()
-        for one in ours:
+        for one in not_its:
             one.close()
         for one in opened:
             os.set_inheritable(one, False)
         supervise(socket.socket(fileno=opened[0]), opened[1:])
-    finally:
-        os._exit(0)
+
+    fork_child(work)
 
 
 def _change(roots: list[ConfinedFolder], said: bytes, opened: list[int]) -> bytes:

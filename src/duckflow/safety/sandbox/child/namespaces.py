@@ -44,24 +44,17 @@ _DEVICE_LINKS = {
 }
 
 
-def separate(*, own_network: bool, own_users: bool) -> None:
-    """Leave the namespaces of this machine; the next child is the first process of its own."""
+def separate(*, own_network: bool, own_users: bool, own_rest: bool) -> None:
+    """Have mounts of one's own, and a network and users if that is wanted.
+
+    `own_rest`: share nothing of the machine's; then the next child is the first process of its own.
+    """
     unshare(
-        (NEW_USERS if own_users else 0)
-        | NEW_MOUNTS
-        | _NEW_PROCESSES
-        | _NEW_IPC
-        | _NEW_NAMES
-        | _NEW_GROUPS
+        NEW_MOUNTS
+        | (NEW_USERS if own_users else 0)
         | (NEW_NETWORK if own_network else 0)
+        | (_NEW_PROCESSES | _NEW_IPC | _NEW_NAMES | _NEW_GROUPS if own_rest else 0)
     )
-    if own_network:
-        bring_up_loopback()
-
-
-def enter(*, own_network: bool, own_users: bool) -> None:
-    """Have mounts of one's own, for bubblewrap to leave the rest."""
-    unshare((NEW_USERS if own_users else 0) | NEW_MOUNTS | (NEW_NETWORK if own_network else 0))
     if own_network:
         bring_up_loopback()
 

@@ -73,7 +73,7 @@ def prepare(
     """Never comes back; what goes wrong is written to `failing`."""
     try:
         if kind == "namespaces":
-            namespaces.separate(own_network=own_network, own_users=own_users)
+            namespaces.separate(own_network=own_network, own_users=own_users, own_rest=True)
             if first := os.fork():  # which outlives this one
                 os.write(lines.info, str(first).encode())
                 os._exit(0)
@@ -83,7 +83,7 @@ def prepare(
             _be_first(lines.orders, world)
         parent = os.getppid()
         if kind == "bubblewrap":
-            namespaces.enter(own_network=own_network, own_users=own_users)
+            namespaces.separate(own_network=own_network, own_users=own_users, own_rest=False)
             die_with_parent(parent)  # forgotten with the change of users
             world.begin()
             hand_out(lines.orders)

@@ -87,7 +87,7 @@ class WorkspaceCopy:
         """Whether nothing at all was written to it."""
         here, there = os.stat(self.upper), os.stat(self.about.workspace)
         uppers = (self.upper, *(one.upper for one in self.mount.more))
-        return here.st_mode == there.st_mode and not any(map(_holds_anything, uppers))
+        return here.st_mode == there.st_mode and not any(map(os.listdir, uppers))
 
     def made(self, path: str) -> str:
         """Where a path lies as the command left it."""
@@ -229,11 +229,6 @@ class CopyFolders:
         with suppress(OSError):
             return [folder for folder in self._place.iterdir() if folder.is_dir() and not folder.is_symlink()]
         return []
-
-
-def _holds_anything(folder: str) -> bool:
-    with os.scandir(folder) as entries:
-        return next(entries, None) is not None
 
 
 def _make_layer(mount: CopyMount) -> None:
