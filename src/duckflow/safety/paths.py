@@ -36,8 +36,11 @@ def relative_path(text: str, roots: Iterable[str], *, folder: bool = False) -> s
 @lru_cache(4096)
 def fold(name: str) -> str:
     """A name as a careless file system might compare it: no case, no look-alikes, nothing unseen."""
-    name = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-    name = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
+    if name.isascii():
+        name = name.lower()  # the same, and nearly every name
+    else:
+        name = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+        name = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
     name = name.partition(":")[0]  # NTFS, seen from WSL: name:stream is name
     return name.rstrip(". ") or name  # and it drops these at the end
 

@@ -27,6 +27,7 @@ from duckflow.safety.sandbox.child.overlay import (
     set_read_only,
     unshare,
 )
+from duckflow.safety.sandbox.child.process_tree import exit_code
 from duckflow.safety.syscalls import c_call, prctl, syscall
 
 _NEW_GROUPS, _NEW_NAMES, _NEW_IPC, _NEW_PROCESSES = 0x02000000, 0x04000000, 0x08000000, 0x20000000
@@ -127,8 +128,7 @@ def watch_over(command: int) -> NoReturn:
     while True:
         process, status = os.wait()
         if process == command:
-            code = os.waitstatus_to_exitcode(status)
-            os._exit(code if code >= 0 else 128 - code)
+            os._exit(exit_code(status))
 
 
 def end_with_parent() -> None:

@@ -55,6 +55,12 @@ def reap(ended: dict[int, int]) -> None:
         ended[process] = status
 
 
+def exit_code(status: int) -> int:
+    """As a shell says it: 128 and the signal's number for what a signal ended."""
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
 def kill(process: int) -> None:
     """End it now, if it is still there and ours to end."""
     with suppress(ProcessLookupError, PermissionError):

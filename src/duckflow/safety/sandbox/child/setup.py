@@ -9,6 +9,7 @@ import socket
 from typing import Any, NoReturn
 
 from duckflow.safety.sandbox.child import landlock, seccomp
+from duckflow.safety.sandbox.child.process_tree import exit_code
 from duckflow.safety.syscalls import LINUX
 
 INFO, GATE, FILTER = 10, 11, 12
@@ -77,8 +78,7 @@ def stay_as_warden(command: int, gate: int) -> NoReturn:
     select.select([gate, os.pidfd_open(command)], [], [])
     with contextlib.suppress(ProcessLookupError):  # there is nobody left
         os.kill(-1, signal.SIGKILL)
-    code = os.waitstatus_to_exitcode(os.waitpid(command, 0)[1])
-    os._exit(code if code >= 0 else 128 - code)
+    os._exit(exit_code(os.waitpid(command, 0)[1]))
 
 
 def limit(limits: dict[str, int]) -> None:

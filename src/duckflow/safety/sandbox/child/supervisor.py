@@ -17,7 +17,7 @@ from duckflow.safety.sandbox.child.command_process import CommandProcess, prepar
 from duckflow.safety.sandbox.child.file_attributes import FileAttributes
 from duckflow.safety.sandbox.child.folder_moves import FolderMoves
 from duckflow.safety.sandbox.child.holder import hold
-from duckflow.safety.sandbox.child.process_tree import end_process_tree, reap
+from duckflow.safety.sandbox.child.process_tree import end_process_tree, exit_code, reap
 from duckflow.safety.sandbox.child.resource_use import ResourceUse
 from duckflow.safety.sandbox.child.setup import ATTRIBUTES
 from duckflow.safety.sandbox.child.wire import receive
@@ -59,7 +59,9 @@ def supervise(
         stopped = _watch(prepared, control, order, usage, ended)
         prepared.kill(ended)
         gone = end_process_tree(ended) if LINUX else _end_group(prepared.process, ended)
-        ending = {"stopped": stopped, "code": _code(ended.get(prepared.process)), "error": prepared.failure()}
+        status = ended.get(prepared.process)
+        code = None if status is None else exit_code(status)
+        ending = {"stopped": stopped, "code": code, "error": prepared.failure()}
         if stopped is None and usage.left_too_much():
             ending["stopped"] = "disk_mb"
         if not gone:
@@ -126,11 +128,3 @@ def _end_group(process: int, ended: dict[int, int]) -> bool:
         if process not in ended:
             ended[process] = os.waitpid(process, 0)[1]
     return True
-
-
-def _code(status: int | None) -> int | None:
-    """As a shell says it: 128 and the signal's number for what a signal ended."""
-    if status is None:
-        return None
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code

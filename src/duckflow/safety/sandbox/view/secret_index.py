@@ -1,15 +1,13 @@
 """Where secrets lie in a workspace, so that commands see them empty (SPEC G7): by name and content."""
 
-import fnmatch
 import os
 import re
 from contextlib import suppress
-from functools import cache, lru_cache
 
 from duckflow.domain.patterns import late
 from duckflow.safety.descriptors import READ, held
-from duckflow.safety.paths import fold, outermost
-from duckflow.safety.policy.protected import is_secret, protected_kinds
+from duckflow.safety.paths import outermost
+from duckflow.safety.policy.protected import is_secret
 from duckflow.safety.sandbox.view.watched_names import WatchedNames
 
 NOT_LOOKED_INTO = frozenset(
@@ -55,29 +53,10 @@ class SecretIndex:
 
 
 def _wants(folder: str, name: str) -> bool:
-    """Whether it is a name that secrets have."""
-    above = os.path.basename(folder)
-    if not _may_be_secret(name) and not _is_secret_folder(above):
+    """Whether it is a name that secrets have, by itself or with the one above it."""
+    if not is_secret(f"{os.path.basename(folder)}/{name}") or _PUBLIC.search(name):
         return False
-    if not is_secret(name) and not is_secret(f"{above}/{name}"):
-        return False
-    return not _PUBLIC.search(name) and not _is_environment(f"{folder}/{name}")
-
-
-@cache
-def _rough() -> re.Pattern[str]:
-    """All names at once, for the many that are none of them."""
-    patterns = protected_kinds()["keys_and_secrets"].patterns
-    parts = [pattern.rpartition("/")[2] for pattern in patterns]
-    return re.compile("|".join(fnmatch.translate(part) for part in parts))
-
-
-def _may_be_secret(name: str) -> bool:
-    """Whether secrets may have names that end so: a look that costs little, for the many that have not."""
-    return _rough().match(name.lower() if name.isascii() else fold(name)) is not None
-
-
-_is_secret_folder = lru_cache(maxsize=1024)(is_secret)
+    return not _is_environment(f"{folder}/{name}")
 
 
 def _is_environment(path: str) -> bool:
