@@ -7,10 +7,14 @@ from typing import cast
 
 import pytest
 
+from duckflow.api import find_session
 from duckflow.app.places import open_log
-from duckflow.cli.chat.attach import converse
+from duckflow.cli.chat.attach import OpenElsewhere, converse
+from duckflow.domain.commands import AnswerShown, SayMessage
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import SessionStarted
+from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.store.command_inbox import CommandInbox
 from duckflow.ui.frontend import Frontend
 from fakes.conversation import conversation, program, ready
 from fakes.engine import action, decision
@@ -68,3 +72,22 @@ def test_M7_there_is_no_window_on_a_session_that_nobody_has_open(folder: Path):
     with pytest.raises(UsageError) as refused:
         asyncio.run(converse("s1", cast("Frontend", None)))
     assert refused.value.key == "attach.nobody"
+
+
+def test_what_a_second_window_sends_waits_without_secrets(folder: Path):
+    """SAFETY 14: an answer's reason as well as a message."""
+    key = f"ghp_{'a1B2' * 9}"
+    began = SessionStarted(
+        session_id="abcd1234", workspace=str(folder), model="m", model_reason="", mode="ask", version="0"
+    )
+    with closing(open_log()) as log:
+        log.append("abcd1234", [began])
+        window = OpenElsewhere(log, find_session("abcd"))
+        answer = AnswerApproval(yes=False, reason=f"use {key}")
+        window.send(AnswerShown(shown="0" * 64, answer=answer))
+        window.send(SayMessage(text=f"it is {key}"))
+        stored = [command for _, command in CommandInbox(log.database).waiting("abcd1234")]
+    assert isinstance(stored[0], AnswerShown)
+    assert stored[0].shown == "0" * 64
+    assert key not in f"{stored}"
+    assert "use " in stored[0].answer.reason
