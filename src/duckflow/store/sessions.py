@@ -100,8 +100,8 @@ class Sessions:
 
 
 def _find(connection: sqlite3.Connection, wanted: str) -> SessionSummary:
-    query = f"{_SELECT} WHERE substr(id, 1, length(?1)) = ?1 ORDER BY id != ?1 LIMIT 2"
-    found = [_summary(row) for row in connection.execute(query, (wanted,))] if wanted else []
+    query = f"{_SELECT} WHERE substr(id, 1, length(:id)) = :id ORDER BY id != :id LIMIT 2"
+    found = [_summary(row) for row in connection.execute(query, {"id": wanted})] if wanted else []
     if not found:
         raise UsageError("store.no_session", session=wanted)
     if len(found) > 1 and found[0].id != wanted:
