@@ -34,8 +34,8 @@ SessionArgument = Annotated[str, typer.Argument(metavar="ID", help=text("help.ar
 @commands.command("list", help=text("help.sessions_list"))
 def list_all(*, json: JsonFlag = False) -> None:
     """All sessions, the one used last first."""
-    with _log() as log:
-        found = _sessions(log).listed()
+    with _opened() as (_, sessions):
+        found = sessions.listed()
     for one in found:
         if json:
             echo(one.model_dump_json())
@@ -55,8 +55,8 @@ def show(
     from duckflow.ui.headless import print_json  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.ui.transcript import print_transcript, replay  # noqa: PLC0415 - as above
 
-    with _log() as log:
-        events = log.load(_sessions(log).show(session).id)
+    with _opened() as (log, sessions):
+        events = log.load(sessions.show(session).id)
     if replayed:
         replay(present(events), speed)
     elif json:
@@ -72,8 +72,8 @@ def export(session: SessionArgument, output: OutputFlag = None, *, json: ExportJ
     from duckflow.domain.reduce.rewind import present  # noqa: PLC0415 - heavy, and not for --help
     from duckflow.ui.views.export import as_json, as_markdown  # noqa: PLC0415 - heavy, and not for --help
 
-    with _log() as log:
-        found = _sessions(log).show(session)
+    with _opened() as (log, sessions):
+        found = sessions.show(session)
         events = present(log.load(found.id))
     document = as_json(found.title, events) if json else as_markdown(found.title, events)
     if output is None:
@@ -95,13 +95,15 @@ def rewind(
     json: JsonFlag = False,
 ) -> None:
     """Go back to before a message, or list the messages."""
-    from pydantic_core import to_json  # noqa: PLC0415 - heavy, and not for --help
+    import asyncio  # noqa: PLC0415 - heavy, and not for --help
+
+    from pydantic_core import to_json  # noqa: PLC0415 - as above
 
     from duckflow.cli.reports.rewind import rewind_session  # noqa: PLC0415 - as above
     from duckflow.loops.undo.rewind import find_message, past_messages  # noqa: PLC0415 - as above
 
-    with _log() as log:
-        found = _sessions(log).show(session)
+    with _opened() as (log, sessions):
+        found = sessions.show(session)
         events = log.load(found.id)
     if number is None:
         for one in past_messages(events):
@@ -113,7 +115,8 @@ def rewind(
         return
     find_message(events, number)  # a wrong number opens nothing
     both = files == conversation
-    echo(rewind_session(found, number, files=files or both, conversation=conversation or both))
+    going = rewind_session(found, number, files=files or both, conversation=conversation or both)
+    echo(asyncio.run(going))
 
 
 @commands.command("fork", help=text("help.sessions_fork"))
@@ -121,8 +124,8 @@ def fork(session: SessionArgument, number: NumberArgument = None) -> None:
     """Begin a new session as this one is, or was before a message."""
     from duckflow.loops.undo.rewind import fork as fork_session  # noqa: PLC0415 - heavy, and not for --help
 
-    with _log() as log:
-        found = _sessions(log).show(session).id
+    with _opened() as (log, sessions):
+        found = sessions.show(session).id
         echo(text("rewind.forked", session=found, new=fork_session(log, found, number)))
 
 
@@ -143,15 +146,10 @@ def delete(session: SessionArgument) -> None:
     echo(text("session.deleted", session=gone.id, title=gone.title))
 
 
-def _sessions(log: "SqliteEventLog") -> "Sessions":
-    from duckflow.store.sessions import Sessions  # noqa: PLC0415 - heavy, and not for --help
-
-    return Sessions(log.database)
-
-
 @contextmanager
-def _log() -> Generator["SqliteEventLog"]:
+def _opened() -> Generator[tuple["SqliteEventLog", "Sessions"]]:
     from duckflow.app.places import open_log  # noqa: PLC0415 - heavy, and not for --help
+    from duckflow.store.sessions import Sessions  # noqa: PLC0415 - as above
 
     with closing(open_log()) as log:
-        yield log
+        yield log, Sessions(log.database)

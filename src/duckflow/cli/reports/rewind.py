@@ -1,6 +1,5 @@
 """What `duckflow sessions rewind` does: open a session without its model, go back, and say how (SPEC L8)."""
 
-import asyncio
 import os
 from contextlib import closing
 from pathlib import Path
@@ -16,12 +15,8 @@ from duckflow.ui.views.events import Describer
 from duckflow.ui.views.undo import undo_text
 
 
-def rewind_session(found: SessionSummary, number: int, *, files: bool, conversation: bool) -> str:
+async def rewind_session(found: SessionSummary, number: int, *, files: bool, conversation: bool) -> str:
     """Go back to before a message; what to tell the user."""
-    return asyncio.run(_rewind(found, number, files=files, conversation=conversation))
-
-
-async def _rewind(found: SessionSummary, number: int, *, files: bool, conversation: bool) -> str:
     folder = Path(found.workspace)
     with closing(open_log()) as log:
         model = Session.load(log, found.id).state.model
