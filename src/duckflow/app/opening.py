@@ -7,6 +7,7 @@ from pathlib import Path
 
 from duckflow.app.app import App
 from duckflow.app.build import build
+from duckflow.app.foundation import Carried
 from duckflow.app.models import choose, unknown_prices
 from duckflow.config.loading import Loaded
 from duckflow.config.places import state_dir
@@ -29,6 +30,7 @@ async def open_app(
     model_first: bool = False,
     unsaved: Unsaved | None = None,
     verify: str | None = None,
+    carried: Carried | None = None,
 ) -> App:
     """A session that has begun, new or taken up again; the listeners see all of it.
 
@@ -46,13 +48,14 @@ async def open_app(
         keeps_mode=keeps_mode,
         project=loaded.project,
         unsaved=unsaved,
+        carried=carried,
     )
     try:
         if model_first:
             await app.tiers.client(app.model.tier)
         for listener in (*listeners, *_tracing(loaded)):
             app.session.subscribe(listener)
-        app.begin()
+        app.begin(at_a_pause=carried is not None)
         app.session.record(*await unknown_prices(app.tiers, settings, os.environ))
         if verify is not None:
             app.session.record(VerifySet(command=verify.strip()))

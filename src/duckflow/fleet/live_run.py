@@ -1,20 +1,18 @@
 """A run that this process works on: its session, in its own copy of the repository, one step at a time."""
 
 import asyncio
-import os
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from duckflow.app.app import App
-from duckflow.app.build import build
 from duckflow.app.foundation import Carried
-from duckflow.app.models import choose, unknown_prices
+from duckflow.app.opening import open_app
 from duckflow.app.places import DATABASE
-from duckflow.config.loading import load
+from duckflow.config.loading import Loaded, load
 from duckflow.config.places import state_dir
-from duckflow.domain.errors import UsageError
+from duckflow.domain.errors import UserError
 from duckflow.domain.events import (
     DecisionMade,
     Event,
@@ -62,30 +60,8 @@ class LiveRun:
             "duck_pacemaker.budget.max_cost_usd": options.max_cost,
         }
         loaded = load(checkout.folder, trusted=options.trust, flags=flags)
-        choice = await choose(loaded.settings, os.environ)
         stepper = Stepper()
-        log = SharedLog(state_dir() / DATABASE, runs, run)
-        earlier = runs.events(run.id)
-        carried = Carried(log=log, pause=stepper.pause, asked=_asked(earlier))
-        app = build(
-            loaded.settings,
-            choice,
-            checkout.folder,
-            run.id,
-            os.environ,
-            keeps_mode=True,
-            project=loaded.project,
-            carried=carried,
-        )
-        try:
-            await app.tiers.client(app.model.tier)
-            await _begin_alone(app)
-            app.session.record(*await unknown_prices(app.tiers, loaded.settings, os.environ))
-            if options.verify is not None and not earlier:
-                app.session.record(VerifySet(command=options.verify.strip()))
-        except BaseException:
-            await app.aclose()
-            raise
+        app = await _open_alone(loaded, checkout.folder, runs, run, stepper)
         return cls(runs, run, checkout, app, stepper)
 
     @property
@@ -154,6 +130,8 @@ class LiveRun:
         said = self._runs.answer(self.run.id, key) if key else None
         if state.request is None:
             ended = state.finished.outcome if state.finished and not self._again(earlier) else None
+            if self.run.options.verify is not None and not state.finished:
+                self.app.session.record(VerifySet(command=self.run.options.verify.strip()))
             return ended or await chat.say(self.run.request)
         if not key:
             return await chat.go_on()
@@ -184,19 +162,22 @@ def _asked(earlier: Sequence[Recorded]) -> Mapping[str, int]:
     return {**asked, "Decision": decided}
 
 
-async def _begin_alone(app: App) -> None:
-    """Begin once the folder is free: a worker that was given up for dead may need a moment to notice."""
+async def _open_alone(loaded: Loaded, folder: Path, runs: Runs, run: FleetRun, stepper: Stepper) -> App:
+    """Open it once the folder is free: a worker that was given up for dead may need a moment to notice."""
     left = _PATIENCE_S
     while True:
+        log = SharedLog(state_dir() / DATABASE, runs, run)
+        carried = Carried(log=log, pause=stepper.pause, asked=_asked(runs.events(run.id)))
         try:
-            app.begin(at_a_pause=True)
-        except UsageError as error:
+            return await open_app(
+                loaded, folder, run.id, None, keeps_mode=True, model_first=True, carried=carried
+            )
+        except UserError as error:
+            log.close()
             left -= 1
             if error.key != "lock.held" or not left:
                 raise
             await asyncio.sleep(1)
-        else:
-            return
 
 
 class SharedLog(SqliteEventLog):
