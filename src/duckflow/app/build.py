@@ -43,12 +43,13 @@ from duckflow.services.task_lists import draft_tasks
 from duckflow.store.live_file import LiveWriter, live_path
 from duckflow.store.memory import Memories
 from duckflow.store.outcome_stats import Outcomes
-from duckflow.tools.background import command_tools
+from duckflow.tools.background import background_tools
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.files.unsaved import Unsaved, with_unsaved
 from duckflow.tools.memory import memory_tools
 from duckflow.tools.plans.plan_tool import plan_tools
 from duckflow.tools.plans.task_lists import task_tools
+from duckflow.tools.shell import shell_tools
 from duckflow.tools.skills import find_skills, skill_tools
 from duckflow.tools.toolset import file_tools, mcp_servers, page_tools
 
@@ -86,7 +87,8 @@ def build(
     mcp = mcp_servers(settings, workspace.root, closed, env, clean)
     files = file_tools(base.ripgrep)
     files = with_unsaved(files, unsaved) if unsaved else files
-    background = Catalogue((*files, *command_tools(base.shell, session.show), *plugins.operations), mcp)
+    commands = (*shell_tools(base.shell, session.show), *background_tools(base.shell))
+    background = Catalogue((*files, *commands, *plugins.operations), mcp)
     tasks = TaskLoop(session, _dispatcher(base, background), advisor)
 
     async def plan(goal: str) -> Plan:

@@ -20,7 +20,6 @@ from duckflow.domain.events import (
     RequestFinished,
     SessionStarted,
     UsageReported,
-    VerifySet,
 )
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.outcomes import RequestOutcome
@@ -130,8 +129,6 @@ class LiveRun:
         said = self._runs.answer(self.run.id, key) if key else None
         if state.request is None:
             ended = state.finished.outcome if state.finished and not self._again(earlier) else None
-            if self.run.options.verify is not None and not state.finished:
-                self.app.session.record(VerifySet(command=self.run.options.verify.strip()))
             return ended or await chat.say(self.run.request)
         if not key:
             return await chat.go_on()
@@ -166,11 +163,18 @@ async def _open_alone(loaded: Loaded, folder: Path, runs: Runs, run: FleetRun, s
     """Open it once the folder is free: a worker that was given up for dead may need a moment to notice."""
     left = _PATIENCE_S
     while True:
+        earlier = runs.events(run.id)
         log = SharedLog(state_dir() / DATABASE, runs, run)
-        carried = Carried(log=log, pause=stepper.pause, asked=_asked(runs.events(run.id)))
         try:
             return await open_app(
-                loaded, folder, run.id, None, keeps_mode=True, model_first=True, carried=carried
+                loaded,
+                folder,
+                run.id,
+                None,
+                keeps_mode=True,
+                model_first=True,
+                verify=run.options.verify if not earlier else None,
+                carried=Carried(log=log, pause=stepper.pause, asked=_asked(earlier)),
             )
         except UserError as error:
             log.close()

@@ -26,7 +26,7 @@ from duckflow.loops.chat import EXIT_CODES
 from duckflow.store.database.event_rows import decode, encode
 
 RunState = Literal["queued", "working", "waiting", "done", "failed", "cancelled"]
-UNDER_WAY: tuple[RunState, ...] = ("queued", "working")
+UNDER_WAY: frozenset[RunState] = frozenset(("queued", "working"))
 OVER: tuple[RunState, ...] = ("done", "failed", "cancelled")
 MINUTES = 60.0
 AGAIN = "again"
@@ -132,11 +132,6 @@ class Runs:
         query = sa.select(runs.c.state, sa.func.count().label("many")).group_by(runs.c.state)
         with self.database.begin() as connection:
             return {row.state: int(row.many) for row in connection.execute(query)}
-
-    def count(self, states: Sequence[RunState]) -> int:
-        """How many are in one of these states."""
-        found = self.counts()
-        return sum(found.get(state, 0) for state in states)
 
     def events(self, run: str, after: int = 0) -> list[Recorded]:
         """What happened in a run, oldest first; only what came after an event, if one is named."""

@@ -109,7 +109,9 @@ class FleetWorker:
         )
 
     async def _idle(self) -> bool:
-        return not self._crew.live and not await asyncio.to_thread(self._crew.runs.count, UNDER_WAY)
+        if self._crew.live:
+            return False
+        return not UNDER_WAY & (await asyncio.to_thread(self._crew.runs.counts)).keys()
 
     def _sign_on(self) -> None:
         with self._database.begin() as connection:

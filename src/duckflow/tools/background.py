@@ -12,10 +12,9 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.background import BackgroundOutput
-from duckflow.safety.sandbox.output import Emit
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
-from duckflow.tools.shell import held_effects, shell_tools
+from duckflow.tools.shell import held_effects
 
 FIRST_WORDS_S = 0.5
 """How long to see whether a command fails at its start, and what it says: which port it has, for example."""
@@ -34,11 +33,6 @@ class ById(Frozen):
     """What read and stop take."""
 
     id: str = Field(description="as shell.start gave it")
-
-
-def command_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
-    """All operations of one shell."""
-    return (*shell_tools(shell, emit), *background_tools(shell))
 
 
 def background_tools(shell: Shell) -> tuple[Tool, ...]:

@@ -1,8 +1,6 @@
 """A connection as every part of the store wants it: durable, patient, to a sound file with all tables."""
 
 import sqlite3
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -22,26 +20,21 @@ def connect(
     """Open the file and bring its tables up to date; raises Damaged where it turns out broken."""
     connection = sqlite3.connect(path, timeout=patience_s, isolation_level=None, check_same_thread=False)
     try:
-        with _damage_told():
-            _set_up(connection)
-            _check(connection, check)
-            migrate(connection, path, steps)
-    except BaseException:
+        _set_up(connection)
+        _check(connection, check)
+        migrate(connection, path, steps)
+    except BaseException as exc:
         connection.close()
+        if _tells_damage(exc):
+            raise Damaged from exc
         raise
     return connection
 
 
-@contextmanager
-def _damage_told() -> Generator[None]:
-    try:
-        yield
-    except UnicodeDecodeError as exc:  # SQLite's own message quotes the broken text
-        raise Damaged from exc
-    except sqlite3.DatabaseError as exc:
-        if is_damage(exc) or "unsupported file format" in str(exc):
-            raise Damaged from exc
-        raise
+def _tells_damage(error: BaseException) -> bool:
+    if isinstance(error, sqlite3.DatabaseError):
+        return is_damage(error) or "unsupported file format" in str(error)
+    return isinstance(error, UnicodeDecodeError)  # SQLite's own message quotes the broken text
 
 
 def _text(stored: bytes) -> str:
