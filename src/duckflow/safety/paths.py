@@ -57,7 +57,7 @@ def printable(name: str) -> str:
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Whether a path is this folder or below it, both absolute and clean."""
+    """Whether a path is this folder or below it, both clean, and absolute or relative to the same place."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 

@@ -11,6 +11,7 @@ from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.files.changes import FileChange
 from duckflow.safety.files.atomic import ANY, ChangedMeanwhile, Content, FilePlace
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.paths import is_inside
 from duckflow.store.kept_files import KeptFiles, Mark
 
 
@@ -26,7 +27,7 @@ class Permit(NamedTuple):
     def check(self, change: FileChange) -> None:
         """ChangedMeanwhile unless this change was approved."""
         path = change.path
-        if any(path == one or path.startswith(f"{one}/") for one in self.folders):
+        if any(is_inside(path, one) for one in self.folders):
             return
         # None: another step took away what was there, to make room for something of another type.
         if path in self.before and change.before in (self.before[path], None):

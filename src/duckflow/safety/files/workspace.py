@@ -79,22 +79,14 @@ class Workspace:
     def status(self, path: str) -> FileStatus | None:
         """What is there, None for nothing."""
         written = self.relative(path, folder=True)
-        with as_tool_errors(written):
-            try:
-                opened = self._confined.open(written, LOOK)
-            except FileNotFoundError:
-                return None
-            with held(opened):
-                self._boundary.admit(written, self._confined.locate(opened, written))
-                found = os.fstat(opened)
-        kinds: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder"}
-        kind = kinds.get(stat.S_IFMT(found.st_mode), "other")
-        return FileStatus(
-            kind=kind,
-            size=found.st_size,
-            stamp=(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns),
-            executable=kind == "file" and bool(found.st_mode & 0o111),
-        )
+        with (
+            as_tool_errors(written),
+            suppress(FileNotFoundError),
+            held(self._confined.open(written, LOOK)) as opened,
+        ):
+            self._boundary.admit(written, self._confined.locate(opened, written))
+            return _status_of(os.fstat(opened))
+        return None
 
     def read_bytes(self, path: str, *, cap: int = READ_CAP) -> bytes:
         """The content of a regular file of at most `cap` bytes."""
@@ -147,13 +139,9 @@ class Workspace:
 
     def look(self, path: str) -> Content | None:
         """A file's content and permission bits as they are now, None if there is no file."""
-        try:
-            with self._place(path, follow=False) as place:
-                return atomic.read_now(place)
-        except ToolError as exc:
-            if isinstance(exc.__cause__, FileNotFoundError):
-                return None
-            raise
+        with _or_missing(), self._place(path, follow=False) as place:
+            return atomic.read_now(place)
+        return None
 
     def sweep(self, path: str) -> None:
         """Remove what a killed write left next to a file; only for who knows that nobody writes there now."""
@@ -179,12 +167,9 @@ class Workspace:
 
     def digest(self, path: str) -> str | None:
         """SHA-256 of a file's content, None if there is no file."""
-        try:
+        with _or_missing():
             return hashlib.sha256(self.read_bytes(path, cap=LARGEST)).hexdigest()
-        except ToolError as exc:
-            if isinstance(exc.__cause__, FileNotFoundError):
-                return None
-            raise
+        return None
 
     @contextmanager
     def _place(self, path: str, *, follow: bool, create: bool = False) -> Generator[FilePlace]:
@@ -202,6 +187,27 @@ class Workspace:
             made = self._confined.missing(above) if create and above else ()
             with held(self._confined.open_folder(above or ".", create=create)) as opened:
                 yield FilePlace(opened, name, written, real, made)
+
+
+def _status_of(found: os.stat_result) -> FileStatus:
+    kinds: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder"}
+    kind = kinds.get(stat.S_IFMT(found.st_mode), "other")
+    return FileStatus(
+        kind=kind,
+        size=found.st_size,
+        stamp=(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns),
+        executable=kind == "file" and bool(found.st_mode & 0o111),
+    )
+
+
+@contextmanager
+def _or_missing() -> Generator[None]:
+    """Goes on where a file is not there."""
+    try:
+        yield
+    except ToolError as exc:
+        if not isinstance(exc.__cause__, FileNotFoundError):
+            raise
 
 
 @contextmanager

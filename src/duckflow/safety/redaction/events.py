@@ -54,7 +54,6 @@ class GlimpseRedaction:
     """Lets glimpses through, less their last characters as long as these may be the beginning of a secret."""
 
     def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
         self._reply = PieceRedaction(redactor)
         self._output = PieceRedaction(redactor)
 

@@ -53,20 +53,15 @@ class WorkspaceCopy:
 
     def __init__(self, folder: Path, about: AboutCopy, lock: int, outside: Iterable[str] = ()) -> None:
         self.folder = folder
+        self.id = folder.name
+        """Names it, also after a restart."""
+        self.upper = str(folder / "upper")
+        """Where what the command did lies."""
+        self._git_upper = str(folder / "git-upper")
         self.about = about
         self._lock = lock
         self._outside = tuple(outside)
         self._own: dict[str, int] = {}
-
-    @property
-    def id(self) -> str:
-        """Names it, also after a restart."""
-        return self.folder.name
-
-    @property
-    def upper(self) -> str:
-        """Where what the command did lies."""
-        return str(self.folder / "upper")
 
     @property
     def mount(self) -> CopyMount:
@@ -77,10 +72,6 @@ class WorkspaceCopy:
         return CopyMount(
             lower=self.about.workspace, upper=self.upper, work=str(self.folder / "work"), more=more
         )
-
-    @property
-    def _git_upper(self) -> str:
-        return str(self.folder / "git-upper")
 
     @property
     def unused(self) -> bool:

@@ -111,9 +111,8 @@ def world_of(
     `git_directory`: the one behind its `.git` file, of which there is a copy, too.
     """
     guards = tuple(guarded)
-    outside = (git_directory,) if git_directory else ()
-    held = [WorldMount(kind="write", target=path, source=path) for path in outside]
-    held += [WorldMount(kind="write", target=path, source=path) for path in _holders(guards, parts.workspace)]
+    writable = (*((git_directory,) if git_directory else ()), *_holders(guards, parts.workspace))
+    held = [WorldMount(kind="write", target=path, source=path) for path in writable]
     held += [WorldMount(kind="read", target=path, source=path) for path in guards]
     covered = (_mask(path, (masks or {}).get(path, "")) for path in (*_doors(parts), *masked))
     return World(parts=parts, mounts=(*parts.mounts, *held, *covered))
