@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from pydantic import Field
+
 from duckflow.domain.decision import Action, NextStep, PromptPattern, TaskProfile
 from duckflow.domain.events import ActionStarted, ApprovalAnswered, BackgroundCommand
 from duckflow.domain.files.changes import ChangeSet
@@ -102,7 +104,7 @@ class Request(Frozen):
     """What models used for it."""
     asked: tuple[ConsultationKind, ...] = ()
     """What the user was consulted about."""
-    objective: TaskObjective | None = None
+    objective: TaskObjective = Field(default_factory=lambda given: TaskObjective(request=given["text"]))
     """What it is for, in parts, and how far they are met."""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.state import Request
 from duckflow.domain.work.checks import CheckResult
-from duckflow.domain.work.objective import EvaluationCase, Evidence, TaskObjective
+from duckflow.domain.work.objective import EvaluationCase, Evidence
 from duckflow.evaluation.facts import Fact, verification_of
 from duckflow.services.evaluation import plain_requirements
 
@@ -24,7 +24,7 @@ def build_case(
 
     `ran`: whether a command was run for it; `passed`: how the verifying command ended, None if there is none.
     """
-    objective, results = request.objective or TaskObjective(request=request.text), tuple(results)
+    objective, results = request.objective, tuple(results)
     return EvaluationCase(
         request=objective.request,
         requirements=objective.requirements or plain_requirements(objective.request),

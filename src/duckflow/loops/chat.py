@@ -237,7 +237,7 @@ class ChatLoop:
 def _finished(request: Request, outcome: RequestOutcome) -> RequestFinished:
     """How a request ended, with what is worth knowing of it later."""
     objective = request.objective
-    evaluation = objective.evaluation if objective else None
+    evaluation = objective.evaluation
     judged = evaluation is not None and evaluation.by != "nobody"
     return RequestFinished(
         request_id=request.request_id,
@@ -246,6 +246,6 @@ def _finished(request: Request, outcome: RequestOutcome) -> RequestFinished:
         profile=request.profile,
         loops=request.loops,
         limit=request.limit.limit if request.limit else None,
-        attempts=len(objective.attempts) if objective else 0,
-        satisfaction=objective.satisfaction if objective and judged else None,
+        attempts=len(objective.attempts),
+        satisfaction=objective.satisfaction if judged else None,
     )

@@ -255,8 +255,7 @@ def _prompt_tokens(events: Iterable[Event]) -> int:
 def _rose(events: Iterable[Event], request: Request) -> bool:
     """Whether an evaluation found more of the request met than the one before (SPEC I7)."""
     scores = [event.evaluation.overall_score for event in events if isinstance(event, Evaluated)]
-    attempts = request.objective.attempts if request.objective else ()
-    before = [one.score for one in attempts[: -len(scores)]] if scores else []
+    before = [one.score for one in request.objective.attempts[: -len(scores)]] if scores else []
     return bool(scores) and max(scores) > max(before, default=0.0)
 
 

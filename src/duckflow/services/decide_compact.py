@@ -240,9 +240,7 @@ async def read_ahead(client: ModelClient, rules: str) -> None:
 
 def _asked(state: AgentState) -> str:
     """What the user wants, with what they said to it since."""
-    if state.request is None:
-        return ""
-    return state.request.objective.request if state.request.objective else state.request.text
+    return state.request.objective.request if state.request else ""
 
 
 def _told(path: str, language: Language) -> Decided:

@@ -25,7 +25,6 @@ from duckflow.domain.state import AgentState, Request, TierUsage, TranscriptEntr
 from duckflow.domain.text import count_questions, cut, head_and_tail, one_line
 from duckflow.domain.transitions import Status
 from duckflow.domain.work.memory import recalled_text
-from duckflow.domain.work.objective import TaskObjective
 from duckflow.domain.work.outcomes import ENDED, RequestOutcome
 
 SUMMARIES, SUMMARY = 5, 100
@@ -166,10 +165,9 @@ def _transition(state: AgentState, event: events.Transition) -> AgentState:
 def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
     request = state.request
     if request is None or request.request_id != event.request_id:
-        objective = TaskObjective(request=event.text)
-        request = Request(request_id=event.request_id, text=event.text, objective=objective)
+        request = Request(request_id=event.request_id, text=event.text)
     else:
-        objective = renew(request.objective, event.text) if request.objective else None
+        objective = renew(request.objective, event.text)
         goal = state.items.goal if request.history else ""
         request = replace(
             request, loops=0, outcome=None, profile=None, replanned=False, goal=goal, objective=objective
@@ -201,7 +199,7 @@ def _decision(state: AgentState, event: events.DecisionMade) -> AgentState:
     request = state.request
     if request is not None:
         profile = decision.task_profile or request.profile
-        objective = note_list(request.objective, decision.actions) if request.objective else None
+        objective = note_list(request.objective, decision.actions)
         sure = decision.confidence is None or decision.confidence >= SURE_FROM
         request = replace(request, loops=event.loop, profile=profile, objective=objective, sure=sure)
     items, notes = set_items(state.items, decision.state_delta)

@@ -70,23 +70,25 @@ def change_vitals(state: AgentState, event: VitalsChanged) -> AgentState:
 
 def find_requirements(state: AgentState, event: RequirementsFound) -> AgentState:
     """The state with what the request wants, in parts."""
-    objective = state.request.objective if state.request else None
-    return _with_objective(state, set_requirements(objective, event.requirements)) if objective else state
+    if state.request is None:
+        return state
+    objective = set_requirements(state.request.objective, event.requirements)
+    return replace(state, request=replace(state.request, objective=objective))
 
 
 def take_verdict(state: AgentState, event: Evaluated) -> AgentState:
     """The state after an evaluation; what the program looked at for it has evidence ids of its own."""
-    seen = replace(state, evidence_count=state.evidence_count + len(event.checks))
-    objective = state.request.objective if state.request else None
-    return (
-        _with_objective(seen, end_attempt(objective, event.evaluation, event.results)) if objective else seen
-    )
+    request = state.request
+    if request is not None:
+        ended = end_attempt(request.objective, event.evaluation, event.results)
+        request = replace(request, objective=ended)
+    return replace(state, request=request, evidence_count=state.evidence_count + len(event.checks))
 
 
 def plan_attempt(state: AgentState, event: AttemptPlanned) -> AgentState:
     """The state with the next attempt's plan, told to the model; the work goes on."""
     request = state.request
-    if request is None or request.objective is None:
+    if request is None:
         return state
     planned = begin_attempt(learn(request.objective, event.learned), event.plan)
     return tell(replace(state, request=replace(request, objective=planned, outcome=None)), event.told)
@@ -99,22 +101,15 @@ def note_action(request: Request, event: ActionFinished, command: str) -> Reques
             command=command,
             exit_code=NO_END if event.exit_code is None else event.exit_code,
             evidence_id=event.evidence_id,
-            revision=revision_of(request),
+            revision=request.objective.revision,
         )
         request = replace(request, ran=True, commands=(*request.commands, ran)[-COMMANDS_KEPT:])
-    if request.objective is None:
-        return request
     line = f"{event.evidence_id} {event.operation} {event.path or command}: {event.text}"
     background = event.task_id is not None
     noted = note_result(
         request.objective, line, event.outcome, changed=bool(event.changed), background=background
     )
     return replace(request, objective=noted)
-
-
-def revision_of(request: Request) -> int:
-    """How often files have changed for a request."""
-    return request.objective.revision if request.objective else 0
 
 
 def answer_consultation(state: AgentState, event: ConsultationAnswered) -> AgentState:
@@ -132,7 +127,7 @@ def answer_consultation(state: AgentState, event: ConsultationAnswered) -> Agent
         answered = remember(answered, TranscriptEntry(role="user", text=event.told, said=True))
     if request is None:
         return answered
-    objective = _redirected(request.objective, effect, event.answer.text) if request.objective else None
+    objective = _redirected(request.objective, effect, event.answer.text)
     renewed = replace(
         request,
         recoveries=0,
@@ -160,8 +155,3 @@ def _without_approach(state: AgentState) -> AgentState:
     """The state without how the work was gone about; what it is for and what was seen stay."""
     items = replace(state.items, plan_brief=(), open_questions=(), last_delta="")
     return replace(state, items=items, active_plan_id=None, pattern="base_main", queue=())
-
-
-def _with_objective(state: AgentState, objective: TaskObjective) -> AgentState:
-    request = replace(state.request, objective=objective) if state.request else None
-    return replace(state, request=request)

@@ -44,20 +44,17 @@ def _shown(key: str, found: FailureAnalysis) -> str:
 
 
 def _request(state: AgentState, said: str) -> str:
-    request = state.request
-    if request is None:
-        return said
-    whole = request.objective.request if request.objective else request.text
-    return f"{whole}\n\n{said}".strip()
+    return f"{state.request.objective.request}\n\n{said}".strip() if state.request else said
 
 
 def _failures(state: AgentState) -> tuple[str, ...]:
     """What failed, or is failing still, and what is missing; oldest first."""
-    failing, objective = (state.request.failing, state.request.objective) if state.request else ((), None)
-    attempts = (*objective.attempts, objective.current) if objective else ()
-    errors = [line for one in attempts for line in one.errors][-_LINES:]
-    missing = objective.evaluation.missing_aspects[:_LINES] if objective and objective.evaluation else ()
-    lines = (*(errors or failing), *missing)
+    if state.request is None:
+        return ()
+    objective = state.request.objective
+    errors = [line for one in (*objective.attempts, objective.current) for line in one.errors][-_LINES:]
+    missing = objective.evaluation.missing_aspects[:_LINES] if objective.evaluation else ()
+    lines = (*(errors or state.request.failing), *missing)
     return tuple(dict.fromkeys(one_line(line, _LINE) for line in lines if line.strip()))
 
 
@@ -70,15 +67,15 @@ def progress_text(state: AgentState) -> str:
 def _progress(state: AgentState, request: Request) -> Iterator[str]:
     yield text("progress.goal", goal=_short(state.items.goal or request.text))
     objective = request.objective
-    for item in objective.requirements[:_SHOWN] if objective else ():
+    for item in objective.requirements[:_SHOWN]:
         mark = "✓" if item.satisfaction >= _MET else "○"
         yield f"  {mark} {_short(item.requirement)} ({item.satisfaction:.2f})"
     if request.changed:
         yield text("progress.changed", files=_short(", ".join(request.changed[-_SHOWN:])))
     if request.failing:
         yield text("progress.failing", what=_short(", ".join(request.failing[-_SHOWN:])))
-    found = objective.results[-_SHOWN:] if objective else ()
-    missing = objective.evaluation.missing_aspects[:_SHOWN] if objective and objective.evaluation else ()
+    found = objective.results[-_SHOWN:]
+    missing = objective.evaluation.missing_aspects[:_SHOWN] if objective.evaluation else ()
     for title, lines in ((text("progress.found"), found), (text("progress.missing"), missing)):
         if lines:
             yield title

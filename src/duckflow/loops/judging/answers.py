@@ -97,7 +97,7 @@ class UserAnswers:
         request = self._state.request
         if request is None:
             return
-        goal = request.objective.request if request.objective else request.text
+        goal = request.objective.request
         reason = "the user wants it divided"
         propose = Action(operation="plan_tool.propose", args={"goal": goal}, reasoning=reason)
         await self._dispatcher.run_now((propose,))

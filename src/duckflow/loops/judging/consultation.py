@@ -84,7 +84,7 @@ def consult(
     """The question for this situation: in words, without numbers, and with the reasons that are known."""
     failing = state.request.failing if state.request else ()
     known: dict[str, JsonValue] = {"failing": cut(", ".join(failing), _LISTED)}
-    if kind == "escalation" and state.request and state.request.objective:
+    if kind == "escalation" and state.request:
         known |= situation_of(state.request.objective, EvaluationRules())
     known |= values
     # Where all is used, though the work may have got on, the situation is another one.
@@ -104,8 +104,8 @@ def consult(
 
 def wish(state: AgentState, answer: ChooseWay, found: str = "") -> str:
     """What the model is told of the answer: the wish, the user's words, and what was found out for it."""
-    objective = state.request.objective if state.request else None
-    tried = cut("; ".join(objective.strategies if objective else ()), _LISTED) or "what was tried before"
+    strategies = state.request.objective.strategies if state.request else ()
+    tried = cut("; ".join(strategies), _LISTED) or "what was tried before"
     failed = cut(", ".join(state.request.failing if state.request else ()), _LISTED) or "what was tried"
     wishes: dict[str, str] = {**WISHES}
     told = wishes.get(answer.choice, "").replace("{tried}", tried).replace("{failed}", failed)
@@ -144,7 +144,7 @@ def _reasons(state: AgentState, request: Request, kind: ConsultationKind, cause:
         yield _known("failing", request.failing)
     if state.items.open_questions and kind in ("lost_confidence", "confusion"):
         yield _known("questions", state.items.open_questions)
-    evaluation = request.objective.evaluation if request.objective else None
+    evaluation = request.objective.evaluation
     if evaluation and evaluation.missing_aspects:
         yield _known("missing", evaluation.missing_aspects)
 

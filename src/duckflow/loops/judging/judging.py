@@ -73,7 +73,7 @@ class Judging:
     def begin(self, decision: Decision) -> None:
         """Look for requirements while the first actions run; talk needs none (SPEC J1)."""
         request = self._state.request
-        if request is None or request.objective is None or request.objective.requirements:
+        if request is None or request.objective.requirements:
             return
         running = self._search is not None and not self._search.done()
         if decision.actions and decision.task_profile not in (None, *TALK) and not running:
@@ -124,7 +124,7 @@ class Judging:
         failed = (one_line(one.text, _LINE) for one in results if one.state == "failed")
         missing = dict.fromkeys((*self._verifying.failures(), *failed, *evaluation.missing_aspects))
         evaluation = replace(evaluation, missing_aspects=tuple(missing))
-        iteration = (self._objective() or TaskObjective(request="")).iterations + 1
+        iteration = now.objective.iterations + 1
         self._session.record(
             Evaluated(iteration=iteration, evaluation=evaluation, checks=checks, results=results)
         )
@@ -142,9 +142,8 @@ class Judging:
     ) -> tuple[tuple[Fact, ...], tuple[CheckResult, ...], tuple[Evidence, ...]]:
         """What the changed files are, what running them and their tests says, and both as evidence."""
         facts = await asyncio.to_thread(check_files, self._workspace, request.changed, request.removed)
-        asked = request.objective.request if request.objective else request.text
         there = [path for path in request.changed if path not in request.removed]
-        found = await self._checks.before_verdict(asked, there)
+        found = await self._checks.before_verdict(request.objective.request, there)
         first = self._state.evidence_count + 1
         evidence = as_evidence((*facts, *found), first)
         ids = (one.evidence_id for one in evidence[len(facts) :])
@@ -172,18 +171,16 @@ class Judging:
         if self._search is not None:
             await asyncio.gather(self._search, return_exceptions=True)
             self._search = None
-        objective = self._objective()
-        if objective is not None and not objective.requirements:
+        now = self._state.request
+        if now is not None and not now.objective.requirements:
             await self._find_requirements(request)
 
     async def _find_requirements(self, request: Request) -> None:
-        objective = request.objective or TaskObjective(request=request.text)
-        question = extract_task_requirements(objective.request, summary_of(self._state))
-        found = await self._advisor.ask(question)
+        asked = request.objective.request
+        found = await self._advisor.ask(extract_task_requirements(asked, summary_of(self._state)))
         now = self._state.request
-        same = now is not None and now.objective is not None and now.objective.request == objective.request
-        if same and now is not None and now.request_id == request.request_id:
-            by = "program" if found == plain_requirements(objective.request) else "model"
+        if now is not None and (now.request_id, now.objective.request) == (request.request_id, asked):
+            by = "program" if found == plain_requirements(asked) else "model"
             self._session.record(RequirementsFound(requirements=found, by=by))
 
     async def _evaluate(self, case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionEvaluation:

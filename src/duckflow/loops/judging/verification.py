@@ -4,7 +4,6 @@ import asyncio
 
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionQueued, VerifySet
-from duckflow.domain.reduce.objective import revision_of
 from duckflow.domain.state import AgentState, CommandRun
 from duckflow.evaluation.facts import failing_lines, runner_is_missing
 from duckflow.evaluation.project_tests import ProjectTests
@@ -53,7 +52,7 @@ class Verification:
         if not command:
             return None
         request, known = self._session.state.request, _last(self._session.state, command)
-        if known is not None and request is not None and known.revision == revision_of(request):
+        if known is not None and request is not None and known.revision == request.objective.revision:
             return known.exit_code == 0  # nothing was changed since
         why = "It shows whether the request is met."
         await self._dispatcher.run_now([Action(operation=RUN, args={"command": command}, reasoning=why)])

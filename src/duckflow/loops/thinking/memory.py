@@ -62,7 +62,7 @@ class SessionMemory:
 
 def lesson_of(request: Request) -> str | None:
     """A line on what failed and what worked; None if nothing had to be tried again."""
-    attempts = request.objective.attempts if request.objective else ()
+    attempts = request.objective.attempts
     if not any(not one.done for one in attempts):
         return None
     asked = one_line(request.text, _REQUEST)

@@ -140,6 +140,6 @@ def choose_tier(request: Request | None) -> TierName:
     """The tier that decides next (SPEC K5). Nothing known, trouble, or a second attempt: the creative one."""
     if request is None or request.limit is None or request.profile not in SIMPLE:
         return "creative"
-    tried = request.objective is not None and bool(request.objective.attempts)
+    tried = bool(request.objective.attempts)
     troubled = bool(request.failing) or not request.sure or request.replanned or tried
     return "creative" if troubled or request.limit.complexity >= LOW_COMPLEXITY else "fast"

@@ -83,10 +83,8 @@ class WorkspaceLook:
         fact = await asyncio.to_thread(look_at, path, content.encode("utf-8", "replace"))
         if not fact.good:
             return DraftCheck(failed=1)
-        objective = state.request.objective if state.request else None
-        results = await self._checks.of_draft(
-            objective.request if objective else "", {path: content}, state.verify or ""
-        )
+        asked = state.request.objective.request if state.request else ""
+        results = await self._checks.of_draft(asked, {path: content}, state.verify or "")
         failed = [one for one in results if one.state == "failed"]
         binding = sum(one.binding for one in failed)
         passed = sum(one.state == "passed" for one in results)

@@ -53,7 +53,7 @@ def _problems(request: Request | None) -> Iterable[str]:
     last = {one.command: one for one in request.commands}
     yield from (f"{one.command} (exit code {one.exit_code})" for one in last.values() if one.exit_code)
     yield from (one for one in request.failing if one != "shell.run")
-    if request.objective and request.objective.evaluation:
+    if request.objective.evaluation:
         yield from (one.requirement for one in request.objective.requirements if one.satisfaction < _MET)
 
 

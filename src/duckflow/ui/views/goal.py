@@ -69,7 +69,7 @@ def _tally(results: Sequence[CheckResult]) -> list[str]:
 
 
 def _goal(request: Request) -> Iterator[str]:
-    objective = request.objective or TaskObjective(request=request.text)
+    objective = request.objective
     yield text("goal.request", request=_short(objective.request, _LONG))
     yield from _requirements(request, objective)
     yield from _verdict(objective.evaluation)

@@ -227,7 +227,7 @@ def _vital(state: AgentState, name: VitalName) -> Payload:
 
 def _goal(request: Request) -> Payload:
     objective = request.objective
-    evaluation = objective.evaluation if objective else None
+    evaluation = objective.evaluation
     return {
         "text": harmless(request.text),
         "outcome": text(f"web.outcome.{request.outcome}") if request.outcome else "",
@@ -240,12 +240,12 @@ def _goal(request: Request) -> Payload:
                 "score": one.satisfaction,
                 "evidence": list(one.evidence),
             }
-            for one in (objective.requirements if objective else ())
+            for one in objective.requirements
         ],
         "score": evaluation.overall_score if evaluation else None,
         "missing": [visible(one) for one in evaluation.missing_aspects] if evaluation else [],
         "quality": visible(evaluation.quality_assessment) if evaluation else "",
-        "checks": [f"{one.evidence_id}" for one in objective.checks] if objective else [],
+        "checks": [one.evidence_id for one in objective.checks],
     }
 
 
