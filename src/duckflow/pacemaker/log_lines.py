@@ -1,7 +1,7 @@
 """What the pacemaker writes into the log: at the start, while it runs, at the end (SPEC I8).
 
 The log is for those who look into how a request went, so it is English and has numbers; users read
-`domain.reasons`.
+`domain/pacing/reasons.py`.
 """
 
 from collections import Counter
