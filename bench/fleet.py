@@ -44,7 +44,7 @@ def main() -> None:
                 limit_s=given.limit,
             )
     print(f"{'Postgres' if given.postgres else 'SQLite'}: {count}")
-    sys.exit(1 if count.wrong or count.approved != given.runs * given.commands else 0)
+    sys.exit(1 if count.wrong or count.approved != count.runs * given.commands else 0)
 
 
 if __name__ == "__main__":

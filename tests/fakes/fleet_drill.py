@@ -71,17 +71,18 @@ class Drill:
         self._fork = multiprocessing.get_context("forkserver")
         self._fork.set_forkserver_preload(["duckflow.fleet.worker", "duckflow.cli.main"])
         self._workers: list[Any] = []
-        self.count = Count(runs)
+        self.count = Count(runs=0)
+        self._wanted = runs
         (base / "config").mkdir()
         (base / "config" / "config.toml").write_text('[shell]\nsandbox = "none"\n')
         self._folders = [make_repository(base / f"repository{n}") for n in range(repositories)]
 
-    def submit(self, fleet: Fleet) -> None:
-        """Queue all runs."""
-        for number in range(self.count.runs):
-            script = write_script(self._base / f"script{number}.jsonl", list(self._decisions(number)))
-            options = RunOptions(model=f"scripted:{script}", max_loops=20)
-            fleet.submit(self._folders[number % len(self._folders)], f"Work {number}", options)
+    def _submit(self, fleet: Fleet) -> None:
+        """Queue one more run."""
+        number, self.count.runs = self.count.runs, self.count.runs + 1
+        script = write_script(self._base / f"script{number}.jsonl", list(self._decisions(number)))
+        options = RunOptions(model=f"scripted:{script}", max_loops=20)
+        fleet.submit(self._folders[number % len(self._folders)], f"Work {number}", options)
 
     def _decisions(self, number: int) -> Iterator[str]:
         for command in range(self._commands):
@@ -91,7 +92,12 @@ class Drill:
             yield decision("Done.")
 
     def work(self, fleet: Fleet, *, size: int, kills: int, seed: int, limit_s: float) -> Count:
-        """Let so many workers work and be killed, answer everything, and count."""
+        """Let so many workers work and be killed, answer everything, and count.
+
+        Runs that end sooner than a worker can be killed are followed by another: machines differ.
+        """
+        for _ in range(self._wanted):
+            self._submit(fleet)
         chance, began = random.Random(seed), time.monotonic()
         due = 0
         while time.monotonic() - began < limit_s:
@@ -103,9 +109,11 @@ class Drill:
                 victim.kill()
                 victim.join()
                 self.count.kills += 1
-                due = happened + chance.randint(1, 20)  # by what was done, not by time: machines differ
-            if waiting == 0 and self.count.kills >= kills and self._all_over(fleet):
-                break
+                due = happened + chance.randint(1, 20)  # by what was done, not by time
+            if waiting == 0 and self._all_over(fleet):
+                if self.count.kills >= kills:
+                    break
+                self._submit(fleet)
             time.sleep(_ROUND_S)
         self.count.seconds = time.monotonic() - began
         self._check(fleet)
@@ -229,7 +237,6 @@ def drill(
     with open_fleet(url) as fleet:
         exercise = Drill(base, url, runs, commands)
         try:
-            exercise.submit(fleet)
             return exercise.work(fleet, size=size, kills=kills, seed=seed, limit_s=limit_s)
         finally:
             exercise.close()
