@@ -6,5 +6,6 @@ gives the effects and the id of the copy.
 
 Duckflow never forks itself. A small launcher, started with the first command, forks one supervisor for each;
 the supervisor makes the copy's view, starts the command inside it, watches its limits and kills all
-that is left of it. All of `child/` runs there, without site-packages, so it uses the standard library only.
+that is left of it. All of `child/` runs there, without site-packages, so it and what it imports of ours use
+the standard library only.
 """
