@@ -19,13 +19,13 @@ NO_MAGICLINKS, BENEATH, IN_ROOT = 0x02, 0x08, 0x10
 
 _PDEATHSIG, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS, _CAP_AMBIENT = 1, 24, 36, 38, 47
 _AMBIENT_CLEAR_ALL = 4
-_OPENAT2, _HOW_BYTES = 437, 24  # the same number on every architecture
+_OPENAT2 = 437  # the same number on every architecture
 _CAPABILITY_VERSION = 0x20080522
 _LAST_CAPABILITY = 63
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_call = _libc.syscall
-_call.argtypes = (ctypes.c_long,) * 6  # plain numbers: two hundred calls before a command should cost little
+_call = ctypes.CDLL(None, use_errno=True).syscall  # of its own: what is said here holds for no other call
+_call.argtypes = (ctypes.c_long,) * 5  # plain numbers: two hundred calls before a command should cost little
 _call.restype = ctypes.c_long
 _control = _libc.prctl if LINUX else None
 if _control:
@@ -43,8 +43,8 @@ def c_call(name: str, *arguments: object, what: str | None = None) -> int:
 
 
 def syscall(number: int, *arguments: int, what: str | None = None) -> int:
-    """A system call by its number, with at most five numbers or addresses; OSError where it fails."""
-    return _check(_call(number, *(*arguments, 0, 0, 0, 0, 0)[:5]), what)
+    """A system call by its number, with at most four numbers or addresses; OSError where it fails."""
+    return _check(_call(number, *(*arguments, 0, 0, 0, 0)[:4]), what)
 
 
 def _check(result: int, what: str | None = None) -> int:
@@ -56,9 +56,8 @@ def _check(result: int, what: str | None = None) -> int:
 
 def open_at(folder: int, path: str, flags: int, resolve: int) -> int:
     """openat2: a path below or beside a folder, with rules for how links are followed."""
-    how = ctypes.create_string_buffer(struct.pack("QQQ", flags, 0, resolve))
-    name = ctypes.create_string_buffer(os.fsencode(path))
-    return syscall(_OPENAT2, folder, ctypes.addressof(name), ctypes.addressof(how), _HOW_BYTES, what=path)
+    how = struct.pack("QQQ", flags, 0, resolve)
+    return c_call("syscall", _OPENAT2, folder, os.fsencode(path), how, ctypes.c_size_t(len(how)), what=path)
 
 
 def rename_at(source: tuple[int, str], target: tuple[int, str], flags: int) -> None:

@@ -6,7 +6,6 @@ ends. Standard library only.
 """
 
 import contextlib
-import ctypes
 import os
 import signal
 from typing import Any, NoReturn
@@ -28,7 +27,7 @@ from duckflow.safety.sandbox.child.overlay import (
     unshare,
 )
 from duckflow.safety.sandbox.child.process_tree import exit_code
-from duckflow.safety.syscalls import c_call, prctl, syscall
+from duckflow.safety.syscalls import c_call, prctl
 
 _NEW_GROUPS, _NEW_NAMES, _NEW_IPC, _NEW_PROCESSES = 0x02000000, 0x04000000, 0x08000000, 0x20000000
 _NO_PROGRAMS = 8
@@ -117,9 +116,8 @@ def _identity(path: str) -> tuple[int, int] | None:
 def move_into(root: str) -> None:
     """Let go of all that is not below `root`."""
     os.chdir(root)
-    here = ctypes.addressof(name := ctypes.create_string_buffer(b"."))
-    syscall(_PIVOT[os.uname().machine], here, here, what="pivot_root")
-    c_call("umount2", name, DETACH, what="unmount the old root")
+    c_call("syscall", _PIVOT[os.uname().machine], b".", b".", what="pivot_root")
+    c_call("umount2", b".", DETACH, what="unmount the old root")
     os.chdir("/")
 
 

@@ -14,7 +14,7 @@ import struct
 from typing import Any
 
 from duckflow.safety.descriptors import held
-from duckflow.safety.syscalls import HERE, c_call, syscall
+from duckflow.safety.syscalls import c_call
 
 NEW_MOUNTS, NEW_USERS, NEW_NETWORK = 0x00020000, 0x10000000, 0x40000000
 READ_ONLY, NO_SET_ID, NO_DEVICES, REMOUNT, BIND, RECURSIVE, PRIVATE = 1, 2, 4, 32, 1 << 12, 1 << 14, 1 << 18
@@ -28,7 +28,7 @@ And what we make durable we sync ourselves.
 
 _SET_FLAGS, _UP = 0x8914, 0x1
 _SET_ATTRIBUTES = 442  # the same number on every architecture
-_ALL_BELOW = 0x8000
+_HERE, _ALL_BELOW = -100, 0x8000
 _ATTRIBUTE_READ_ONLY, _ATTRIBUTE_NO_SET_ID, _ATTRIBUTE_NO_DEVICES = 1, 2, 4
 
 
@@ -103,10 +103,9 @@ def _mounts_below(folder: str) -> list[str]:
 def set_read_only(target: str, flags: int = _ALL_BELOW) -> None:
     """For a mount and all below it, without a moment or a mount in between in which it could be written."""
     wanted = _ATTRIBUTE_READ_ONLY | _ATTRIBUTE_NO_SET_ID | (_ATTRIBUTE_NO_DEVICES if flags else 0)
-    attributes = ctypes.create_string_buffer(struct.pack("4Q", wanted, 0, 0, 0), 32)
-    path = ctypes.create_string_buffer(os.fsencode(target))
-    places = ctypes.addressof(path), flags, ctypes.addressof(attributes), len(attributes)
-    syscall(_SET_ATTRIBUTES, HERE, *places, what=f"read-only {target}")
+    attributes = struct.pack("4Q", wanted, 0, 0, 0)
+    given = os.fsencode(target), flags, attributes, ctypes.c_size_t(len(attributes))
+    c_call("syscall", _SET_ATTRIBUTES, _HERE, *given, what=f"read-only {target}")
 
 
 def bring_up_loopback() -> None:
