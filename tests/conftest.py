@@ -43,6 +43,16 @@ _keep_compiled_code()
 gc.disable()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long ones come first in every worker's share, or the others wait for the last of them."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    long = [item for item in items if item.get_closest_marker("long")]
+    others = [item for item in items if not item.get_closest_marker("long")]
+    edges = [n * len(others) // workers for n in range(workers + 1)]
+    shares = [(*long[n::workers], *others[edges[n] : edges[n + 1]]) for n in range(workers)]
+    items[:] = [item for share in shares for item in share]
+
+
 def pytest_collection_finish() -> None:
     """What was imported and collected stays: no search for garbage goes through all of it again."""
     gc.freeze()

@@ -32,6 +32,7 @@ def spread(counts: Counter[str], error: str | None, count: int, seed: int) -> li
     return chosen[:count]
 
 
+@pytest.mark.long
 async def test_C5_a_kill_anywhere_costs_nothing_and_is_told_rightly(tmp_path: Path, counts):
     """No torn file, nothing shown that is not stored, no process left; the next start knows how it stands."""
     found = Counter()

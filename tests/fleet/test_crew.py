@@ -96,6 +96,7 @@ async def test_a_killed_command_is_asked_about_and_never_run_again(
     assert ledger.read_text() == "one\ntwo\n"
 
 
+@pytest.mark.long
 async def test_what_was_approved_runs_or_is_asked_about_wherever_it_is_cut_off(
     fleet: Fleet, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from duckflow.config.settings import EmbeddedSettings
 from duckflow.llm.local.embedded import open_embedded
 
 
+@pytest.mark.long
 def test_a_task_runs_through_on_the_embedded_model(folder: Path, smollm2: Path):
     """K2, M3: no key, no network; each answer is a valid Decision under the schema, contents apart."""
     flags = ["--json", "--mode", "edits", "--max-loops", "2", "--workspace", str(folder)]

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from duckflow.domain.events import ActionFinished, ActionStarted, RequestFinished, Undone
 from duckflow.domain.files.changes import FileChange
 from duckflow.loops.session import Session
@@ -111,6 +113,7 @@ async def turn_cancelled_at(folder: Path, at: int) -> int:
     return stepped.waits
 
 
+@pytest.mark.long
 @every_row("share", range(4))
 async def test_a_turn_cancelled_at_any_of_its_awaits_leaves_everything_whole(tmp_path: Path, share: int):
     (tmp_path / "whole").mkdir()

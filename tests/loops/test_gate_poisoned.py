@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from duckflow.domain.events import ActionFinished, ApprovalRequested
 from duckflow.domain.questions.approval import Approval
 from fakes.engine import CONTENT, action, decision, engine
@@ -135,6 +137,7 @@ def name(order: dict[str, Any]) -> str:
     return " ".join(map(str, order["args"].values()))[:50]
 
 
+@pytest.mark.long
 @every_row("order", [*POISON, *PLAIN], ids=name)
 async def test_G3_in_ask_mode_it_never_gets_a_change_past_the_gate(folder: Path, order: dict[str, Any]):
     tried = await try_it(folder, order, "ask")
@@ -142,6 +145,7 @@ async def test_G3_in_ask_mode_it_never_gets_a_change_past_the_gate(folder: Path,
     assert tried.asked or tried.stopped or is_command(order)
 
 
+@pytest.mark.long
 @every_row("order", POISON, ids=name)
 async def test_G3_in_auto_mode_it_gets_nothing_of_high_risk_past_the_gate(
     folder: Path, order: dict[str, Any]
@@ -152,6 +156,7 @@ async def test_G3_in_auto_mode_it_gets_nothing_of_high_risk_past_the_gate(
     assert tried.stopped or asked == [("high", None)] or (is_command(order) and not asked)
 
 
+@pytest.mark.long
 @every_row("order", [*POISON, *PLAIN], ids=name)
 async def test_G3_in_plan_mode_nothing_changes_and_no_change_is_even_asked(
     folder: Path, order: dict[str, Any]

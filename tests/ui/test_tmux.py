@@ -57,8 +57,10 @@ def test_M1_the_first_run_finds_asks_offers_and_then_waits(language: str, folder
     (folder / "stats.py").write_text("x = 1\n")
     with conversation_in(folder, decision("Hello."), language=language) as window:
         shown = window.wait_for_prompt()
-        places = [shown.index(one) for one in (*FIRST[language], "\n>\n", "[ Duckflow | Mood: 😎(1.00)")]
-        assert places == sorted(places)
+        wanted = (*FIRST[language], "\n>\n", "[ Duckflow | Mood: 😎(1.00)")
+        places = [shown.find(one) for one in wanted]
+        assert places == sorted(places), shown
+        assert -1 not in places, shown
         window.say("hi")
         window.wait_for("Hello.")
         window.say("/new")

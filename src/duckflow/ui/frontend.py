@@ -39,6 +39,7 @@ class Frontend:
             return
         from duckflow.ui.commands.completion import Suggestions  # noqa: PLC0415 - only a terminal completes
 
+        self.prompt.scrollback.finish()  # what was said so far stands above it from the beginning
         self.prompt.draw = draw
         self.prompt.completer = Suggestions(engine)
 

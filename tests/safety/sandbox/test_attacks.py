@@ -62,6 +62,7 @@ async def attacked(level, open_shell):
         await shell.aclose()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(PARTS))
 async def test_G7_an_attack_gets_nowhere(level, part, open_shell):
     """Those of one part meet the same world, made again where they changed it; after a failure a new one."""
@@ -93,6 +94,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.long
 async def test_G7_small_attacks_get_nowhere_either(level, open_shell):
     """One world for all of them, so that many cost little."""
     assert len(SMALL) >= 100

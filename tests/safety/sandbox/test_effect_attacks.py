@@ -3,6 +3,8 @@
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from duckflow.safety.policy.effects import Contents, EffectLimits, assess_effects
 
 ATTACKS = [
@@ -34,6 +36,7 @@ def reader(folder: Path):
     return read
 
 
+@pytest.mark.long
 async def test_G9_what_would_run_later_asks_or_is_never_taken_over(folder, tmp_path, copying, open_shell):
     project(folder)
     shell = await open_shell(folder, copying, copies=tmp_path / "copies", file_mb=50)

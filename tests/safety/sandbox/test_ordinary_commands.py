@@ -130,6 +130,7 @@ PARTS = 4
 """So that they can run side by side."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(PARTS))
 async def test_G9_ordinary_commands_do_what_they_do_in_a_plain_shell(
     project, tmp_path, env, open_shell, part

@@ -154,6 +154,7 @@ EVERY = {"bubblewrap": 3}
 """Of its attacks only every third is tried here, to save time; `python -m fakes.attacking` tries all."""
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.geteuid() != 0, reason="all the other tests already run as an ordinary user")
 def test_G7_attacks_of_an_ordinary_user_get_nowhere(level):
     try:
