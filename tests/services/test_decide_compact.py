@@ -1,7 +1,6 @@
 """The compact form: what a small model is offered, and how its few words become a Decision."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -268,17 +267,14 @@ async def test_F8_what_it_does_is_said_in_the_language_of_the_request():
         assert (await decide(model, Folder(), text)).decision.reply == told
 
 
-async def test_F8_an_english_answer_to_a_japanese_question_is_asked_for_in_japanese_once():
+async def test_F8_an_english_answer_to_a_japanese_question_is_translated_by_itself_once():
     english, japanese = (flat("reply", wants="answer", reply=one) for one in ("A list.", "リストです。"))
-    model = FakeModel(english, japanese, traits=SMALL)
+    model = FakeModel(english, "リストです。\n", traits=SMALL)
     decided = await decide(model, Folder(), "リストとは何ですか？")
     assert decided.decision.reply == "リストです。"
-    assert "日本語" in model.requests[1].messages[-1].text
-    (only,) = (model.requests[1].answer_schema or {})["anyOf"]
-    begins = re.compile(only["properties"]["reply"]["pattern"])
-    assert [bool(begins.search(text)) for text in ("リスト\n`a`", "A list リスト")] == [True, False]
-    echo = flat("reply", wants="answer", reply="その答えの全文を日本語に訳してください。")
-    for second in (english, echo):
+    assert [one.text for one in model.requests[1].messages][1:] == ["A list."]
+    assert "リストです。" in decided.exchange[-1].text
+    for second in ("A list.", "ユーザーの文章を日本語に訳してください。", ""):
         model = FakeModel(english, second, traits=SMALL)
         assert (await decide(model, Folder(), "リストとは何ですか？")).decision.reply == "A list."
     model = FakeModel(japanese, traits=SMALL)

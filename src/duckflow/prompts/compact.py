@@ -138,12 +138,6 @@ def _alternative(wish: Wish, operation: str, **arguments: JsonSchema) -> JsonSch
     return object_schema(wants={"const": wish}, operation={"const": operation}, **arguments)
 
 
-def japanese_answer() -> JsonSchema:
-    """A reply that begins in Japanese: a small model goes on in the language it began with."""
-    japanese: JsonSchema = {"type": "string", "pattern": "^[ぁ-ゖァ-ヺ一-龠](.|\n)*$"}
-    return {"anyOf": [_alternative("answer", "reply", reply=japanese)]}
-
-
 def _several(item: JsonSchema) -> JsonSchema:
     return {"type": "array", "items": item, "minItems": 1, "maxItems": _MOST_FILES}
 

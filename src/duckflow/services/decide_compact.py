@@ -27,7 +27,6 @@ from duckflow.prompts.compact import (
     Wish,
     compact_system,
     content_prompt,
-    japanese_answer,
     plain_prompt,
 )
 from duckflow.prompts.sections import RenderedPrompt
@@ -59,10 +58,8 @@ _JUST_ASKED = 3
 """Messages of a prompt that has nothing but its beginning, one message of the user and the question."""
 _STUB = 2_000
 """Characters of a file that may be shown twice."""
-_AGAIN: dict[Language, str] = {
-    "ja": "その答えの全文を日本語に訳してください。\n\nOutput: Decision",
-    "en": "Answer in English.\n\nOutput: Decision",
-}
+_IN_ENGLISH = "Answer in English.\n\nOutput: Decision"
+_IN_JAPANESE = "ユーザーの文章を日本語に訳してください。訳文だけを答えてください。"
 
 
 class CompactDecision(Decision):
@@ -155,16 +152,29 @@ class CompactDecider:
         reply = answer.value.reply
         if answer.value.actions or not reply.strip() or _speaks(reply, request, language):
             return answer
+        if language == "ja":
+            return await self._in_japanese(request, answer)
         glimpse(ReplyVoid())
         said = ChatMessage(role="assistant", text=answer.text)
-        again = ChatMessage(role="user", text=_AGAIN[language])
-        schema = japanese_answer() if language == "ja" else request.answer_schema
-        asked = replace(request, messages=(*request.messages, said, again), answer_schema=schema)
+        again = ChatMessage(role="user", text=_IN_ENGLISH)
+        asked = replace(request, messages=(*request.messages, said, again))
         second = await ask(self._client, asked, CompactDecision, glimpse, self._check)
-        echoed = second.value.reply.strip() in _AGAIN[language]  # then the other language is better than that
-        best = answer if echoed else second
         usage = answer.usage + second.usage
-        return StructuredAnswer(best.value, best.text, usage, answer.tries + second.tries)
+        return StructuredAnswer(second.value, second.text, usage, answer.tries + second.tries)
+
+    async def _in_japanese(
+        self, request: ModelRequest, answer: StructuredAnswer[CompactDecision]
+    ) -> StructuredAnswer[CompactDecision]:
+        """The answer, translated by itself: at the end of a conversation a small model says the wish back."""
+        wish = ChatMessage(role="system", text=_IN_JAPANESE)
+        reply = ChatMessage(role="user", text=answer.value.reply)
+        alone = replace(request, messages=(wish, reply), answer_schema=None)
+        response = await collect(self._client, alone, lambda _: None, has_reply=False)
+        said, value, text = response.text.strip(), answer.value, answer.text
+        if response.stop == "end" and is_japanese(said) and said not in _IN_JAPANESE:
+            value = replace(value, reply=said)  # else the other language is better than that
+            text = json.dumps({"wants": "answer", "operation": "reply", "reply": said}, ensure_ascii=False)
+        return StructuredAnswer(value, text, answer.usage + response.usage, answer.tries + 1)
 
     async def _measured(self, decision: Decision) -> Decision:
         """Without the tests that fail now, if their code is written, too: they are what it must pass."""
