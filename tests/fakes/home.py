@@ -17,18 +17,24 @@ _PROVIDERS = (
     "AZURE",
     "AWS",
 )
-_LOCALES = ("LC_ALL", "LC_MESSAGES", "LANGUAGE")
+_LOCALES = ("LC_ALL", "LC_CTYPE", "LC_MESSAGES", "LANGUAGE")
 _FOLDERS = {"CONFIG": ".config", "STATE": ".local/state", "CACHE": ".cache", "DATA": ".local/share"}
 
 
+def forget_language() -> None:
+    """For what outlives a test, too: the language of whoever runs the tests is none of them."""
+    for name in _LOCALES:
+        os.environ.pop(name, None)
+    os.environ["LANG"] = "C.UTF-8"
+
+
 def move_into(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make this empty folder the home, with no keys, no settings and no language of anyone."""
+    """Make this empty folder the home, with no keys and no settings of anyone."""
     for name in list(os.environ):
         ours = name.startswith("DUCKFLOW_") and name != "DUCKFLOW_TEST_CACHE"
-        if ours or name.startswith(_PROVIDERS) or name.endswith("_API_KEY") or name in _LOCALES:
+        if ours or name.startswith(_PROVIDERS) or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("LANG", "C.UTF-8")
     # Projects that tests make have tests too; what our own need of plugins is most of pytest's start.
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost,::1")
