@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from duckflow.domain.version import __version__
+from duckflow.config.version import __version__
 
 if TYPE_CHECKING:
     from duckflow.api import OpenSession as Session

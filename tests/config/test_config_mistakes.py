@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.config.files.toml import MAX_BYTES, line_of
 from duckflow.config.loading import load, user_file
+from duckflow.config.toml_file import MAX_BYTES, line_of
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
 from fakes.rows import every_row

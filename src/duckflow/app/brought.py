@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from duckflow.config.files.hooks import HOOKS_FILE, parse_hooks, read_hooks
-from duckflow.config.files.toml import parse, read_text
 from duckflow.config.places import config_dir
 from duckflow.config.settings import Settings
+from duckflow.config.toml_file import parse, read_text
 from duckflow.config.trust import PROJECT_HOOKS
 from duckflow.domain.errors import UsageError
 from duckflow.domain.extensions import HookList

@@ -12,9 +12,9 @@ from duckflow.app.places import LIVE, LOCKS
 from duckflow.config.files.markdown import COMMANDS_FOLDER, read_commands
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.config.settings import Settings
+from duckflow.config.version import __version__
 from duckflow.domain.events import SessionStarted
 from duckflow.domain.extensions import Extensions
-from duckflow.domain.version import __version__
 from duckflow.domain.work.plan import Plan, PlanStep, Task
 from duckflow.evaluation.project_tests import ProjectTests
 from duckflow.llm.default_model import ModelChoice

@@ -7,7 +7,7 @@ from io import TextIOWrapper
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
-from duckflow.domain.version import __version__
+from duckflow.config.version import __version__
 
 if TYPE_CHECKING:
     from duckflow.cli.plain_flags import RunFlags

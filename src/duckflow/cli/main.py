@@ -9,7 +9,7 @@ import typer
 from typer.exceptions import TyperException
 
 from duckflow.config.startup_language import configured_language
-from duckflow.domain.version import __version__
+from duckflow.config.version import __version__
 from duckflow.i18n.catalogue import detect, set_language, text
 
 set_language(detect(configured_language(), os.environ))

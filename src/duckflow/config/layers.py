@@ -6,9 +6,9 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from duckflow.config.files.toml import line_of
 from duckflow.config.keys import choices, leaves, nearest, sections
 from duckflow.config.settings import Settings
+from duckflow.config.toml_file import line_of
 from duckflow.domain.errors import UsageError
 from duckflow.domain.text import cut
 

@@ -8,13 +8,13 @@ from typing import Any, cast
 from pydantic import Field
 
 from duckflow.config.environment import from_environment
-from duckflow.config.files.toml import parse, read_text
 from duckflow.config.keys import leaves
 from duckflow.config.layers import Kind, Layer, check, from_tables, shown, validate
 from duckflow.config.places import config_dir
 from duckflow.config.project import tighten
 from duckflow.config.settings import Settings
 from duckflow.config.startup_language import USER_FILE
+from duckflow.config.toml_file import parse, read_text
 from duckflow.config.trust import PROJECT_FILE, acting_files, trust_state
 from duckflow.domain.frozen import Frozen
 

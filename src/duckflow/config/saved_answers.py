@@ -3,8 +3,8 @@
 import json
 from typing import cast
 
-from duckflow.config.files.toml import save_text
 from duckflow.config.places import state_dir
+from duckflow.config.toml_file import save_text
 from duckflow.domain.errors import UserError
 
 

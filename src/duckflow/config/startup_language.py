@@ -1,7 +1,7 @@
 """The one setting that is needed before anything else is loaded: the language for help and errors."""
 
-from duckflow.config.files.toml import parse, read_text
 from duckflow.config.places import config_dir
+from duckflow.config.toml_file import parse, read_text
 from duckflow.domain.errors import UsageError
 
 USER_FILE = "config.toml"

@@ -12,8 +12,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from duckflow.config.files.toml import read_text
 from duckflow.config.saved_answers import SavedAnswers
+from duckflow.config.toml_file import read_text
 from duckflow.domain.frozen import Frozen
 
 PROJECT_FILE = "duckflow.toml"

@@ -4,8 +4,8 @@ import re
 from functools import cache
 from pathlib import Path
 
-from duckflow.config.files.toml import read_text
 from duckflow.config.places import config_dir
+from duckflow.config.toml_file import read_text
 from duckflow.domain.errors import UsageError
 from duckflow.domain.patterns import late
 

@@ -21,11 +21,11 @@ from duckflow.cli.editors.questions import permission_of, question_text
 from duckflow.cli.editors.sessions import EditorSession, EditorSessions
 from duckflow.cli.log_file import open_log_file
 from duckflow.cli.secrets import without_secrets
+from duckflow.config.version import __version__
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ApprovalRequested, ConsultationRequested, Recorded
 from duckflow.domain.modes import MODES, Mode
 from duckflow.domain.reduce.rewind import present
-from duckflow.domain.version import __version__
 from duckflow.i18n.answers import read_answer
 from duckflow.i18n.catalogue import text
 from duckflow.loops.undo.rewind import fork

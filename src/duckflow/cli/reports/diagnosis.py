@@ -18,8 +18,8 @@ from duckflow.app.places import DATABASE
 from duckflow.config.loading import Loaded, load, user_file
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
+from duckflow.config.version import __version__
 from duckflow.domain.errors import UserError
-from duckflow.domain.version import __version__
 from duckflow.i18n.catalogue import text
 from duckflow.llm.weights.installation import find
 from duckflow.safety.sandbox.shell import Shell

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any, cast, get_args
 
-from duckflow.config.files.toml import read_text
+from duckflow.config.toml_file import read_text
 from duckflow.domain.errors import UsageError
 from duckflow.domain.extensions import HOOK_SECONDS, Hook, HookEvent, HookList
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from duckflow.config.files.toml import read_text
+from duckflow.config.toml_file import read_text
 from duckflow.config.trust import PROJECT_COMMANDS, files_below
 from duckflow.domain.extensions import CustomCommand, Skill
 from duckflow.domain.patterns import late

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
-from duckflow.config.files.toml import parse, read_text, save_text
 from duckflow.config.layers import validate
 from duckflow.config.mcp import McpServer
+from duckflow.config.toml_file import parse, read_text, save_text
 from duckflow.domain.errors import UsageError
 from duckflow.domain.patterns import late
 

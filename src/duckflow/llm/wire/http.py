@@ -4,8 +4,8 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from duckflow.config.version import __version__
 from duckflow.domain.errors import ProviderError
-from duckflow.domain.version import __version__
 from duckflow.llm.streams import MAX_ANSWER_BYTES, bounded, closing
 from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.errors import not_understood, status_failure

@@ -11,7 +11,7 @@ import secrets
 from pathlib import Path
 from typing import NamedTuple
 
-from duckflow.config.files.toml import save_text
+from duckflow.config.toml_file import save_text
 from duckflow.store.database.opening import beside
 
 _BYTES = 32

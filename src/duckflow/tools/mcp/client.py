@@ -18,8 +18,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 
+from duckflow.config.version import __version__
 from duckflow.domain.text import cut
-from duckflow.domain.version import __version__
 from duckflow.safety.sandbox.server_process import ServerProcess
 from duckflow.tools.mcp.http import BAD_STATUS, LONGEST_MESSAGE, UNSENT, BoundedTransport
 from duckflow.tools.mcp.remote import (
