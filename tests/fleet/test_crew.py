@@ -76,7 +76,7 @@ async def test_a_killed_command_is_asked_about_and_never_run_again(
     assert await work(hands, fleet, run) == "waiting"
     fleet.answer(run, "yes")
     step = asyncio.ensure_future(work(hands, fleet, run))
-    while not ledger.exists():
+    while not ledger.exists() or not ledger.read_text():
         await asyncio.sleep(0.05)
     await abandon(hands)
     step.cancel()

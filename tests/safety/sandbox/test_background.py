@@ -45,7 +45,7 @@ async def test_G11_a_server_is_started_asked_read_and_stopped(shell, folder):
 async def test_G11_later_commands_see_its_files_and_it_sees_theirs(shell, folder):
     server = await shell.start(f"{SERVER} & echo mine > own; wait")
     assert (
-        await shell.run("echo second > page; until [ -e own ]; do sleep 0.01; done; cat own")
+        await shell.run("echo second > page; until [ -s own ]; do sleep 0.01; done; cat own")
     ).output == "mine\n"
     assert (await shell.run(ASK)).output == "second\n"
     assert (folder / "page").read_text() == "first\n"

@@ -40,7 +40,7 @@ PROGRAM = textwrap.dedent("""
         if copies:
             assert found.copies, found
             await shell.start("echo made > server; sleep 1000")
-            results.append((await shell.run("until [ -e server ]; do sleep 0.01; done; cat server")).output)
+            results.append((await shell.run("until [ -s server ]; do sleep 0.01; done; cat server")).output)
             results.append((await shell.end_background()).effects.model_dump(mode="json"))
         await shell.aclose()
         print(json.dumps([os.getuid(), found.level, found.values, results]))
