@@ -6,6 +6,7 @@ import stat
 import struct
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -353,3 +354,23 @@ async def test_G9_who_else_may_use_a_file_is_not_taken_over(folder, tmp_path, co
     assert (await shell.take_over(result.copy_id, result.effects)).left == ()
     assert os.listxattr(folder / "new") == []
     assert os.getxattr(folder / "shared", name) == value
+
+
+def test_G9_copies_are_made_while_another_process_sweeps(folder, tmp_path):
+    """Two that start at the same time: what is being made is never taken for what a killed one left."""
+    mine, other, ended = CopyFolders(tmp_path / "copies"), CopyFolders(tmp_path / "copies"), threading.Event()
+
+    def sweep():
+        while not ended.is_set():
+            other.sweep()
+
+    sweeping = threading.Thread(target=sweep)
+    sweeping.start()
+    try:
+        for _ in range(600):
+            copy = mine.make(str(folder))
+            assert copy.unused
+            copy.discard()
+    finally:
+        ended.set()
+        sweeping.join()

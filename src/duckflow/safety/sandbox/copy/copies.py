@@ -11,7 +11,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -90,6 +90,18 @@ class WorkspaceCopy:
         outside, below = split_root(path, self.about.git_directory)
         return os.path.join(self.about.git_directory or "" if outside else self.about.workspace, below)
 
+    def put(self, files: Mapping[str, bytes]) -> None:
+        """Let the command find these files, by their paths in the folder.
+
+        Only before anything ran in the copy: afterwards there may be links to anywhere in it.
+        """
+        for path, data in files.items():
+            place = Path(self.made(path))
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
+            with suppress(OSError):  # a new one
+                place.chmod(stat.S_IMODE(os.stat(self.real(path)).st_mode))
+
     def read(self) -> Reading:
         """What the command did, compared with the workspace as it is now. Blocking."""
         root, git, since = self.about.workspace, self.about.git_directory, self.about.started_ns
@@ -162,15 +174,22 @@ class CopyFolders:
             for mount in (copy.mount, *copy.mount.more):
                 _reset_work(Path(mount.work))
             return copy
-        self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = self._place / secrets.token_hex(8)
-        folder.mkdir(mode=0o700)
-        lock = _lock(folder)
-        assert lock is not None
+        folder, lock = self._make_folder()
         copy = WorkspaceCopy(folder, about, lock, self._outside)
         for mount in (copy.mount, *copy.mount.more):
             _make_layer(mount)
         return copy
+
+    def _make_folder(self) -> tuple[Path, int]:
+        """A new folder, and what holds it; another process may sweep it away in between."""
+        self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        while True:
+            folder = self._place / secrets.token_hex(8)
+            folder.mkdir(mode=0o700)
+            if (lock := _lock(folder)) is not None:
+                if folder.exists():
+                    return folder, lock
+                os.close(lock)
 
     def give_back(self, copy: WorkspaceCopy) -> None:
         """Use a copy that nothing was written to again, for the next command."""
@@ -201,7 +220,8 @@ class CopyFolders:
         for folder in self._folders():
             about = _read_about(folder)
             if about is not None and about.kept:
-                kept.append((folder.stat().st_mtime, folder))
+                with suppress(FileNotFoundError):  # another process swept it
+                    kept.append((folder.stat().st_mtime, folder))
             else:
                 _remove_unused(folder)
         now = time.time()
