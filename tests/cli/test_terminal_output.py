@@ -1,9 +1,12 @@
 """SAFETY 19: whatever a command prints on a terminal is harmless; through a pipe it stays as it is."""
 
+import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 from fakes import warm
@@ -69,3 +72,27 @@ def test_M3_streams_that_are_closed_or_can_not_say_it_end_nothing(folder: Path):
         done = subprocess.run(command, capture_output=True, env=ascii_only, check=False)
         assert done.returncode == 0, done.stderr
         assert printed in done.stdout
+
+
+def test_M3_a_stop_and_go_while_the_pipe_is_full_loses_nothing_of_a_line(folder: Path):
+    """Ctrl-Z and `fg` next to a slow reader, in an environment that asks Python for unbuffered output."""
+    write = decision("", action("write_file", path="a.txt", content="x" * 200_000))
+    script = write_script(folder.parent / "s.jsonl", [write, decision("Done.")])
+    command = [*COMMAND, "run", "write a.txt", "--model", f"scripted:{script}", "--workspace", str(folder)]
+    with subprocess.Popen(
+        [*command, "--json", "--mode", "edits"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    ) as program:
+        assert program.stdout
+        waiting = bytearray(4)
+        while int.from_bytes(waiting, sys.byteorder) < 50_000 and program.poll() is None:
+            fcntl.ioctl(program.stdout, termios.FIONREAD, waiting)
+        program.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, program.pid, os.WSTOPPED)
+        program.send_signal(signal.SIGCONT)
+        lines = program.stdout.read().splitlines()
+    shown = [json.loads(line) for line in lines]
+    assert any("x" * 200_000 in line.decode() for line in lines)
+    assert [one["seq"] for one in shown] == list(range(1, len(shown) + 1))

@@ -3,7 +3,7 @@
 import gc
 import os
 import sys
-from io import TextIOWrapper
+from io import BufferedWriter, FileIO, TextIOWrapper
 from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -28,13 +28,23 @@ def _skip_foreign_plugins() -> None:
 
 
 def _mend_streams() -> None:
-    """What whoever started us closed leads nowhere; what an encoding can't say becomes a question mark."""
+    """What whoever started us closed leads nowhere; what an encoding can't say becomes a question mark.
+
+    With PYTHONUNBUFFERED, Python forgets the rest of a line if a signal comes while a pipe is full: a buffer
+    writes on.
+    """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - to the end; pathlib is not loaded yet
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    for name in ("stdout", "stderr"):
+        stream: object = getattr(sys, name)
+        if not isinstance(stream, TextIOWrapper):
+            continue
+        stream.reconfigure(errors="replace")
+        if stream.write_through and stream is getattr(sys, f"__{name}__"):
+            buffer = BufferedWriter(FileIO(stream.fileno(), "w", closefd=False))
+            whole = TextIOWrapper(buffer, stream.encoding, errors="replace", line_buffering=True)
+            setattr(sys, name, whole)
 
 
 def _run(options: "RunFlags") -> NoReturn:
