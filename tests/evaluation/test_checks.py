@@ -1,36 +1,69 @@
 """Checks by running (SPEC J10): real tools in a real sandbox, on a copy of a real folder."""
 
 import os
+import py_compile
 import shutil
 import sys
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from duckflow.config.settings import CheckSettings, ShellSettings
 from duckflow.domain.files.programs import find_program
 from duckflow.domain.work.checks import CheckResult, settled
-from duckflow.evaluation.check_room import CheckRoom, check_environment
+from duckflow.evaluation.check_room import MOST_FILES, OWN_PROGRAMS, CheckRoom
 from duckflow.evaluation.checks import Checks
 from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.shell import Shell
+from duckflow.safety.sandbox.view.levels import Sandbox
 
 
-@asynccontextmanager
-async def checks_in(folder: Path, **settings: object):
-    """Checks of a folder, as the program puts them together."""
-    workspace = Workspace(folder)
-    env = check_environment(os.environ, workspace.root)
-    room = CheckRoom(workspace, lambda copy: Shell(copy, ShellSettings(), env=env))
-    checks = Checks(
-        room,
-        CheckSettings.model_validate(settings),
-        lambda name: sys.executable if name == "python3" else find_program(name, workspace.root, os.environ),
-    )
-    try:
-        yield checks
-    finally:
-        await checks.aclose()
-        workspace.close()
+class Asked(Probe):
+    """Counts how often somebody wanted to know the sandbox: nothing is started before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times = 0
+
+    async def find(self, *given: Any) -> Sandbox:
+        self.times += 1
+        return await super().find(*given)
+
+
+BOTH = ("copies of the sandbox", "copied files")
+
+
+@pytest.fixture(params=BOTH)
+def checks_in(request: pytest.FixtureRequest, tmp_path: Path):
+    """Checks of a folder, as the program puts them together, with and without copies of the sandbox's own."""
+    copies = tmp_path / "copies" if request.param == BOTH[0] else None
+
+    @asynccontextmanager
+    async def open_checks(folder: Path, probe: Probe = PROBE, **settings: object) -> AsyncIterator[Checks]:
+        workspace = Workspace(folder)
+        open_shell = partial(Shell, settings=ShellSettings(), programs=OWN_PROGRAMS, probe=probe)
+        shell = open_shell(workspace.root, copies=copies)
+        room = CheckRoom(workspace, shell, open_shell)
+        checks = Checks(
+            room,
+            CheckSettings.model_validate(settings),
+            lambda name: (
+                sys.executable if name == "python3" else find_program(name, workspace.root, os.environ)
+            ),
+        )
+        try:
+            yield checks
+        finally:
+            await checks.aclose()
+            await shell.aclose()
+            workspace.close()
+
+    return open_checks
 
 
 def states(results: tuple[CheckResult, ...]) -> dict[str, str]:
@@ -56,7 +89,7 @@ def add(a, b):
 '''
 
 
-async def test_examples_and_tests_are_run_on_a_copy_before_the_verdict(folder: Path):
+async def test_examples_and_tests_are_run_on_a_copy_before_the_verdict(folder: Path, checks_in):
     """J10: examples of the request, doctests, and the test beside the file, without any project file."""
     (folder / "calc.py").write_text(CALC)
     (folder / "test_calc.py").write_text(
@@ -79,7 +112,7 @@ async def test_examples_and_tests_are_run_on_a_copy_before_the_verdict(folder: P
     assert contents(folder) == {**before, "calc.py": CALC.replace("a + b", "a - b").encode()}
 
 
-async def test_a_candidate_is_checked_without_being_written(folder: Path):
+async def test_a_candidate_is_checked_without_being_written(folder: Path, checks_in):
     """J10, J11: candidates are compared by what their checks say; the folder stays as it is."""
     (folder / "calc.py").write_text("def add(a, b):\n    return 0\n")
     before = contents(folder)
@@ -101,7 +134,7 @@ async def test_a_candidate_is_checked_without_being_written(folder: Path):
     assert contents(folder) == before
 
 
-async def test_a_script_prints_what_the_request_says(folder: Path):
+async def test_a_script_prints_what_the_request_says(folder: Path, checks_in):
     """J10: "prints hello" is run; a bare word that may be a description never counts against a script."""
     cases = {
         ("Create say.py that prints hello", "print('hello')\n"): "passed",
@@ -125,7 +158,7 @@ async def test_a_script_prints_what_the_request_says(folder: Path):
     assert not wrong
 
 
-async def test_quick_tools_look_at_an_edit_and_say_nothing_of_files_they_do_not_know(folder: Path):
+async def test_quick_tools_look_at_an_edit_and_say_nothing_of_files_they_do_not_know(folder: Path, checks_in):
     """J10: what comes back with the edit; a file without a tool costs nothing."""
     (folder / "a.py").write_text("def f():\n    return undefined_name\n")
     (folder / "b.sh").write_text("if true; then\n")
@@ -141,29 +174,31 @@ async def test_quick_tools_look_at_an_edit_and_say_nothing_of_files_they_do_not_
             assert words in results[0].detail
             assert path in results[0].text
         assert await checks.after_edit(["notes.txt"]) == ()
-        assert checks.idle is False
-    async with checks_in(folder) as untouched:
+    asked = Asked()
+    async with checks_in(folder, asked) as untouched:
         assert await untouched.after_edit(["notes.txt"]) == ()
-        assert untouched.idle is True
-    async with checks_in(folder, after_edit=False, before_verdict=False) as off:
+    async with checks_in(folder, asked, after_edit=False, before_verdict=False) as off:
         assert await off.after_edit(["a.py"]) == ()
         assert await off.before_verdict("f() -> 1", ["a.py"]) == ()
-        assert off.idle is True
+    assert asked.times == 0
     assert contents(folder) == before
 
 
-async def test_a_file_its_language_can_not_read_is_told_with_the_edit_even_without_any_tool(folder: Path):
+async def test_a_file_its_language_can_not_read_is_told_with_the_edit_even_without_any_tool(
+    folder: Path, checks_in
+):
     """J10: Python, JSON and TOML are parsed by the program itself, and nothing is started for it."""
     for path, source in {"a.py": "def f(:\n", "b.json": "{", "c.toml": "x = \n"}.items():
         (folder / path).write_text(source)
-        async with checks_in(folder) as checks:
+        asked = Asked()
+        async with checks_in(folder, asked) as checks:
             (found,) = await checks.after_edit([path])
-            assert (found.state, found.binding, checks.idle) == ("failed", True, True)
+            assert (found.state, found.binding, asked.times) == ("failed", True, 0)
             assert path in found.text
             assert "does not parse" in found.detail
 
 
-async def test_nothing_a_check_does_reaches_the_folder(folder: Path):
+async def test_nothing_a_check_does_reaches_the_folder(folder: Path, checks_in):
     """J10: code that writes and deletes by relative and absolute path changes a copy, or nothing."""
     (folder / "keep.txt").write_text("as it was\n")
     (folder / "mod.py").write_text(
@@ -182,3 +217,33 @@ async def test_nothing_a_check_does_reaches_the_folder(folder: Path):
             results = await checks.before_verdict("f() == 1", ["mod.py", "sub/x.py"], {"sub/x.py": "x = 2\n"})
     assert "f() == 1" in states(results), results
     assert contents(folder) == before
+
+
+async def test_what_was_compiled_before_a_change_is_not_taken_for_the_change(folder: Path, checks_in):
+    """J10: Python tells files apart by size and second, and both can be the same."""
+    source = folder / "calc.py"
+    source.write_text("def add(a, b):\n    return a - b\n")
+    py_compile.compile(str(source))
+    when = source.stat().st_mtime
+    source.write_text("def add(a, b):\n    return a + b\n")
+    os.utime(source, (when, when))
+    async with checks_in(folder) as checks:
+        found = await checks.before_verdict("add(2, 3) -> 5", ["calc.py"])
+    assert settled(found) is True, found
+
+
+@pytest.mark.parametrize("checks_in", BOTH[:1], indirect=True)
+async def test_a_large_folder_is_checked_like_a_small_one(folder: Path, checks_in):
+    """J10: the sandbox's copies cost the same however large it is; the tests next to a file are found."""
+    deep = folder / "a" / "b"
+    (deep / "tests").mkdir(parents=True)
+    (deep / "calc.py").write_text(CALC)
+    (deep / "tests" / "test_calc.py").write_text(
+        "import sys\nsys.path.insert(0, 'a/b')\nfrom calc import add\ndef test():\n  assert add(1, 1) == 2\n"
+    )
+    for number in range(MOST_FILES + 1):
+        (folder / f"{number}.txt").touch()
+    async with checks_in(folder) as checks:
+        found = await checks.before_verdict("add(2, 3) -> 5", ["a/b/calc.py"])
+    passed = {name for name, state in states(found).items() if state == "passed"}
+    assert {"add(2, 3) == 5", "doctests of a/b/calc.py", "a/b/tests/test_calc.py"} <= passed, found

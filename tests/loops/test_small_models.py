@@ -3,12 +3,13 @@
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from duckflow.config.settings import CheckSettings, ShellSettings
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
 from duckflow.domain.work.objective import TaskObjective
-from duckflow.evaluation.check_room import CheckRoom
+from duckflow.evaluation.check_room import OWN_PROGRAMS, CheckRoom
 from duckflow.evaluation.checks import Checks
 from duckflow.loops.thinking.small_models import WorkspaceLook, files_note, reads_of_named
 from duckflow.safety.files.workspace import Workspace
@@ -19,7 +20,8 @@ FILES = ("calc.py", "src/app.py", "README.md", "a.c", "データ.csv")
 
 
 def checks_of(folder: Path) -> Checks:
-    room = CheckRoom(Workspace(folder), lambda copy: Shell(copy, ShellSettings()))
+    open_shell = partial(Shell, settings=ShellSettings(), programs=OWN_PROGRAMS)
+    room = CheckRoom(Workspace(folder), open_shell(folder), open_shell)
     return Checks(room, CheckSettings(), shutil.which)
 
 

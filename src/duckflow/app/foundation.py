@@ -3,6 +3,7 @@
 import os
 import secrets
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError
 from duckflow.domain.files.programs import find_program, program_environment
 from duckflow.domain.state import AgentState, new_state
-from duckflow.evaluation.check_room import CheckRoom, check_environment
+from duckflow.evaluation.check_room import OWN_PROGRAMS, CheckRoom
 from duckflow.evaluation.checks import Checks
 from duckflow.loops.acting.command_effects import CommandEffects
 from duckflow.loops.acting.gate import Gate
@@ -78,9 +79,8 @@ def open_foundation(
     ripgrep = find_ripgrep(workspace.root)
     limits = SnapshotLimits(files=settings.undo.command_files, size=settings.undo.command_mb * 1_000_000)
     snapshots = Snapshots(workspace, kept, ripgrep, limits)
-    shell = Shell(workspace.root, settings.shell, closed=closed, env=env, copies=state_dir() / COPIES)
-    own = check_environment(env, workspace.root)
-    room = CheckRoom(workspace, lambda copy: Shell(copy, settings.shell, closed=closed, env=own))
+    open_shell = partial(Shell, settings=settings.shell, closed=closed, env=env, programs=OWN_PROGRAMS)
+    shell = open_shell(workspace.root, copies=state_dir() / COPIES)
     return Foundation(
         log=log,
         kept=kept,
@@ -93,7 +93,7 @@ def open_foundation(
         gate=Gate(workspace, shell.sandbox, settings.gate, network_open=settings.shell.network),
         effects=CommandEffects(shell, workspace, settings.gate),
         checks=Checks(
-            room,
+            CheckRoom(workspace, shell, open_shell),
             settings.checks,
             lambda name: find_program(name, workspace.root, env),
             brought.checkers,

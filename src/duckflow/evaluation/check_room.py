@@ -1,8 +1,8 @@
 """The check room: copies of the folder in which checks run, so that nothing they do reaches the folder.
 
-A copy is made again for each round of checks, is bounded, and is thrown away afterwards: what ran in one may
-have put links anywhere, so nothing is ever written into it again from outside. Folders with dependencies are
-not copied but linked.
+Each command gets a copy of the sandbox's own. Where that has none, files are copied: for each round of checks
+again, bounded, and thrown away afterwards, because what ran in one may have put links anywhere. Folders with
+dependencies are not copied but linked.
 """
 
 import asyncio
@@ -31,6 +31,9 @@ _DEPTH = 12
 _NEAR = 200
 _LINKED = (".venv", "venv", "node_modules")
 """Folders with what the project needs, made by others."""
+OWN_PROGRAMS = (Path(sys.executable).parent,)
+"""Where the programs are that came with Duckflow: checks may start them."""
+
 _PROGRAMS = (".venv/bin", "venv/bin", "node_modules/.bin")
 _LEFT_OUT = (".git", ".hg", ".svn", "__pycache__", "target", "dist", "build", ".tox", ".nox", ".next")
 
@@ -40,34 +43,34 @@ class CheckCopy(NamedTuple):
 
     shell: Shell
     folder: Path
+    setup: str
+    """What makes the programs that checks need found."""
+    files: Mapping[str, bytes] | None = None
+    """What each command finds in a copy of its own; None if the shell's folder is the copy."""
 
     async def run(self, command: str, *, seconds: float) -> CommandResult:
         """Run a command in the copy. ToolError if it can't be run at all."""
-        return await self.shell.run(
-            f"cd {shlex.quote(str(self.folder))} && {{ {command}\n}}", timeout_s=seconds
-        )
-
-
-def check_environment(env: Mapping[str, str], root: Path) -> dict[str, str]:
-    """The user's environment, with what checks need in reach: our own programs, and those of the project."""
-    own = (str(Path(sys.executable).parent), *(str(root / name) for name in _PROGRAMS))
-    return {**env, "PATH": ":".join(filter(None, (env.get("PATH", ""), *own)))}
+        if self.files is not None:
+            return await self.shell.try_out(f"{self.setup}\n{command}", self.files, timeout_s=seconds)
+        there = f"cd {shlex.quote(str(self.folder))} && {{ {self.setup}\n{command}\n}}"
+        return await self.shell.run(there, timeout_s=seconds)
 
 
 class CheckRoom:
-    """Makes copies of a workspace. `open_shell` gives a shell that may write in one folder only."""
+    """Makes copies of a workspace: those of its shell, which cost the same however large it is.
 
-    def __init__(self, workspace: Workspace, open_shell: Callable[[Path], Shell]) -> None:
+    Where the sandbox has none, files are copied: `open_shell` gives a shell for a folder of them. The shells
+    let commands see OWN_PROGRAMS.
+    """
+
+    def __init__(self, workspace: Workspace, shell: Shell, open_shell: Callable[[Path], Shell]) -> None:
         self.workspace = workspace
+        self._shell = shell
         self._open_shell = open_shell
-        self._shell: Shell | None = None
-        self._folder: Path | None = None
+        self._own: tuple[Shell, Path] | None = None
         self._lock = asyncio.Lock()
-
-    @property
-    def idle(self) -> bool:
-        """Whether no copy was made and no shell opened yet."""
-        return self._shell is None
+        programs = (*OWN_PROGRAMS, *(workspace.root / name for name in _PROGRAMS))
+        self._setup = f'export PATH="$PATH":{":".join(shlex.quote(str(place)) for place in programs)}'
 
     def files(self) -> tuple[str, ...]:
         """The files a whole copy has, by their paths; those nearest to the top if there are too many."""
@@ -76,41 +79,49 @@ class CheckRoom:
 
     async def sandboxed(self) -> bool:
         """Whether there is a sandbox; without one nothing is run unasked."""
-        return (await self._opened()[0].sandbox()).level != "none"
+        return (await self._shell.sandbox()).level != "none"
 
     @asynccontextmanager
     async def copy(
-        self, *, near: Collection[str] | None = None, files: Mapping[str, str] | None = None
+        self,
+        *,
+        near: Collection[str] | None = None,
+        changed: Iterable[str] = (),
+        files: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[CheckCopy]:
-        """A copy to run checks in, one at a time.
+        """A copy to run checks in.
 
-        With `near`, it only has these files and what lies in their folders and in those above. `files` have
-        this content instead of their own. ToolError if there is too much to copy.
+        With `near`, only these files and those around them are needed. `files` have this content instead of
+        their own; what was compiled from these and from the `changed` ones is gone. ToolError if there is too
+        much to copy.
         """
+        new = {_inside(path): text.encode("utf-8", "surrogatepass") for path, text in (files or {}).items()}
+        if (await self._shell.sandbox()).copies:
+            setup = f"{self._setup}; {_forget_compiled((*changed, *new))}"
+            yield CheckCopy(self._shell, self.workspace.root, setup, new)
+            return
         async with self._lock:
             shell, room = self._opened()
-            folder = await asyncio.to_thread(self._make, room, near, files or {})
+            folder = await asyncio.to_thread(self._make, room, near, new)
             try:
-                yield CheckCopy(shell, folder)
+                yield CheckCopy(shell, folder, self._setup)
             finally:
                 await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
 
     async def aclose(self) -> None:
         """The program ends."""
-        shell, room = self._shell, self._folder
-        self._shell = self._folder = None
-        if shell is not None:
+        if self._own is not None:
+            (shell, room), self._own = self._own, None
             await shell.aclose()
-        if room is not None:
             await asyncio.to_thread(shutil.rmtree, room, ignore_errors=True)
 
     def _opened(self) -> tuple[Shell, Path]:
-        if self._shell is None or self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="duckflow-checks-"))
-            self._shell = self._open_shell(self._folder)
-        return self._shell, self._folder
+        if self._own is None:
+            folder = Path(tempfile.mkdtemp(prefix="duckflow-checks-"))
+            self._own = (self._open_shell(folder), folder)
+        return self._own
 
-    def _make(self, room: Path, near: Collection[str] | None, files: Mapping[str, str]) -> Path:
+    def _make(self, room: Path, near: Collection[str] | None, files: Mapping[str, bytes]) -> Path:
         wanted = self._everything() if near is None else self._around(near)
         folder = Path(tempfile.mkdtemp(prefix="copy-", dir=room))
         try:
@@ -118,7 +129,7 @@ class CheckRoom:
                 if path not in files and not keeps_secrets(path):
                     self._copy_file(path, folder / path)
             for path, content in files.items():
-                _write(folder / _inside(path), content.encode("utf-8", "surrogatepass"))
+                _write(folder / path, content)
         except OSError as exc:
             shutil.rmtree(folder, ignore_errors=True)
             raise ToolError(f"no copy could be made: {exc.strerror}") from exc
@@ -156,13 +167,19 @@ class CheckRoom:
             target.chmod(0o755)
 
 
+def _forget_compiled(paths: Iterable[str]) -> str:
+    """Python takes a file of the same size and second for the one that it compiled before."""
+    places = ((Path(path).parent / "__pycache__", Path(path).stem) for path in paths if path.endswith(".py"))
+    return " ".join(("rm -f --", *(f"{shlex.quote(f'{folder}/{stem}.')}*.pyc" for folder, stem in places)))
+
+
 def _write(target: Path, data: bytes) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(data)
 
 
-def _inside(path: str) -> Path:
+def _inside(path: str) -> str:
     relative = Path(path)
     if relative.is_absolute() or ".." in relative.parts:
         raise ToolError(f"{path}: is not inside the folder")
-    return relative
+    return str(relative)

@@ -23,7 +23,7 @@ from duckflow.evaluation.examples import (
     output_examples,
 )
 from duckflow.evaluation.facts import look_at, parsed_here
-from duckflow.evaluation.related_tests import RelatedTest, related_tests
+from duckflow.evaluation.related_tests import RelatedTest, beside, related_tests
 
 MOST_FILES = 20
 """Changed files that are checked by running, the last ones."""
@@ -116,15 +116,10 @@ class Checks:
         try:
             if not await self._room.sandboxed():
                 return work.not_run("there is no sandbox here")
-            async with self._room.copy(files=new) as copy:
+            async with self._room.copy(changed=paths, files=new) as copy:
                 return await self._run(copy, work)
         except ToolError as error:
             return work.not_run(cut(str(error), _DETAIL))
-
-    @property
-    def idle(self) -> bool:
-        """Whether nothing was started yet."""
-        return self._room.idle
 
     async def of_draft(
         self, request: str, files: Mapping[str, str], command: str = ""
@@ -191,10 +186,16 @@ class Checks:
         except ToolError:
             return ""
 
+    def _is_there(self, path: str) -> bool:
+        try:
+            return self._room.workspace.status(path) is not None
+        except ToolError:
+            return False
+
     def _gather(self, request: str, paths: Sequence[str], candidate: Mapping[str, str]) -> _Work:
         sources = {path: candidate[path] if path in candidate else self._text(path) for path in paths}
         sources = {path: text for path, text in sources.items() if text}
-        files = {*self._room.files(), *sources}
+        files = {*self._room.files(), *sources, *filter(self._is_there, beside(sources))}
         tests = related_tests(sources, files)
         top = self._top()
         slow = chosen(sources, top, quick=False, table=self._table)

@@ -47,6 +47,14 @@ def related_tests(changed: Iterable[str], files: Collection[str]) -> tuple[Relat
     return tuple(found)[:MOST_TESTS]
 
 
+def beside(changed: Iterable[str]) -> tuple[str, ...]:
+    """Where tests next to these files would lie; in a large folder, not all files are known."""
+    files = [PurePosixPath(path) for path in changed]
+    return tuple(
+        str(place / name) for file in files for place in _next_to(file) for name in sorted(_test_names(file))
+    )
+
+
 def test_command(path: str, source: str, python: str) -> str:
     """How a file with tests is run; empty if nobody knows."""
     match PurePosixPath(path).suffix:
@@ -66,9 +74,12 @@ def _of(path: str, tests: Iterable[str]) -> list[str]:
     file = PurePosixPath(path)
     names = _test_names(file)
     same = [test for test in tests if PurePosixPath(test).name in names]
-    folders = (file.parent, *(file.parent / name for name in _FOLDERS))
-    near = [test for test in same if PurePosixPath(test).parent in folders]
+    near = [test for test in same if PurePosixPath(test).parent in _next_to(file)]
     return near or same
+
+
+def _next_to(file: PurePosixPath) -> tuple[PurePosixPath, ...]:
+    return (file.parent, *(file.parent / name for name in _FOLDERS))
 
 
 def _test_names(file: PurePosixPath) -> frozenset[str]:

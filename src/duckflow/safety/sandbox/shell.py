@@ -6,6 +6,7 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from duckflow.config.settings import ShellSettings
@@ -27,6 +28,7 @@ from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.safety.sandbox.view.world import World
 
 _BACKGROUND_SECONDS = 24 * 3600.0
+_NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 
 RunOrder = Callable[[Order, Callable[[bytes], None]], Awaitable[Ending]]
 
@@ -53,8 +55,10 @@ class Shell:
         closed: Iterable[Path] = (),
         env: Mapping[str, str] | None = None,
         copies: Path | None = None,
+        programs: Iterable[Path] = (),
         probe: Probe = PROBE,
     ) -> None:
+        """`closed`: folders that no command sees. `programs`: folders it sees though they are not on PATH."""
         self.workspace = Path(os.path.realpath(workspace))
         """The folder commands run in."""
         self.settings = settings
@@ -63,7 +67,7 @@ class Shell:
         self._probe = probe
         self._probing = asyncio.Lock()
         self._launcher = Launcher()
-        self._view = ShellView(self.workspace, closed, self._env, self._launcher)
+        self._view = ShellView(self.workspace, closed, self._env, self._launcher, programs)
         self._place = copies
         self._folders: CopyFolders | None = None
         self._held: dict[str, WorkspaceCopy] = {}
@@ -99,15 +103,15 @@ class Shell:
         seconds = self.settings.timeout_s if timeout_s is None else timeout_s
         wanted = await self._want(command, seconds, network=network)
         wanted = wanted._replace(secrets=secrets, emit=emit)
-        for _ in range(bubblewrap.TRIES):
-            try:
-                if self._live is not None:
-                    return await self._run_beside(self._live, wanted)
-                return await (self._run_on_copy if wanted.sandbox.copies else self._run_in_folder)(wanted)
-            except ToolError as exc:
-                if not bubblewrap.lost_a_mask(str(exc)):
-                    raise
-        raise ToolError("The command could not be run in its sandbox: too much changed meanwhile.")
+        if self._live is not None:
+            return await _retried(partial(self._run_beside, self._live, wanted))
+        run = self._run_on_copy if wanted.sandbox.copies else self._run_in_folder
+        return await _retried(partial(run, wanted))
+
+    async def try_out(self, command: str, files: Mapping[str, bytes], *, timeout_s: float) -> CommandResult:
+        """Run a command on a copy that has these files, and throw away whatever it does."""
+        wanted = await self._want(command, timeout_s, network=False)
+        return await _retried(partial(self._run_and_forget, wanted, files))
 
     async def _want(self, command: str, seconds: float, *, network: bool) -> _WantedCommand:
         check_command(command)
@@ -122,13 +126,7 @@ class Shell:
         return replace(result, changed=await asyncio.to_thread(self._view.changed))
 
     async def _run_on_copy(self, wanted: _WantedCommand) -> CommandResult:
-        copies, temporary = await self._copies(), await self._launcher.temporary()
-
-        def prepare() -> tuple[World, WorkspaceCopy]:
-            copy = copies.make(str(self.workspace), wanted.command)
-            return self._view.on_copy(temporary, copy, wanted.secrets), copy
-
-        world, copy = await asyncio.to_thread(prepare)
+        world, copy = await self._make_copy(wanted)
         try:
             result = await self._run(self._launcher.run, self._confine(wanted, world, copy), wanted)
         except asyncio.CancelledError:
@@ -140,9 +138,32 @@ class Shell:
             copy.discard()
             raise
         if copy.unused:
-            copies.give_back(copy)
+            (await self._copies()).give_back(copy)
             return replace(result, effects=Effects())
         return await self._with_effects(result, copy)
+
+    async def _run_and_forget(self, wanted: _WantedCommand, files: Mapping[str, bytes]) -> CommandResult:
+        world, copy = await self._make_copy(wanted, files)
+        try:
+            return await self._run(self._launcher.run, self._confine(wanted, world, copy), wanted)
+        finally:
+            await asyncio.shield(asyncio.to_thread(copy.discard))
+
+    async def _make_copy(
+        self, wanted: _WantedCommand, files: Mapping[str, bytes] = _NO_FILES
+    ) -> tuple[World, WorkspaceCopy]:
+        copies, temporary = await self._copies(), await self._launcher.temporary()
+
+        def make() -> tuple[World, WorkspaceCopy]:
+            copy = copies.make(str(self.workspace), wanted.command)
+            try:
+                copy.put(files)
+                return self._view.on_copy(temporary, copy, wanted.secrets), copy
+            except OSError as exc:
+                copy.discard()
+                raise ToolError(f"No copy could be made: {exc.strerror}.") from exc
+
+        return await asyncio.to_thread(make)
 
     async def _run_beside(self, live: LiveCopy, wanted: _WantedCommand) -> CommandResult:
         """On the copy that commands in the background work on."""
@@ -332,3 +353,14 @@ class Shell:
             else:
                 copy.discard()
         self._held.clear()
+
+
+async def _retried(run: Callable[[], Awaitable[CommandResult]]) -> CommandResult:
+    """Run a command again if what the sandbox hides from it was removed while it began."""
+    for _ in range(bubblewrap.TRIES):
+        try:
+            return await run()
+        except ToolError as exc:
+            if not bubblewrap.lost_a_mask(str(exc)):
+                raise
+    raise ToolError("The command could not be run in its sandbox: too much changed meanwhile.")

@@ -21,13 +21,20 @@ from duckflow.safety.sandbox.view.world import World, WorldParts, world_of, worl
 class ShellView:
     """Looks once and is told of changes. All of it blocks; commands can run side by side.
 
-    `closed` are Duckflow's own folders. `temporary` is the launcher's folder, as long as that lives.
+    `closed` are Duckflow's own folders, `programs` those with programs of its own. `temporary` is the
+    launcher's folder, as long as that lives.
     """
 
     def __init__(
-        self, workspace: Path, closed: Iterable[Path], env: Mapping[str, str], launcher: Launcher
+        self,
+        workspace: Path,
+        closed: Iterable[Path],
+        env: Mapping[str, str],
+        launcher: Launcher,
+        programs: Iterable[Path] = (),
     ) -> None:
         self._workspace = workspace
+        self._programs = tuple(programs)
         self._closed = tuple(closed)
         self._env = env
         self._launcher = launcher
@@ -43,7 +50,8 @@ class ShellView:
         """What all commands see."""
         if self._known is None or self._known.temporary != str(temporary):
             closed = [str(path) for path in self._closed]
-            self._known = world_parts(str(self._workspace), str(temporary), self._env, closed)
+            seen = {**self._env, "PATH": ":".join((self._env.get("PATH", ""), *map(str, self._programs)))}
+            self._known = world_parts(str(self._workspace), str(temporary), seen, closed)
             settings = Path(self._known.temporary, "home", ".gitconfig")
             settings.write_text(passed_on(self._known.home, self._env), "utf-8", "surrogateescape")
             self._launcher.expect(self._known.mounts[: self._known.ahead])
