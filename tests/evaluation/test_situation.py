@@ -3,7 +3,6 @@
 from duckflow.domain.reduce.attempts import end_attempt, note_result, set_requirements
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import (
-    EvaluationRules,
     RequirementItem,
     SatisfactionEvaluation,
     TaskObjective,
@@ -21,10 +20,9 @@ def unmet(**fields):
 
 def test_the_report_has_all_six_parts_J5():
     made = unmet(missing_aspects=("no test", "no loop"), quality_assessment="Half of it works.")
-    assert situation_of(made, EvaluationRules()) == {
+    assert situation_of(made) == {
         "request": "Make a.py",
         "attempts": 1,
-        "most": 3,
         "score": "0.46",
         "missing": "  • no test\n  • no loop",
         "collected": "  • e1 read b.py",
@@ -42,17 +40,17 @@ def test_the_report_says_what_was_run_J5_J10():
     made = end_attempt(
         TaskObjective(request="x"), SatisfactionEvaluation(overall_score=0, done=False), results
     )
-    assert situation_of(made, EvaluationRules())["checks"] == (
+    assert situation_of(made)["checks"] == (
         "  • ✓ test_a.py [e4]\n  • ✗ f(2) == 4 [e5]: came to 5\n  • – test_b.py: it took longer than 30 s"
     )
 
 
 def test_where_the_evaluator_names_nothing_the_unmet_requirements_are_missing_J5():
-    assert situation_of(unmet(), EvaluationRules())["missing"] == "  • it prints hello"
-    assert situation_of(TaskObjective(request="x"), EvaluationRules())["quality"] == ""
+    assert situation_of(unmet())["missing"] == "  • it prints hello"
+    assert situation_of(TaskObjective(request="x"))["quality"] == ""
 
 
 def test_the_report_stays_short_J5():
     made = unmet(missing_aspects=tuple(f"{n} " + "word " * 200 for n in range(9)))
-    assert len(str(situation_of(made, EvaluationRules())["missing"]).splitlines()) == 5
-    assert max(map(len, str(situation_of(made, EvaluationRules())["missing"]).splitlines())) < 170
+    assert len(str(situation_of(made)["missing"]).splitlines()) == 5
+    assert max(map(len, str(situation_of(made)["missing"]).splitlines())) < 170

@@ -112,7 +112,7 @@ def _tidy(lines: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one_line(line, _LINE) for line in lines if line.strip()))
 
 
-def situation_of(objective: TaskObjective, rules: EvaluationRules) -> dict[str, JsonValue]:
+def situation_of(objective: TaskObjective) -> dict[str, JsonValue]:
     """The parts of the situation report: request, attempts, score, what is missing and collected, quality."""
     evaluation = objective.evaluation
     unmet = [item.requirement for item in objective.requirements if item.satisfaction < 1]
@@ -120,7 +120,6 @@ def situation_of(objective: TaskObjective, rules: EvaluationRules) -> dict[str, 
     return {
         "request": one_line(objective.request, _REQUEST),
         "attempts": objective.iterations,
-        "most": rules.max_iterations,
         "score": f"{objective.satisfaction:.2f}",
         "missing": _listed(missing or unmet),
         "collected": _listed(objective.results[-_REPORT_LINES:]),

@@ -18,7 +18,6 @@ from duckflow.domain.questions.consultation import (
 )
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import cut
-from duckflow.domain.work.objective import EvaluationRules
 from duckflow.evaluation.continuation import situation_of
 
 CAUSES = ("limit", "errors", "stamina")
@@ -85,7 +84,7 @@ def consult(
     failing = state.request.failing if state.request else ()
     known: dict[str, JsonValue] = {"failing": cut(", ".join(failing), _LISTED)}
     if kind == "escalation" and state.request:
-        known |= situation_of(state.request.objective, EvaluationRules())
+        known |= situation_of(state.request.objective)
     known |= values
     # Where all is used, though the work may have got on, the situation is another one.
     spent = kind == "over_exertion" and cause in SPENT
