@@ -30,7 +30,7 @@ FLOOD = """
 import asyncio, sys
 from pathlib import Path
 from duckflow.domain.events import Reply
-from duckflow.domain.glimpses import OutputPiece
+from duckflow.domain.live_updates import OutputPiece
 from duckflow.domain.state import AgentState
 from duckflow.ui.frontend import open_front
 from duckflow.ui.screen import Screen

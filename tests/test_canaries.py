@@ -244,7 +244,7 @@ async def test_the_output_of_a_command_leaks_nothing_while_it_runs_nor_after(pon
     assert (ran.operation, ran.outcome) == ("shell.run", "ok")
     assert "DB_PASSWORD=[redacted:password:" in ran.text
     assert_absent("an event", "".join(event.model_dump_json() for event in duck.events))
-    assert_absent("a glimpse", "".join(getattr(one, "text", "") for one in duck.glimpses))
+    assert_absent("a live update", "".join(getattr(one, "text", "") for one in duck.live_updates))
     assert_state_is_clean()
 
 

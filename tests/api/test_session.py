@@ -23,7 +23,7 @@ from duckflow.domain.events import (
     UserMessage,
 )
 from duckflow.domain.frozen import replace
-from duckflow.domain.glimpses import ReplyPiece
+from duckflow.domain.live_updates import ReplyPiece
 from duckflow.domain.questions.approval import Approval
 from duckflow.loops.judging.consultation import consult
 from fakes.engine import action, decision, write_script

@@ -9,8 +9,8 @@ import pytest
 
 from duckflow.api import find_session
 from duckflow.app.places import open_log
-from duckflow.cli.web.fleet_window import FleetWindow
-from duckflow.cli.web.house import LocalHouse
+from duckflow.cli.web.fleet_sessions import FleetSessions
+from duckflow.cli.web.local_sessions import LocalSessions
 from duckflow.domain.commands import AnswerShown, CancelWork, ChooseShown, hash_of
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import UsageError
@@ -157,11 +157,11 @@ def test_M8_an_answer_of_the_page_is_read_as_exactly_that_answer():
 
 
 def test_M8_a_fleet_that_cannot_be_had_is_told_or_not_there(monkeypatch: pytest.MonkeyPatch):
-    broken = FleetWindow("mysql://nowhere/x").look("run-1")
+    broken = FleetSessions("mysql://nowhere/x").look("run-1")
     assert broken is not None
     assert ("sqlite:///" in broken["error"], broken["run"]) == (True, None)
     monkeypatch.setitem(sys.modules, "duckflow.fleet.fleet", None)
-    assert FleetWindow("sqlite:///x.db").look("fleet") is None, "the extra is not installed"
+    assert FleetSessions("sqlite:///x.db").look("fleet") is None, "the extra is not installed"
 
 
 def test_M8_a_run_of_the_fleet_goes_on_only_in_the_fleet(folder: Path, tmp_path: Path):
@@ -172,11 +172,11 @@ def test_M8_a_run_of_the_fleet_goes_on_only_in_the_fleet(folder: Path, tmp_path:
     )
     with closing(open_log()) as log:
         log.append(run, [began])
-    house = LocalHouse(folder, {})
-    assert (house.sessions(), house.folders()) == ([], [str(folder)])
+    sessions = LocalSessions(folder, {})
+    assert (sessions.sessions(), sessions.folders()) == ([], [str(folder)])
     with pytest.raises(UsageError) as refused:
-        asyncio.run(house.send(run, CancelWork()))
+        asyncio.run(sessions.send(run, CancelWork()))
     with pytest.raises(UsageError) as resumed:
         find_session("1a2b")
     assert refused.value.key == resumed.value.key == "fleet.is_a_run"
-    asyncio.run(house.aclose())
+    asyncio.run(sessions.aclose())

@@ -15,7 +15,7 @@ import pytest
 from duckflow.config.settings import CheckSettings, ShellSettings
 from duckflow.domain.files.programs import find_program
 from duckflow.domain.work.checks import CheckResult, settled
-from duckflow.evaluation.check_room import MOST_FILES, OWN_PROGRAMS, CheckRoom
+from duckflow.evaluation.check_copies import MOST_FILES, OWN_PROGRAMS, CheckCopies
 from duckflow.evaluation.checks import Checks
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.probe import PROBE, Probe
@@ -48,9 +48,8 @@ def checks_in(request: pytest.FixtureRequest, tmp_path: Path):
         workspace = Workspace(folder)
         open_shell = partial(Shell, settings=ShellSettings(), programs=OWN_PROGRAMS, probe=probe)
         shell = open_shell(workspace.root, copies=copies)
-        room = CheckRoom(workspace, shell, open_shell)
         checks = Checks(
-            room,
+            CheckCopies(workspace, shell, open_shell),
             CheckSettings.model_validate(settings),
             lambda name: (
                 sys.executable if name == "python3" else find_program(name, workspace.root, os.environ)

@@ -11,7 +11,7 @@ from duckflow.app.app import App
 from duckflow.app.build import build
 from duckflow.config.settings import LlmSettings, Settings
 from duckflow.domain.events import Event, Recorded
-from duckflow.domain.glimpses import Glimpse
+from duckflow.domain.live_updates import LiveUpdate
 from duckflow.llm.default_model import ModelChoice
 
 
@@ -54,14 +54,14 @@ class Watched:
 
     app: App
     events: list[Event] = field(default_factory=list)
-    glimpses: list[Glimpse] = field(default_factory=list)
+    live_updates: list[LiveUpdate] = field(default_factory=list)
 
-    def __call__(self, what: Recorded | Glimpse) -> None:
+    def __call__(self, what: Recorded | LiveUpdate) -> None:
         """Keep what is shown."""
         if isinstance(what, Recorded):
             self.events.append(what.event)
         else:
-            self.glimpses.append(what)
+            self.live_updates.append(what)
 
     def of(self, kind: type) -> list[Any]:
         """The events of one kind."""

@@ -24,9 +24,9 @@ from duckflow.domain.events import (
     Recorded,
     UserMessage,
 )
-from duckflow.fleet.crew import LOST
 from duckflow.fleet.database import events
 from duckflow.fleet.fleet import Fleet, open_fleet
+from duckflow.fleet.live_runs import LOST
 from duckflow.fleet.runs import OVER, FleetRun, RunOptions
 from duckflow.fleet.worker import run_worker
 from fakes.engine import decision, write_script

@@ -8,7 +8,7 @@ import pytest
 from duckflow.domain.decision import Decision
 from duckflow.domain.errors import BadAnswer, Unavailable
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.glimpses import ReplyPiece, ReplyVoid, Waiting
+from duckflow.domain.live_updates import ReplyPiece, ReplyVoid, Waiting
 from duckflow.domain.model import (
     ChatMessage,
     Finished,
@@ -38,13 +38,13 @@ class Weather(Frozen):
 
 
 class Seen(list):
-    """Glimpses in order; `text` is what a user has before them."""
+    """Live updates in order; `text` is what a user has before them."""
 
     @property
     def text(self):
         shown = ""
-        for glimpse in self:
-            shown = shown + glimpse.text if isinstance(glimpse, ReplyPiece) else ""
+        for piece in self:
+            shown = shown + piece.text if isinstance(piece, ReplyPiece) else ""
         return shown
 
 
@@ -63,7 +63,7 @@ async def test_a_good_answer_is_taken_at_the_first_try(seen):
     assert (answer.text, answer.usage, answer.tries) == (GOOD, ONE_CALL, 1)
     assert model.requests == [REQUEST]
     assert seen.text == "Hi 🦆"
-    assert not [glimpse for glimpse in seen if not isinstance(glimpse, ReplyPiece)]
+    assert not [piece for piece in seen if not isinstance(piece, ReplyPiece)]
 
 
 async def test_A6_one_repair_carries_the_bad_answer_and_the_exact_error(seen):

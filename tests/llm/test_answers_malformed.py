@@ -87,7 +87,7 @@ async def test_A6_malformed_answers_are_never_taken_and_repaired_exactly_once(te
     width = max(7, len(text) // 500)
     model = FakeModel(said(text, width=width), said(text, width=width), GOOD)
     with pytest.raises(BadAnswer) as caught:
-        await ask(model, REQUEST, Decision, lambda glimpse: None, known)
+        await ask(model, REQUEST, Decision, lambda _: None, known)
     assert len(model.requests) == 2
     assert 0 < len(str(caught.value.values["problem"])) <= 1_000
     assert sum(len(message.text) for message in model.requests[1].messages) < 6_000
@@ -96,7 +96,7 @@ async def test_A6_malformed_answers_are_never_taken_and_repaired_exactly_once(te
 @every_row("text", MALFORMED.values(), ids=MALFORMED.keys())
 async def test_A6_a_repaired_answer_is_taken_as_if_it_were_the_first(text):
     model = FakeModel(said(text, width=max(7, len(text) // 500)), GOOD)
-    answer = await ask(model, REQUEST, Decision, lambda glimpse: None, known)
+    answer = await ask(model, REQUEST, Decision, lambda _: None, known)
     assert answer.value == Decision.model_validate_json(GOOD)
 
 
@@ -111,5 +111,5 @@ TOLERATED = {
 
 @every_row("text", TOLERATED.values(), ids=TOLERATED.keys())
 async def test_what_is_only_untidy_needs_no_repair(text):
-    answer = await ask(FakeModel(text), REQUEST, Decision, lambda glimpse: None, known)
+    answer = await ask(FakeModel(text), REQUEST, Decision, lambda _: None, known)
     assert (answer.tries, answer.value.actions[0].operation) == (1, "file_ops.delete_file")

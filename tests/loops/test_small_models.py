@@ -9,7 +9,7 @@ from pathlib import Path
 from duckflow.config.settings import CheckSettings, ShellSettings
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
 from duckflow.domain.work.objective import TaskObjective
-from duckflow.evaluation.check_room import OWN_PROGRAMS, CheckRoom
+from duckflow.evaluation.check_copies import OWN_PROGRAMS, CheckCopies
 from duckflow.evaluation.checks import Checks
 from duckflow.loops.thinking.small_models import WorkspaceLook, files_note, reads_of_named
 from duckflow.safety.files.workspace import Workspace
@@ -21,8 +21,8 @@ FILES = ("calc.py", "src/app.py", "README.md", "a.c", "データ.csv")
 
 def checks_of(folder: Path) -> Checks:
     open_shell = partial(Shell, settings=ShellSettings(), programs=OWN_PROGRAMS)
-    room = CheckRoom(Workspace(folder), open_shell(folder), open_shell)
-    return Checks(room, CheckSettings(), shutil.which)
+    copies = CheckCopies(Workspace(folder), open_shell(folder), open_shell)
+    return Checks(copies, CheckSettings(), shutil.which)
 
 
 def looking_at(folder: Path) -> WorkspaceLook:

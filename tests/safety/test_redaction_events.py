@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from duckflow.domain.decision import Action, Decision
 from duckflow.domain.events import ActionFinished, DecisionMade, Recorded, Reply
-from duckflow.domain.glimpses import OutputPiece, ReplyPiece, ReplyVoid
+from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid
 from duckflow.domain.model import ChatMessage
-from duckflow.safety.redaction.events import GlimpseRedaction, PieceRedaction, redact_event
+from duckflow.safety.redaction.events import LiveRedaction, PieceRedaction, redact_event
 from duckflow.safety.redaction.redactor import MARKER, Redactor
 from fakes.rows import every_row
 from fakes.secret_texts import BASE62, HARMLESS, SECRETS
@@ -55,24 +55,24 @@ def recorded(event) -> Recorded:
 
 
 def test_what_was_held_back_is_shown_when_the_reply_is_complete_and_not_when_it_is_void():
-    glimpses = GlimpseRedaction(Redactor())
-    assert list(glimpses.take(ReplyPiece(text="It is here"))) == [ReplyPiece(text="It is ")]
+    live = LiveRedaction(Redactor())
+    assert list(live.take(ReplyPiece(text="It is here"))) == [ReplyPiece(text="It is ")]
     end = recorded(Reply(text="It is here"))
-    assert list(glimpses.take(end)) == [ReplyPiece(text="here"), end]
-    list(glimpses.take(ReplyPiece(text="half")))
-    assert list(glimpses.take(ReplyVoid())) == [ReplyVoid()]
-    assert list(glimpses.take(end)) == [end]
+    assert list(live.take(end)) == [ReplyPiece(text="here"), end]
+    list(live.take(ReplyPiece(text="half")))
+    assert list(live.take(ReplyVoid())) == [ReplyVoid()]
+    assert list(live.take(end)) == [end]
 
 
 def test_output_of_a_command_is_held_back_by_itself():
-    glimpses = GlimpseRedaction(Redactor())
-    assert list(glimpses.take(OutputPiece(text=f"x {TOKEN[:9]}"))) == [OutputPiece(text="x ")]
-    list(glimpses.take(ReplyPiece(text="meanwhile ")))
+    live = LiveRedaction(Redactor())
+    assert list(live.take(OutputPiece(text=f"x {TOKEN[:9]}"))) == [OutputPiece(text="x ")]
+    list(live.take(ReplyPiece(text="meanwhile ")))
     ended = recorded(
         ActionFinished(action_id="a", operation="shell.run", outcome="ok", text="", evidence_id="e1")
     )
-    assert list(glimpses.take(OutputPiece(text=TOKEN[9:]))) == []
-    piece, last = glimpses.take(ended)
+    assert list(live.take(OutputPiece(text=TOKEN[9:]))) == []
+    piece, last = live.take(ended)
     assert MARKER.fullmatch(piece.text)
     assert last is ended
 

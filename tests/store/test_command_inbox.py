@@ -5,7 +5,7 @@ from pathlib import Path
 
 from duckflow.domain.commands import CancelWork, SayMessage
 from duckflow.domain.events import SessionStarted
-from duckflow.domain.glimpses import OutputPiece, ReplyPiece, ReplyVoid, Waiting
+from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid, Waiting
 from duckflow.store.command_inbox import CommandInbox
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.live_file import LiveView, LiveWriter, read_live

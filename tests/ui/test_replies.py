@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.domain.events import Recorded, Reply
-from duckflow.domain.glimpses import ReplyPiece, ReplyVoid
+from duckflow.domain.live_updates import ReplyPiece, ReplyVoid
 from duckflow.ui.output.markdown_blocks import MarkdownBlock, MarkdownBlocks
 from duckflow.ui.output.reply_stream import ReplyStream
 from duckflow.ui.screen import Screen

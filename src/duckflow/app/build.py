@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from duckflow.app.app import App
-from duckflow.app.brought import bring
+from duckflow.app.extensions import bring
 from duckflow.app.foundation import Carried, Foundation, open_foundation
 from duckflow.app.models import open_models
 from duckflow.app.places import LIVE, LOCKS
@@ -32,7 +32,7 @@ from duckflow.loops.thinking.model import ModelInUse, operations_of
 from duckflow.loops.thinking.rules import read_rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.loops.turn import Turn
-from duckflow.loops.undo.earlier import EarlierChanges
+from duckflow.loops.undo.earlier_sessions import EarlierChanges
 from duckflow.loops.undo.recovery import Recovery
 from duckflow.loops.undo.undo import Undo
 from duckflow.prompts.plans import evidence_of, summary_of

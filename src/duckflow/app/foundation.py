@@ -8,14 +8,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from duckflow.app.brought import Brought
+from duckflow.app.extensions import LoadedExtensions
 from duckflow.app.places import COPIES, open_kept_files, open_log
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError
 from duckflow.domain.files.programs import find_program, program_environment
 from duckflow.domain.state import AgentState, new_state
-from duckflow.evaluation.check_room import OWN_PROGRAMS, CheckRoom
+from duckflow.evaluation.check_copies import OWN_PROGRAMS, CheckCopies
 from duckflow.evaluation.checks import Checks
 from duckflow.loops.acting.command_effects import CommandEffects
 from duckflow.loops.acting.gate import Gate
@@ -66,7 +66,7 @@ def open_foundation(
     folder: Path,
     session_id: str | None,
     env: Mapping[str, str],
-    brought: Brought,
+    brought: LoadedExtensions,
     carried: Carried,
 ) -> Foundation:
     """Open the log and the folder, and make what keeps both safe."""
@@ -93,7 +93,7 @@ def open_foundation(
         gate=Gate(workspace, shell.sandbox, settings.gate, network_open=settings.shell.network),
         effects=CommandEffects(shell, workspace, settings.gate),
         checks=Checks(
-            CheckRoom(workspace, shell, open_shell),
+            CheckCopies(workspace, shell, open_shell),
             settings.checks,
             lambda name: find_program(name, workspace.root, env),
             brought.checkers,

@@ -5,11 +5,11 @@ from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any, Self
 
 from duckflow.domain.events import Recorded
-from duckflow.domain.glimpses import Glimpse
+from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.work.outcomes import RequestOutcome
 
-Update = Recorded | Glimpse
-"""What a session shows: an event with its number and time, or a glimpse of a text that still grows."""
+Update = Recorded | LiveUpdate
+"""What a session shows: an event with its number and time, or a live update."""
 
 Working = Coroutine[Any, Any, RequestOutcome]
 

@@ -12,7 +12,7 @@ from time import monotonic
 from duckflow.domain.frozen import replace
 from duckflow.domain.text import cut, head_and_tail
 from duckflow.domain.work.checks import CheckResult, CheckState
-from duckflow.evaluation.check_room import CheckCopy
+from duckflow.evaluation.check_copies import CheckCopy
 from duckflow.evaluation.diagnostics import Checker
 from duckflow.evaluation.examples import MOST_EXAMPLES, CallExample, OutputExample, printed
 from duckflow.evaluation.facts import CANT_START, failing_lines, runner_is_missing

@@ -1,6 +1,6 @@
 """Checks by running: what is looked at with an edit, and what is run before a verdict (SPEC J10).
 
-Everything runs in the check room, on a copy. What can't be run is told as not run, and why.
+Everything runs in a copy. What can't be run is told as not run, and why.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from duckflow.config.settings import CheckSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.text import cut
 from duckflow.domain.work.checks import CheckResult
-from duckflow.evaluation.check_room import CheckCopy, CheckRoom
+from duckflow.evaluation.check_copies import CheckCopies, CheckCopy
 from duckflow.evaluation.check_runs import TimeLeft, diagnose, python_of, run_calls, run_script, run_test
 from duckflow.evaluation.diagnostics import CHECKERS, Checker, chosen, commands, configurations, known
 from duckflow.evaluation.examples import (
@@ -65,12 +65,12 @@ class Checks:
 
     def __init__(
         self,
-        room: CheckRoom,
+        copies: CheckCopies,
         settings: CheckSettings,
         find: Callable[[str], str | None],
         table: Sequence[Checker] = CHECKERS,
     ) -> None:
-        self._room = room
+        self._copies = copies
         self._table = table
         self._settings = settings
         self._find = find
@@ -92,9 +92,9 @@ class Checks:
         if not any(commands(tool, fitting, self._find) for tool in tools):
             return ()
         try:
-            if not await self._room.sandboxed():
+            if not await self._copies.sandboxed():
                 return ()
-            async with self._room.copy(near=fitting) as copy:
+            async with self._copies.copy(near=fitting) as copy:
                 return await self._diagnose(copy, tools, fitting, TimeLeft(self._settings.edit_timeout_s))
         except ToolError:
             return ()  # a check that can't run is no reason to trouble the one who edits
@@ -114,9 +114,9 @@ class Checks:
         if not work.anything:
             return ()
         try:
-            if not await self._room.sandboxed():
+            if not await self._copies.sandboxed():
                 return work.not_run("there is no sandbox here")
-            async with self._room.copy(changed=paths, files=new) as copy:
+            async with self._copies.copy(changed=paths, files=new) as copy:
                 return await self._run(copy, work)
         except ToolError as error:
             return work.not_run(cut(str(error), _DETAIL))
@@ -129,9 +129,9 @@ class Checks:
         if not command:
             return results
         try:
-            if not await self._room.sandboxed():
+            if not await self._copies.sandboxed():
                 return results
-            async with self._room.copy(files=files) as copy:
+            async with self._copies.copy(files=files) as copy:
                 ended = await copy.run(command, seconds=TimeLeft(self._settings.verdict_timeout_s).next())
         except ToolError:
             return results
@@ -140,7 +140,7 @@ class Checks:
 
     async def aclose(self) -> None:
         """The program ends."""
-        await self._room.aclose()
+        await self._copies.aclose()
 
     async def _run(self, copy: CheckCopy, work: _Work) -> tuple[CheckResult, ...]:
         time, python = TimeLeft(self._settings.verdict_timeout_s), python_of(self._find)
@@ -170,7 +170,7 @@ class Checks:
 
     def _top(self) -> dict[str, str]:
         """The files at the top that say how the project is checked, with their text."""
-        workspace = self._room.workspace
+        workspace = self._copies.workspace
         wanted = configurations(self._table)
         names = (entry.path for entry in workspace.list(".", depth=1, limit=500).entries)
         return {name: self._text(name) for name in names if name in wanted}
@@ -182,20 +182,20 @@ class Checks:
 
     def _text(self, path: str) -> str:
         try:
-            return self._room.workspace.read_bytes(path, cap=_READ).decode("utf-8-sig", "replace")
+            return self._copies.workspace.read_bytes(path, cap=_READ).decode("utf-8-sig", "replace")
         except ToolError:
             return ""
 
     def _is_there(self, path: str) -> bool:
         try:
-            return self._room.workspace.status(path) is not None
+            return self._copies.workspace.status(path) is not None
         except ToolError:
             return False
 
     def _gather(self, request: str, paths: Sequence[str], candidate: Mapping[str, str]) -> _Work:
         sources = {path: candidate[path] if path in candidate else self._text(path) for path in paths}
         sources = {path: text for path, text in sources.items() if text}
-        files = {*self._room.files(), *sources, *filter(self._is_there, beside(sources))}
+        files = {*self._copies.files(), *sources, *filter(self._is_there, beside(sources))}
         tests = related_tests(sources, files)
         top = self._top()
         slow = chosen(sources, top, quick=False, table=self._table)

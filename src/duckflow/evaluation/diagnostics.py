@@ -1,7 +1,7 @@
 """What each language's own tools can say of a file: one table, and which of its rows count here (SPEC J10).
 
 A tool that the project has set up counts before one that Duckflow would take by itself. Only what is
-installed is run, in the check room, and no tool is asked to change anything.
+installed is run, on a copy, and no tool is asked to change anything.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Runs examples inside the check room, as a script of its own. Standard library only.
+"""Runs examples in a copy, as a script of its own. Standard library only.
 
 Its argument is a JSON object: `path` of a Python file, `calls` as [call, expected, raises], whether to run
 its `doctests`, and whether to call its `tests` (for a machine without pytest). It writes one line at the end:

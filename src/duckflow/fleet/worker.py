@@ -16,9 +16,9 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from duckflow.config.places import checkouts_dir
 from duckflow.domain.errors import UserError
-from duckflow.fleet.crew import Crew, Progress, leave
 from duckflow.fleet.database import FleetDatabase, runs, workers
 from duckflow.fleet.fleet import APPLICATION, QUEUE, VERSION, WORKFLOW
+from duckflow.fleet.live_runs import LiveRuns, Progress, leave
 from duckflow.fleet.runs import UNDER_WAY, Runs
 
 AT_ONCE = 2
@@ -42,7 +42,7 @@ class FleetWorker:
         self._lease_s = lease_s
         host = socket.gethostname()
         self.id = f"{host}-{os.getpid()}-{secrets.token_hex(3)}"
-        self._crew = Crew(Runs(self._database), f"{host}:{checkouts_dir()}")
+        self._runs = LiveRuns(Runs(self._database), f"{host}:{checkouts_dir()}")
         self._stopped = threading.Event()
 
     async def work(self, *, until_idle: bool) -> None:
@@ -62,7 +62,7 @@ class FleetWorker:
                     await stop.wait()
             except TimeoutError:
                 pass
-        await self._crew.rest(_PATIENCE_S)
+        await self._runs.rest(_PATIENCE_S)
         await self._settled()
         self._stopped.set()
         await asyncio.to_thread(beating.join)
@@ -72,16 +72,16 @@ class FleetWorker:
         """Let DBOS write down what has ended; if it takes long, the next worker finds it out."""
         for _ in range(_SETTLING):
             pending = await DBOS.list_workflows_async(status="PENDING", executor_id=self.id)
-            if len(pending) <= len(self._crew.live):
+            if len(pending) <= len(self._runs.live):
                 return
             await asyncio.sleep(_HOME_POLL_S)
 
     async def _launch(self) -> None:
-        crew = self._crew
+        runs = self._runs
 
         @DBOS.step()
         async def advance(run_id: str, leg: int) -> Progress:
-            return await crew.advance(run_id, leg)
+            return await runs.advance(run_id, leg)
 
         @DBOS.workflow(name=WORKFLOW, max_recovery_attempts=None)
         async def request(run_id: str, leg: int) -> Progress:  # pyright: ignore[reportUnusedFunction]
@@ -109,9 +109,9 @@ class FleetWorker:
         )
 
     async def _idle(self) -> bool:
-        if self._crew.live:
+        if self._runs.live:
             return False
-        return not UNDER_WAY & (await asyncio.to_thread(self._crew.runs.counts)).keys()
+        return not UNDER_WAY & (await asyncio.to_thread(self._runs.runs.counts)).keys()
 
     def _sign_on(self) -> None:
         with self._database.begin() as connection:
@@ -157,12 +157,12 @@ class FleetWorker:
                 connection.execute(sa.delete(workers).where(workers.c.id == one))
 
     def _stop_cancelled(self, loop: asyncio.AbstractEventLoop) -> None:
-        live = list(self._crew.live)
+        live = list(self._runs.live)
         with self._database.begin() as connection:
             query = sa.select(runs.c.id).where(runs.c.id.in_(live), runs.c.state == "cancelled")
             cancelled = list(connection.scalars(query)) if live else []
         for run in cancelled:
-            _: Future[None] = asyncio.run_coroutine_threadsafe(self._crew.cancel(run), loop)
+            _: Future[None] = asyncio.run_coroutine_threadsafe(self._runs.cancel(run), loop)
 
 
 def run_worker(url: str, *, until_idle: bool, lease_s: float = LEASE_S) -> None:

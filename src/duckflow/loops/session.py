@@ -5,14 +5,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from duckflow.domain.events import ErrorReported, Event, Recorded, Rewound
-from duckflow.domain.glimpses import Glimpse
+from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.reduce.apply import apply
 from duckflow.domain.reduce.rewind import rewind
 from duckflow.domain.state import AgentState, new_state
-from duckflow.safety.redaction.events import GlimpseRedaction, redact_event, said_by_user
+from duckflow.safety.redaction.events import LiveRedaction, redact_event, said_by_user
 from duckflow.safety.redaction.redactor import Redactor
 
-Subscriber = Callable[[Recorded | Glimpse], None]
+Subscriber = Callable[[Recorded | LiveUpdate], None]
 Pause = Callable[[], Awaitable[None]]
 
 
@@ -50,7 +50,7 @@ class Session:
         self.pause = pause
         """Waited for before a model is asked and before an action begins: there a run can be taken over."""
         self.redactor = redactor or Redactor()
-        self._glimpses = GlimpseRedaction(self.redactor)
+        self._live = LiveRedaction(self.redactor)
         self._told_of_secret = False
         self._subscribers: list[Subscriber] = []
         self._changed = asyncio.Event()
@@ -71,7 +71,7 @@ class Session:
         return session
 
     def subscribe(self, subscriber: Subscriber) -> None:
-        """For user interfaces: they get every event from now on, and glimpses of what is not an event yet."""
+        """For user interfaces: they get every event and every live update from now on."""
         self._subscribers.append(subscriber)
 
     def record(self, *events: Event) -> None:
@@ -87,9 +87,9 @@ class Session:
         events, self._recent = tuple(self._recent), []
         return events
 
-    def show(self, what: Recorded | Glimpse) -> None:
+    def show(self, what: Recorded | LiveUpdate) -> None:
         """Let all subscribers see it; of a text in pieces, what can't be part of a secret."""
-        for shown in self._glimpses.take(what):
+        for shown in self._live.take(what):
             for subscriber in self._subscribers:
                 subscriber(shown)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from duckflow.domain.decision import Decision, Operation
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.glimpses import Glimpse
+from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.model import ChatMessage, ModelClient, Usage
 from duckflow.domain.state import AgentState
 from duckflow.llm.answers.structured import ask
@@ -13,7 +13,7 @@ from duckflow.prompts.decision import DecisionPrompt
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.tokens import TokenCounter
 
-OnGlimpse = Callable[[Glimpse], None]
+OnUpdate = Callable[[LiveUpdate], None]
 Check = Callable[[Decision], str | None]
 
 
@@ -42,10 +42,10 @@ class FullDecider:
         self._prompt = DecisionPrompt(client.traits, operations, frame, TokenCounter(client))
         self._check = check
 
-    async def decide(self, state: AgentState, on_glimpse: OnGlimpse) -> Decided:
+    async def decide(self, state: AgentState, on_update: OnUpdate) -> Decided:
         """The next decision in this state."""
         prompt = await self._prompt.assemble(state)
-        answer = await ask(self._client, prompt.request, Decision, on_glimpse, self._check)
+        answer = await ask(self._client, prompt.request, Decision, on_update, self._check)
         said = ChatMessage(role="assistant", text=answer.text)
         return Decided(
             decision=answer.value,

@@ -13,7 +13,7 @@ from pydantic import model_validator
 from duckflow.domain.decision import Action, Decision, TaskProfile
 from duckflow.domain.errors import BadAnswer
 from duckflow.domain.frozen import replace
-from duckflow.domain.glimpses import ReplyVoid
+from duckflow.domain.live_updates import ReplyVoid
 from duckflow.domain.model import ChatMessage, ModelClient, ModelRequest
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import is_japanese
@@ -31,7 +31,7 @@ from duckflow.prompts.compact import (
 )
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.tokens import TokenCounter
-from duckflow.services.decide import Check, Decided, FullDecider, ModelCall, OnGlimpse
+from duckflow.services.decide import Check, Decided, FullDecider, ModelCall, OnUpdate
 from duckflow.services.drafts import DraftCheck, DraftLimits, draft
 
 LOOKING = ("file_ops.read_file", "file_ops.search")
@@ -118,7 +118,7 @@ class CompactDecider:
         self._limits = limits
         self._plain = not rules
 
-    async def decide(self, state: AgentState, on_glimpse: OnGlimpse) -> Decided:
+    async def decide(self, state: AgentState, on_update: OnUpdate) -> Decided:
         """The next decision in this state, file contents included."""
         choices = await self._look.choices(state)
         if self._plain and choices.told and not choices.files and _nothing_else_known(state, "", None):
@@ -126,7 +126,7 @@ class CompactDecider:
             return await self._with_content(state, (), decided, 0, choices)
         request = (await self._prompt.assemble(state, choices)).request
         language = _language(state)
-        answer = await self._ask(request, on_glimpse, language)
+        answer = await self._ask(request, on_update, language)
         decision = Decision.model_validate(answer.value.model_dump())
         decision = _in_words(await self._measured(decision), language)
         decided = Decided(
@@ -144,21 +144,21 @@ class CompactDecider:
         return await self._prompt.assemble(state, await self._look.choices(state))
 
     async def _ask(
-        self, request: ModelRequest, on_glimpse: OnGlimpse, language: Language
+        self, request: ModelRequest, on_update: OnUpdate, language: Language
     ) -> StructuredAnswer[CompactDecision]:
         """The decision; an answer in the other language is asked for once more, in the user's."""
-        glimpse: OnGlimpse = on_glimpse if language == "en" else lambda _: None
-        answer = await ask(self._client, request, CompactDecision, glimpse, self._check)
+        show: OnUpdate = on_update if language == "en" else lambda _: None
+        answer = await ask(self._client, request, CompactDecision, show, self._check)
         reply = answer.value.reply
         if answer.value.actions or not reply.strip() or _speaks(reply, request, language):
             return answer
         if language == "ja":
             return await self._in_japanese(request, answer)
-        glimpse(ReplyVoid())
+        show(ReplyVoid())
         said = ChatMessage(role="assistant", text=answer.text)
         again = ChatMessage(role="user", text=_IN_ENGLISH)
         asked = replace(request, messages=(*request.messages, said, again))
-        second = await ask(self._client, asked, CompactDecision, glimpse, self._check)
+        second = await ask(self._client, asked, CompactDecision, show, self._check)
         usage = answer.usage + second.usage
         return StructuredAnswer(second.value, second.text, usage, answer.tries + second.tries)
 

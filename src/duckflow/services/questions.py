@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.glimpses import Glimpse
+from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.model import JsonSchema, ModelClient, ModelRequest, ModelTraits, TierName, Usage
 from duckflow.llm.answers.structured import ask
 
@@ -78,7 +78,7 @@ class Question(Generic[Draft, Answer]):
 async def put(
     client: ModelClient,
     question: Question[Draft, Answer],
-    on_glimpse: Callable[[Glimpse], None] = lambda _: None,
+    on_update: Callable[[LiveUpdate], None] = lambda _: None,
 ) -> tuple[Answer, Usage]:
     """The answer of one model, and what it took. Raises ProviderError if nothing stands in for it."""
     request = question.prompt(client.traits)
@@ -87,7 +87,7 @@ async def put(
     try:
         check = question.check
         answer = await ask(
-            client, request, question.shape, on_glimpse, lambda draft: "; ".join(check(draft)) or None
+            client, request, question.shape, on_update, lambda draft: "; ".join(check(draft)) or None
         )
     except question.covers as error:
         if question.otherwise is None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from duckflow.domain.events import ActionFinished, Recorded, Reply, RequestFinished
-from duckflow.domain.glimpses import Glimpse, OutputPiece, ReplyPiece, ReplyVoid
+from duckflow.domain.live_updates import LiveUpdate, OutputPiece, ReplyPiece, ReplyVoid
 
 _MOST = 400_000
 _TAIL = 4_000
@@ -38,8 +38,8 @@ class LiveWriter:
         self._file: int | None = None
         self._size = 0
 
-    def __call__(self, what: Recorded | Glimpse) -> None:
-        """Pass a glimpse on; forget those that an event has made old."""
+    def __call__(self, what: Recorded | LiveUpdate) -> None:
+        """Pass a live update on; forget those that an event has made old."""
         if isinstance(what, Recorded):
             if self._size and isinstance(what.event, _ENDS):
                 self._empty()

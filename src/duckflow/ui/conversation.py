@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from duckflow.domain import commands
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ApprovalRequested, Recorded, TaskReported
-from duckflow.domain.glimpses import Glimpse
+from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext
@@ -45,7 +45,7 @@ class Conversation:
         self._job = Job(self._show_work)
         keyboard.listener = KeyListener(context, keyboard, self._job)
 
-    def __call__(self, what: Recorded | Glimpse) -> None:
+    def __call__(self, what: Recorded | LiveUpdate) -> None:
         """See what happens; the background may want an answer, or that its report be looked at."""
         self._keyboard.refresh()
         if not isinstance(what, Recorded):

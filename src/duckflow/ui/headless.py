@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from duckflow.domain.events import ConsultationRequested, ErrorReported, Recorded, SessionStarted
-from duckflow.domain.glimpses import Glimpse, Waiting
+from duckflow.domain.live_updates import LiveUpdate, Waiting
 from duckflow.ui.output.escaping import echo
 from duckflow.ui.views.events import Describer, EventDescription, consultation_text, error_text, waiting_line
 
@@ -15,8 +15,8 @@ _CHOSEN_BY_USER = "llm.chosen_by_setting"
 """A user who named the model need not be told which it is."""
 
 
-def print_json(what: Recorded | Glimpse) -> None:
-    """Print an event as one JSON object on a line; glimpses are not events."""
+def print_json(what: Recorded | LiveUpdate) -> None:
+    """Print an event as one JSON object on a line; live updates are not events."""
     if isinstance(what, Recorded):
         utf = (sys.stdout.encoding or "utf").casefold().startswith("utf")
         echo(json.dumps(event_object(what), ensure_ascii=not utf))
@@ -42,7 +42,7 @@ class PlainText:
         self._flags = flags
         self._describe = Describer()
 
-    def __call__(self, what: Recorded | Glimpse) -> None:
+    def __call__(self, what: Recorded | LiveUpdate) -> None:
         """Print what a person who reads along wants to know."""
         if isinstance(what, Waiting):
             echo(waiting_line(what), sys.stderr)

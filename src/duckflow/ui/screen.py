@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from duckflow.domain.events import ActionFinished, Recorded
-from duckflow.domain.glimpses import Glimpse, OutputPiece, ReplyPiece, ReplyVoid, Waiting
+from duckflow.domain.live_updates import LiveUpdate, OutputPiece, ReplyPiece, ReplyVoid, Waiting
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.colours import Colour
 from duckflow.ui.output.diff import difference_lines
@@ -24,8 +24,8 @@ COLOURS: dict[Tone, Colour | None] = {
 
 
 class Screen:
-    """Writes events and glimpses. Messages, questions and undos are written by whoever asks for them, unless
-    they are among `also`."""
+    """Writes events and live updates. Messages, questions and undos are written by whoever asks for them,
+    unless they are among `also`."""
 
     def __init__(self, writer: Writer, also: Collection[EventKind] = ()) -> None:
         self._writer = writer
@@ -36,7 +36,7 @@ class Screen:
         self._last: ActionFinished | None = None
         self.activity = Activity(self._replies.preview)
 
-    def __call__(self, what: Recorded | Glimpse) -> None:
+    def __call__(self, what: Recorded | LiveUpdate) -> None:
         """Show one thing."""
         match what:
             case ReplyPiece():

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProces
 from opentelemetry.trace import Span, Status, StatusCode, Tracer
 
 from duckflow.domain import events
-from duckflow.domain.glimpses import Glimpse
+from duckflow.domain.live_updates import LiveUpdate
 
 Attributes = Mapping[str, str | int | float | bool]
 _WELL = ("done", "accepted", "deferred", "pending_user", "awaiting_approval", "consultation")
@@ -50,8 +50,8 @@ class SpanWriter:
         self._actions: dict[str, Span] = {}
         self._before: datetime | None = None
 
-    def __call__(self, what: events.Recorded | Glimpse) -> None:
-        """Take an event; glimpses are none."""
+    def __call__(self, what: events.Recorded | LiveUpdate) -> None:
+        """Take an event; live updates are not traced."""
         if isinstance(what, events.Recorded):
             self._take(what.event, what.at)
             self._before = what.at

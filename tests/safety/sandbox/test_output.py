@@ -3,8 +3,8 @@
 import time
 from itertools import count
 
-from duckflow.domain.glimpses import OutputPiece
-from duckflow.safety.sandbox.output import LONGEST_PIECE, PIECES_A_SECOND, CommandOutput, Glimpses, plain
+from duckflow.domain.live_updates import OutputPiece
+from duckflow.safety.sandbox.output import LONGEST_PIECE, PIECES_A_SECOND, CommandOutput, LiveOutput, plain
 from fakes.rows import every_row
 
 
@@ -82,32 +82,32 @@ class Clock:
 
 def test_pieces_come_at_once_and_then_at_most_twenty_a_second():
     clock, pieces = Clock(), []
-    glimpses = Glimpses(lambda piece: pieces.append(piece.text), clock)
+    live = LiveOutput(lambda piece: pieces.append(piece.text), clock)
     for number in range(1000):
         clock.now = number / 1000
-        glimpses.take(b"%d\n" % number)
+        live.take(b"%d\n" % number)
     assert pieces[0] == "0\n"
     assert len(pieces) <= PIECES_A_SECOND + 1
-    glimpses.finish()
+    live.finish()
     assert "".join(pieces) == "".join(f"{n}\n" for n in range(1000))
 
 
 def test_a_flood_is_shown_in_part():
     clock, pieces = Clock(), []
-    glimpses = Glimpses(lambda piece: pieces.append(piece.text), clock)
+    live = LiveOutput(lambda piece: pieces.append(piece.text), clock)
     for _ in range(100):
         clock.now += 0.01
-        glimpses.take(b"y\n" * 100_000)
+        live.take(b"y\n" * 100_000)
     assert max(map(len, pieces)) <= LONGEST_PIECE
 
 
 def test_characters_and_sequences_torn_between_blocks_arrive_whole():
     clock, pieces = Clock(), []
-    glimpses = Glimpses(lambda piece: pieces.append(piece.text), clock)
+    live = LiveOutput(lambda piece: pieces.append(piece.text), clock)
     for byte in "日\x1b[31m本\x1b[0m\xff".encode():
         clock.now += 1
-        glimpses.take(bytes([byte]))
-    glimpses.finish()
+        live.take(bytes([byte]))
+    live.finish()
     assert "".join(pieces) == "日本ÿ"
 
 
@@ -155,11 +155,11 @@ def test_L9_a_stream_cut_inside_a_character_at_any_byte_loses_none():
     failed = {}
     for blocks in (*cuts, tuple(data[at : at + 1] for at in range(len(data)))):
         pieces: list[OutputPiece] = []
-        glimpses, output = Glimpses(pieces.append, count().__next__), CommandOutput(500)
+        live, output = LiveOutput(pieces.append, count().__next__), CommandOutput(500)
         for block in blocks:
-            glimpses.take(block)
+            live.take(block)
             output.take(block)
-        glimpses.finish()
+        live.finish()
         came = "".join(piece.text for piece in pieces)
         if (came, output.text()) != (shown, shown):
             failed[blocks] = came, output.text()

@@ -19,7 +19,7 @@ from duckflow.domain import commands
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Recorded, Rewound
 from duckflow.domain.extensions import Extensions
-from duckflow.domain.glimpses import OutputPiece, ReplyPiece, ReplyVoid
+from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid
 from duckflow.domain.modes import MODES, Mode
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.questions.consultation import Consultation
@@ -185,7 +185,7 @@ class AttachedWindow(Listener):
             for recorded in self._remote.read():
                 self._ask()
                 self._screen(recorded)
-            self._glimpse(self._remote.live())
+            self._show_live(self._remote.live())
             for objection in self._remote.objections():
                 self._writer.line(objection, "yellow")
             self._ask()
@@ -211,7 +211,7 @@ class AttachedWindow(Listener):
                     self._remote.send(commands.SayMessage(text=said))
         await asyncio.Event().wait()
 
-    def _glimpse(self, live: LiveView) -> None:
+    def _show_live(self, live: LiveView) -> None:
         """Show what is new of a reply and of a command's output."""
         before, self._shown = self._shown, live
         if live.reply != before.reply and live.reply:

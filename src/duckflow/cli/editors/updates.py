@@ -12,7 +12,7 @@ from duckflow.domain import events
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import Event, Recorded
-from duckflow.domain.glimpses import OutputPiece, ReplyPiece, ReplyVoid, Waiting
+from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid, Waiting
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.work.plan import WorkStatus
 from duckflow.safety.files.encoding import decode

@@ -12,7 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from duckflow.cli.log_file import open_log_file
-from duckflow.cli.web.house import LocalHouse
+from duckflow.cli.web.local_sessions import LocalSessions
 from duckflow.cli.web.server import make_app
 from duckflow.config.places import state_dir
 from duckflow.domain.errors import UsageError
@@ -31,12 +31,12 @@ def launch(folder: Path, port: int, flags: dict[str, object], database: str | No
     open_log_file()
     listening = _listen(port)
     with listening:
-        house = LocalHouse(folder.resolve(), flags, database)
-        asyncio.run(_serve(listening, folder.resolve(), house, browser=browser))
+        sessions = LocalSessions(folder.resolve(), flags, database)
+        asyncio.run(_serve(listening, folder.resolve(), sessions, browser=browser))
 
 
-async def _serve(listening: socket.socket, folder: Path, house: LocalHouse, *, browser: bool) -> None:
-    guard = Guard(make_app(house))
+async def _serve(listening: socket.socket, folder: Path, sessions: LocalSessions, *, browser: bool) -> None:
+    guard = Guard(make_app(sessions))
     base = f"http://{_HOST}:{listening.getsockname()[1]}{guard.place}"
     config = uvicorn.Config(
         guard,
@@ -60,23 +60,23 @@ async def _serve(listening: socket.socket, folder: Path, house: LocalHouse, *, b
     if sys.stdin.isatty():
         echo(text("web.more"))
         asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _another, tell)
-    tending = asyncio.ensure_future(house.tend())
-    ending = asyncio.ensure_future(_end_streams(server, house))
+    tending = asyncio.ensure_future(sessions.tend())
+    ending = asyncio.ensure_future(_end_streams(server, sessions))
     try:
         await server.serve(sockets=[listening])
     finally:
         tending.cancel()
         ending.cancel()
-        await house.aclose()
+        await sessions.aclose()
         if opened is not None:
             opened.unlink(missing_ok=True)
 
 
-async def _end_streams(server: uvicorn.Server, house: LocalHouse) -> None:
+async def _end_streams(server: uvicorn.Server, sessions: LocalSessions) -> None:
     """The server waits for open streams, and streams have no end of their own."""
     while not server.should_exit:  # noqa: ASYNC110 - uvicorn has a flag, not an event
         await asyncio.sleep(0.1)
-    house.closing.set()
+    sessions.closing.set()
 
 
 def _another(tell: Callable[[], object]) -> None:

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from duckflow.cli.web.house import LocalHouse
+from duckflow.cli.web.local_sessions import LocalSessions
 from duckflow.domain.commands import ClientCommand
 from duckflow.domain.errors import UserError
 from duckflow.domain.modes import MODES
@@ -31,39 +31,39 @@ _MOST = 256 * 1024
 """Bytes of a request's body."""
 
 
-def make_app(house: LocalHouse) -> Starlette:
+def make_app(sessions: LocalSessions) -> Starlette:
     """All that can be asked for. Whoever gets here has been let in."""
 
     async def texts(request: Request) -> Response:
         del request
         language = current_language()
         page = {key[5:]: said for key, said in entries(language).items() if key.startswith("page.")}
-        known = {"folders": house.folders(), "modes": MODES}
+        known = {"folders": sessions.folders(), "modes": MODES}
         return JSONResponse({"language": language, "texts": page, **known})
 
     async def stream(request: Request) -> Response:
         session = _session(request.query_params.get("session", ""))
         after = request.headers.get("last-event-id") or request.query_params.get("after", "")
-        told = _stream(house, session, int(after) if after.isdecimal() else 0)
+        told = _stream(sessions, session, int(after) if after.isdecimal() else 0)
         return StreamingResponse(told, media_type="text/event-stream")
 
     async def evidence(request: Request) -> Response:
         session, wanted = _named(request), request.path_params["evidence"]
-        events = await asyncio.to_thread(house.events, session, 0)
+        events = await asyncio.to_thread(sessions.events, session, 0)
         found = evidence_payload(list(events), wanted)
         return JSONResponse(found) if found else _said(text("web.evidence.none", id=wanted), 404)
 
     async def difference(request: Request) -> Response:
-        return JSONResponse({"difference": rows_of(await house.difference(_named(request)))})
+        return JSONResponse({"difference": rows_of(await sessions.difference(_named(request)))})
 
     async def patch(request: Request) -> Response:
         session = _named(request)
         named = {"content-disposition": f'attachment; filename="{session}.patch"'}
-        return PlainTextResponse(await house.difference(session), headers=named)
+        return PlainTextResponse(await sessions.difference(session), headers=named)
 
     async def send(request: Request) -> Response:
         command: ClientCommand = _commands().validate_json(await _body(request))
-        result = await house.send(_named(request), command)
+        result = await sessions.send(_named(request), command)
         if result:
             return _said(result, 409)
         return JSONResponse({"waiting": result is None})
@@ -71,16 +71,16 @@ def make_app(house: LocalHouse) -> Starlette:
     async def start(request: Request) -> Response:
         wanted = TypeAdapter(dict[str, str]).validate_json(await _body(request))
         queued = wanted.get("where") == "fleet"
-        opened = await house.start(wanted["folder"], wanted["text"], wanted["mode"], queued=queued)
+        opened = await sessions.start(wanted["folder"], wanted["text"], wanted["mode"], queued=queued)
         return JSONResponse({"session": opened})
 
     async def fork(request: Request) -> Response:
         before = TypeAdapter(dict[str, int]).validate_json(await _body(request))["before"]
-        return JSONResponse({"session": await house.fork(_named(request), before)})
+        return JSONResponse({"session": await sessions.fork(_named(request), before)})
 
     async def retry(request: Request) -> Response:
         await _body(request)
-        await asyncio.to_thread(house.fleet.retry, _named(request).removeprefix(RUN))
+        await asyncio.to_thread(sessions.fleet.retry, _named(request).removeprefix(RUN))
         return JSONResponse({"waiting": False})
 
     return Starlette(
@@ -139,27 +139,27 @@ def _said(message: str, status: int) -> Response:
     return JSONResponse({"message": message}, status_code=status)
 
 
-async def _stream(house: LocalHouse, session_id: str, after: int) -> AsyncIterator[bytes]:
+async def _stream(sessions: LocalSessions, session_id: str, after: int) -> AsyncIterator[bytes]:
     """Everything the page shows, as it changes: sessions, entries, where it stands, questions, pieces."""
     view = SessionView(session_id)
     told: dict[str, str] = {}
     clock = asyncio.get_running_loop().time
     seen, quiet, looked, is_run = -1, clock(), -_FLEET_S, session_id.startswith(RUN)
     run: Payload | None = None
-    while not house.closing.is_set():
+    while not sessions.closing.is_set():
         fresh: list[bytes] = []
-        version = house.version()
+        version = sessions.version()
         look = clock() - looked >= _FLEET_S
         if look:
             looked = clock()
-            fleet = await asyncio.to_thread(house.fleet.look, session_id)
+            fleet = await asyncio.to_thread(sessions.fleet.look, session_id)
             run = fleet["run"] if fleet else None
             fresh += _changed(told, "fleet", fleet)
         if version != seen or (look and is_run):
-            fresh += _changed(told, "sessions", await asyncio.to_thread(house.sessions))
-            found = await asyncio.to_thread(house.events, session_id, view.seq) if session_id else ()
+            fresh += _changed(told, "sessions", await asyncio.to_thread(sessions.sessions))
+            found = await asyncio.to_thread(sessions.events, session_id, view.seq) if session_id else ()
             for recorded in found:
-                entry = view.take(recorded, lambda: house.events(session_id, 0))
+                entry = view.take(recorded, lambda: sessions.events(session_id, 0))
                 if entry is not None and recorded.seq > after:
                     fresh.append(_message("entry", json.dumps(entry, ensure_ascii=False), recorded.seq))
             if found:
@@ -168,7 +168,7 @@ async def _stream(house: LocalHouse, session_id: str, after: int) -> AsyncIterat
                 fresh += _changed(told, "question", view.question(run))
             seen = version
         if session_id:
-            fresh += _changed(told, "live", house.live(session_id))
+            fresh += _changed(told, "live", sessions.live(session_id))
         if clock() - quiet > _ALIVE_S:
             fresh.append(b": still here\n\n")
         if fresh:

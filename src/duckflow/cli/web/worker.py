@@ -12,7 +12,7 @@ from duckflow.domain import commands
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import Recorded, TaskReported, report_of
 from duckflow.domain.files.changes import UndoReport
-from duckflow.domain.glimpses import Glimpse
+from duckflow.domain.live_updates import LiveUpdate
 from duckflow.llm.local.relay import Relay
 from duckflow.ui.jobs import Job
 
@@ -59,7 +59,7 @@ class SessionWorker:
         self._todo.put_nowait(None)
         return True
 
-    def __call__(self, what: Recorded | Glimpse) -> None:
+    def __call__(self, what: Recorded | LiveUpdate) -> None:
         """The chat may wait for what the background reports."""
         if isinstance(what, Recorded) and isinstance(what.event, TaskReported):
             self._todo.put_nowait(self._go_on)

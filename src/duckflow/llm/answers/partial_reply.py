@@ -1,6 +1,6 @@
 """Shows the user a reply while the model still writes it: the top-level "reply" string of a JSON object.
 
-What it shows is only a glimpse: the whole answer is read again, strictly, when it is complete. It walks over
+What it shows counts for nothing: the whole answer is read again, strictly, when it is complete. It walks over
 each piece once; pydantic_core's partial parsing would read the whole text again for every piece, which took
 twenty times as long for a reply of 200 kB, and grows with its square.
 """

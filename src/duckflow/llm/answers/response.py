@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from duckflow.domain.glimpses import Glimpse, ReplyPiece, ReplyVoid, Waiting
+from duckflow.domain.live_updates import LiveUpdate, ReplyPiece, ReplyVoid, Waiting
 from duckflow.domain.model import (
     Finished,
     ModelClient,
@@ -28,8 +28,8 @@ _HIGH_AT_END = late("[\ud800-\udbff]\\Z")
 class CollectedResponse:
     """One response, word for word, as far as it came. `stop` is None as long as it is not whole."""
 
-    def __init__(self, on_glimpse: Callable[[Glimpse], None], *, has_reply: bool, plain: bool) -> None:
-        self._on_glimpse = on_glimpse
+    def __init__(self, on_update: Callable[[LiveUpdate], None], *, has_reply: bool, plain: bool) -> None:
+        self._on_update = on_update
         self._has_reply = has_reply
         self._plain = plain
         self.stop: StopReason | None = None
@@ -69,8 +69,8 @@ class CollectedResponse:
                 self._size += _size(piece.name) + _size(piece.arguments)
             case Retrying():
                 self._restart()
-                self._on_glimpse(ReplyVoid())
-                self._on_glimpse(Waiting(reason=piece.reason, wait_s=piece.wait_s))
+                self._on_update(ReplyVoid())
+                self._on_update(Waiting(reason=piece.reason, wait_s=piece.wait_s))
             case Finished():
                 self.stop, self.usage = piece.stop, piece.usage
 
@@ -84,13 +84,13 @@ class CollectedResponse:
         shown = self._reply.feed(_paired(text, lone="replace")) if self._has_reply else ""
         if shown:
             self._shown.append(shown)
-            self._on_glimpse(ReplyPiece(text=shown))
+            self._on_update(ReplyPiece(text=shown))
 
 
 async def collect(
     client: ModelClient,
     request: ModelRequest,
-    on_glimpse: Callable[[Glimpse], None],
+    on_update: Callable[[LiveUpdate], None],
     *,
     has_reply: bool,
     until: Callable[[str], bool] | None = None,
@@ -99,7 +99,7 @@ async def collect(
 
     With `has_reply`, the answer's reply is shown as it comes.
     """
-    response = CollectedResponse(on_glimpse, has_reply=has_reply, plain=bool(request.tools))
+    response = CollectedResponse(on_update, has_reply=has_reply, plain=bool(request.tools))
     async with closing(client.stream(request)) as pieces:
         async for piece in pieces:
             response.take(piece)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ValidationError
 from duckflow.domain.decision import Decision
 from duckflow.domain.errors import BadAnswer, ProviderError
 from duckflow.domain.frozen import replace
-from duckflow.domain.glimpses import Glimpse, ReplyVoid
+from duckflow.domain.live_updates import LiveUpdate, ReplyVoid
 from duckflow.domain.model import ChatMessage, ModelClient, ModelRequest, Usage
 from duckflow.domain.text import cut
 from duckflow.domain.validation import describe_faults
@@ -44,7 +44,7 @@ async def ask(
     client: ModelClient,
     request: ModelRequest,
     answer: type[T],
-    on_glimpse: Callable[[Glimpse], None],
+    on_update: Callable[[LiveUpdate], None],
     check: Callable[[T], str | None] | None = None,
 ) -> StructuredAnswer[T]:
     """Ask for one `answer`. `check` may refuse a readable one with an exact sentence for the model.
@@ -54,7 +54,7 @@ async def ask(
     spent, asked, problem = Usage(), request, ""
     for attempt in range(1, _TRIES + 1):
         try:
-            response = await collect(client, asked, on_glimpse, has_reply="reply" in answer.model_fields)
+            response = await collect(client, asked, on_update, has_reply="reply" in answer.model_fields)
         except ProviderError as error:
             error.usage = spent
             raise
@@ -64,10 +64,10 @@ async def ask(
         except UnusableAnswer as fault:
             problem = cut(_encodable(fault.problem), _PROBLEM)
             asked = _repair(request, response, problem)
-            on_glimpse(ReplyVoid())
+            on_update(ReplyVoid())
         else:
             if response.shown and response.shown != getattr(value, "reply", None):
-                on_glimpse(ReplyVoid())
+                on_update(ReplyVoid())
             # Calls have no words of their own: with them it is told as its Decision.
             said = value.model_dump_json(exclude_defaults=True) if response.calls else response.text
             return StructuredAnswer(value, said, spent, attempt)

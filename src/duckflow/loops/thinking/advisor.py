@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.events import UsageReported
-from duckflow.domain.glimpses import Glimpse
+from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.model import TierName, Usage
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.session import Session
@@ -27,7 +27,7 @@ class Advisor:
         return (await self._tiers.client(tier)).traits.small
 
     async def ask(
-        self, question: Question[Draft, Answer], on_glimpse: Callable[[Glimpse], None] = lambda _: None
+        self, question: Question[Draft, Answer], on_update: Callable[[LiveUpdate], None] = lambda _: None
     ) -> Answer:
         """The answer, or what holds otherwise. Raises ProviderError if the question has no other answer."""
         asked = ASKED[question.kind]
@@ -36,7 +36,7 @@ class Advisor:
             if client.traits.small and not asked.small and question.otherwise is not None:
                 return question.otherwise()
             await self._session.pause()
-            answer, tokens = await put(client, question, on_glimpse)
+            answer, tokens = await put(client, question, on_update)
         except ProviderError as error:
             await self.report_failed(asked.tier, asked.output, error)
             if question.otherwise is None or not isinstance(error, question.covers):

@@ -9,7 +9,7 @@ from duckflow.domain.files.changes import FOLDER, ChangeSet, FileChange, LeftFil
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState
 from duckflow.loops.session import Session
-from duckflow.loops.undo.earlier import EarlierChanges, undoable
+from duckflow.loops.undo.earlier_sessions import EarlierChanges, undoable
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.ledger import made_of
 from duckflow.safety.files.path_states import PathState

@@ -1,4 +1,4 @@
-"""Redaction of what happens: events before they are stored, glimpses before they are shown."""
+"""Redaction of what happens: events before they are stored, live updates before they are shown."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from duckflow.domain.events import (
     UserMessage,
 )
 from duckflow.domain.frozen import replace
-from duckflow.domain.glimpses import Glimpse, OutputPiece, ReplyPiece, ReplyVoid
+from duckflow.domain.live_updates import LiveUpdate, OutputPiece, ReplyPiece, ReplyVoid
 from duckflow.domain.patterns import late
 from duckflow.safety.redaction.patterns import NAME_NEEDLES
 from duckflow.safety.redaction.redactor import Redactor
@@ -50,14 +50,14 @@ def said_by_user(event: Event) -> bool:
     return isinstance(event, UserMessage | ApprovalAnswered | ConsultationAnswered)
 
 
-class GlimpseRedaction:
-    """Lets glimpses through, less their last characters as long as these may be the beginning of a secret."""
+class LiveRedaction:
+    """Lets live updates through, less their last characters while these may be the beginning of a secret."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._reply = PieceRedaction(redactor)
         self._output = PieceRedaction(redactor)
 
-    def take(self, what: Recorded | Glimpse) -> Iterator[Recorded | Glimpse]:
+    def take(self, what: Recorded | LiveUpdate) -> Iterator[Recorded | LiveUpdate]:
         """What may be shown now."""
         match what:
             case ReplyPiece():

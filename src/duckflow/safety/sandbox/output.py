@@ -4,7 +4,7 @@ import codecs
 import time
 from collections.abc import Callable
 
-from duckflow.domain.glimpses import OutputPiece
+from duckflow.domain.live_updates import OutputPiece
 from duckflow.domain.patterns import late
 
 Emit = Callable[[OutputPiece], None]
@@ -64,7 +64,7 @@ class CommandOutput:
         return f"{beginning.rstrip()}\n{left_out}\n{end}"
 
 
-class Glimpses:
+class LiveOutput:
     """Output as it comes, in few pieces: what comes faster than anyone reads is shown in part."""
 
     def __init__(self, emit: Emit | None, clock: Callable[[], float] = time.monotonic) -> None:

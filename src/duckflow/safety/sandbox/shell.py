@@ -19,7 +19,7 @@ from duckflow.safety.sandbox.copy.copies import CopyFolders, WorkspaceCopy
 from duckflow.safety.sandbox.copy.take_over import TakenOver, take_over
 from duckflow.safety.sandbox.copy.target_folder import KeepChanges
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
-from duckflow.safety.sandbox.output import CommandOutput, Emit, Glimpses
+from duckflow.safety.sandbox.output import CommandOutput, Emit, LiveOutput
 from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.shell_view import ShellView
 from duckflow.safety.sandbox.view import bubblewrap
@@ -184,14 +184,14 @@ class Shell:
         return confine(command, sandbox, world, limits, self._env, network=network, view=view, held=held)
 
     async def _run(self, run: RunOrder, order: Order, wanted: _WantedCommand) -> CommandResult:
-        output, glimpses = CommandOutput(self.settings.max_output_bytes), Glimpses(wanted.emit)
+        output, live = CommandOutput(self.settings.max_output_bytes), LiveOutput(wanted.emit)
 
         def take(block: bytes) -> None:
             output.take(block)
-            glimpses.take(block)
+            live.take(block)
 
         ending = await run(order, take)
-        glimpses.finish()
+        live.finish()
         return result_of(ending, output.text(), wanted.sandbox)
 
     async def _with_effects(self, result: CommandResult, copy: WorkspaceCopy) -> CommandResult:

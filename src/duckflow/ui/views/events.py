@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 from duckflow.domain import events
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ActionOutcome, Event
-from duckflow.domain.glimpses import Waiting
+from duckflow.domain.live_updates import Waiting
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.domain.text import cut

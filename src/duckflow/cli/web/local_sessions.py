@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, get_args
 
 from duckflow.app.places import LIVE, holder_of, open_kept_files, open_log
 from duckflow.cli.secrets import redactor
-from duckflow.cli.web.fleet_window import FleetWindow
+from duckflow.cli.web.fleet_sessions import FleetSessions
 from duckflow.cli.web.worker import SessionWorker
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
@@ -22,7 +22,7 @@ from duckflow.domain.events import Recorded
 from duckflow.domain.modes import Mode
 from duckflow.i18n.catalogue import text
 from duckflow.loops.session import Session
-from duckflow.loops.undo.earlier import EarlierChanges
+from duckflow.loops.undo.earlier_sessions import EarlierChanges
 from duckflow.loops.undo.rewind import fork, past_messages
 from duckflow.loops.undo.undo import Undo
 from duckflow.safety.files.workspace import Workspace
@@ -46,7 +46,7 @@ class _Working(NamedTuple):
     task: asyncio.Task[None]
 
 
-class LocalHouse:
+class LocalSessions:
     """The sessions of this machine, whoever has them open."""
 
     def __init__(self, folder: Path, flags: dict[str, object], database: str | None = None) -> None:
@@ -57,7 +57,7 @@ class LocalHouse:
         self._inbox = CommandInbox(self._events.database)
         self._waits = True
         self._working: dict[str, _Working] = {}
-        self.fleet = FleetWindow(database)
+        self.fleet = FleetSessions(database)
         self.closing = asyncio.Event()
 
     def version(self) -> int:

@@ -27,7 +27,7 @@ def leave() -> None:
     os._exit(LOST)
 
 
-class Crew:
+class LiveRuns:
     """Opens runs, takes them a step further, and writes down what came of them."""
 
     def __init__(self, runs: Runs, machine: str, on_lost: Callable[[], None] = leave) -> None:

@@ -1,4 +1,4 @@
-"""What workers do with runs, in this process and without a queue; one crew after another."""
+"""What workers do with runs, in this process and without a queue; one worker after another."""
 
 import asyncio
 import contextlib
@@ -12,8 +12,8 @@ import pytest
 from duckflow.config.places import config_dir
 from duckflow.domain.events import ActionFinished, ConsultationRequested, Event, Recovered, RequestFinished
 from duckflow.fleet.checkout import Checkout
-from duckflow.fleet.crew import Crew
 from duckflow.fleet.fleet import Fleet, open_fleet
+from duckflow.fleet.live_runs import LiveRuns
 from duckflow.fleet.runs import OVER, FleetRun, LostRun, RunOptions, Runs
 from fakes.engine import action, decision, write_script
 from fakes.fleet_drill import Count, answer_to, check_commands
@@ -39,25 +39,25 @@ def submit(fleet: Fleet, folder: Path, *answers: str, **options: Any) -> str:
     return run
 
 
-def crew(fleet: Fleet, machine: str = "here") -> Crew:
+def live_runs(fleet: Fleet, machine: str = "here") -> LiveRuns:
     def lost() -> None:
         raise AssertionError("lost")
 
-    return Crew(fleet.runs, machine, lost)
+    return LiveRuns(fleet.runs, machine, lost)
 
 
-async def work(hands: Crew, fleet: Fleet, run: str, steps: int = 100) -> str:
+async def work(runs: LiveRuns, fleet: Fleet, run: str, steps: int = 100) -> str:
     """How the run stands after so many steps."""
     leg = fleet.runs.find(run).leg
     for _ in range(steps):
-        if (await hands.advance(run, leg))["state"] != "working":
+        if (await runs.advance(run, leg))["state"] != "working":
             break
     return fleet.runs.find(run).state
 
 
-async def abandon(hands: Crew) -> None:
+async def abandon(runs: LiveRuns) -> None:
     """As if the process were killed: nothing of what it had in hand writes any more."""
-    for live in list(hands.live.values()):
+    for live in list(runs.live.values()):
         live.app.lock.release()
         live.run = live.run.model_copy(update={"epoch": -1})
         live.app.log._run = live.run
@@ -72,27 +72,27 @@ async def test_a_killed_command_is_asked_about_and_never_run_again(
     ledger = tmp_path / "ledger"
     first, second = f"echo one >> {ledger}; sleep 60", f"echo two >> {ledger}"
     run = submit(fleet, folder, decision("", shell(first)), decision("", shell(second)), decision("Done."))
-    hands = crew(fleet)
-    assert await work(hands, fleet, run) == "waiting"
+    runs = live_runs(fleet)
+    assert await work(runs, fleet, run) == "waiting"
     fleet.answer(run, "yes")
-    step = asyncio.ensure_future(work(hands, fleet, run))
+    step = asyncio.ensure_future(work(runs, fleet, run))
     while not ledger.exists() or not ledger.read_text():
         await asyncio.sleep(0.05)
-    await abandon(hands)
+    await abandon(runs)
     step.cancel()
     with contextlib.suppress(asyncio.CancelledError, AssertionError):
         await step
 
-    assert await work(crew(fleet), fleet, run) == "waiting"
+    assert await work(live_runs(fleet), fleet, run) == "waiting"
     events = [one.event for one in fleet.runs.events(run)]
     (ended,) = (one for one in events if isinstance(one, ActionFinished))
     (asked,) = (one for one in events if isinstance(one, ConsultationRequested))
     assert (ended.outcome, asked.kind) == ("unknown", "unknown")
     assert "echo one" in str(asked.consultation.findings[0].values)
     fleet.answer(run, "go_on")
-    assert await work(crew(fleet), fleet, run) == "waiting"
+    assert await work(live_runs(fleet), fleet, run) == "waiting"
     fleet.answer(run, "yes")
-    assert await work(crew(fleet), fleet, run) == "done"
+    assert await work(live_runs(fleet), fleet, run) == "done"
     assert ledger.read_text() == "one\ntwo\n"
 
 
@@ -121,7 +121,7 @@ async def test_what_was_approved_runs_or_is_asked_about_wherever_it_is_cut_off(
         while (state := fleet.runs.find(run).state) not in OVER:
             if state == "waiting":
                 fleet.answer(run, answer_to(fleet, fleet.runs.find(run)))
-            await work(Crew(fleet.runs, "here", lambda: None), fleet, run)
+            await work(LiveRuns(fleet.runs, "here", lambda: None), fleet, run)
         check_commands(count, fleet.runs.events(run), Counter(ledger.read_text().split()))
         assert (count.wrong, count.approved, state) == ([], 1, "done"), f"cut off before {cuts}"
         assert cut, "it was cut off"
@@ -136,10 +136,10 @@ async def test_a_run_goes_on_at_every_step_on_another_machine(
     for machine in range(20):
         monkeypatch.setenv("DUCKFLOW_FLEET_DIR", str(tmp_path / f"fleet{machine}"))
         monkeypatch.setenv("DUCKFLOW_STATE_DIR", str(tmp_path / f"state{machine}"))
-        hands = crew(fleet, f"machine{machine}")
-        if await work(hands, fleet, run, steps=1 + machine) == "done":
+        runs = live_runs(fleet, f"machine{machine}")
+        if await work(runs, fleet, run, steps=1 + machine) == "done":
             break
-        await abandon(hands)
+        await abandon(runs)
     found = fleet.runs.find(run)
     assert (found.state, found.outcome, found.branch) == ("done", "done", f"duckflow/{run}")
     assert machine > 2, "it was interrupted some times"
@@ -153,14 +153,14 @@ async def test_a_run_goes_on_at_every_step_on_another_machine(
 async def test_time_is_limited_and_what_failed_can_go_on(fleet: Fleet, folder: Path):
     """M8: a run that takes too long is stopped; tried again it goes on."""
     run = submit(fleet, folder, decision("Done."), minutes=1e-9)
-    assert await work(crew(fleet), fleet, run) == "failed"
+    assert await work(live_runs(fleet), fleet, run) == "failed"
     assert fleet.runs.find(run).outcome == "interrupted"
     other = submit(fleet, folder.parent / "other", '{"for": "Decision", "error": 500}')
-    assert await work(crew(fleet), fleet, other) == "failed"
+    assert await work(live_runs(fleet), fleet, other) == "failed"
     assert fleet.runs.find(other).outcome == "provider_error"
     write_script(folder.parent / "script.jsonl", [decision("Done.")] * 9)
     fleet.retry(other)
-    assert await work(crew(fleet), fleet, other) == "done"
+    assert await work(live_runs(fleet), fleet, other) == "done"
 
 
 async def test_a_cancelled_run_is_stopped_and_a_broken_one_fails_alone(
@@ -168,19 +168,19 @@ async def test_a_cancelled_run_is_stopped_and_a_broken_one_fails_alone(
 ):
     """M8."""
     run = submit(fleet, folder, decision("", shell(f"touch {tmp_path / 'began'}; sleep 60")))
-    hands = crew(fleet)
-    assert await work(hands, fleet, run) == "waiting"
+    runs = live_runs(fleet)
+    assert await work(runs, fleet, run) == "waiting"
     fleet.answer(run, "yes")
-    step = asyncio.ensure_future(work(hands, fleet, run))
+    step = asyncio.ensure_future(work(runs, fleet, run))
     while not (tmp_path / "began").exists():
         await asyncio.sleep(0.05)
     fleet.cancel(run)
-    await hands.cancel(run)
+    await runs.cancel(run)
     assert await step == "cancelled"
-    assert hands.live == {}
+    assert runs.live == {}
 
     broken = submit(fleet, folder.parent / "other", decision("Done."), model="scripted:/no/such/file")
-    assert await work(hands, fleet, broken) == "failed"
+    assert await work(runs, fleet, broken) == "failed"
     report = fleet.runs.find(broken).report
     assert report is not None
     assert "/no/such/file" in report.error

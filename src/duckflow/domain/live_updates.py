@@ -1,4 +1,4 @@
-"""Glimpses: what is shown before it has happened for good. They are not stored; an event follows."""
+"""Live updates: what is shown before it has happened for good. They are not stored; an event follows."""
 
 from duckflow.domain.frozen import Frozen
 
@@ -26,4 +26,4 @@ class OutputPiece(Frozen):
     text: str
 
 
-Glimpse = ReplyPiece | ReplyVoid | Waiting | OutputPiece
+LiveUpdate = ReplyPiece | ReplyVoid | Waiting | OutputPiece

@@ -1,4 +1,4 @@
-"""The check room: copies of the folder in which checks run, so that nothing they do reaches the folder.
+"""Copies of the folder in which checks run, so that nothing they do reaches the folder.
 
 Each command gets a copy of the sandbox's own. Where that has none, files are copied: for each round of checks
 again, bounded, and thrown away afterwards, because what ran in one may have put links anywhere. Folders with
@@ -56,7 +56,7 @@ class CheckCopy(NamedTuple):
         return await self.shell.run(there, timeout_s=seconds)
 
 
-class CheckRoom:
+class CheckCopies:
     """Makes copies of a workspace: those of its shell, which cost the same however large it is.
 
     Where the sandbox has none, files are copied: `open_shell` gives a shell for a folder of them. The shells
@@ -101,8 +101,8 @@ class CheckRoom:
             yield CheckCopy(self._shell, self.workspace.root, setup, new)
             return
         async with self._lock:
-            shell, room = self._opened()
-            folder = await asyncio.to_thread(self._make, room, near, new)
+            shell, place = self._opened()
+            folder = await asyncio.to_thread(self._make, place, near, new)
             try:
                 yield CheckCopy(shell, folder, self._setup)
             finally:
@@ -111,9 +111,9 @@ class CheckRoom:
     async def aclose(self) -> None:
         """The program ends."""
         if self._own is not None:
-            (shell, room), self._own = self._own, None
+            (shell, place), self._own = self._own, None
             await shell.aclose()
-            await asyncio.to_thread(shutil.rmtree, room, ignore_errors=True)
+            await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
 
     def _opened(self) -> tuple[Shell, Path]:
         if self._own is None:
@@ -121,9 +121,9 @@ class CheckRoom:
             self._own = (self._open_shell(folder), folder)
         return self._own
 
-    def _make(self, room: Path, near: Collection[str] | None, files: Mapping[str, bytes]) -> Path:
+    def _make(self, place: Path, near: Collection[str] | None, files: Mapping[str, bytes]) -> Path:
         wanted = self._everything() if near is None else self._around(near)
-        folder = Path(tempfile.mkdtemp(prefix="copy-", dir=room))
+        folder = Path(tempfile.mkdtemp(prefix="copy-", dir=place))
         try:
             for path in wanted:
                 if path not in files and not keeps_secrets(path):

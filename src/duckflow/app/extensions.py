@@ -19,7 +19,7 @@ from duckflow.prompts.templates import check_own_templates
 CHECKERS_FILE = "checkers.toml"
 
 
-class Brought(NamedTuple):
+class LoadedExtensions(NamedTuple):
     """What the user, and a project they trust, brought along."""
 
     hooks: tuple[HookList, ...]
@@ -27,7 +27,7 @@ class Brought(NamedTuple):
     checkers: tuple[Checker, ...]
 
 
-def bring(settings: Settings, folder: Path, project: Mapping[str, str]) -> Brought:
+def bring(settings: Settings, folder: Path, project: Mapping[str, str]) -> LoadedExtensions:
     """Read and load it all, before anything is opened that would have to be closed."""
     check_own_templates()
     wanted = settings.plugins
@@ -39,7 +39,7 @@ def bring(settings: Settings, folder: Path, project: Mapping[str, str]) -> Broug
         checkers = with_rows(plugins.together.checks, parse(own, file) if own else {})
     except (TypeError, ValueError) as exc:
         raise UsageError("config.bad_table", path=file, reason=str(exc).replace("\n", " ")) from exc
-    return Brought(_read_hooks(settings, project), plugins, checkers)
+    return LoadedExtensions(_read_hooks(settings, project), plugins, checkers)
 
 
 def _read_hooks(settings: Settings, project: Mapping[str, str]) -> tuple[HookList, ...]:

@@ -31,7 +31,7 @@ _CRASHED = "error"
 """The outcome of a run that no request ended; its report tells why."""
 
 
-class FleetWindow:
+class FleetSessions:
     """Opens the fleet once there is one. All of it may be called from several threads."""
 
     def __init__(self, database: str | None) -> None:
