@@ -22,7 +22,7 @@ from pathlib import Path
 
 from duckflow.app.build import build
 from duckflow.config.settings import Settings
-from duckflow.domain.model import Finished, ModelPiece, ModelRequest, ModelTraits, TextPiece
+from duckflow.domain.model import ModelPiece, ModelRequest, ModelTraits, StreamEnd, TextPiece
 from duckflow.llm.default_model import ModelChoice
 
 A_REQUEST = 10
@@ -45,7 +45,7 @@ class Memory:
             wanted = {"requirements": [{"requirement": "files"}]}
             praise = wanted if request.output == "RequirementList" else {"requirement_scores": scored}
             yield TextPiece(text=json.dumps(praise))
-            yield Finished()
+            yield StreamEnd()
             return
         self.calls += 1
         ends = self.calls % A_REQUEST == 0
@@ -53,7 +53,7 @@ class Memory:
         acts = [] if ends else [{"operation": "file_ops.write_file", "args": args}]
         body = {"next_step": "done" if ends else "continue", "reply": "Next.", "actions": acts}
         yield TextPiece(text=json.dumps(body))
-        yield Finished()
+        yield StreamEnd()
 
     async def aclose(self) -> None:
         """Nothing to close."""

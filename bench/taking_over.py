@@ -32,7 +32,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.copy.copies import CopyFolders
 from duckflow.safety.sandbox.copy.take_over import take_over
 from duckflow.safety.sandbox.shell import Shell
-from duckflow.store.kept_files import KeptFiles, Mark
+from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.tools.shell import record_batch
 
 CALLS = (
@@ -47,7 +47,7 @@ rm kind; mkdir kind; echo in > kind/in
 head -c 300000 /dev/zero | tr '\\0' y > large
 mkdir -p node_modules/a; for n in 1 2 3; do echo $n > node_modules/a/$n; done
 """
-OWNER = Mark("session", "request", "action")
+OWNER = ChangeOwner("session", "request", "action")
 
 
 def fill(folder: Path) -> None:
@@ -132,7 +132,7 @@ class Stage:
         made = ChangeSet(action_id=OWNER[2], request_id=OWNER[1], operation="shell.run", changes=changes)
         nobody: Any = None
         undo = cast("Any", Undo(nobody, workspace, kept, nobody))
-        left = undo._restore_all([made], Access(workspace, kept, Mark("session", "undo", "undo")))
+        left = undo._restore_all([made], Access(workspace, kept, ChangeOwner("session", "undo", "undo")))
         assert left == (), left
         kept.close()
 

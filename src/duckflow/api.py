@@ -19,7 +19,7 @@ from duckflow.app.app import App
 from duckflow.app.opening import open_app
 from duckflow.app.places import forget_files, open_log
 from duckflow.app.work import Update, Work, Working
-from duckflow.config.loading import Loaded, load
+from duckflow.config.loading import LoadedSettings, load
 from duckflow.domain import commands
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ModeChanged, Recorded
@@ -94,7 +94,7 @@ class OpenSession:
         model: str | None = None,
         mode: Mode | None = None,
         verify: str | None = None,
-        settings: Mapping[str, object] | Loaded | None = None,
+        settings: Mapping[str, object] | LoadedSettings | None = None,
         trust: bool = False,
         attended: bool = False,
         unsaved: Unsaved | None = None,
@@ -270,8 +270,8 @@ class OpenSession:
             self.answer(self.question, answer)
             self.answered_elsewhere.set()
 
-    def _loaded(self, folder: Path) -> Loaded:
-        if isinstance(self._settings, Loaded):
+    def _loaded(self, folder: Path) -> LoadedSettings:
+        if isinstance(self._settings, LoadedSettings):
             return self._settings
         flags = {**(self._settings or {}), "llm.model": self._model, "mode": self._mode}
         return load(folder, trusted=self._trust, flags=flags)

@@ -19,11 +19,11 @@ from duckflow.domain.events import ErrorReported
 from duckflow.domain.extensions import PluginFacts
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import (
-    Finished,
     ModelClient,
     ModelPiece,
     ModelRequest,
     ModelTraits,
+    StreamEnd,
     TextPiece,
     Usage,
 )
@@ -38,7 +38,6 @@ __all__ = [
     "Access",
     "Checker",
     "Field",
-    "Finished",
     "Frozen",
     "ModelClient",
     "ModelPiece",
@@ -47,6 +46,7 @@ __all__ = [
     "Plugin",
     "Proposal",
     "ProviderError",
+    "StreamEnd",
     "TextPiece",
     "Tool",
     "ToolError",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from duckflow.config.keys import leaves, nearest, variable_for
-from duckflow.config.loading import Source, load, rows, user_file
+from duckflow.config.loading import SettingSource, load, rows, user_file
 from duckflow.config.project import PROJECT_MAY_SET
 from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError
@@ -39,7 +39,7 @@ def refusal(workspace: Path, **how) -> UsageError:
 def test_without_any_source_the_defaults_hold(tmp_path):
     loaded = load(tmp_path, environ={})
     assert loaded.settings == Settings()
-    assert set(loaded.sources.values()) == {Source(kind="default")}
+    assert set(loaded.sources.values()) == {SettingSource(kind="default")}
     assert loaded.notices == ()
 
 
@@ -56,9 +56,9 @@ def test_M5_each_source_beats_the_one_before(tmp_path):
         kinds.append(loaded.sources[key])
     assert seen == [20, 19, 18, 30, 40]
     assert kinds == [
-        Source(kind="project", where=str(tmp_path / "duckflow.toml")),
-        Source(kind="environment", where="DUCKFLOW_DUCK_PACEMAKER__DYNAMIC_LIMITS__MAX_LOOPS"),
-        Source(kind="flag", where="--max-loops"),
+        SettingSource(kind="project", where=str(tmp_path / "duckflow.toml")),
+        SettingSource(kind="environment", where="DUCKFLOW_DUCK_PACEMAKER__DYNAMIC_LIMITS__MAX_LOOPS"),
+        SettingSource(kind="flag", where="--max-loops"),
     ]
 
 
@@ -184,7 +184,7 @@ def test_a_variable_is_read_as_the_setting_needs_it(tmp_path, variable, value, k
     for part in key.split("."):
         found = getattr(found, part)
     assert found == expected
-    assert loaded.sources[key] == Source(kind="environment", where=variable)
+    assert loaded.sources[key] == SettingSource(kind="environment", where=variable)
 
 
 def test_empty_and_unrelated_variables_are_no_settings(tmp_path):

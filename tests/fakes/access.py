@@ -5,16 +5,16 @@ from typing import cast
 
 from duckflow.safety.files.access import Access, Permit
 from duckflow.safety.files.workspace import Workspace
-from duckflow.store.kept_files import KeptFiles, Mark
+from duckflow.store.kept_files import ChangeOwner, KeptFiles
 
 
 class NothingKept:
     """Stands in for what files were before."""
 
-    def keep(self, mark, changes, contents):
+    def keep(self, owner, changes, contents):
         pass
 
 
 def access_to(where: Path | Workspace, permit: Permit | None = None) -> Access:
     workspace = where if isinstance(where, Workspace) else Workspace(where)
-    return Access(workspace, cast("KeptFiles", NothingKept()), Mark("s", "r", "a1"), permit)
+    return Access(workspace, cast("KeptFiles", NothingKept()), ChangeOwner("s", "r", "a1"), permit)

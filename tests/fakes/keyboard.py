@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from duckflow.ui.input.keyboard import Inbox
+from duckflow.ui.input.keyboard import MessageQueue
 from duckflow.ui.output.writer import Writer
 
 
@@ -29,7 +29,7 @@ class Keyboard:
     def __init__(self, *answers: str | None) -> None:
         self.answers = list(answers)
         self.asked: list[str] = []
-        self.inbox = Inbox()
+        self.inbox = MessageQueue()
         self.line = ""
 
     async def answer(self, question: str, prefilled: str = "") -> str | None:

@@ -3,11 +3,11 @@
 from collections.abc import AsyncIterator, Sequence
 
 from duckflow.domain.model import (
-    Finished,
     ModelPiece,
     ModelRequest,
     ModelTraits,
     StopReason,
+    StreamEnd,
     TextPiece,
     Usage,
 )
@@ -20,7 +20,7 @@ Turn = str | Sequence[ModelPiece | Exception]
 def said(text: str, *, stop: StopReason = "end", width: int = 7, usage: Usage = ONE_CALL) -> list[ModelPiece]:
     """A text as a model streams it: in small pieces, then the end."""
     pieces: list[ModelPiece] = [TextPiece(text=text[at : at + width]) for at in range(0, len(text), width)]
-    return [*pieces, Finished(stop=stop, usage=usage)]
+    return [*pieces, StreamEnd(stop=stop, usage=usage)]
 
 
 class FakeModel:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from duckflow.ui.frontend import open_frontend
-from duckflow.ui.input.prompt_view import View
+from duckflow.ui.input.prompt_view import PromptView
 from duckflow.ui.output.colours import Theme, paint
 
 
@@ -14,7 +14,7 @@ async def main(folder: str, theme: Theme = "auto", keys: str = "emacs") -> None:
     frontend = open_frontend(lambda: Path(folder) / "history")
     assert frontend.prompt is not None
     frontend.adapt(theme, vi=keys == "vi")
-    frontend.prompt.draw = lambda _columns: View(bar=([("bar", "[ bar ]")],))
+    frontend.prompt.draw = lambda _columns: PromptView(bar=([("bar", "[ bar ]")],))
     frontend.prompt.inbox.put("ready")
     while not frontend.keyboard.left.is_set():
         said = await frontend.keyboard.inbox.get()

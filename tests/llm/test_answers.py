@@ -11,10 +11,10 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.live_updates import ReplyPiece, ReplyVoid, Waiting
 from duckflow.domain.model import (
     ChatMessage,
-    Finished,
     ModelRequest,
     NativeTool,
     Retrying,
+    StreamEnd,
     TextPiece,
     ToolCall,
     Usage,
@@ -178,7 +178,7 @@ async def test_A6_E2_wrong_fields_are_named_by_path(seen, bad, words):
     [
         (said(""), "the answer is empty"),
         (said(" \n"), "the answer is empty"),
-        ([Finished()], "the answer is empty"),
+        ([StreamEnd()], "the answer is empty"),
         ([], "the answer was cut off before its end"),
         ([TextPiece(text=GOOD)], "the answer was cut off before its end"),
         (said("I can't help with that.", stop="refusal"), "the request was declined"),
@@ -265,7 +265,7 @@ async def test_a_pair_that_a_provider_cut_in_two_is_one_character(seen):
     pieces = [
         TextPiece(text='{"next_step": "done", "reply": "a\ud83e'),
         TextPiece(text='\udd86b"}'),
-        Finished(),
+        StreamEnd(),
     ]
     answer = await decide(FakeModel(pieces), seen)
     assert answer.value.reply == seen.text == "a🦆b"
@@ -289,7 +289,7 @@ async def test_A8_native_calls_are_a_decision_and_their_words_are_one_too(seen):
     request = REQUEST.model_copy(update={"tools": TOOLS})
     call = ToolCall(name="shell__run", arguments='{"command": "ls"}')
     answer = await decide(
-        FakeModel([TextPiece(text="I look. "), call, Finished(stop="tool_calls")]), seen, request
+        FakeModel([TextPiece(text="I look. "), call, StreamEnd(stop="tool_calls")]), seen, request
     )
     assert [action.operation for action in answer.value.actions] == ["shell.run"]
     assert seen.text == answer.value.reply == "I look."
@@ -324,20 +324,20 @@ async def test_what_was_shown_of_another_text_than_the_reply_is_void_in_the_end(
 )
 async def test_A8_native_answers_cut_at_the_limit_run_nothing(seen, text, calls):
     request = REQUEST.model_copy(update={"tools": TOOLS})
-    turn = [TextPiece(text=text), *calls, Finished(stop="length")]
+    turn = [TextPiece(text=text), *calls, StreamEnd(stop="length")]
     await decide(model := FakeModel(turn, GOOD), seen, request)
     assert "cut at the limit" in model.requests[1].messages[-1].text
 
 
 async def test_A6_bad_calls_go_back_with_the_exact_error(seen):
     call = ToolCall(name="shell__run", arguments='{"command": NaN}')
-    await decide(model := FakeModel([call, Finished(stop="tool_calls")], GOOD), seen)
+    await decide(model := FakeModel([call, StreamEnd(stop="tool_calls")], GOOD), seen)
     assert model.requests[1].messages[-2].text == 'shell__run {"command": NaN}'
     assert "the arguments of the call of shell.run: line 1, column 13" in model.requests[1].messages[-1].text
 
 
 async def test_calls_are_refused_where_another_answer_was_asked_for(seen):
-    model = FakeModel([ToolCall(name="x", arguments="{}"), Finished()], '{"city": "奈良", "degrees": 3}')
+    model = FakeModel([ToolCall(name="x", arguments="{}"), StreamEnd()], '{"city": "奈良", "degrees": 3}')
     await ask(model, REQUEST, Weather, seen.append)
     assert "no tool can be called here" in model.requests[1].messages[-1].text
 

@@ -8,10 +8,10 @@ import pytest
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import (
     ChatMessage,
-    Finished,
     ModelRequest,
     ModelTraits,
     NativeTool,
+    StreamEnd,
     TextPiece,
     ToolCall,
     Usage,
@@ -67,7 +67,7 @@ async def test_K4_an_answer_is_streamed_without_its_thinking_and_ends_with_its_u
         (asked,) = server.requests
     assert "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)) == "Hello, this is longer."
     usage = Usage(input_tokens=120, cached_tokens=90, output_tokens=8)
-    assert pieces[-1] == Finished(stop="end", usage=usage)
+    assert pieces[-1] == StreamEnd(stop="end", usage=usage)
     assert asked.path == "/v1/messages"
     assert asked.headers["x-api-key"] == "sk-ant"
     assert asked.headers["anthropic-version"]

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from duckflow.config.settings import EmbeddedSettings
 from duckflow.domain.errors import ProviderError, Unavailable
-from duckflow.domain.model import ChatMessage, Finished, ModelPiece, ModelRequest, TextPiece
+from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, StreamEnd, TextPiece
 from duckflow.llm.local.embedded import EmbeddedModel, open_embedded
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -32,17 +32,17 @@ def ask(text: str, **changes: object) -> ModelRequest:
     return ModelRequest.model_validate({"output": "Text", "messages": messages, "max_tokens": 8, **changes})
 
 
-async def answer(model: EmbeddedModel, request: ModelRequest) -> tuple[str, Finished]:
+async def answer(model: EmbeddedModel, request: ModelRequest) -> tuple[str, StreamEnd]:
     pieces: list[ModelPiece] = [piece async for piece in model.stream(request)]
     finished = pieces[-1]
-    assert isinstance(finished, Finished)
+    assert isinstance(finished, StreamEnd)
     return "".join(piece.text for piece in pieces if isinstance(piece, TextPiece)), finished
 
 
 async def test_text_is_streamed_in_pieces(model):
     pieces = [piece async for piece in model.stream(ask("Count from one to ten."))]
     assert len([piece for piece in pieces if isinstance(piece, TextPiece)]) > 1
-    assert isinstance(pieces[-1], Finished)
+    assert isinstance(pieces[-1], StreamEnd)
     assert pieces[-1].usage.input_tokens > 0
     assert 0 < pieces[-1].usage.output_tokens <= 8
 

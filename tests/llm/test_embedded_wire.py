@@ -3,7 +3,7 @@
 import pytest
 
 from duckflow.domain.errors import Unavailable
-from duckflow.domain.model import ChatMessage, Finished, ModelRequest, Usage
+from duckflow.domain.model import ChatMessage, ModelRequest, StreamEnd, Usage
 from duckflow.llm.local.process import thread_counts, usable_cores
 from duckflow.llm.local.protocol import SCHEMA, completion, load_failure, loosen, refusal
 from duckflow.llm.wire.openai_response import Chunk, OpenAIResponse
@@ -72,7 +72,7 @@ def test_the_end_has_its_reason_and_what_was_used_and_progress_and_thinking_brin
         {"choices": [{"delta": {"reasoning_content": "hm"}}]},
         {"choices": [{"delta": {}, "finish_reason": "length"}]},
         {"choices": [], "usage": {"prompt_tokens": 33, "completion_tokens": 3, **details}},
-    ) == ("", [Finished(stop="length", usage=usage)])
+    ) == ("", [StreamEnd(stop="length", usage=usage)])
 
 
 def test_what_the_runtime_refuses_is_passed_on():

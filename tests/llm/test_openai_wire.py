@@ -8,10 +8,10 @@ import pytest
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import (
     ChatMessage,
-    Finished,
     ModelRequest,
     ModelTraits,
     NativeTool,
+    StreamEnd,
     TextPiece,
     ToolCall,
     Usage,
@@ -62,7 +62,7 @@ async def test_K4_an_answer_is_streamed_in_pieces_and_ends_with_its_usage():
     assert text_of(pieces) == "Hello, this is longer than one piece."
     assert sum(isinstance(piece, TextPiece) for piece in pieces) > 3
     usage = Usage(input_tokens=120, cached_tokens=90, output_tokens=8)
-    assert pieces[-1] == Finished(stop="end", usage=usage)
+    assert pieces[-1] == StreamEnd(stop="end", usage=usage)
 
 
 @every_row("size", [1, 2, 3, 5, 64])
@@ -181,7 +181,7 @@ async def test_calls_that_all_have_index_0_but_their_own_ids_stay_apart():
     assert pieces == [
         ToolCall(name="x", arguments='{"n": 1}'),
         ToolCall(name="y", arguments='{"n": 2}'),
-        Finished(stop="tool_calls"),
+        StreamEnd(stop="tool_calls"),
     ]
 
 
@@ -196,7 +196,7 @@ async def test_a_server_that_does_not_stream_is_understood_too():
     with ModelServer([Answer("all at once", streamed=False, tokens=(7, 0, 3))]) as server:
         async with model_at(server) as model:
             pieces = await collected(model, asking())
-    assert pieces == [TextPiece(text="all at once"), Finished(usage=Usage(input_tokens=7, output_tokens=3))]
+    assert pieces == [TextPiece(text="all at once"), StreamEnd(usage=Usage(input_tokens=7, output_tokens=3))]
 
 
 async def test_content_in_parts_is_read_without_its_thinking():

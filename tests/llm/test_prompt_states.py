@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from duckflow.config.settings import EmbeddedSettings
-from duckflow.domain.model import ChatMessage, Finished, ModelRequest, Usage
+from duckflow.domain.model import ChatMessage, ModelRequest, StreamEnd, Usage
 from duckflow.llm.local.embedded import EmbeddedModel, open_embedded
 from duckflow.llm.local.prompt_states import PromptStates, forget_sessions, states_folder
 
@@ -57,7 +57,7 @@ async def usage(model: EmbeddedModel, *said: str) -> Usage:
     messages = (BEGINNING, *(ChatMessage(role="user", text=text) for text in said))
     request = ModelRequest(output="Any", messages=messages, max_tokens=2, temperature=0.0)
     pieces = [piece async for piece in model.stream(request)]
-    assert isinstance(pieces[-1], Finished)
+    assert isinstance(pieces[-1], StreamEnd)
     return pieces[-1].usage
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from duckflow.config.settings import LlmSettings
 from duckflow.domain.errors import ProviderError, Unavailable, UsageError
-from duckflow.domain.model import ChatMessage, Finished, ModelRequest, Retrying, TextPiece
+from duckflow.domain.model import ChatMessage, ModelRequest, Retrying, StreamEnd, TextPiece
 from duckflow.i18n.catalogue import text
 from duckflow.llm.local.relay import Relay
 from duckflow.llm.providers import open_client
@@ -28,7 +28,7 @@ async def said(
         pieces = [piece async for piece in client.stream(REQUEST)]
     finally:
         await client.aclose()
-    assert isinstance(pieces[-1], Finished)
+    assert isinstance(pieces[-1], StreamEnd)
     assert client.traits.name == name
     return "".join(piece.text for piece in pieces if isinstance(piece, TextPiece))
 

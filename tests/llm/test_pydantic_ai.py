@@ -13,11 +13,11 @@ from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolC
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import (
     ChatMessage,
-    Finished,
     ModelRequest,
     ModelTraits,
     NativeTool,
     Picture,
+    StreamEnd,
     TextPiece,
     ToolCall,
 )
@@ -67,7 +67,7 @@ async def test_K4_an_answer_is_streamed_without_its_thinking():
     model = Foreign({0: DeltaThinkingPart(content="hm")}, "さあ", "、🦆")
     *said, end = await model.collected()
     assert said == [TextPiece(text="さあ"), TextPiece(text="、🦆")]
-    assert isinstance(end, Finished)
+    assert isinstance(end, StreamEnd)
     assert end.stop == "end"
     assert end.usage.input_tokens > 0
     assert end.usage.output_tokens > 0

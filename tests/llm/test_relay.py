@@ -3,7 +3,7 @@
 import pytest
 
 from duckflow.domain.errors import ProviderError
-from duckflow.domain.model import ChatMessage, Finished, ModelRequest, ModelTraits, TextPiece
+from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits, StreamEnd, TextPiece
 from duckflow.i18n.catalogue import text
 from duckflow.llm.local import relay
 from duckflow.llm.local.relay import Relay, RelayModel
@@ -38,7 +38,7 @@ async def collected(person: Relay, request: ModelRequest) -> list:
 async def test_K2_the_prompt_is_shown_and_the_answer_is_read():
     person = Person("はい 🦆")
     pieces = await collected(Relay(person.show, person.read), asking(("system", "rules"), ("user", "do it")))
-    assert pieces == [TextPiece(text="はい 🦆"), Finished()]
+    assert pieces == [TextPiece(text="はい 🦆"), StreamEnd()]
     assert person.seen == ["## system\n\nrules\n\n## user\n\ndo it"]
 
 

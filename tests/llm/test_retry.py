@@ -6,7 +6,7 @@ import pytest
 
 from duckflow.config.settings import LlmSettings
 from duckflow.domain.errors import ProviderError, Unavailable
-from duckflow.domain.model import ChatMessage, Finished, ModelRequest, ModelTraits, Retrying, TextPiece
+from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits, Retrying, StreamEnd, TextPiece
 from duckflow.i18n.catalogue import text
 from duckflow.llm.retry import LONGEST_WAIT_S, REASONS, RetryingClient
 from fakes.model import FakeModel
@@ -41,7 +41,7 @@ async def collected(client) -> list:
 
 async def test_K4_what_works_is_asked_once():
     client, model, clock = patient("fine")
-    assert (await collected(client))[-1] == Finished(usage=(await collected(FakeModel("fine")))[-1].usage)
+    assert (await collected(client))[-1] == StreamEnd(usage=(await collected(FakeModel("fine")))[-1].usage)
     assert (len(model.requests), clock.waits) == (1, [])
 
 
@@ -107,7 +107,7 @@ async def test_K4_nothing_else_is_repeated(error):
 
 async def test_K4_a_stream_that_just_stops_counts_as_cut_off():
     client, model, _ = patient([TextPiece(text="half")], "whole")
-    assert isinstance((await collected(client))[-1], Finished)
+    assert isinstance((await collected(client))[-1], StreamEnd)
     assert len(model.requests) == 2
 
 

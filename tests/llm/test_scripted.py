@@ -10,10 +10,10 @@ from duckflow.config.settings import LlmSettings
 from duckflow.domain.errors import ProviderError, Unavailable, UsageError, UserError
 from duckflow.domain.model import (
     ChatMessage,
-    Finished,
     ModelRequest,
     ModelTraits,
     Retrying,
+    StreamEnd,
     TextPiece,
     ToolCall,
     Usage,
@@ -84,7 +84,7 @@ async def test_an_answer_is_streamed_in_pieces(script):
     pieces = await collected(await model_of(script({"text": LONG})), asking())
     assert len(pieces) > 5
     assert "".join(piece.text for piece in pieces[:-1]) == LONG
-    assert isinstance(pieces[-1], Finished)
+    assert isinstance(pieces[-1], StreamEnd)
 
 
 async def test_usage_is_what_the_script_says_else_an_estimate(script):

@@ -8,7 +8,7 @@ from email.utils import format_datetime
 import pytest
 
 from duckflow.domain.errors import ProviderError, Unavailable
-from duckflow.domain.model import ChatMessage, Finished, ModelRequest, ModelTraits, TextPiece
+from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits, StreamEnd, TextPiece
 from duckflow.i18n.catalogue import text
 from duckflow.llm.wire import http
 from duckflow.llm.wire.anthropic import ANTHROPIC
@@ -202,7 +202,7 @@ async def test_closing_the_iterator_closes_the_connection(wire):
             assert isinstance(await anext(stream), TextPiece)
             await stream.aclose()
             assert await asyncio.to_thread(server.disconnected.wait, 5)
-            assert isinstance([piece async for piece in model.stream(REQUEST)][-1], Finished)
+            assert isinstance([piece async for piece in model.stream(REQUEST)][-1], StreamEnd)
 
 
 async def test_cancelling_the_reader_closes_the_connection(wire):
@@ -244,4 +244,4 @@ async def test_another_proxy_is_used_for_other_hosts(wire, monkeypatch):
         async with model_at(wire, "http://model.example") as model:
             pieces = [piece async for piece in model.stream(REQUEST)]
         assert proxy.requests[0].path.startswith("http://model.example/")
-    assert isinstance(pieces[-1], Finished)
+    assert isinstance(pieces[-1], StreamEnd)

@@ -7,7 +7,7 @@ import pytest
 
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ApprovalAnswered, ApprovalRequested, ErrorReported
-from duckflow.domain.questions.approval import AnswerApproval, Kind
+from duckflow.domain.questions.approval import AnswerApproval, ApprovalScope
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.safety.sandbox.view.levels import Sandbox
 from fakes.engine import action, decision, engine
@@ -46,7 +46,7 @@ async def test_G1_a_question_has_its_five_points(folder: Path):
             "approval.instead.plan_mode",
         ]
         assert "+three" in asked.difference
-        assert (asked.risk, asked.kind) == ("low", Kind(what="edits", scope="src"))
+        assert (asked.risk, asked.kind) == ("low", ApprovalScope(what="edits", scope="src"))
         assert await duck.app.chat.proposal() == "one\n2\nthree\n"
 
 
@@ -57,7 +57,7 @@ async def test_G1_always_covers_that_kind_and_no_other_and_ends_with_the_session
         assert await duck.app.chat.answer(AnswerApproval(yes=True, always=True)) == "awaiting_approval"
         assert (folder / "src/b.py").exists()
         assert duck.state.approval.before == {"src/deep/c.py": None}
-        assert duck.state.allowed == (Kind(what="edits", scope="src"),)
+        assert duck.state.allowed == (ApprovalScope(what="edits", scope="src"),)
         session = duck.state.session_id
     async with engine(folder, write("src/d.py"), mode="ask", session=session) as duck:
         assert duck.state.allowed == ()

@@ -11,12 +11,12 @@ from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.loops.undo.snapshots import SnapshotLimits, Snapshots
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
-from duckflow.store.kept_files import KeptFiles, Mark
+from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.tools.searching.ripgrep import find_ripgrep
 from duckflow.ui.views.undo import undo_text
 from fakes.engine import decision, engine
 
-MARK = Mark("s", "r1", "a1")
+MARK = ChangeOwner("s", "r1", "a1")
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ async def test_G8_an_undo_covers_what_a_command_did_and_names_the_command(folder
         session, app = duck.app.session, duck.app
         command = Action(operation="shell.run", args={"command": "make   all"})
         session.record(ActionStarted(action_id="a1", action=command, effect="execute"))
-        access = Access(app.workspace, app.kept, Mark(duck.state.session_id, "", "a1"))
+        access = Access(app.workspace, app.kept, ChangeOwner(duck.state.session_id, "", "a1"))
         async with app.snapshots.around(access):
             (folder / "a.txt").write_text("built\n")
             (folder / "out.txt").write_text("built\n")

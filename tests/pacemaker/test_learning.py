@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.config.pacing import Learning, PacemakerSettings
+from duckflow.config.pacing import LearningSettings, PacemakerSettings
 from duckflow.domain.pacing.reasons import explain
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.pacemaker.limit import compute_limit, learned_base
@@ -26,17 +26,17 @@ TABLE = PacemakerSettings()
     ],
 )
 def test_I11_the_base_moves_toward_what_was_used_a_quarter_at_most(used, base):
-    assert learned_base(8, used, Learning()) == base
+    assert learned_base(8, used, LearningSettings()) == base
 
 
 @given(st.integers(3, 40), st.lists(st.integers(1, 200), max_size=60))
 def test_I11_it_never_goes_far_from_the_table(base, used):
-    learned = learned_base(base, used, Learning())
+    learned = learned_base(base, used, LearningSettings())
     assert round(base * 0.75) <= learned <= round(base * 1.25)
 
 
 def test_I11_it_can_be_switched_off():
-    assert learned_base(8, [2] * 50, Learning(enabled=False)) == 8
+    assert learned_base(8, [2] * 50, LearningSettings(enabled=False)) == 8
 
 
 def test_I11_what_was_learned_is_explained():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from duckflow.config.pacing import VitalsNumbers
-from duckflow.domain.pacing.limits import Act, LoopTrace
+from duckflow.domain.pacing.limits import LoopTrace, PastAction
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals, sparkline
 from duckflow.pacemaker.vitals import (
     GAINS,
@@ -31,7 +31,7 @@ outcomes_seen = st.lists(st.booleans(), max_size=8)
 
 
 def mood(confidence=None, *outcomes, **how) -> float:
-    acts = [Act(call="c", operation="o", target="t", result="r", failed=not ok) for ok in outcomes]
+    acts = [PastAction(call="c", operation="o", target="t", result="r", failed=not ok) for ok in outcomes]
     return mood_of(confidence, [LoopTrace(acts=(act,)) for act in acts], NUMBERS, **how)
 
 

@@ -5,8 +5,8 @@ import stat
 import subprocess
 from pathlib import Path
 
-from duckflow.domain.files.effects import BulkEffect, Dropped, Effect, Effects
-from duckflow.safety.policy.effects import Contents, EffectLimits, assess_effects, told_apart
+from duckflow.domain.files.effects import BulkEffect, DroppedEffect, Effect, Effects
+from duckflow.safety.policy.effects import EffectLimits, FileVersions, assess_effects, told_apart
 from fakes.rows import every_row
 
 LIMITS = EffectLimits(many_files=20, large_bytes=10_000)
@@ -19,7 +19,7 @@ BEFORE = {".git/config": CONFIG, ".git/HEAD": HEAD, "bare/HEAD": HEAD, "run.py":
 def judge(*effects, before=BEFORE, after=None, made=(), **rest):
     then = {path: text.encode() for path, text in before.items()}
     now = {**then, **{path: text.encode("latin-1") for path, text in (after or {}).items()}}
-    return assess_effects(Effects(effects=effects, **rest), Contents(then.get, now.get), LIMITS, made)
+    return assess_effects(Effects(effects=effects, **rest), FileVersions(then.get, now.get), LIMITS, made)
 
 
 def created(path, mode=0o644, **rest):
@@ -241,7 +241,7 @@ def test_a_lot_of_new_content_asks():
 
 
 def test_what_was_dropped_is_told_and_a_conflict_asks_G9():
-    found = judge(created("a"), dropped=(Dropped(path="b", reason="set_id"),))
+    found = judge(created("a"), dropped=(DroppedEffect(path="b", reason="set_id"),))
     assert (found.risk, found.by_path) == ("medium", {"b": ("dropped",)})
     found = judge(changed("a"), conflicts=("a",))
     assert (found.risk, found.by_path) == ("high", {"a": ("conflict",)})
@@ -359,7 +359,7 @@ def test_everyday_git_stays_low_and_what_makes_it_run_programs_asks_G10(tmp_path
         before = _scan(root)
         subprocess.run(["sh", "-c", command], cwd=root, env=environment, check=False, capture_output=True)
         after = _scan(root)
-        contents = Contents(
+        contents = FileVersions(
             lambda path: (before.get(path) or (0, 0, None))[2],
             lambda path: (after.get(path) or (0, 0, None))[2],
         )

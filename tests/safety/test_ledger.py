@@ -12,14 +12,14 @@ from duckflow.safety.files.access import Access
 from duckflow.safety.files.confined_open import open_resolved, open_walking
 from duckflow.safety.files.ledger import find, made_of
 from duckflow.safety.files.workspace import Workspace
-from duckflow.store.kept_files import KeptFiles, Mark
+from duckflow.store.kept_files import ChangeOwner, KeptFiles
 
 OPERATIONS = {
     "write": lambda files, **keep: files.write_bytes("a", b"new", **keep),
     "delete": lambda files, **keep: files.delete("a", **keep),
     "move": lambda files, **keep: files.move("a", "deep/b", **keep),
 }
-MARK = Mark("s", "r", "a1")
+MARK = ChangeOwner("s", "r", "a1")
 
 
 def files(folder: Path) -> dict[str, str]:
@@ -83,7 +83,7 @@ async def test_what_two_loops_do_at_once_is_kept_apart(folder: Path, tmp_path: P
     workspace = Workspace(folder)
 
     async def work(name: str) -> tuple[FileChange, ...]:
-        access = Access(workspace, kept, Mark("s", "r", name))
+        access = Access(workspace, kept, ChangeOwner("s", "r", name))
         for number in range(20):
             await asyncio.to_thread(access.write_bytes, f"{name}{number}", b"x")
             await asyncio.sleep(0)

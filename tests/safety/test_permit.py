@@ -10,7 +10,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.safety.files.access import Access, Permit
 from duckflow.safety.files.atomic import ChangedMeanwhile
 from duckflow.safety.files.workspace import Workspace
-from duckflow.store.kept_files import KeptFiles, Mark
+from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.tools.threads import finish
 
 
@@ -23,7 +23,7 @@ def permitting(folder: Path, tmp_path: Path):
     """Gives access with a permit, or without one."""
     (folder / "a.txt").write_text("old\n")
     workspace, kept = Workspace(folder), KeptFiles(tmp_path / "undo.db", 1_000_000)
-    yield lambda permit: Access(workspace, kept, Mark("s", "r", "a1"), permit)
+    yield lambda permit: Access(workspace, kept, ChangeOwner("s", "r", "a1"), permit)
     kept.close()
     workspace.close()
 

@@ -4,8 +4,8 @@ from itertools import product
 
 from duckflow.safety.policy import policy
 from duckflow.safety.policy.policy import (
-    Case,
     EffectsCase,
+    PolicyCase,
     decide,
     decide_effects,
     effective,
@@ -33,7 +33,9 @@ BY_WORDS = {
 }
 STRICT = ("allow", "ask", "deny")
 
-EVERY_CASE = [Case(*values) for values in product(policy.EFFECTS, RISKS, PROTECTIONS, *[(False, True)] * 4)]
+EVERY_CASE = [
+    PolicyCase(*values) for values in product(policy.EFFECTS, RISKS, PROTECTIONS, *[(False, True)] * 4)
+]
 """There are not so many that a few would have to do."""
 
 
@@ -46,7 +48,7 @@ def stricter(*verdicts: str) -> str:
 def test_each_cell_of_the_modes_G3(mode, effect, copies):
     expected = (ON_COPIES if copies else BY_WORDS)[mode][EFFECTS.index(effect)]
     for risk in ("low", "medium"):
-        ruling = decide(mode, Case(effect=effect, risk=risk, sandboxed=True, copies=copies))
+        ruling = decide(mode, PolicyCase(effect=effect, risk=risk, sandboxed=True, copies=copies))
         assert ruling.verdict == expected
         assert ruling.reason
 
@@ -58,7 +60,7 @@ def test_each_cell_of_protection_G3_SAFETY_4(mode, effect, protection):
     guarded = plain if effect == "read" else asked
     expected = {"none": plain, "guarded": guarded, "asks": asked, "denied": "deny"}[protection]
     assert (
-        decide(mode, Case(effect=effect, protection=protection, sandboxed=True, copies=True)).verdict
+        decide(mode, PolicyCase(effect=effect, protection=protection, sandboxed=True, copies=True)).verdict
         == expected
     )
 
@@ -67,21 +69,21 @@ def test_each_cell_of_protection_G3_SAFETY_4(mode, effect, protection):
 def test_each_cell_of_risk_G2(mode, effect, risk):
     plain = ON_COPIES[mode][EFFECTS.index(effect)]
     expected = {"high": stricter(plain, "ask"), "forbidden": "deny"}.get(risk, plain)
-    assert decide(mode, Case(effect=effect, risk=risk, sandboxed=True, copies=True)).verdict == expected
+    assert decide(mode, PolicyCase(effect=effect, risk=risk, sandboxed=True, copies=True)).verdict == expected
 
 
 @every_row("mode", MODES)
 def test_G3_reading_outside_asks_in_every_mode_and_changing_there_is_denied(mode):
-    ruling = decide(mode, Case(effect="read", risk="high", outside=True, sandboxed=True))
+    ruling = decide(mode, PolicyCase(effect="read", risk="high", outside=True, sandboxed=True))
     assert (ruling.verdict, ruling.because) == ("ask", "outside")
     for effect in ("write", "delete"):
-        assert decide(mode, Case(effect=effect, outside=True, sandboxed=True)).verdict == "deny"
+        assert decide(mode, PolicyCase(effect=effect, outside=True, sandboxed=True)).verdict == "deny"
 
 
 @every_row("mode", ["ask", "edits", "auto"])
 def test_SAFETY_9_without_a_sandbox_every_command_asks(mode):
     for risk, remembered in product(("low", "medium", "high"), (True, False)):
-        case = Case(effect="execute", risk=risk, sandboxed=False, remembered=remembered)
+        case = PolicyCase(effect="execute", risk=risk, sandboxed=False, remembered=remembered)
         assert (decide(mode, case).verdict, decide(mode, case).because) == ("ask", "no_sandbox")
 
 
@@ -92,7 +94,7 @@ def test_G3_auto_without_a_copy_is_edits():
 
 def test_B7_consent_is_asked_in_every_mode_and_never_remembered():
     for mode, risk, remembered in product(MODES, ("low", "medium", "high"), (True, False)):
-        case = Case(effect="consent", risk=risk, sandboxed=True, remembered=remembered)
+        case = PolicyCase(effect="consent", risk=risk, sandboxed=True, remembered=remembered)
         assert (decide(mode, case).verdict, decide(mode, case).because) == ("ask", "consent")
 
 
@@ -109,7 +111,7 @@ def test_B7_consent_is_asked_in_every_mode_and_never_remembered():
     ],
 )
 def test_G1_what_can_not_be_remembered(asked_always):
-    case = Case(**{"sandboxed": True, **asked_always})
+    case = PolicyCase(**{"sandboxed": True, **asked_always})
     assert not may_remember(case)
     remembered = case._replace(remembered=True)
     assert decide("ask", remembered) == decide("ask", case)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckflow.safety.policy.homoglyphs import imitating_letters
-from duckflow.safety.policy.risk import HIGHER, RISKS, Facts, added_text, assess, rate
+from duckflow.safety.policy.risk import HIGHER, RISKS, ActionFacts, added_text, assess, rate
 from fakes.rows import every_row
 
 TABLE = {
@@ -27,7 +27,7 @@ def inside(_path: str):
 
 
 def risk_of(**facts):
-    return assess(Facts(**facts), inside, 1000)
+    return assess(ActionFacts(**facts), inside, 1000)
 
 
 @every_row(("name", "risk"), sorted(RISKS.items()))

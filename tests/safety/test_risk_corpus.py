@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from duckflow.safety.policy.command_risk import Place, read_risks
-from duckflow.safety.policy.policy import Case, decide
+from duckflow.safety.policy.policy import PolicyCase, decide
 from duckflow.safety.policy.protected import is_environment_program, protection_of, within
-from duckflow.safety.policy.risk import Facts, assess
+from duckflow.safety.policy.risk import ActionFacts, assess
 from fakes.rows import every_row
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -55,14 +55,14 @@ def place_of(path: str) -> Place:
 
 @every_row(("command", "risk", "reason"), list(cases("commands.toml")))
 def test_every_command_has_its_risk_and_verdicts_G2(command: str, risk: str, reason: str):
-    found = assess(Facts(effect="execute", command=command), place_of, 200_000)
+    found = assess(ActionFacts(effect="execute", command=command), place_of, 200_000)
     assert found.risk == risk, found
     if risk == "low":
         assert read_risks(command, place_of).reasons == ("looks",)
     else:
         assert reason in found.reasons
     for mode, verdict in COMMANDS[risk].items():
-        case = Case(effect="execute", risk=found.risk, sandboxed=True)
+        case = PolicyCase(effect="execute", risk=found.risk, sandboxed=True)
         assert decide(mode, case).verdict == verdict
         without = decide(mode, case._replace(sandboxed=False)).verdict
         assert without == ("deny" if verdict == "deny" else "ask")
@@ -71,11 +71,13 @@ def test_every_command_has_its_risk_and_verdicts_G2(command: str, risk: str, rea
 @every_row(("path", "risk", "reason"), list(cases("paths.toml")))
 def test_every_path_has_its_risk_and_verdicts_G2(path: str, risk: str, reason: str):
     protection = protection_of(path)
-    found = assess(Facts(effect="write", paths=(path,), protection=protection, written="x\n"), place_of, 1000)
+    found = assess(
+        ActionFacts(effect="write", paths=(path,), protection=protection, written="x\n"), place_of, 1000
+    )
     assert found.risk == risk, found
     assert risk == "low" or reason in found.reasons
     for mode, verdict in WRITES[risk].items():
-        case = Case(effect="write", risk=found.risk, protection=protection, sandboxed=True)
+        case = PolicyCase(effect="write", risk=found.risk, protection=protection, sandboxed=True)
         assert decide(mode, case).verdict == verdict
 
 
@@ -104,7 +106,7 @@ def test_commands_are_known_by_program_and_first_words(command: str, first_words
 
 def test_a_command_that_asks_for_the_network_is_high_whatever_it_runs():
     """G2; unless the user lets every command use it."""
-    facts = Facts(effect="execute", command="pytest", network=True)
+    facts = ActionFacts(effect="execute", command="pytest", network=True)
     assert assess(facts, place_of, 1000).risk == "high"
     open_to_all = facts.model_copy(update={"network_open": True})
     assert assess(open_to_all, place_of, 1000).risk == "medium"
@@ -112,6 +114,6 @@ def test_a_command_that_asks_for_the_network_is_high_whatever_it_runs():
 
 def test_look_alike_letters_in_the_name_of_a_program_ask():
     for command in ("gіt status", "ｐytest", "npm run build && сat x"):
-        assert "lookalike" in assess(Facts(effect="execute", command=command), place_of, 1000).reasons, (
-            command
-        )
+        assert (
+            "lookalike" in assess(ActionFacts(effect="execute", command=command), place_of, 1000).reasons
+        ), command

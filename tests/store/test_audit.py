@@ -23,7 +23,7 @@ from duckflow.domain.events import (
 from duckflow.domain.questions.approval import Approval
 from duckflow.store.audit import log as audit_module
 from duckflow.store.audit.entries import GENESIS, hash_of, write_entry
-from duckflow.store.audit.log import Head, HeadFile, read_entries
+from duckflow.store.audit.log import AuditHead, HeadFile, read_entries
 from duckflow.store.audit.seals import KeyFile
 from duckflow.store.audit.verification import AuditFinding, check_audit
 from duckflow.store.database.database import Database
@@ -272,7 +272,7 @@ def test_entries_of_an_older_file_stay_whole_and_new_ones_are_sealed(path):
             row = "INSERT INTO audit (number, body, hash) VALUES (?, ?, ?)"
             connection.execute(row, (entry.number, entry.body, entry.hash))
     old.close()
-    HeadFile(path).advance(Head(2, second.hash))
+    HeadFile(path).advance(AuditHead(2, second.hash))
     log = SqliteEventLog(path)
     assert check_audit(log.database) == (2, None)
     log.append("s", EVENTS)

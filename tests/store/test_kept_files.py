@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from duckflow.domain.files.changes import FileChange
-from duckflow.store.kept_files import KeptFiles, Mark
+from duckflow.store.kept_files import ChangeOwner, KeptFiles
 
 
 def sha(data: bytes) -> str:
@@ -18,8 +18,8 @@ def replaced(data: bytes, path: str = "a") -> tuple[FileChange, dict[str, bytes]
     return FileChange(path=path, before=sha(data), after=sha(b"new")), {sha(data): data}
 
 
-def mark(number: int, session: str = "s") -> Mark:
-    return Mark(session, f"r{number}", f"a{number}")
+def mark(number: int, session: str = "s") -> ChangeOwner:
+    return ChangeOwner(session, f"r{number}", f"a{number}")
 
 
 @pytest.fixture

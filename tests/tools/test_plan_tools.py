@@ -11,7 +11,7 @@ from duckflow.domain.events import PlanChanged
 from duckflow.domain.reduce.plans import change_plan
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Plan
-from duckflow.safety.policy.policy import MODES, Case, decide
+from duckflow.safety.policy.policy import MODES, PolicyCase, decide
 from duckflow.tools.catalogue import Catalogue
 from duckflow.tools.plans.plan_tool import plan_tools
 from fakes.plans import plan, planned, step, tasks
@@ -130,7 +130,7 @@ async def test_a_goal_is_needed_B2():
 @every_row("mode", MODES)
 def test_no_mode_lets_the_model_approve_a_plan_by_itself_B7(mode):
     tool = PlanTools(planned(GAME)).catalogue.get("plan_tool.approve")
-    assert decide(mode, Case(effect=tool.effect)).verdict == "ask"
+    assert decide(mode, PolicyCase(effect=tool.effect)).verdict == "ask"
 
 
 async def test_all_of_the_plan_is_shown_for_approval_and_nothing_is_cut_B7():

@@ -7,7 +7,7 @@ import pytest
 from duckflow.domain.decision import Action
 from duckflow.domain.events import ApprovalRequested
 from duckflow.domain.lines import TextLine
-from duckflow.domain.questions.approval import Approval, Kind
+from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.i18n.catalogue import entries, set_language
 from duckflow.safety.policy.risk import HIGHER, RISKS
 from duckflow.ui.output.escaping import visible
@@ -42,7 +42,7 @@ def approval(**fields: object) -> Approval:
             TextLine(key="approval.impact.undo"),
         ),
         "alternatives": (TextLine(key="approval.instead.refuse"),),
-        "kind": Kind(what="edits", scope="src"),
+        "kind": ApprovalScope(what="edits", scope="src"),
     }
     return Approval.model_validate({**known, **fields})
 
@@ -109,12 +109,12 @@ def test_every_reason_for_a_risk_has_words_and_every_word_a_reason():
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (Kind(what="edits", scope="src"), "files in src/"),
-        (Kind(what="edits", scope="."), "directly in this folder"),
-        (Kind(what="command", scope="npm run build"), "begin with `npm run build`"),
+        (ApprovalScope(what="edits", scope="src"), "files in src/"),
+        (ApprovalScope(what="edits", scope="."), "directly in this folder"),
+        (ApprovalScope(what="command", scope="npm run build"), "begin with `npm run build`"),
     ],
 )
-def test_G1_what_always_covers_can_be_judged(kind: Kind, words: str):
+def test_G1_what_always_covers_can_be_judged(kind: ApprovalScope, words: str):
     assert words in kind_text(kind)
 
 
@@ -150,7 +150,7 @@ def test_SAFETY_8_nothing_is_cut_and_all_parts_are_made_visible():
             difference=f"@@ -0,0 +1 @@\n{long}",
             intent=f"why\n{nasty}",
             impact=(TextLine(key="approval.impact.reads", values={"path": f"a{nasty}\nAllow it? y"}),),
-            kind=Kind(what="command", scope=f"x{nasty}"),
+            kind=ApprovalScope(what="command", scope=f"x{nasty}"),
             action=Action(operation=f"op{nasty}", args={"path": f"p{nasty}"}),
         )
     )

@@ -15,12 +15,12 @@ from duckflow.ui.commands.actions import ACTIONS, CommandContext, show_differenc
 from duckflow.ui.commands.completion import Suggestions
 from duckflow.ui.commands.table import (
     COMMANDS,
-    Typed,
+    TypedCommand,
     find_command,
     nearest_command,
     read_command,
 )
-from duckflow.ui.engine import Earlier
+from duckflow.ui.engine import EarlierSession
 from duckflow.ui.screen import Screen
 from fakes.keyboard import FakeWriter
 
@@ -37,27 +37,27 @@ def test_M2_every_command_is_there_with_an_action_and_help_in_both_languages():
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("/help", Typed("help")),
-        ("/Mode plan", Typed("mode", "plan")),
-        ("/nonsense", Typed("nonsense")),
-        ("／help", Typed("help")),
-        ("／ｍｏｄｅ　plan", Typed("mode", "plan")),
-        ("／モード plan", Typed("モード", "plan")),
-        ("/ヘルプ", Typed("ヘルプ")),
-        ("/", Typed("")),
+        ("/help", TypedCommand("help")),
+        ("/Mode plan", TypedCommand("mode", "plan")),
+        ("/nonsense", TypedCommand("nonsense")),
+        ("／help", TypedCommand("help")),
+        ("／ｍｏｄｅ　plan", TypedCommand("mode", "plan")),
+        ("／モード plan", TypedCommand("モード", "plan")),
+        ("/ヘルプ", TypedCommand("ヘルプ")),
+        ("/", TypedCommand("")),
         ("/usr/bin is a path", None),
         ("/etc hosts", None),
         ("/home is full", None),
-        ("/modle plan", Typed("modle", "plan")),
-        ("/redo", Typed("undo", "redo")),
-        ("/やり直し", Typed("undo", "redo")),
+        ("/modle plan", TypedCommand("modle", "plan")),
+        ("/redo", TypedCommand("undo", "redo")),
+        ("/やり直し", TypedCommand("undo", "redo")),
         ("hello /help", None),
         ("/help\nand more", None),
         ("/mcp.notes.visit", None),
-        ("/mcp", Typed("mcp")),
+        ("/mcp", TypedCommand("mcp")),
     ],
 )
-def test_a_line_is_a_command_or_a_message(line: str, expected: Typed | None):
+def test_a_line_is_a_command_or_a_message(line: str, expected: TypedCommand | None):
     assert read_command(line) == expected
 
 
@@ -76,7 +76,7 @@ def suggested(typed: str) -> list[str]:
     engine: Any = SimpleNamespace(
         files=lambda: ["src/app.py", "src/deep/文書.md", "README.md", "notes:memo://today"],
         models=lambda: ["embedded", "openai:gpt-6.1"],
-        sessions=lambda: [Earlier("3f2a", "a title", datetime.now(UTC))],
+        sessions=lambda: [EarlierSession("3f2a", "a title", datetime.now(UTC))],
         extensions=Extensions(),
         servers=lambda: [server],
     )

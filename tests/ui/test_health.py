@@ -10,7 +10,7 @@ from duckflow.config.pacing import PacemakerSettings
 from duckflow.domain.events import Recorded
 from duckflow.domain.health import examine, remark_on
 from duckflow.domain.model import Usage
-from duckflow.domain.pacing.limits import Act, LoopTrace
+from duckflow.domain.pacing.limits import LoopTrace, PastAction
 from duckflow.domain.pacing.vitals import VITALS, Vitals, face_of
 from duckflow.domain.questions.consultation import CHOICES
 from duckflow.domain.reduce.apply import apply
@@ -49,7 +49,7 @@ def test_H6_faces_follow_the_values(value, expected):
 
 
 def test_H6_the_check_up_says_what_was_observed():
-    act = Act(call="c", operation="shell.run", target="x", result="r", failed=True)
+    act = PastAction(call="c", operation="shell.run", target="x", result="r", failed=True)
     request = Request(
         request_id="r", text="x", failing=("x",), history=(LoopTrace(acts=(act,), repeated=True),)
     )

@@ -8,7 +8,7 @@ from duckflow.domain.decision import Action
 from duckflow.domain.events import ApprovalRequested, RequestFinished
 from duckflow.domain.extensions import Extensions
 from duckflow.domain.lines import TextLine
-from duckflow.domain.questions.approval import AnswerApproval, Approval, Kind
+from duckflow.domain.questions.approval import AnswerApproval, Approval, ApprovalScope
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import set_language
@@ -22,7 +22,9 @@ from fakes.keyboard import FakeWriter, Keyboard
 LONG = "--- /dev/null\n+++ b/a\n@@ -0,0 +1,60 @@\n" + "".join(f"+line {number}\n" for number in range(60))
 
 
-def approval(difference: str = "+neu\n", *, editable: bool = True, kind: Kind | None = None) -> Approval:
+def approval(
+    difference: str = "+neu\n", *, editable: bool = True, kind: ApprovalScope | None = None
+) -> Approval:
     return Approval(
         approval_id="p1",
         action=Action(operation="file_ops.write_file", args={"path": "a.txt", "content": "neu\n"}),
@@ -49,7 +51,10 @@ def test_M3_a_run_that_stops_at_a_question_names_only_the_answers_that_can_be_gi
     ended = RequestFinished(request_id="r", outcome="awaiting_approval", exit_code=3)
     for asked, ways in (
         (approval(editable=False), "yes (or no with a reason)"),
-        (approval(kind=Kind(what="command", scope="ls")), "yes (or always, edit:…, no with a reason)"),
+        (
+            approval(kind=ApprovalScope(what="command", scope="ls")),
+            "yes (or always, edit:…, no with a reason)",
+        ),
     ):
         describe = Describer("abc")
         describe(ApprovalRequested(approval=asked))
@@ -128,7 +133,9 @@ async def test_no_answer_is_none():
 
 async def test_always_covers_a_kind_and_needs_one():
     keyboard = Keyboard("a")
-    answer = await questions(keyboard, FakeWriter()).approve(approval(kind=Kind(what="edits", scope="src")))
+    answer = await questions(keyboard, FakeWriter()).approve(
+        approval(kind=ApprovalScope(what="edits", scope="src"))
+    )
     assert answer == AnswerApproval(yes=True, always=True)
     assert "a always" in keyboard.asked[0]
 

@@ -16,7 +16,7 @@ from duckflow.domain.extensions import Extensions
 from duckflow.domain.files.changes import FileChange, LeftFile, UndoReport
 from duckflow.domain.lines import TextLine
 from duckflow.domain.pacing.vitals import Vitals
-from duckflow.domain.questions.approval import Approval, Kind
+from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.questions.consultation import Consultation
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.work.objective import RequirementItem, TaskObjective
@@ -63,7 +63,7 @@ APPROVAL = Approval(
         TextLine(key="approval.impact.changes", values={"path": "文書/設計.md", "added": 1, "removed": 1}),
     ),
     alternatives=(TextLine(key="approval.instead.refuse"),),
-    kind=Kind(what="edits", scope="文書"),
+    kind=ApprovalScope(what="edits", scope="文書"),
 )
 CONSULTATION = Consultation(
     consultation_id="c",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from duckflow.app.app import App
 from duckflow.app.extensions import bring
-from duckflow.app.foundation import Carried, Foundation, open_foundation
+from duckflow.app.foundation import DurableSession, Foundation, open_foundation
 from duckflow.app.models import open_models
 from duckflow.app.places import LIVE, LOCKS
 from duckflow.config.files.markdown import COMMANDS_FOLDER, read_commands
@@ -65,7 +65,7 @@ def build(
     keeps_mode: bool = False,
     unsaved: Unsaved | None = None,
     project: Mapping[str, str] | None = None,
-    carried: Carried | None = None,
+    durable: DurableSession | None = None,
 ) -> App:
     """A session in a folder, new or taken up again, with all that it needs.
 
@@ -73,13 +73,13 @@ def build(
 
     Where there is a `relay`, somebody is there, who can be asked about the project's own tests, too.
     """
-    carried = carried or Carried()
-    brought = bring(settings, folder, project or {})
-    base = open_foundation(settings, folder, session_id, env, brought, carried)
+    durable = durable or DurableSession()
+    extensions = bring(settings, folder, project or {})
+    base = open_foundation(settings, folder, session_id, env, extensions, durable)
     session, workspace = base.session, base.workspace
-    plugins = brought.plugins.together
+    plugins = extensions.plugins.together
     tiers, advisor = open_models(
-        settings, choice, session, workspace, env, relay, carried.asked, plugins.providers
+        settings, choice, session, workspace, env, relay, durable.asked, plugins.providers
     )
     rules = read_rules(workspace, settings.rules.files, settings.rules.max_bytes)
     look = WorkspaceLook(workspace, base.checks)
@@ -150,8 +150,8 @@ def build(
         checks=base.checks,
         hooks=base.hooks,
         extensions=Extensions(
-            hooks=brought.hooks,
-            plugins=brought.plugins.facts,
+            hooks=extensions.hooks,
+            plugins=extensions.plugins.facts,
             skills=skills,
             commands=read_commands(config_dir() / COMMANDS_FOLDER, project or {}),
         ),
@@ -159,7 +159,7 @@ def build(
         clients=Clients(session, base.log.database),
         live=live,
         verify=settings.evaluation.verify,
-        problems=(*base.log.database.notices, *rules.problems, *brought.plugins.problems),
+        problems=(*base.log.database.notices, *rules.problems, *extensions.plugins.problems),
         started=_started(settings, choice, base, resumed=session.state.seq > 0, keeps_mode=keeps_mode),
     )
 

@@ -34,7 +34,7 @@ from duckflow.store.kept_files import KeptFiles
 from duckflow.tools.searching.ripgrep import find_ripgrep
 
 
-class Carried(NamedTuple):
+class DurableSession(NamedTuple):
     """How a session is worked on by one process after another: the fleet's way, and by default nobody's."""
 
     log: SqliteEventLog | None = None
@@ -66,16 +66,16 @@ def open_foundation(
     folder: Path,
     session_id: str | None,
     env: Mapping[str, str],
-    brought: LoadedExtensions,
-    carried: Carried,
+    extensions: LoadedExtensions,
+    durable: DurableSession,
 ) -> Foundation:
     """Open the log and the folder, and make what keeps both safe."""
-    log = carried.log or open_log()
+    log = durable.log or open_log()
     closed = (state_dir(), config_dir(), cache_dir())
     kept = open_kept_files(settings)
     refuse_wide_folder(folder, env)
     workspace = Workspace(folder, denied=closed)
-    session = _open_session(log, workspace, session_id, Redactor(known_secrets(env)), carried)
+    session = _open_session(log, workspace, session_id, Redactor(known_secrets(env)), durable)
     ripgrep = find_ripgrep(workspace.root)
     limits = SnapshotLimits(files=settings.undo.command_files, size=settings.undo.command_mb * 1_000_000)
     snapshots = Snapshots(workspace, kept, ripgrep, limits)
@@ -96,23 +96,27 @@ def open_foundation(
             CheckCopies(workspace, shell, open_shell),
             settings.checks,
             lambda name: find_program(name, workspace.root, env),
-            brought.checkers,
+            extensions.checkers,
         ),
         hooks=Hooks(
             session,
-            [hook for listed in brought.hooks for hook in listed.hooks],
+            [hook for listed in extensions.hooks for hook in listed.hooks],
             _hook_shell(workspace.root, env),
         ),
     )
 
 
 def _open_session(
-    log: SqliteEventLog, workspace: Workspace, session_id: str | None, redactor: Redactor, carried: Carried
+    log: SqliteEventLog,
+    workspace: Workspace,
+    session_id: str | None,
+    redactor: Redactor,
+    durable: DurableSession,
 ) -> Session:
     if session_id is None:
-        return Session(log, new_state(secrets.token_hex(4)), redactor, carried.pause)
-    session = Session.load(log, session_id, redactor, carried.pause)
-    if carried.log is None:  # else its folder may have another place on each machine
+        return Session(log, new_state(secrets.token_hex(4)), redactor, durable.pause)
+    session = Session.load(log, session_id, redactor, durable.pause)
+    if durable.log is None:  # else its folder may have another place on each machine
         _check_same_folder(session.state, workspace)
     return session
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from duckflow.app.app import App
 from duckflow.app.build import build
-from duckflow.app.foundation import Carried
+from duckflow.app.foundation import DurableSession
 from duckflow.app.models import choose, unknown_prices
-from duckflow.config.loading import Loaded
+from duckflow.config.loading import LoadedSettings
 from duckflow.config.places import state_dir
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import VerifySet
@@ -21,7 +21,7 @@ TRACES = "traces.jsonl"
 
 
 async def open_app(
-    loaded: Loaded,
+    loaded: LoadedSettings,
     folder: Path,
     session_id: str | None,
     relay: Relay | None,
@@ -30,7 +30,7 @@ async def open_app(
     model_first: bool = False,
     unsaved: Unsaved | None = None,
     verify: str | None = None,
-    carried: Carried | None = None,
+    durable: DurableSession | None = None,
 ) -> App:
     """A session that has begun, new or taken up again; the listeners see all of it.
 
@@ -48,14 +48,14 @@ async def open_app(
         keeps_mode=keeps_mode,
         project=loaded.project,
         unsaved=unsaved,
-        carried=carried,
+        durable=durable,
     )
     try:
         if model_first:
             await app.tiers.client(app.model.tier)
         for listener in (*listeners, *_tracing(loaded)):
             app.session.subscribe(listener)
-        app.begin(at_a_pause=carried is not None)
+        app.begin(at_a_pause=durable is not None)
         app.session.record(*await unknown_prices(app.tiers, settings, os.environ))
         if verify is not None:
             app.session.record(VerifySet(command=verify.strip()))
@@ -65,7 +65,7 @@ async def open_app(
     return app
 
 
-def _tracing(loaded: Loaded) -> Sequence[Subscriber]:
+def _tracing(loaded: LoadedSettings) -> Sequence[Subscriber]:
     """What writes spans of all that happens, if that is wanted."""
     if not loaded.settings.tracing.enabled:
         return ()

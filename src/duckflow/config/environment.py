@@ -4,13 +4,13 @@ import tomllib
 from collections.abc import Iterator, Mapping
 
 from duckflow.config.keys import SHORT_VARIABLES, leaves, nearest, variable_for
-from duckflow.config.layers import Layer, check, find_fault
+from duckflow.config.layers import SettingsLayer, check, find_fault
 from duckflow.domain.errors import UsageError
 
 _PREFIX = "DUCKFLOW_"
 
 
-def from_environment(environ: Mapping[str, str]) -> Layer:
+def from_environment(environ: Mapping[str, str]) -> SettingsLayer:
     """The layer the environment makes. An empty variable counts as not set."""
     values: dict[str, object] = {}
     origins: dict[str, str] = {}
@@ -19,7 +19,7 @@ def from_environment(environ: Mapping[str, str]) -> Layer:
             raise _unknown(variable, key)
         values[key] = _value(key, environ[variable])
         origins[key] = variable
-    layer = Layer("environment", values, origins)
+    layer = SettingsLayer("environment", values, origins)
     check(layer)
     return layer
 

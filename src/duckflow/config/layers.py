@@ -36,7 +36,7 @@ _BOUNDS: Mapping[str, tuple[str, str]] = {
 }
 
 
-class Layer(NamedTuple):
+class SettingsLayer(NamedTuple):
     """Values by dotted key, and by the same key the file, variable or flag each came from."""
 
     kind: Kind
@@ -51,10 +51,10 @@ class Layer(NamedTuple):
         return f"{origin}:{line}" if line else origin
 
 
-def from_tables(kind: Kind, tables: Mapping[str, object], origin: str, text: str) -> Layer:
+def from_tables(kind: Kind, tables: Mapping[str, object], origin: str, text: str) -> SettingsLayer:
     """The layer a TOML file makes, checked."""
     values = dict(_flatten(tables))
-    layer = Layer(kind, values, dict.fromkeys(values, origin), text)
+    layer = SettingsLayer(kind, values, dict.fromkeys(values, origin), text)
     _refuse_unknown(layer)
     check(layer)
     return layer
@@ -69,7 +69,7 @@ def _flatten(tables: Mapping[str, object], prefix: str = "") -> Iterator[tuple[s
             yield key, value
 
 
-def _refuse_unknown(layer: Layer) -> None:
+def _refuse_unknown(layer: SettingsLayer) -> None:
     """An unknown key is an error that names the nearest known one (SPEC M5)."""
     for key, value in layer.values.items():
         if key in leaves():
@@ -83,7 +83,7 @@ def _refuse_unknown(layer: Layer) -> None:
         raise UsageError("config.unknown_key_near", where=where, setting=_printable(key), nearest=guess)
 
 
-def check(layer: Layer) -> None:
+def check(layer: SettingsLayer) -> None:
     """Every value on its own against its setting, so that none hides behind one that overrides it."""
     for key, value in layer.values.items():
         fault = find_fault(key, value)
@@ -119,7 +119,7 @@ def _foreign(value: object) -> dict[str, str]:
     return {"not in JSON": str(value)}
 
 
-def _sentence(layer: Layer, key: str, fault: Mapping[str, Any]) -> UsageError:
+def _sentence(layer: SettingsLayer, key: str, fault: Mapping[str, Any]) -> UsageError:
     where, found = layer.place(key), shown(layer.values[key])
     possible = choices(leaves()[key].annotation)
     if possible:

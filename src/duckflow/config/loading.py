@@ -9,7 +9,7 @@ from pydantic import Field
 
 from duckflow.config.environment import from_environment
 from duckflow.config.keys import leaves
-from duckflow.config.layers import Kind, Layer, check, from_tables, shown, validate
+from duckflow.config.layers import Kind, SettingsLayer, check, from_tables, shown, validate
 from duckflow.config.places import config_dir
 from duckflow.config.project import tighten
 from duckflow.config.settings import Settings
@@ -19,26 +19,26 @@ from duckflow.config.trust import PROJECT_FILE, acting_files, trust_state
 from duckflow.domain.frozen import Frozen
 
 
-class Source(Frozen):
+class SettingSource(Frozen):
     """Where a value came from: the kind, and the file, variable or flag."""
 
     kind: Kind
     where: str = ""
 
 
-class Notice(Frozen):
+class SettingsNotice(Frozen):
     """Something the user should know that is no error: a catalogue key and its values."""
 
     key: str
     values: Mapping[str, str]
 
 
-class Loaded(Frozen):
+class LoadedSettings(Frozen):
     """The settings, the source of each by dotted key, and what to tell the user."""
 
     settings: Settings
-    sources: Mapping[str, Source]
-    notices: tuple[Notice, ...] = ()
+    sources: Mapping[str, SettingSource]
+    notices: tuple[SettingsNotice, ...] = ()
     project: Mapping[str, str] = Field(default_factory=dict[str, str])
     """The project's own files that may act, by path, as they were when they were trusted."""
 
@@ -48,7 +48,7 @@ class SettingRow(Frozen):
 
     key: str
     value: str
-    source: Source
+    source: SettingSource
 
 
 def user_file() -> Path:
@@ -63,39 +63,43 @@ def load(
     digest: str | None = None,
     flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
-) -> Loaded:
+) -> LoadedSettings:
     """The settings for work in this folder. `flags` are by dotted key; those that are None were not given.
 
     `digest` is that of the project's files as they were trusted: others do not count.
     """
     layers = [_from_text("user", user_file(), read_text(user_file()))]
-    notices: list[Notice] = []
+    notices: list[SettingsNotice] = []
     project = trust_state(workspace) if trusted else None
     if project is not None and digest in (None, project.digest):
         path = workspace / PROJECT_FILE
         own = _from_text("project", path, project.files.get(PROJECT_FILE))
         layer, looser = tighten(own, _merge(layers), user_file())
         layers.append(layer)
-        notices += [Notice(key="config.project_looser", values=values) for values in looser]
+        notices += [SettingsNotice(key="config.project_looser", values=values) for values in looser]
     elif names := acting_files(workspace):
-        notices.append(Notice(key="config.project_not_trusted", values={"path": str(workspace / names[0])}))
+        notices.append(
+            SettingsNotice(key="config.project_not_trusted", values={"path": str(workspace / names[0])})
+        )
         project = None
     layers.append(from_environment(os.environ if environ is None else environ))
     layers.append(_from_flags(flags or {}))
     files: Mapping[str, str] = project.files if project is not None else {}
-    return Loaded(settings=_merge(layers), sources=_sources(layers), notices=tuple(notices), project=files)
+    return LoadedSettings(
+        settings=_merge(layers), sources=_sources(layers), notices=tuple(notices), project=files
+    )
 
 
 def load_as_trusted(
     workspace: Path, *, trust: bool = False, flags: Mapping[str, object] | None = None
-) -> Loaded:
+) -> LoadedSettings:
     """The same where nobody is asked: the project's own settings act if the user trusts them already."""
     known = None if trust else trust_state(workspace)
     trusted = known is None or known.status == "trusted"
     return load(workspace, trusted=trusted, digest=known.digest if known and trusted else None, flags=flags)
 
 
-def rows(loaded: Loaded) -> tuple[SettingRow, ...]:
+def rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
     """Every setting with its value as TOML and its source, for `duckflow config show`."""
     tables = loaded.settings.model_dump(mode="json")
     return tuple(
@@ -109,28 +113,28 @@ def _listed(value: object) -> object:
     return list(cast("dict[str, object]", value)) if isinstance(value, dict) else value
 
 
-def _from_text(kind: Kind, path: Path, text: str | None) -> Layer:
+def _from_text(kind: Kind, path: Path, text: str | None) -> SettingsLayer:
     if text is None:
-        return Layer(kind, {}, {})
+        return SettingsLayer(kind, {}, {})
     return from_tables(kind, parse(text, path), str(path), text)
 
 
-def _from_flags(flags: Mapping[str, object]) -> Layer:
+def _from_flags(flags: Mapping[str, object]) -> SettingsLayer:
     values = {key: value for key, value in flags.items() if value is not None}
     names = {key: "--" + key.rpartition(".")[2].replace("_", "-") for key in values}
-    layer = Layer("flag", values, names)
+    layer = SettingsLayer("flag", values, names)
     check(layer)
     return layer
 
 
-def _merge(layers: Sequence[Layer]) -> Settings:
+def _merge(layers: Sequence[SettingsLayer]) -> Settings:
     return validate({key: value for layer in layers for key, value in layer.values.items()})
 
 
-def _sources(layers: Sequence[Layer]) -> Mapping[str, Source]:
-    sources = dict.fromkeys(leaves(), Source(kind="default"))
+def _sources(layers: Sequence[SettingsLayer]) -> Mapping[str, SettingSource]:
+    sources = dict.fromkeys(leaves(), SettingSource(kind="default"))
     for layer in layers:
-        sources |= {key: Source(kind=layer.kind, where=layer.origins[key]) for key in layer.values}
+        sources |= {key: SettingSource(kind=layer.kind, where=layer.origins[key]) for key in layer.values}
     return sources
 
 

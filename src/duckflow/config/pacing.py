@@ -173,7 +173,7 @@ class Budget(Frozen):
     """The share of either from which on you are warned."""
 
 
-class Learning(Frozen):
+class LearningSettings(Frozen):
     """How far the loops to start from follow what earlier requests really used."""
 
     enabled: bool = True
@@ -195,5 +195,5 @@ class PacemakerSettings(Frozen):
     complexity: ComplexityScale = ComplexityScale.model_construct()
     vitals: VitalsNumbers = VitalsNumbers.model_construct()
     thresholds: Thresholds = Thresholds.model_construct()
-    learning: Learning = Learning.model_construct()
+    learning: LearningSettings = LearningSettings.model_construct()
     budget: Budget = Budget.model_construct()

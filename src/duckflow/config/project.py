@@ -5,7 +5,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Literal, cast
 
-from duckflow.config.layers import Layer, shown
+from duckflow.config.layers import SettingsLayer, shown
 from duckflow.config.settings import Settings
 from duckflow.domain.errors import UsageError
 from duckflow.domain.modes import MODES
@@ -32,7 +32,9 @@ PROJECT_MAY_SET: Mapping[str, Direction] = {
 """All that a project may set, and in which direction. Everything else is the user's alone."""
 
 
-def tighten(layer: Layer, user: Settings, user_file: Path) -> tuple[Layer, list[dict[str, str]]]:
+def tighten(
+    layer: SettingsLayer, user: Settings, user_file: Path
+) -> tuple[SettingsLayer, list[dict[str, str]]]:
     """The layer without what would loosen the user's settings, and what was left out."""
     for key in layer.values:
         if key not in PROJECT_MAY_SET:

@@ -15,7 +15,7 @@ from duckflow.domain.files.changes import FileChange, LeftFile, ToolEffect
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ChatMessage, Picture, TierName, Usage
 from duckflow.domain.modes import Mode
-from duckflow.domain.questions.approval import Approval, Kind
+from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.questions.consultation import ChooseWay, Consultation, ConsultationKind
 from duckflow.domain.transitions import Step
 from duckflow.domain.work.memory import MemoryKind
@@ -150,7 +150,7 @@ class ApprovalAnswered(Frozen):
     approval_id: str
     yes: bool
     reason: str = ""
-    allowed: Kind | None = None
+    allowed: ApprovalScope | None = None
     """What is not asked about again in this session."""
     edited: Action | None = None
     """What the user made of the action, and said yes to."""

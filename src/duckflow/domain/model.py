@@ -106,14 +106,14 @@ class Retrying(Frozen):
     wait_s: float
 
 
-class Finished(Frozen):
+class StreamEnd(Frozen):
     """The end of a stream. A stream that ends without it was cut off."""
 
     stop: StopReason = "end"
     usage: Usage = Usage.model_construct()
 
 
-ModelPiece = TextPiece | ToolCall | Retrying | Finished
+ModelPiece = TextPiece | ToolCall | Retrying | StreamEnd
 
 
 class ModelClient(Protocol):
@@ -125,7 +125,7 @@ class ModelClient(Protocol):
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
-        """The answer, piece by piece, ending with `Finished`. Closing the iterator stops the model."""
+        """The answer, piece by piece, ending with `StreamEnd`. Closing the iterator stops the model."""
         ...
 
     async def aclose(self) -> None:

@@ -13,7 +13,7 @@ from duckflow.domain.model import Picture, TierName, Usage
 from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
 from duckflow.domain.pacing.vitals import Vitals
-from duckflow.domain.questions.approval import Approval, Kind
+from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.questions.consultation import Consultation, ConsultationKind, RulesUse
 from duckflow.domain.transitions import Status, Step
 from duckflow.domain.work.objective import Support, TaskObjective
@@ -182,7 +182,7 @@ class AgentState(Frozen):
     approval: Approval | None = None
     approved: str | None = None
     """Digest of the one action the user said yes to; used once."""
-    allowed: tuple[Kind, ...] = ()
+    allowed: tuple[ApprovalScope, ...] = ()
     """What the user said "always" to; forgotten when the session is opened again."""
     refused: tuple[str, ...] = ()
     """Calls the user said no to since their last message."""

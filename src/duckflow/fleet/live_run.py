@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from duckflow.app.app import App
-from duckflow.app.foundation import Carried
+from duckflow.app.foundation import DurableSession
 from duckflow.app.opening import open_app
 from duckflow.app.places import DATABASE
-from duckflow.config.loading import Loaded, load
+from duckflow.config.loading import LoadedSettings, load
 from duckflow.config.places import state_dir
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import (
@@ -159,7 +159,9 @@ def _asked(earlier: Sequence[Recorded]) -> Mapping[str, int]:
     return {**asked, "Decision": decided}
 
 
-async def _open_alone(loaded: Loaded, folder: Path, runs: Runs, run: FleetRun, stepper: Stepper) -> App:
+async def _open_alone(
+    loaded: LoadedSettings, folder: Path, runs: Runs, run: FleetRun, stepper: Stepper
+) -> App:
     """Open it once the folder is free: a worker that was given up for dead may need a moment to notice."""
     left = _PATIENCE_S
     while True:
@@ -174,7 +176,7 @@ async def _open_alone(loaded: Loaded, folder: Path, runs: Runs, run: FleetRun, s
                 keeps_mode=True,
                 model_first=True,
                 verify=run.options.verify if not earlier else None,
-                carried=Carried(log=log, pause=stepper.pause, asked=_asked(earlier)),
+                durable=DurableSession(log=log, pause=stepper.pause, asked=_asked(earlier)),
             )
         except UserError as error:
             log.close()

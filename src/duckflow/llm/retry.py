@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from duckflow.config.settings import LlmSettings
 from duckflow.domain.errors import Unavailable
 from duckflow.domain.frozen import replace
-from duckflow.domain.model import Finished, ModelClient, ModelPiece, ModelRequest, Retrying
+from duckflow.domain.model import ModelClient, ModelPiece, ModelRequest, Retrying, StreamEnd
 from duckflow.llm.streams import closing
 from duckflow.llm.wrapped import WrappedClient
 
@@ -57,7 +57,7 @@ class RetryingClient(WrappedClient):
             try:
                 async with closing(self.inner.stream(asked)) as pieces:
                     async for piece in pieces:
-                        finished = isinstance(piece, Finished)
+                        finished = isinstance(piece, StreamEnd)
                         yield piece
             except Unavailable as exc:
                 finished, failure = False, exc

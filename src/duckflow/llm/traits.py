@@ -6,7 +6,7 @@ from duckflow.config.settings import LlmSettings
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.patterns import late
 from duckflow.llm.wire.endpoints import Endpoint
-from duckflow.llm.wire.probes import Meta, Served, list_served, list_tags
+from duckflow.llm.wire.probes import LlamaCppDetails, ServedModel, list_served, list_tags
 
 PROBE_TIMEOUT_S = 1.0
 SMALL_PARAMETERS = 9e9
@@ -96,7 +96,7 @@ async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[st
             parameters = await _size_in_ollama(endpoint)
     elif endpoint.own and endpoint.provider.wire == "openai":
         served = await _served(endpoint)
-        meta = served.meta or Meta()
+        meta = served.meta or LlamaCppDetails()
         window = meta.n_ctx or served.max_model_len or DEFAULT_WINDOW
         parameters = parameters or meta.n_params
     small = parameters is not None and parameters <= SMALL_PARAMETERS
@@ -111,11 +111,11 @@ async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[st
     )
 
 
-async def _served(endpoint: Endpoint) -> Served:
+async def _served(endpoint: Endpoint) -> ServedModel:
     """What the server says of the model, or of the only one it has."""
     served = await list_served(endpoint, PROBE_TIMEOUT_S)
     named = [model for model in served if model.id == endpoint.model]
-    return next(iter([*named, *served]), Served())
+    return next(iter([*named, *served]), ServedModel())
 
 
 async def _size_in_ollama(endpoint: Endpoint) -> float | None:

@@ -3,7 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import get_args
 
-from duckflow.config.pacing import BaseLoops, ComplexityScale, Learning, LimitFactors, PacemakerSettings
+from duckflow.config.pacing import (
+    BaseLoops,
+    ComplexityScale,
+    LearningSettings,
+    LimitFactors,
+    PacemakerSettings,
+)
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.pacing.limits import Adjustment, LoopLimit
 from duckflow.domain.pacing.vitals import Vitals
@@ -123,7 +129,7 @@ MOST = 0.75
 """The share of earlier requests that counts as most."""
 
 
-def learned_base(base: int, used: Sequence[int], learning: Learning) -> int:
+def learned_base(base: int, used: Sequence[int], learning: LearningSettings) -> int:
     """The loops to start from for a kind of task, from those that done requests of this kind used."""
     if not learning.enabled or len(used) < learning.least_requests:
         return base

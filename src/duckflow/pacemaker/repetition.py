@@ -7,7 +7,7 @@ edit meets another workspace. What the user says is a new beginning; nothing bef
 from collections.abc import Sequence
 from typing import Literal
 
-from duckflow.domain.pacing.limits import Act, LoopTrace
+from duckflow.domain.pacing.limits import LoopTrace, PastAction
 from duckflow.domain.patterns import late
 from duckflow.pacemaker.trace import came_back
 
@@ -75,7 +75,7 @@ def _repeats(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
     return False
 
 
-def _same_act(earlier: Act, now: Act) -> bool:
+def _same_act(earlier: PastAction, now: PastAction) -> bool:
     """Whether the second time is but the first again.
 
     A command that changed something meets another workspace the next time. The same edit makes no sense

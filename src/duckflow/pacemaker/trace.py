@@ -13,7 +13,7 @@ from duckflow.domain.events import (
     Transition,
     UserMessage,
 )
-from duckflow.domain.pacing.limits import Act, LoopTrace, call_of, digest_of
+from duckflow.domain.pacing.limits import LoopTrace, PastAction, call_of, digest_of
 from duckflow.domain.pacing.vitals import FocusEvent
 from duckflow.domain.patterns import late
 from duckflow.domain.reduce.items import COUNTS, SHORT
@@ -86,14 +86,14 @@ def _notes(delta: StateDelta) -> Iterable[str]:
     return (digest_of(f"{name} {value}") for name, value in noted.items() if value)
 
 
-def _acts(own: Sequence[Event]) -> Iterable[Act]:
+def _acts(own: Sequence[Event]) -> Iterable[PastAction]:
     started = {event.action_id: event.action for event in own if isinstance(event, ActionStarted)}
     for event in own:
         if isinstance(event, ActionFinished) and event.task_id is None:
             action = started.get(event.action_id)
             first, end = _lines_shown(event, action)
             before, after = _contents(event)
-            yield Act(
+            yield PastAction(
                 call=call_of(action) if action else digest_of(event.operation),
                 operation=event.operation,
                 target=event.path or event.operation,
@@ -154,7 +154,7 @@ def _background(event: Event) -> bool:
 
 
 def _gains(
-    history: Sequence[LoopTrace], acts: Sequence[Act], events: Sequence[Event]
+    history: Sequence[LoopTrace], acts: Sequence[PastAction], events: Sequence[Event]
 ) -> Iterable[FocusEvent]:
     if any(isinstance(event, TaskFinished) and event.status == "completed" for event in events):
         yield "task_finished"
@@ -165,7 +165,7 @@ def _gains(
         yield "new_evidence"
 
 
-def came_back(earlier: Sequence[Act], act: Act) -> bool:
+def came_back(earlier: Sequence[PastAction], act: PastAction) -> bool:
     """Whether a change left what was there before: the same call again, or a content the file once had."""
     if any(one.changed and one.call == act.call for one in earlier):
         return True
@@ -173,7 +173,7 @@ def came_back(earlier: Sequence[Act], act: Act) -> bool:
     return bool(act.after) and act.after in had
 
 
-def shows_more(earlier: Sequence[Act], act: Act) -> bool:
+def shows_more(earlier: Sequence[PastAction], act: PastAction) -> bool:
     """Whether a look found something new, by what it showed and not by how it was called (SPEC H3)."""
     if any(one.call == act.call and (one.result == act.result or one.changed) for one in earlier):
         return False

@@ -24,7 +24,7 @@ class ModelCall(Frozen):
     tokens: Usage
 
 
-class Decided(Frozen):
+class DecisionResult(Frozen):
     """A decision, the words it was made in, and the calls it took."""
 
     decision: Decision
@@ -42,12 +42,12 @@ class FullDecider:
         self._prompt = DecisionPrompt(client.traits, operations, frame, TokenCounter(client))
         self._check = check
 
-    async def decide(self, state: AgentState, on_update: OnUpdate) -> Decided:
+    async def decide(self, state: AgentState, on_update: OnUpdate) -> DecisionResult:
         """The next decision in this state."""
         prompt = await self._prompt.assemble(state)
         answer = await ask(self._client, prompt.request, Decision, on_update, self._check)
         said = ChatMessage(role="assistant", text=answer.text)
-        return Decided(
+        return DecisionResult(
             decision=answer.value,
             exchange=(said,),
             calls=(ModelCall(output="Decision", tokens=answer.usage),),

@@ -31,7 +31,7 @@ from duckflow.prompts.compact import (
 )
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.tokens import TokenCounter
-from duckflow.services.decide import Check, Decided, FullDecider, ModelCall, OnUpdate
+from duckflow.services.decide import Check, DecisionResult, FullDecider, ModelCall, OnUpdate
 from duckflow.services.drafts import DraftCheck, DraftLimits, draft
 
 LOOKING = ("file_ops.read_file", "file_ops.search")
@@ -118,7 +118,7 @@ class CompactDecider:
         self._limits = limits
         self._plain = not rules
 
-    async def decide(self, state: AgentState, on_update: OnUpdate) -> Decided:
+    async def decide(self, state: AgentState, on_update: OnUpdate) -> DecisionResult:
         """The next decision in this state, file contents included."""
         choices = await self._look.choices(state)
         if self._plain and choices.told and not choices.files and _nothing_else_known(state, "", None):
@@ -129,7 +129,7 @@ class CompactDecider:
         answer = await self._ask(request, on_update, language)
         decision = Decision.model_validate(answer.value.model_dump())
         decision = _in_words(await self._measured(decision), language)
-        decided = Decided(
+        decided = DecisionResult(
             decision=decision,
             exchange=(ChatMessage(role="assistant", text=answer.text),),
             calls=(ModelCall(output="Decision", tokens=answer.usage),),
@@ -187,10 +187,10 @@ class CompactDecider:
         self,
         state: AgentState,
         asked: Sequence[ChatMessage],
-        decided: Decided,
+        decided: DecisionResult,
         place: int,
         choices: Choices,
-    ) -> Decided:
+    ) -> DecisionResult:
         """The decision with the content of the file that its action at `place` writes."""
         path = str(decided.decision.actions[place].args.get("path", ""))
         current = await self._look.content(path)
@@ -228,7 +228,7 @@ class CompactDecider:
             error.usage = sum((call.tokens for call in decided.calls), usage)
             raise error
         answered = ChatMessage(role="assistant", text=f"{prompt.opening}{content.rstrip()}{prompt.closing}")
-        return Decided(
+        return DecisionResult(
             decision=_with_argument(decided.decision, place, content),
             exchange=(*decided.exchange, question, answered),
             calls=(*decided.calls, ModelCall(output="Content", tokens=usage)),
@@ -253,12 +253,12 @@ def _asked(state: AgentState) -> str:
     return state.request.objective.request if state.request else ""
 
 
-def _told(path: str, language: Language) -> Decided:
+def _told(path: str, language: Language) -> DecisionResult:
     """The decision to write the one file that a message can only mean, in the words a model would use."""
     flat = {"wants": "change", "operation": "write", "paths": [path]}
     said = ChatMessage(role="assistant", text=json.dumps(flat, separators=(",", ":"), ensure_ascii=False))
     decision = Decision.model_validate(CompactDecision.model_validate(flat).model_dump())
-    return Decided(decision=_in_words(decision, language), exchange=(said,), calls=())
+    return DecisionResult(decision=_in_words(decision, language), exchange=(said,), calls=())
 
 
 def _nothing_else_known(state: AgentState, path: str, current: str | None) -> bool:

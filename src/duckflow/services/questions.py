@@ -28,7 +28,7 @@ QuestionKind = Literal[
 ]
 
 
-class Asked(Frozen):
+class AskedModel(Frozen):
     """Who is asked. A small model reads slowly and says yes to anything, so it is seldom asked."""
 
     tier: TierName
@@ -36,18 +36,18 @@ class Asked(Frozen):
     small: bool = False
 
 
-ASKED: Mapping[QuestionKind, Asked] = {
-    "requirements": Asked(tier="fast", output="RequirementList"),
-    "verdict": Asked(tier="evaluator", output="SatisfactionEvaluation", small=True),
-    "missing": Asked(tier="fast", output="MissingInfoAnalysis"),
-    "failure": Asked(tier="evaluator", output="FailureAnalysis"),
-    "second_opinion": Asked(tier="evaluator", output="FailureAnalysis"),
-    "first_plan": Asked(tier="creative", output="PlanDraft"),
-    "next_plan": Asked(tier="creative", output="PlanDraft"),
-    "plan": Asked(tier="creative", output="PlanDraft", small=True),
-    "tasks": Asked(tier="creative", output="TaskListDraft", small=True),
-    "report": Asked(tier="fast", output="TaskReport", small=True),
-    "title": Asked(tier="fast", output="SessionTitle"),
+ASKED: Mapping[QuestionKind, AskedModel] = {
+    "requirements": AskedModel(tier="fast", output="RequirementList"),
+    "verdict": AskedModel(tier="evaluator", output="SatisfactionEvaluation", small=True),
+    "missing": AskedModel(tier="fast", output="MissingInfoAnalysis"),
+    "failure": AskedModel(tier="evaluator", output="FailureAnalysis"),
+    "second_opinion": AskedModel(tier="evaluator", output="FailureAnalysis"),
+    "first_plan": AskedModel(tier="creative", output="PlanDraft"),
+    "next_plan": AskedModel(tier="creative", output="PlanDraft"),
+    "plan": AskedModel(tier="creative", output="PlanDraft", small=True),
+    "tasks": AskedModel(tier="creative", output="TaskListDraft", small=True),
+    "report": AskedModel(tier="fast", output="TaskReport", small=True),
+    "title": AskedModel(tier="fast", output="SessionTitle"),
 }
 """Every question there is (SPEC K1)."""
 

@@ -29,7 +29,7 @@ _SWEEP = """DELETE FROM contents WHERE digest NOT IN (SELECT before FROM changes
 AND digest NOT IN (SELECT digest FROM snapshots)"""
 
 
-class Mark(NamedTuple):
+class ChangeOwner(NamedTuple):
     """Whose change it is."""
 
     session_id: str
@@ -90,18 +90,18 @@ class KeptFiles:
         self._told = True
         return self._database.notices
 
-    def keep(self, mark: Mark, changes: Sequence[FileChange], contents: Mapping[str, bytes]) -> None:
+    def keep(self, owner: ChangeOwner, changes: Sequence[FileChange], contents: Mapping[str, bytes]) -> None:
         """Store changes durably, with the content they do away with; where it is full, the oldest go."""
         packed = [(digest, zlib.compress(data, _LEVEL)) for digest, data in contents.items() if self.limit]
         with self._opened().write() as connection:
             _put(connection, packed)
-            rows = [(*mark, change.before, change.model_dump_json()) for change in changes]
+            rows = [(*owner, change.before, change.model_dump_json()) for change in changes]
             connection.executemany(_INSERT, rows)
-            self._make_room(connection, mark)
+            self._make_room(connection, owner)
 
-    def _make_room(self, connection: sqlite3.Connection, mark: Mark) -> None:
+    def _make_room(self, connection: sqlite3.Connection, owner: ChangeOwner) -> None:
         """Drop whole requests, oldest first, but never what the present action needs."""
-        own = (mark.session_id, mark.action_id)
+        own = (owner.session_id, owner.action_id)
         if connection.execute(_TOTAL).fetchone()[0] > self.limit:
             connection.execute("DELETE FROM snapshots WHERE session_id != ?", own[:1])
             connection.execute(_SWEEP)

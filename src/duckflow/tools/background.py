@@ -23,13 +23,13 @@ NEWS_S = 10.0
 """How long a look waits for something new."""
 
 
-class Start(Frozen):
+class StartCommand(Frozen):
     """What start takes."""
 
     command: str = Field(description="for bash, in the workspace")
 
 
-class ById(Frozen):
+class CommandById(Frozen):
     """What read and stop take."""
 
     id: str = Field(description="as shell.start gave it")
@@ -39,16 +39,16 @@ def background_tools(shell: Shell) -> tuple[Tool, ...]:
     """The operations for commands that go on in the background of one shell."""
     known: dict[str, BackgroundCommand] = {}
 
-    async def start(args: Start, _access: Access) -> ToolResult:
+    async def start(args: StartCommand, _access: Access) -> ToolResult:
         command = BackgroundCommand(id=await shell.start(args.command), command=args.command)
         known[command.id] = command
         said = await shell.read(command.id, FIRST_WORDS_S, for_end=True)
         return await report(command, said, CommandStarted(command=command))
 
-    async def read(args: ById, _access: Access) -> ToolResult:
+    async def read(args: CommandById, _access: Access) -> ToolResult:
         return await report(find(args.id), await shell.read(args.id, NEWS_S))
 
-    async def stop(args: ById, _access: Access) -> ToolResult:
+    async def stop(args: CommandById, _access: Access) -> ToolResult:
         return await report(find(args.id), await shell.stop(args.id))
 
     async def report(command: BackgroundCommand, said: BackgroundOutput, *events: Event) -> ToolResult:
@@ -69,18 +69,18 @@ def background_tools(shell: Shell) -> tuple[Tool, ...]:
             raise ToolError(f"No background command {command_id} runs; known: {', '.join(known) or 'none'}.")
         return known[command_id]
 
-    async def propose_start(args: Start, workspace: Workspace) -> Proposal:
+    async def propose_start(args: StartCommand, workspace: Workspace) -> Proposal:
         if not (await shell.sandbox()).copies:
             raise ToolError("Nothing can run in the background here; use shell.run, with a timeout.")
         return Proposal(f"# in {workspace.root}, in the background\n{args.command}\n", args.command)
 
-    async def propose_known(args: ById, _workspace: Workspace) -> Proposal:
+    async def propose_known(args: CommandById, _workspace: Workspace) -> Proposal:
         return Proposal(f"{find(args.id).command}\n")
 
     return (
         Tool(
             operation="shell.start",
-            args=Start,
+            args=StartCommand,
             summary="run a command (a server) in the background; gives its id",
             effect="execute",
             run=start,
@@ -88,7 +88,7 @@ def background_tools(shell: Shell) -> tuple[Tool, ...]:
         ),
         Tool(
             operation="shell.read",
-            args=ById,
+            args=CommandById,
             summary="what the command id wrote since",
             effect="execute",
             run=read,
@@ -96,7 +96,7 @@ def background_tools(shell: Shell) -> tuple[Tool, ...]:
         ),
         Tool(
             operation="shell.stop",
-            args=ById,
+            args=CommandById,
             summary="end the command id",
             effect="execute",
             run=stop,

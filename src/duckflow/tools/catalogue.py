@@ -12,7 +12,7 @@ from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine
 from duckflow.domain.model import JsonSchema
-from duckflow.domain.questions.approval import Kind
+from duckflow.domain.questions.approval import ApprovalScope
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.policy import Effect
@@ -59,7 +59,7 @@ class Proposal(NamedTuple):
     """The whole text it would write or run, if the user may put another one in its place."""
     impact: tuple[TextLine, ...] = ()
     """What it would do outside, in words, if the tool itself has to say so."""
-    kind: Kind | None = None
+    kind: ApprovalScope | None = None
     """What "always" would cover of that."""
 
 

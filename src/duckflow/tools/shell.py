@@ -121,7 +121,7 @@ async def take_over(
 ) -> ToolResult:
     """Make what a command did real, written down first as any change is. `conflicts` had a yes."""
     keep = partial(record_batch, access)
-    taken = await shell.take_over(held.copy_id, held.effects, keep, conflicts=conflicts, owner=access.mark)
+    taken = await shell.take_over(held.copy_id, held.effects, keep, conflicts=conflicts, owner=access.owner)
     left = {one.path: one.reason for one in taken.left}
     lines = [effects_line("It changed", held.effects, skip=left), _dropped_line(held.effects)]
     if left:

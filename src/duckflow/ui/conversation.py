@@ -13,7 +13,7 @@ from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import Exit, dispatch_in_turn
-from duckflow.ui.commands.table import Typed, find_custom, read_command, read_prompt
+from duckflow.ui.commands.table import TypedCommand, find_custom, read_command, read_prompt
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.jobs import Job, stopped
 from duckflow.ui.key_listener import KeyListener
@@ -159,11 +159,11 @@ class Conversation:
                     self._context.screen.said(said)
                     await self._say(said)
                 case commands.UndoWork(wanted=wanted):
-                    await dispatch_in_turn(self._context, Typed("undo", wanted))
+                    await dispatch_in_turn(self._context, TypedCommand("undo", wanted))
                 case commands.RewindWork(before=before, part=part):
                     numbers = (number for number, seq, *_ in self._engine.messages() if seq == before)
                     wanted = f"{next(numbers, 0)} {part.removeprefix('both')}"
-                    await dispatch_in_turn(self._context, Typed("rewind", wanted))
+                    await dispatch_in_turn(self._context, TypedCommand("rewind", wanted))
         await self._settle_questions()
         request = self._engine.state.request
         if request is not None and request.outcome == "deferred" and not self._engine.state.background_runs:

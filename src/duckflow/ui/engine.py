@@ -23,7 +23,7 @@ class Surroundings(NamedTuple):
     """None while it is not known, "none" if there is none."""
 
 
-class Earlier(NamedTuple):
+class EarlierSession(NamedTuple):
     """An earlier session, in a line."""
 
     session_id: str
@@ -125,7 +125,7 @@ class Engine(Protocol):
         """Names of models worth suggesting."""
         ...
 
-    def sessions(self) -> Sequence[Earlier]:
+    def sessions(self) -> Sequence[EarlierSession]:
         """Earlier sessions of this folder, the last one first."""
         ...
 

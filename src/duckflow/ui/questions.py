@@ -14,7 +14,7 @@ from duckflow.i18n.answers import read_answer, read_choice
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import dispatch_in_turn
-from duckflow.ui.commands.table import Typed, read_command
+from duckflow.ui.commands.table import TypedCommand, read_command
 from duckflow.ui.input.editor import Edit
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.output.diff import difference_lines
@@ -43,7 +43,7 @@ class Questions:
         context: CommandContext,
         keyboard: Keyboard,
         edit: Edit,
-        dispatch: Callable[[CommandContext, Typed], Awaitable[None]] = dispatch_in_turn,
+        dispatch: Callable[[CommandContext, TypedCommand], Awaitable[None]] = dispatch_in_turn,
     ) -> None:
         self._context = context
         self._writer = context.writer

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from duckflow.safety.policy.effects import Contents, EffectLimits, assess_effects
+from duckflow.safety.policy.effects import EffectLimits, FileVersions, assess_effects
 
 ATTACKS = [
     line
@@ -47,7 +47,7 @@ async def test_G9_what_would_run_later_asks_or_is_never_taken_over(folder, tmp_p
         if effects is None or effects.nothing:
             continue
         copy = await shell.copy(result.copy_id)
-        contents = Contents(reader(folder), lambda path, copy=copy: copy.content(path, 4_000_000))
+        contents = FileVersions(reader(folder), lambda path, copy=copy: copy.content(path, 4_000_000))
         found = assess_effects(effects, contents, LIMITS)
         asked += 1
         if found.risk not in ("high", "forbidden"):

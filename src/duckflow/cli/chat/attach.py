@@ -35,7 +35,7 @@ from duckflow.store.live_file import LiveView, live_path, read_live
 from duckflow.store.sessions import SessionSummary
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import dispatch_in_turn
-from duckflow.ui.commands.table import Typed, find_command, read_command
+from duckflow.ui.commands.table import TypedCommand, find_command, read_command
 from duckflow.ui.engine import Surroundings
 from duckflow.ui.frontend import Frontend
 from duckflow.ui.input.editor import edit_on_line
@@ -247,7 +247,7 @@ class AttachedWindow(Listener):
         else:
             self._remote.send(command)
 
-    async def _dispatch(self, context: CommandContext, typed: Typed) -> None:
+    async def _dispatch(self, context: CommandContext, typed: TypedCommand) -> None:
         """The commands that make sense in a second window."""
         command = find_command(typed.name)
         name, words = command.name if command else "", typed.argument.split()

@@ -15,7 +15,7 @@ from duckflow.cli.chat.trust import settle_trust
 from duckflow.cli.chat.welcome import welcome
 from duckflow.cli.log_file import open_log_file
 from duckflow.cli.plain_flags import ConversationOptions, settings_flags
-from duckflow.config.loading import Loaded, load
+from duckflow.config.loading import LoadedSettings, load
 from duckflow.domain.events import Recorded
 from duckflow.domain.files.programs import program_environment
 from duckflow.domain.reduce.rewind import present
@@ -59,7 +59,7 @@ async def converse(options: ConversationOptions, frontend: Frontend) -> None:
 
 
 async def _one_session(
-    session_id: str | None, folder: Path, loaded: Loaded, frontend: Frontend
+    session_id: str | None, folder: Path, loaded: LoadedSettings, frontend: Frontend
 ) -> str | None:
     """Talk in one session; the next one to go on with, empty for a new one, None to leave."""
     earlier = _earlier_events(session_id) if session_id else ()
@@ -75,7 +75,7 @@ async def _one_session(
         await app.aclose()
 
 
-async def _talk(app: App, loaded: Loaded, frontend: Frontend, screen: Screen) -> str | None:
+async def _talk(app: App, loaded: LoadedSettings, frontend: Frontend, screen: Screen) -> str | None:
     way_out = Exit()
     engine = ChatEngine(app, loaded)
     context = CommandContext(engine, frontend.writer, screen, way_out.leave)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 
 from duckflow.app.app import App
-from duckflow.config.loading import Loaded, rows
+from duckflow.config.loading import LoadedSettings, rows
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ProviderError, ToolError, UsageError
 from duckflow.domain.events import ModeChanged, SessionTitled
@@ -21,7 +21,7 @@ from duckflow.safety.files.listing import SKIPPED
 from duckflow.services.titles import write_title
 from duckflow.store.memory import Memories
 from duckflow.store.sessions import Sessions
-from duckflow.ui.engine import Earlier, Surroundings
+from duckflow.ui.engine import EarlierSession, Surroundings
 
 _MOST_FILES = 5_000
 _DEPTH = 8
@@ -31,7 +31,7 @@ _COMMAND = "shell.run"
 class ChatEngine:
     """The work, what there is to list and to suggest, and what the commands of the conversation change."""
 
-    def __init__(self, app: App, loaded: Loaded) -> None:
+    def __init__(self, app: App, loaded: LoadedSettings) -> None:
         self._app = app
         self._loaded = loaded
         self._files: Sequence[str] = ()
@@ -144,10 +144,10 @@ class ChatEngine:
         named = (self.state.model, llm.model, llm.creative, llm.fast, llm.evaluator, "embedded", "relay")
         return list(dict.fromkeys(name for name in named if name))
 
-    def sessions(self) -> Sequence[Earlier]:
+    def sessions(self) -> Sequence[EarlierSession]:
         """Earlier sessions of this folder, the last one first."""
         listed = Sessions(self._app.log.database).listed(str(self._app.workspace.root))
-        return [Earlier(one.id, one.title, one.updated) for one in listed]
+        return [EarlierSession(one.id, one.title, one.updated) for one in listed]
 
     def memories(self) -> Sequence[Memory]:
         """What is kept for later sessions that counts in this folder, the newest first."""

@@ -4,11 +4,11 @@ from acp import schema
 
 from duckflow.app.app import App
 from duckflow.cli.chat.engine import ChatEngine
-from duckflow.config.loading import Loaded
+from duckflow.config.loading import LoadedSettings
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import CommandContext
 from duckflow.ui.commands.dispatch import dispatch_in_turn
-from duckflow.ui.commands.table import COMMANDS, Typed, own_commands
+from duckflow.ui.commands.table import COMMANDS, TypedCommand, own_commands
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.writer import Writer
 from duckflow.ui.screen import Screen
@@ -36,7 +36,7 @@ def available_commands(app: App) -> list[schema.AvailableCommand]:
     ]
 
 
-async def run_command(app: App, loaded: Loaded, typed: Typed) -> str:
+async def run_command(app: App, loaded: LoadedSettings, typed: TypedCommand) -> str:
     """What a command says."""
     lines: list[str] = []
     writer = Writer(lines.extend)

@@ -10,7 +10,7 @@ from typing import Any
 from acp import schema
 
 from duckflow.config.files.mcp_servers import foreign_servers
-from duckflow.config.loading import Loaded
+from duckflow.config.loading import LoadedSettings
 from duckflow.domain.frozen import replace
 
 EditorServers = Sequence[
@@ -18,7 +18,7 @@ EditorServers = Sequence[
 ]
 
 
-def with_servers(loaded: Loaded, servers: EditorServers) -> tuple[Loaded, Mapping[str, str]]:
+def with_servers(loaded: LoadedSettings, servers: EditorServers) -> tuple[LoadedSettings, Mapping[str, str]]:
     """The settings with the editor's servers, and those that can't be used with the reason.
 
     The user's own server of the same name wins.

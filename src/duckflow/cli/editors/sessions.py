@@ -16,7 +16,7 @@ from duckflow.api import OpenSession
 from duckflow.cli.editors.commands import available_commands
 from duckflow.cli.editors.mcp_servers import EditorServers, with_servers
 from duckflow.cli.editors.updates import SessionTranslator
-from duckflow.config.loading import Loaded, load_as_trusted
+from duckflow.config.loading import LoadedSettings, load_as_trusted
 from duckflow.i18n.catalogue import text
 from duckflow.tools.files.unsaved import Unsaved
 
@@ -30,7 +30,7 @@ class EditorSession:
     """A session that an editor has open."""
 
     session: OpenSession
-    loaded: Loaded
+    loaded: LoadedSettings
     root: Path
     tell: SessionTranslator
     left_out: Mapping[str, str]

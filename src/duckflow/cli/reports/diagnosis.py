@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from duckflow.app.models import choose
 from duckflow.app.places import DATABASE
-from duckflow.config.loading import Loaded, load, user_file
+from duckflow.config.loading import LoadedSettings, load, user_file
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
 from duckflow.config.version import __version__
@@ -73,7 +73,7 @@ def _version() -> DoctorFinding:
     return DoctorFinding("version", "ok", found)
 
 
-def _configuration(loaded: Loaded) -> Iterator[DoctorFinding]:
+def _configuration(loaded: LoadedSettings) -> Iterator[DoctorFinding]:
     path = user_file()
     key = "doctor.configuration_is" if path.exists() else "doctor.configuration_default"
     yield DoctorFinding("configuration", "ok", text(key, path=path))

@@ -11,7 +11,7 @@ from pathlib import Path
 from duckflow.api import latest_session
 from duckflow.app.build import build
 from duckflow.app.models import choose
-from duckflow.config.loading import Loaded
+from duckflow.config.loading import LoadedSettings
 from duckflow.config.settings import Settings
 from duckflow.domain.events import Recorded
 from duckflow.domain.model import ChatMessage, Role
@@ -22,7 +22,7 @@ from duckflow.prompts.sections import RenderedPrompt
 from duckflow.ui.output.escaping import echo
 
 
-def print_prompt(loaded: Loaded, folder: Path, *, last: bool, json: bool) -> None:
+def print_prompt(loaded: LoadedSettings, folder: Path, *, last: bool, json: bool) -> None:
     """Print the prompt of a new session, or of the last one in this folder."""
     for notice in loaded.notices:
         echo(text(notice.key, **notice.values), sys.stderr)

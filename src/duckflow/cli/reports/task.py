@@ -9,7 +9,7 @@ from pathlib import Path
 from duckflow.api import OpenSession, Work, find_session
 from duckflow.cli.log_file import open_log_file
 from duckflow.cli.plain_flags import RunFlags, settings_flags
-from duckflow.config.loading import Loaded, load
+from duckflow.config.loading import LoadedSettings, load
 from duckflow.domain.errors import UsageError
 from duckflow.i18n.catalogue import text
 from duckflow.loops.chat import EXIT_CODES
@@ -30,7 +30,7 @@ def run_with(told: RunFlags) -> int:
     return asyncio.run(_work(told, folder, loaded))
 
 
-async def _work(told: RunFlags, folder: Path, loaded: Loaded) -> int:
+async def _work(told: RunFlags, folder: Path, loaded: LoadedSettings) -> int:
     for notice in loaded.notices:
         echo(text(notice.key, **notice.values), sys.stderr)
     open_log_file()

@@ -19,7 +19,7 @@ from duckflow.domain.errors import UsageError
 from duckflow.domain.files.programs import find_program, program_environment
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import echo
-from duckflow.ui.web.guard import Guard
+from duckflow.ui.web.guard import RequestGuard
 
 _HOST = "127.0.0.1"
 _OPENERS = ("xdg-open", "wslview", "open")
@@ -36,7 +36,7 @@ def launch(folder: Path, port: int, flags: dict[str, object], database: str | No
 
 
 async def _serve(listening: socket.socket, folder: Path, sessions: LocalSessions, *, browser: bool) -> None:
-    guard = Guard(make_app(sessions))
+    guard = RequestGuard(make_app(sessions))
     base = f"http://{_HOST}:{listening.getsockname()[1]}{guard.place}"
     config = uvicorn.Config(
         guard,

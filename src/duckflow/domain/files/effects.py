@@ -49,7 +49,7 @@ class BulkEffect(Frozen):
     """False if it is too large to be kept for undo, which is said."""
 
 
-class Dropped(Frozen):
+class DroppedEffect(Frozen):
     """Something in the copy that is not taken over, or not as it was (a set-id bit is taken off)."""
 
     path: str
@@ -61,7 +61,7 @@ class Effects(Frozen):
 
     effects: tuple[Effect, ...] = ()
     bulk: tuple[BulkEffect, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
+    dropped: tuple[DroppedEffect, ...] = ()
     conflicts: tuple[str, ...] = ()
     """Paths that somebody else changed in the folder since the command began."""
     touched: tuple[str, ...] = ()

@@ -51,7 +51,7 @@ class LoopLimit(Frozen):
     """What went wrong, where it could not be worked out and the configured maximum holds (SPEC I4)."""
 
 
-class Act(Frozen):
+class PastAction(Frozen):
     """An action that ran, in so few characters that many can be kept and compared."""
 
     call: str
@@ -77,7 +77,7 @@ class LoopTrace(Frozen):
 
     calls: tuple[str, ...] = ()
     """The decision's whole list, what did not run included."""
-    acts: tuple[Act, ...] = ()
+    acts: tuple[PastAction, ...] = ()
     fresh: bool = False
     """Whether the user spoke since the loop before."""
     disturbed: bool = False

@@ -28,7 +28,7 @@ a path outside the workspace, a command that no sandbox would hold, one that did
 somebody else changed meanwhile, a hook of the user's, or a yes to what is not so any more."""
 
 
-class Kind(Frozen):
+class ApprovalScope(Frozen):
     """What "always" covers: edits of files in one folder, commands that begin with the same words, one tool
     of an MCP server, or pages of one site."""
 
@@ -51,7 +51,7 @@ class Approval(Frozen):
     alternatives: tuple[TextLine, ...] = ()
     difference: str
     digest: str
-    kind: Kind | None = None
+    kind: ApprovalScope | None = None
     """What "always" would cover; None if it must be asked every time."""
     editable: bool = False
     """Whether the user may change what will be written or run."""

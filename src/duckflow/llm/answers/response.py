@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 from duckflow.domain.live_updates import LiveUpdate, ReplyPiece, ReplyVoid, Waiting
 from duckflow.domain.model import (
-    Finished,
     ModelClient,
     ModelPiece,
     ModelRequest,
     Retrying,
     StopReason,
+    StreamEnd,
     TextPiece,
     ToolCall,
     Usage,
@@ -71,7 +71,7 @@ class CollectedResponse:
                 self._restart()
                 self._on_update(ReplyVoid())
                 self._on_update(Waiting(reason=piece.reason, wait_s=piece.wait_s))
-            case Finished():
+            case StreamEnd():
                 self.stop, self.usage = piece.stop, piece.usage
 
     def _text(self, text: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import NamedTuple
 
 from duckflow.domain.errors import ProviderError
-from duckflow.domain.model import ChatMessage, Finished, ModelPiece, ModelRequest, ModelTraits, TextPiece
+from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits, StreamEnd, TextPiece
 from duckflow.llm.streams import MAX_ANSWER_BYTES
 
 
@@ -38,7 +38,7 @@ class RelayModel:
             raise ProviderError("llm.too_large", address="relay", detail=f"{len(text)} characters")
         if text:
             yield TextPiece(text=text)
-        yield Finished()
+        yield StreamEnd()
 
     async def aclose(self) -> None:
         """There is nothing to close."""

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from duckflow.domain.errors import ProviderError, Unavailable, UsageError
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.model import Finished, ModelPiece, ModelRequest, ModelTraits, TextPiece, ToolCall, Usage
+from duckflow.domain.model import ModelPiece, ModelRequest, ModelTraits, StreamEnd, TextPiece, ToolCall, Usage
 from duckflow.domain.validation import describe_faults
 from duckflow.llm.streams import bounded
 
@@ -77,7 +77,7 @@ class ScriptedModel:
         for call in line.tool_calls:
             yield call
         stop = "tool_calls" if line.tool_calls else "end"
-        yield Finished(stop=stop, usage=line.usage or _estimate(request, text))
+        yield StreamEnd(stop=stop, usage=line.usage or _estimate(request, text))
 
     def _take(self, output: str) -> ScriptedLine:
         if not self._lines[output]:

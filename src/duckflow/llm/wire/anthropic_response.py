@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from duckflow.domain.errors import Unavailable
-from duckflow.domain.model import Finished, ModelPiece, StopReason, ToolCall, Usage
+from duckflow.domain.model import ModelPiece, StopReason, StreamEnd, ToolCall, Usage
 from duckflow.llm.wire.lenient import LenientModel, StreamedError
 
 STOPS: dict[str, StopReason] = {
@@ -38,7 +38,7 @@ class AnthropicTokenCounts(LenientModel):
     output_tokens: int | None = None
 
 
-class Opening(LenientModel):
+class AnthropicStart(LenientModel):
     """The message as it is when it begins."""
 
     usage: AnthropicTokenCounts | None = None
@@ -53,7 +53,7 @@ class AnthropicBlock(LenientModel):
     input: dict[str, Any] | None = None
 
 
-class Delta(LenientModel):
+class AnthropicDelta(LenientModel):
     """The next part of a block, or of the message."""
 
     text: str | None = None
@@ -72,9 +72,9 @@ class Event(LenientModel):
 
     type: str = ""
     index: int = 0
-    message: Opening | None = None
+    message: AnthropicStart | None = None
     content_block: AnthropicBlock | None = None
-    delta: Delta | None = None
+    delta: AnthropicDelta | None = None
     usage: AnthropicTokenCounts | None = None
     error: Failure | None = None
 
@@ -117,14 +117,14 @@ class AnthropicResponse:
         for block, pieces in self._calls.values():
             whole = "".join(pieces) or json.dumps(block.input or {}, ensure_ascii=False)
             yield ToolCall(name=block.name or "", arguments=whole)
-        yield Finished(stop=self._stop, usage=self._usage())
+        yield StreamEnd(stop=self._stop, usage=self._usage())
 
     def _begin(self, index: int, block: AnthropicBlock) -> str:
         if block.type == "tool_use":
             self._calls[index] = (block, [])
         return block.text or "" if block.type == "text" else ""
 
-    def _continue(self, index: int, delta: Delta) -> str:
+    def _continue(self, index: int, delta: AnthropicDelta) -> str:
         if delta.partial_json and index in self._calls:
             self._calls[index][1].append(delta.partial_json)
         return delta.text or ""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from duckflow.domain.errors import Unavailable
-from duckflow.domain.model import Finished, ModelPiece, StopReason, ToolCall, Usage
+from duckflow.domain.model import ModelPiece, StopReason, StreamEnd, ToolCall, Usage
 from duckflow.llm.wire.lenient import LenientModel, StreamedError
 
 STOPS: dict[str, StopReason] = {
@@ -149,7 +149,7 @@ class OpenAIResponse:
             yield ToolCall(name=call.name, arguments=call.arguments or "{}")
         # Some servers say "stop" where they mean that they wait for the results.
         stop = "tool_calls" if self._calls and self._stop == "end" else self._stop
-        yield Finished(stop=stop, usage=self._usage)
+        yield StreamEnd(stop=stop, usage=self._usage)
 
     def _count(self, counts: OpenAITokenCounts) -> None:
         details = counts.prompt_tokens_details or CachedTokens()

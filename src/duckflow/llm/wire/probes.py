@@ -12,55 +12,55 @@ MAX_LIST_BYTES = 4 * 1024 * 1024
 List = TypeVar("List", bound=LenientModel)
 
 
-class Meta(LenientModel):
+class LlamaCppDetails(LenientModel):
     """What a llama.cpp server adds."""
 
     n_params: float | None = None
     n_ctx: int | None = None
 
 
-class Served(LenientModel):
+class ServedModel(LenientModel):
     """One model of a server's list."""
 
     id: str = ""
-    meta: Meta | None = None
+    meta: LlamaCppDetails | None = None
     max_model_len: int | None = None
 
 
-class ServedList(LenientModel):
+class ServedModels(LenientModel):
     """A server's list of models."""
 
-    data: tuple[Served, ...] = ()
+    data: tuple[ServedModel, ...] = ()
 
 
-class Details(LenientModel):
+class OllamaDetails(LenientModel):
     """What Ollama knows of a model."""
 
     parameter_size: str = ""
 
 
-class Tag(LenientModel):
+class OllamaModel(LenientModel):
     """A model Ollama has."""
 
     name: str = ""
-    details: Details = Details()
+    details: OllamaDetails = OllamaDetails()
 
 
-class Tags(LenientModel):
+class OllamaModels(LenientModel):
     """The models Ollama has, newest first."""
 
-    models: tuple[Tag, ...] = ()
+    models: tuple[OllamaModel, ...] = ()
 
 
-async def list_served(endpoint: Endpoint, seconds: float) -> tuple[Served, ...]:
+async def list_served(endpoint: Endpoint, seconds: float) -> tuple[ServedModel, ...]:
     """The models an OpenAI-compatible server lists."""
-    return (await _ask(endpoint, f"{endpoint.address}/models", ServedList, seconds)).data
+    return (await _ask(endpoint, f"{endpoint.address}/models", ServedModels, seconds)).data
 
 
-async def list_tags(endpoint: Endpoint, seconds: float) -> tuple[Tag, ...]:
+async def list_tags(endpoint: Endpoint, seconds: float) -> tuple[OllamaModel, ...]:
     """The models an Ollama has."""
     address = endpoint.address.removesuffix("/v1")
-    return (await _ask(endpoint, f"{address}/api/tags", Tags, seconds)).models
+    return (await _ask(endpoint, f"{address}/api/tags", OllamaModels, seconds)).models
 
 
 async def _ask(endpoint: Endpoint, address: str, answer: type[List], seconds: float) -> List:

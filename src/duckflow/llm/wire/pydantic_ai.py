@@ -16,11 +16,11 @@ from pydantic_ai.tools import ToolDefinition
 from duckflow.domain.errors import ProviderError, Unavailable
 from duckflow.domain.model import (
     ChatMessage,
-    Finished,
     ModelPiece,
     ModelRequest,
     ModelTraits,
     StopReason,
+    StreamEnd,
     TextPiece,
     ToolCall,
     Usage,
@@ -72,7 +72,7 @@ class PydanticAIModel:
                 async for piece in pieces:
                     yield piece
         except foreign.ContentFilterError:
-            yield Finished(stop="refusal")
+            yield StreamEnd(stop="refusal")
         except ProviderError:
             raise
         except Exception as exc:
@@ -116,7 +116,7 @@ class PydanticAIModel:
         if response.finish_reason == "error":
             raise Unavailable("llm.cut_off")
         stop = STOPS.get(response.finish_reason or "", "end")
-        yield Finished(stop="tool_calls" if called and stop == "end" else stop, usage=_usage(response))
+        yield StreamEnd(stop="tool_calls" if called and stop == "end" else stop, usage=_usage(response))
 
     def _failure(self, exc: Exception, seconds: float) -> ProviderError:
         name = self._endpoint.provider.name

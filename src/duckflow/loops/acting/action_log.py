@@ -9,7 +9,7 @@ from duckflow.loops.acting.evidence import already_shown
 from duckflow.loops.session import Session
 from duckflow.safety.files.ledger import made_of
 from duckflow.safety.files.workspace import Workspace
-from duckflow.store.kept_files import KeptFiles, Mark
+from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.tools.catalogue import ToolResult
 
 RESULT_LIMIT = 60_000
@@ -24,14 +24,14 @@ class ActionLog:
         self._workspace = workspace
         self._kept = kept
 
-    def start(self, action: Action, task_id: str | None, effect: ToolEffect = "read") -> Mark:
+    def start(self, action: Action, task_id: str | None, effect: ToolEffect = "read") -> ChangeOwner:
         """An action is about to take effect."""
         state = self._session.state
         action_id = f"a{state.seq + 1}"
         self._session.record(
             ActionStarted(action_id=action_id, action=action, task_id=task_id, effect=effect)
         )
-        return Mark(state.session_id, state.request.request_id if state.request else "", action_id)
+        return ChangeOwner(state.session_id, state.request.request_id if state.request else "", action_id)
 
     def refuse(self, action: Action, error: ToolError, task_id: str | None) -> ActionFinished:
         """It was not even begun: it can't be done, or may not be."""

@@ -13,10 +13,10 @@ from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine, line
-from duckflow.domain.questions.approval import Approval, Kind, Risk
+from duckflow.domain.questions.approval import Approval, ApprovalScope, Risk
 from duckflow.domain.state import AgentState
 from duckflow.safety.files.access import Permit
-from duckflow.safety.policy.policy import Ruling
+from duckflow.safety.policy.policy import PolicyVerdict
 from duckflow.safety.policy.risk import changed_lines
 from duckflow.tools.catalogue import CommandEnd
 
@@ -59,10 +59,10 @@ def ask_about(
     state: AgentState,
     root: Path,
     action: Action,
-    ruling: Ruling,
+    ruling: PolicyVerdict,
     risk: Risk,
     outline: ChangeOutline,
-    kind: Kind | None,
+    kind: ApprovalScope | None,
 ) -> Approval:
     """The question, bound to exactly what it shows."""
     return Approval(

@@ -11,7 +11,7 @@ from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.files.changes import FileChange
 from duckflow.domain.files.effects import Effect, Effects
 from duckflow.domain.frozen import replace
-from duckflow.domain.questions.approval import Approval, Kind
+from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
 from duckflow.loops.acting.approvals import ChangeOutline, ask_about
@@ -19,8 +19,8 @@ from duckflow.loops.calls import ResolvedCall
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import READ_CAP, Workspace
 from duckflow.safety.policy.command_risk import read_risks
-from duckflow.safety.policy.effects import Contents, EffectLimits, assess_effects
-from duckflow.safety.policy.policy import EffectsCase, Ruling, decide_effects, may_remember_effects
+from duckflow.safety.policy.effects import EffectLimits, FileVersions, assess_effects
+from duckflow.safety.policy.policy import EffectsCase, PolicyVerdict, decide_effects, may_remember_effects
 from duckflow.safety.policy.risk import Assessment
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.shell import Shell
@@ -32,10 +32,10 @@ from duckflow.tools.shell import TAKE_OVER, TakeOver, effects_line, path_word, t
 class _Judgement(NamedTuple):
     """What the rules say of effects, and what they say it by."""
 
-    ruling: Ruling
+    ruling: PolicyVerdict
     assessed: Assessment
-    contents: Contents
-    kind: Kind | None
+    contents: FileVersions
+    kind: ApprovalScope | None
 
 
 class CommandEffects:
@@ -173,7 +173,7 @@ class CommandEffects:
         contents = self._contents(copy, held.effects)
         return await asyncio.to_thread(self._apply_rules, state, held, contents)
 
-    def _apply_rules(self, state: AgentState, held: HeldEffects, contents: Contents) -> _Judgement:
+    def _apply_rules(self, state: AgentState, held: HeldEffects, contents: FileVersions) -> _Judgement:
         effects = held.effects
         assessed = assess_effects(effects, contents, self._limits, _made(state))
         changes = bool(effects.effects)
@@ -189,10 +189,10 @@ class CommandEffects:
             state.mode, case._replace(remembered=kind is not None and kind in state.allowed)
         )
         if ruling.verdict == "allow" and state.objection and changes:
-            ruling, kind = Ruling(verdict="ask", reason=state.objection, because="objection"), None
+            ruling, kind = PolicyVerdict(verdict="ask", reason=state.objection, because="objection"), None
         return _Judgement(ruling, assessed, contents, kind)
 
-    def _contents(self, copy: WorkspaceCopy, effects: Effects) -> Contents:
+    def _contents(self, copy: WorkspaceCopy, effects: Effects) -> FileVersions:
         gone = {one.moved_from or one.path for one in effects.effects if one.kind in ("deleted", "moved")}
         changed = {one.path for one in effects.effects if one.kind != "deleted"}
 
@@ -208,7 +208,7 @@ class CommandEffects:
                 return copy.content(path, READ_CAP)
             return None if path in gone else before(path)
 
-        return Contents(before, after)
+        return FileVersions(before, after)
 
 
 def _take_over_action(held: HeldEffects, why: str | None) -> Action:
@@ -239,10 +239,10 @@ def _made(state: AgentState) -> frozenset[str]:
     )
 
 
-def _kind(command: str) -> Kind | None:
+def _kind(command: str) -> ApprovalScope | None:
     """What "always" would cover: commands that begin with the same words."""
     words = read_risks(command, lambda _: "inside").first_words
-    return Kind(what="command", scope=words) if words else None
+    return ApprovalScope(what="command", scope=words) if words else None
 
 
 def _before(effects: Effects) -> dict[str, str | None]:
@@ -257,7 +257,7 @@ def _before(effects: Effects) -> dict[str, str | None]:
     return before
 
 
-def _difference(held: HeldEffects, contents: Contents, quiet: frozenset[str]) -> str:
+def _difference(held: HeldEffects, contents: FileVersions, quiet: frozenset[str]) -> str:
     """All that a command did, whole; what git writes for itself while it works is counted."""
     effects = held.effects
     parts = [f"$ {held.command}\n"]
@@ -269,7 +269,7 @@ def _difference(held: HeldEffects, contents: Contents, quiet: frozenset[str]) ->
     return "".join((*parts, *(f"({note})\n" for note in notes)))
 
 
-def _of_effect(effect: Effect, contents: Contents) -> str:
+def _of_effect(effect: Effect, contents: FileVersions) -> str:
     path = effect.path
     if effect.kind == "moved":
         return f"rename from {effect.moved_from}\nrename to {path}\n"

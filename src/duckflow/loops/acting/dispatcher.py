@@ -253,8 +253,8 @@ class Dispatcher:
         action, tool, args = call
         await self._session.pause()
         self._hooks_said = None
-        mark = self._log.start(action, task_id, tool.effect)
-        access = Access(self._workspace, self._kept, mark, permit_of(approval))
+        owner = self._log.start(action, task_id, tool.effect)
+        access = Access(self._workspace, self._kept, owner, permit_of(approval))
         watches = tool.effect == "execute" and not await self._effects.on_copies()
         watched = self._snapshots.around(access) if watches else nullcontext()
         target = next(iter(tool.targets(args)), None)

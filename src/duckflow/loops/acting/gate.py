@@ -11,7 +11,7 @@ from duckflow.domain.errors import Refused, ToolError
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.files.changes import ToolEffect
 from duckflow.domain.patterns import late
-from duckflow.domain.questions.approval import Approval, Kind
+from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.state import AgentState
 from duckflow.loops.acting.approvals import ChangeOutline, ask_about
@@ -20,7 +20,7 @@ from duckflow.safety.files.outside import OutsideFile, find_outside
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.command_risk import Place
 from duckflow.safety.policy.named_files import named_files
-from duckflow.safety.policy.policy import Case, Ruling, decide, may_remember
+from duckflow.safety.policy.policy import PolicyCase, PolicyVerdict, decide, may_remember
 from duckflow.safety.policy.protected import (
     Protection,
     is_environment_program,
@@ -28,7 +28,7 @@ from duckflow.safety.policy.protected import (
     strongest,
     within,
 )
-from duckflow.safety.policy.risk import Assessment, Facts, added_text, assess, rate
+from duckflow.safety.policy.risk import ActionFacts, Assessment, added_text, assess, rate
 from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.tools.catalogue import Proposal
 
@@ -114,9 +114,9 @@ class Gate:
         if not proposal.difference and effect in ("write", "delete", "consent"):
             return None  # nothing would change
         if doubt:
-            ruling, kind = Ruling(verdict="ask", reason=doubt, because="objection"), None
+            ruling, kind = PolicyVerdict(verdict="ask", reason=doubt, because="objection"), None
         elif hooked:
-            ruling, kind = Ruling(verdict="ask", reason=hooked, because="hook"), None
+            ruling, kind = PolicyVerdict(verdict="ask", reason=hooked, because="hook"), None
         outline = ChangeOutline(
             effect=effect,
             memory=call.remembers,
@@ -163,11 +163,11 @@ class Gate:
             return False  # the tool says what is wrong with it
         return targets.protection in ("asks", "denied") or targets.outside is not None
 
-    async def _case(self, state: AgentState, call: ResolvedCall, targets: _Targets) -> Case:
+    async def _case(self, state: AgentState, call: ResolvedCall, targets: _Targets) -> PolicyCase:
         effect = call.tool.effect
         # What is not needed to decide is not tried: the first time takes a moment.
         sandbox = await self._sandbox() if effect == "execute" or state.mode == "auto" else None
-        return Case(
+        return PolicyCase(
             effect=effect,
             risk="forbidden" if targets.outside and targets.outside.closed else "low",
             protection=targets.protection,
@@ -199,7 +199,7 @@ class Gate:
         return _Targets(before, strongest("none", *protections), executable)
 
     def _assess(self, call: ResolvedCall, targets: _Targets, proposal: Proposal, files: int) -> Assessment:
-        facts = Facts(
+        facts = ActionFacts(
             effect=call.tool.effect,
             paths=(*targets.before, *((targets.outside.real,) if targets.outside else ())),
             protection=targets.protection,
@@ -234,19 +234,19 @@ class Gate:
         return _PLACES[protection_of(path)]
 
 
-def _refuse_denied(ruling: Ruling) -> None:
+def _refuse_denied(ruling: PolicyVerdict) -> None:
     if ruling.verdict == "deny":
         raise Refused(f"not permitted: {ruling.reason}")
 
 
-def _kind(effect: ToolEffect, paths: Iterable[str], assessed: Assessment) -> Kind | None:
+def _kind(effect: ToolEffect, paths: Iterable[str], assessed: Assessment) -> ApprovalScope | None:
     """What "always" would cover, if the tool itself does not say; None if it must be asked every time."""
     if effect == "execute":
-        return Kind(what="command", scope=assessed.first_words) if assessed.first_words else None
+        return ApprovalScope(what="command", scope=assessed.first_words) if assessed.first_words else None
     if effect in ("foreign", "fetch"):
         return None
     folders = {path.rpartition("/")[0] or "." for path in paths}
-    return Kind(what="edits", scope=folders.pop()) if len(folders) == 1 else None
+    return ApprovalScope(what="edits", scope=folders.pop()) if len(folders) == 1 else None
 
 
 def _files_at_once(state: AgentState, call: ResolvedCall, touched: Iterable[str]) -> int:

@@ -13,7 +13,7 @@ from duckflow.loops.thinking.rules import Rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.prompts.budget import PromptFrame, RulesTooLong
 from duckflow.prompts.sections import RenderedPrompt
-from duckflow.services.decide import Decided, FullDecider
+from duckflow.services.decide import DecisionResult, FullDecider
 from duckflow.services.decide_compact import CompactDecider, Decider, read_ahead
 from duckflow.services.drafts import DraftLimits
 from duckflow.tools.catalogue import Catalogue
@@ -71,7 +71,7 @@ class ModelInUse:
         except (ProviderError, RulesTooLong):
             return  # the first message meets the same error, and tells it
 
-    async def decide(self, state: AgentState) -> tuple[Decided, list[UsageReported]]:
+    async def decide(self, state: AgentState) -> tuple[DecisionResult, list[UsageReported]]:
         """The next decision and what it cost, to be recorded together; a failure is reported here."""
         self.tier = await self._tier_for(state)
         await self._session.pause()

@@ -25,7 +25,7 @@ from duckflow.safety.files.ledger import Finding, find
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.copy.copies import CopyFolders
 from duckflow.safety.sandbox.copy.take_over import take_over
-from duckflow.store.kept_files import KeptFiles, Mark
+from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.tools.shell import record_batch
 
 _LABEL = 120
@@ -46,7 +46,7 @@ def finish_taking_over(copies: Path, workspace: Workspace, kept: KeptFiles) -> N
         approved = copy.about.approved
         if approved is None:
             continue
-        access = Access(workspace, kept, Mark(*copy.about.owner))
+        access = Access(workspace, kept, ChangeOwner(*copy.about.owner))
         with suppress(ToolError, OSError):  # what is left is told by what is written down
             take_over(copy, approved, partial(record_batch, access), conflicts=approved.conflicts)
         copy.release()

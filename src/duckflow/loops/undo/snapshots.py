@@ -16,7 +16,7 @@ from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import protection_of
-from duckflow.store.kept_files import KeptFiles, Mark
+from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.tools.searching.inventory import list_all
 from duckflow.tools.threads import finish
 
@@ -57,12 +57,12 @@ class Snapshots:
     @asynccontextmanager
     async def around(self, access: Access) -> AsyncGenerator[None]:
         """What changes inside the block becomes part of the action's changes, as far as there was a copy."""
-        before = await self._take(access.mark.session_id)
+        before = await self._take(access.owner.session_id)
         try:
             yield
         finally:
             if before is not None:
-                access.add(*await self._changes(access.mark, before))
+                access.add(*await self._changes(access.owner, before))
 
     def close(self) -> None:
         """The copy is of no use once no command can run any more."""
@@ -125,20 +125,22 @@ class Snapshots:
             return None
         return content.data if content else None
 
-    async def _changes(self, mark: Mark, before: Seen) -> tuple[FileChange, ...]:
+    async def _changes(self, owner: ChangeOwner, before: Seen) -> tuple[FileChange, ...]:
         try:
             files = await self._listed()
-            return await finish(self._compare, mark, before, files)
+            return await finish(self._compare, owner, before, files)
         except (ToolError, UserError):
             return ()
 
-    def _compare(self, mark: Mark, before: Seen, files: Iterable[str] | None) -> tuple[FileChange, ...]:
+    def _compare(
+        self, owner: ChangeOwner, before: Seen, files: Iterable[str] | None
+    ) -> tuple[FileChange, ...]:
         """What differs from the copy. New files count only if it is sure that they are new."""
         paths = dict.fromkeys((*before, *(files or ())))
         changes = [change for path in paths if (change := self._change(path, before.get(path)))]
         if any(change.path.rpartition("/")[2] in _IGNORE_FILES for change in changes):
             changes = [change for change in changes if change.before is not None]
-        self._kept.keep(mark, changes, {})
+        self._kept.keep(owner, changes, {})
         return tuple(changes)
 
     def _change(self, path: str, before: tuple[str, int] | None) -> FileChange | None:

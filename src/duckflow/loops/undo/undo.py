@@ -14,7 +14,7 @@ from duckflow.safety.files.access import Access
 from duckflow.safety.files.ledger import made_of
 from duckflow.safety.files.path_states import PathState
 from duckflow.safety.files.workspace import Workspace
-from duckflow.store.kept_files import KeptFiles, Mark
+from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.tools.editing.differences import difference_of
 from duckflow.tools.threads import finish
 
@@ -91,7 +91,7 @@ class Undo:
         if state.running or state.task_running or state.background_runs or state.background_commands:
             raise UserError("undo.busy")
         undo_id = f"u{self._state.seq + 1}"
-        access = Access(self._workspace, self._kept, Mark(self._state.session_id, undo_id, undo_id))
+        access = Access(self._workspace, self._kept, ChangeOwner(self._state.session_id, undo_id, undo_id))
         left = await finish(self._restore_all, sets, access)
         self._session.record(*self._kept.take_notices())
         changes = await finish(made_of, self._workspace, access.changes)

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from duckflow.domain.errors import ToolError, UserError
 from duckflow.domain.files.changes import FileChange
-from duckflow.safety.files.atomic import ANY, ChangedMeanwhile, Content, FilePlace
+from duckflow.safety.files.atomic import ANY, ChangedMeanwhile, FileContent, FilePlace
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.paths import is_inside
-from duckflow.store.kept_files import KeptFiles, Mark
+from duckflow.store.kept_files import ChangeOwner, KeptFiles
 
 
 class Permit(NamedTuple):
@@ -48,10 +48,10 @@ class Access:
     """One action's way to files. Without a permit, the mode lets it change any file of the workspace."""
 
     def __init__(
-        self, workspace: Workspace, kept: KeptFiles, mark: Mark, permit: Permit | None = None
+        self, workspace: Workspace, kept: KeptFiles, owner: ChangeOwner, permit: Permit | None = None
     ) -> None:
         self.workspace = workspace
-        self.mark = mark
+        self.owner = owner
         self._kept = kept
         self._permit = permit
         self._changes: list[FileChange] = []
@@ -100,7 +100,7 @@ class Access:
             return expected
         return self._permit.expected(self.workspace.relative(path), expected)
 
-    def _keep(self, place: FilePlace, before: Content | None, after: Content | None) -> None:
+    def _keep(self, place: FilePlace, before: FileContent | None, after: FileContent | None) -> None:
         """Write down one change that is about to be made; ToolError if that can't be done."""
         change = FileChange(
             path=place.real,
@@ -114,7 +114,7 @@ class Access:
 
     def _write_down(self, changes: Sequence[FileChange], contents: Mapping[str, bytes]) -> None:
         try:
-            self._kept.keep(self.mark, changes, contents)
+            self._kept.keep(self.owner, changes, contents)
         except UserError as exc:
             raise ToolError(
                 f"{changes[0].path}: what was there could not be kept for undo ({exc}); nothing was changed."

@@ -58,7 +58,7 @@ class FilePlace(NamedTuple):
     """Folders that were made for it just now."""
 
 
-class Content(NamedTuple):
+class FileContent(NamedTuple):
     """What a file holds, and its permission bits."""
 
     data: bytes
@@ -70,7 +70,7 @@ class Content(NamedTuple):
         return hashlib.sha256(self.data).hexdigest()
 
 
-Keep = Callable[[FilePlace, Content | None, Content | None], None]
+Keep = Callable[[FilePlace, FileContent | None, FileContent | None], None]
 """(place, before, after): told right before the change; keeps durably what will be gone, or raises."""
 
 
@@ -89,7 +89,7 @@ def replace(
     try:
         mode_after = _write_new((folder, temporary), data, like, mode)
         if keep is not None:
-            keep(place, before, Content(data, mode_after))
+            keep(place, before, FileContent(data, mode_after))
         compare(place, read_now(place), before.digest if before else None)
         if before is None:
             rename_to_new((folder, temporary), (folder, name))
@@ -127,7 +127,7 @@ def move(source: FilePlace, target: FilePlace, expected: str | None, keep: Keep 
     os.fsync(target.folder)
 
 
-def _present(place: FilePlace, expected: str | None) -> Content:
+def _present(place: FilePlace, expected: str | None) -> FileContent:
     before = read_now(place)
     if before is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -135,18 +135,18 @@ def _present(place: FilePlace, expected: str | None) -> Content:
     return before
 
 
-def read_now(place: FilePlace) -> Content | None:
+def read_now(place: FilePlace) -> FileContent | None:
     """A regular file as it is now, None if there is none."""
     if regular_status(place) is None:
         return None
     with suppress(FileNotFoundError), held(os.open(place.name, READ, dir_fd=place.folder)) as opened:
         status = os.fstat(opened)
         check_regular(status, place.path, LARGEST)
-        return Content(read_all(opened, place.path, LARGEST), status.st_mode & _SAFE_BITS)
+        return FileContent(read_all(opened, place.path, LARGEST), status.st_mode & _SAFE_BITS)
     return None
 
 
-def compare(place: FilePlace, found_now: Content | None, expected: str | None) -> None:
+def compare(place: FilePlace, found_now: FileContent | None, expected: str | None) -> None:
     """ChangedMeanwhile where the content is not what it should be."""
     if expected == ANY:
         return

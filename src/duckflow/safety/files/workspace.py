@@ -12,7 +12,7 @@ from duckflow.domain.errors import ToolError, UsageError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.descriptors import held
 from duckflow.safety.files import atomic
-from duckflow.safety.files.atomic import ANY, LARGEST, Content, FilePlace, Keep
+from duckflow.safety.files.atomic import ANY, LARGEST, FileContent, FilePlace, Keep
 from duckflow.safety.files.boundary import Boundary
 from duckflow.safety.files.confined_open import LOOK, ConfinedFolder, OpenInside
 from duckflow.safety.files.encoding import EncodedText, decode, encode
@@ -137,7 +137,7 @@ class Workspace:
             with self._place(to, follow=False, create=True) as target, _move_errors(source, target):
                 atomic.move(source, target, expected, keep)
 
-    def look(self, path: str) -> Content | None:
+    def look(self, path: str) -> FileContent | None:
         """A file's content and permission bits as they are now, None if there is no file."""
         with _or_missing(), self._place(path, follow=False) as place:
             return atomic.read_now(place)

@@ -6,9 +6,9 @@ from typing import Literal
 
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.patterns import late
-from duckflow.safety.policy.command_table import ANY, Options, command_table
+from duckflow.safety.policy.command_table import ANY, ProgramOptions, command_table
 from duckflow.safety.policy.homoglyphs import imitating_letters
-from duckflow.safety.policy.shell_syntax import OneCommand, read_command
+from duckflow.safety.policy.shell_syntax import ProgramCall, read_command
 
 Place = Literal["inside", "outside", "protected", "own"]
 Places = Callable[[str], Place]
@@ -46,7 +46,7 @@ def read_risks(line: str, place_of: Places) -> CommandReading:
     )
 
 
-def _reasons(command: OneCommand, place_of: Places) -> Iterator[str]:
+def _reasons(command: ProgramCall, place_of: Places) -> Iterator[str]:
     yield from _paths((*command.words, *command.redirects), place_of)
     words = list(command.words)
     while words and (assigned := _ASSIGNMENT.match(words[0])):
@@ -158,7 +158,7 @@ def _script(program: str, rest: list[str]) -> str:
     return "inline_code" if any(_AWK_ACTS.search(word) for word in rest) else WORKING
 
 
-def _only(options: Options, rest: list[str]) -> bool:
+def _only(options: ProgramOptions, rest: list[str]) -> bool:
     """Whether every option is one with which the program only looks."""
     for word in rest:
         if word.startswith(("*", "?", "[")):

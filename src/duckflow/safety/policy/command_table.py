@@ -9,7 +9,7 @@ from typing import NamedTuple
 ANY = "*"
 
 
-class Options(NamedTuple):
+class ProgramOptions(NamedTuple):
     """Options of a program: single letters (or ANY), and long names."""
 
     letters: str
@@ -19,11 +19,11 @@ class Options(NamedTuple):
 class CommandTable(NamedTuple):
     """The table. A reason of "runs" is ordinary work."""
 
-    looks: Mapping[str, Options]
-    git_looks: Mapping[str, Options]
+    looks: Mapping[str, ProgramOptions]
+    git_looks: Mapping[str, ProgramOptions]
     work: frozenset[str]
     asked: Mapping[str, str]
-    interpreters: Mapping[str, Options]
+    interpreters: Mapping[str, ProgramOptions]
     modules: Mapping[str, str]
     subcommands: Mapping[str, Mapping[str, str]]
     worse: Mapping[str, Mapping[str, str]]
@@ -52,9 +52,9 @@ def command_table() -> CommandTable:
     )
 
 
-def _options(listed: Mapping[str, list[str]]) -> Mapping[str, Options]:
+def _options(listed: Mapping[str, list[str]]) -> Mapping[str, ProgramOptions]:
     return {
-        program: Options(letters, frozenset(names.split()))
+        program: ProgramOptions(letters, frozenset(names.split()))
         for programs, (letters, names) in listed.items()
         for program in programs.split()
     }

@@ -31,7 +31,7 @@ _RUN_BY_TOOLS = {(".yarn", "releases"), (".yarn", "plugins"), (".gradle", "init.
 """In folders that are built, what is run by the tool itself and not made by it."""
 
 
-class Contents(NamedTuple):
+class FileVersions(NamedTuple):
     """How to read any path of the folder: as it was before the command, and as it would be afterwards."""
 
     before: ReadFile
@@ -46,7 +46,7 @@ class EffectLimits(NamedTuple):
 
 
 def assess_effects(
-    effects: Effects, contents: Contents, limits: EffectLimits, made: Collection[str] = ()
+    effects: Effects, contents: FileVersions, limits: EffectLimits, made: Collection[str] = ()
 ) -> Assessment:
     """The risk of taking effects over, and for each path what makes it so.
 
@@ -85,7 +85,7 @@ def told_apart(path: str) -> bool:
 class _EffectRules:
     """What is worth asking about in one effect, given all of them."""
 
-    def __init__(self, contents: Contents, effects: Effects, made: frozenset[str]) -> None:
+    def __init__(self, contents: FileVersions, effects: Effects, made: frozenset[str]) -> None:
         self._contents = contents
         self._made = made
         self._led_to = led_to_by_git(contents.before) if effects.effects else ()

@@ -28,7 +28,7 @@ MODES: dict[Mode, dict[Effect, Verdict]] = {
 """What each mode says to each effect, if nothing else speaks against it."""
 
 
-class Case(NamedTuple):
+class PolicyCase(NamedTuple):
     """What the policy judges."""
 
     effect: Effect
@@ -44,7 +44,7 @@ class Case(NamedTuple):
     """Whether the user said "always" to this kind."""
 
 
-class Ruling(Frozen):
+class PolicyVerdict(Frozen):
     """The verdict, why it is asked, and the reason in words for the model."""
 
     verdict: Verdict
@@ -52,7 +52,7 @@ class Ruling(Frozen):
     because: Because = "mode"
 
 
-def decide(mode: Mode, case: Case) -> Ruling:
+def decide(mode: Mode, case: PolicyCase) -> PolicyVerdict:
     """Whether an action may be taken: the strictest of what the rules say."""
     rulings = (*_rules(mode, case), _by_mode(effective(mode, copies=case.copies), case))
     return max(rulings, key=lambda ruling: STRICTER[ruling.verdict])
@@ -76,25 +76,27 @@ class EffectsCase(NamedTuple):
     remembered: bool = False
 
 
-def decide_effects(mode: Mode, case: EffectsCase) -> Ruling:
+def decide_effects(mode: Mode, case: EffectsCase) -> PolicyVerdict:
     """Whether what a command did is taken over (allow), asked about, or thrown away (deny)."""
     if case.risk == "forbidden":
         return _OWN
     if mode == "plan":
-        return Ruling(verdict="deny", reason="mode plan changes nothing; the user can change it with /mode")
+        return PolicyVerdict(
+            verdict="deny", reason="mode plan changes nothing; the user can change it with /mode"
+        )
     if case.conflicts:
         return _CONFLICT
     if case.risk == "high":
         return _RISK
     if mode != "ask" and not case.changes:
-        return Ruling(verdict="allow", reason="only build and ignored folders changed")
+        return PolicyVerdict(verdict="allow", reason="only build and ignored folders changed")
     if case.failed:
         return _FAILED
     asks = mode == "ask" or (mode == "edits" and case.deletes)
     if asks and not case.remembered:
         what = "a delete" if mode == "edits" else "a change"
-        return Ruling(verdict="ask", reason=f"in mode {mode} the user is asked about {what}")
-    return Ruling(verdict="allow", reason=f"mode {mode} permits what it did")
+        return PolicyVerdict(verdict="ask", reason=f"in mode {mode} the user is asked about {what}")
+    return PolicyVerdict(verdict="allow", reason=f"mode {mode} permits what it did")
 
 
 def may_remember_effects(case: EffectsCase) -> bool:
@@ -102,13 +104,13 @@ def may_remember_effects(case: EffectsCase) -> bool:
     return case.risk in ("low", "medium") and not case.conflicts and not case.failed
 
 
-def may_remember(case: Case) -> bool:
+def may_remember(case: PolicyCase) -> bool:
     """Whether "always" may be offered: only for what nothing but the mode asks about."""
     held = case.effect in ("write", "foreign", "fetch") or (case.effect == "execute" and case.sandboxed)
     return held and case.risk in ("low", "medium") and case.protection == "none" and not case.outside
 
 
-def _rules(mode: Mode, case: Case) -> Iterator[Ruling]:
+def _rules(mode: Mode, case: PolicyCase) -> Iterator[PolicyVerdict]:
     """What holds in every mode."""
     if case.protection == "denied" or case.risk == "forbidden":
         yield _OWN
@@ -126,34 +128,40 @@ def _rules(mode: Mode, case: Case) -> Iterator[Ruling]:
         yield _RISK
 
 
-def _by_mode(mode: Mode, case: Case) -> Ruling:
+def _by_mode(mode: Mode, case: PolicyCase) -> PolicyVerdict:
     if case.effect == "execute" and case.copies and case.sandboxed:
-        return Ruling(verdict="allow", reason="it works on a copy; what it did is judged afterwards")
+        return PolicyVerdict(verdict="allow", reason="it works on a copy; what it did is judged afterwards")
     verdict = MODES[mode][case.effect]
     if verdict == "ask" and case.remembered and may_remember(case):
-        return Ruling(verdict="allow", reason="the user allowed this kind for the session")
-    return Ruling(verdict=verdict, reason=_REASONS[verdict].format(mode=mode, effect=case.effect))
+        return PolicyVerdict(verdict="allow", reason="the user allowed this kind for the session")
+    return PolicyVerdict(verdict=verdict, reason=_REASONS[verdict].format(mode=mode, effect=case.effect))
 
 
-_OWN = Ruling(verdict="deny", reason="it is closed to tools: Duckflow's own files, or a place for secrets")
-_CHANGES_OUTSIDE = Ruling(verdict="deny", reason="nothing outside the workspace may be changed")
-_PROTECTED = Ruling(
+_OWN = PolicyVerdict(
+    verdict="deny", reason="it is closed to tools: Duckflow's own files, or a place for secrets"
+)
+_CHANGES_OUTSIDE = PolicyVerdict(verdict="deny", reason="nothing outside the workspace may be changed")
+_PROTECTED = PolicyVerdict(
     verdict="ask", because="protected", reason="this path is protected: the user is asked every time"
 )
-_OUTSIDE = Ruling(verdict="ask", because="outside", reason="it is outside the workspace: the user is asked")
-_NO_SANDBOX = Ruling(
+_OUTSIDE = PolicyVerdict(
+    verdict="ask", because="outside", reason="it is outside the workspace: the user is asked"
+)
+_NO_SANDBOX = PolicyVerdict(
     verdict="ask",
     because="no_sandbox",
     reason="there is no sandbox here: the user is asked about every command",
 )
-_CONSENT = Ruling(verdict="ask", because="consent", reason="only the user's own answer counts as consent")
-_CONFLICT = Ruling(
+_CONSENT = PolicyVerdict(
+    verdict="ask", because="consent", reason="only the user's own answer counts as consent"
+)
+_CONFLICT = PolicyVerdict(
     verdict="ask", because="conflict", reason="someone else changed a file that the command changed, too"
 )
-_FAILED = Ruling(
+_FAILED = PolicyVerdict(
     verdict="ask", because="failed", reason="the command did not end well: the user decides what stays of it"
 )
-_RISK = Ruling(verdict="ask", because="risk", reason="the risk is high: the user is asked")
+_RISK = PolicyVerdict(verdict="ask", because="risk", reason="the risk is high: the user is asked")
 
 _REASONS: dict[Verdict, str] = {
     "allow": "mode {mode} permits to {effect}",

@@ -89,7 +89,7 @@ class Assessment(Frozen):
     """Of a command's effects: what makes the risk, for each path that has something to tell."""
 
 
-class Facts(Frozen):
+class ActionFacts(Frozen):
     """What is known of an action before it is taken."""
 
     effect: ToolEffect
@@ -109,7 +109,7 @@ class Facts(Frozen):
     """Whether the user lets every command use the network."""
 
 
-def assess(facts: Facts, places: Places, large_bytes: int) -> Assessment:
+def assess(facts: ActionFacts, places: Places, large_bytes: int) -> Assessment:
     """The risk of an action."""
     read = None
     seen: list[str] = [*_whereabouts(facts), *_content(facts.written, large_bytes)]
@@ -140,7 +140,7 @@ def highest(*risks: Risk) -> Risk:
     return ordered[-1] if ordered else "low"
 
 
-def _whereabouts(facts: Facts) -> Iterator[str]:
+def _whereabouts(facts: ActionFacts) -> Iterator[str]:
     if facts.protection == "denied":
         yield "own"
     if facts.secret_place:

@@ -25,7 +25,7 @@ _RESERVED = late(
 _FILE_NUMBER = late(r"[0-9]+")
 
 
-class OneCommand(NamedTuple):
+class ProgramCall(NamedTuple):
     """One program with its words, and the files its input and output are led to."""
 
     words: tuple[str, ...]
@@ -35,7 +35,7 @@ class OneCommand(NamedTuple):
 class CommandLine(NamedTuple):
     """The commands of a line; `clear` is False where reading it does not tell what would run."""
 
-    commands: tuple[OneCommand, ...]
+    commands: tuple[ProgramCall, ...]
     clear: bool
 
 
@@ -69,7 +69,7 @@ def _hidden(letter: str) -> bool:
     return letter not in "\n\t" and unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 
 
-def _commands(tokens: list[_Word | _Operator]) -> Iterator[OneCommand]:
+def _commands(tokens: list[_Word | _Operator]) -> Iterator[ProgramCall]:
     words: list[str] = []
     redirects: list[str] = []
     place = 0
@@ -82,7 +82,7 @@ def _commands(tokens: list[_Word | _Operator]) -> Iterator[OneCommand]:
             words.append(token.text)
         elif token.text in _SEPARATORS:
             if words or redirects:
-                yield OneCommand(tuple(words), tuple(redirects))
+                yield ProgramCall(tuple(words), tuple(redirects))
             words, redirects = [], []
         else:
             target = tokens[place] if place < len(tokens) else None
@@ -94,7 +94,7 @@ def _commands(tokens: list[_Word | _Operator]) -> Iterator[OneCommand]:
             if not (token.text in (">&", "<&") and re.fullmatch(r"[0-9]+|-", target.text)):
                 redirects.append(target.text)
     if words or redirects:
-        yield OneCommand(tuple(words), tuple(redirects))
+        yield ProgramCall(tuple(words), tuple(redirects))
 
 
 def _tokens(line: str) -> Iterator[_Word | _Operator]:

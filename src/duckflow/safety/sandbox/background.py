@@ -18,7 +18,7 @@ from duckflow.safety.sandbox.child.holder import DONE, PUT, REMOVE, RUN, RUN_ON_
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.launcher_client import Ending, run_through
 from duckflow.safety.sandbox.output import CommandOutput
-from duckflow.safety.sandbox.view.confinement import Order
+from duckflow.safety.sandbox.view.confinement import LaunchOrder
 
 RunCommand = Callable[[Callable[[bytes], None]], Coroutine[Any, Any, Ending]]
 """Runs a command to its end, and gives what it writes to whoever is named."""
@@ -88,11 +88,11 @@ class LiveCopy:
         """The ids of those whose end nobody was told of yet."""
         return tuple(name for name, one in self._commands.items() if not one.told)
 
-    async def run(self, order: Order, take: Callable[[bytes], None], *, network: bool) -> Ending:
+    async def run(self, order: LaunchOrder, take: Callable[[bytes], None], *, network: bool) -> Ending:
         """Run a command to its end, next to those in the background."""
         return await run_through(self._control, RUN_ON_NETWORK if network else RUN, order, take)
 
-    def start(self, order: Order, most_bytes: int, *, network: bool) -> str:
+    def start(self, order: LaunchOrder, most_bytes: int, *, network: bool) -> str:
         """Let a command go on; the id to ask it by."""
         if len(self.commands) >= MOST_COMMANDS:
             raise ToolError(f"{MOST_COMMANDS} commands run in the background already; stop one first.")

@@ -16,7 +16,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.sandbox.child.command_process import EXPECTED
 from duckflow.safety.sandbox.child.holder import READY
-from duckflow.safety.sandbox.view.confinement import OWN_FOLDERS, CopyMount, Order
+from duckflow.safety.sandbox.view.confinement import OWN_FOLDERS, CopyMount, LaunchOrder
 from duckflow.safety.sandbox.view.world import WorldMount
 
 _BOOT = (
@@ -52,7 +52,7 @@ class Launcher:
         assert self._temporary is not None
         return self._temporary
 
-    async def run(self, order: Order, take: Callable[[bytes], None]) -> Ending:
+    async def run(self, order: LaunchOrder, take: Callable[[bytes], None]) -> Ending:
         """Run it to its end. Cancelling kills all that it started, and comes back when that is done."""
         await self.temporary()
         assert self._orders is not None
@@ -119,7 +119,7 @@ class Launcher:
 
 
 async def run_through(
-    orders: socket.socket, word: bytes, order: Order, take: Callable[[bytes], None]
+    orders: socket.socket, word: bytes, order: LaunchOrder, take: Callable[[bytes], None]
 ) -> Ending:
     """Have a command run by who listens at this socket; cancelling kills all that it started."""
     data = order.model_dump_json().encode("utf-8", "surrogatepass")

@@ -18,7 +18,7 @@ from duckflow.domain.frozen import Frozen, replace
 from duckflow.safety.descriptors import READ
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.probe import PROBE, Probe
-from duckflow.safety.sandbox.view.confinement import Order, confine, limits_of
+from duckflow.safety.sandbox.view.confinement import LaunchOrder, confine, limits_of
 from duckflow.safety.sandbox.view.folder_watch import FolderWatch
 from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.safety.sandbox.view.secret_index import SecretIndex
@@ -120,7 +120,7 @@ class ServerProcess:
             )
         return found
 
-    def _confine(self, sandbox: Sandbox, temporary: Path) -> Order:
+    def _confine(self, sandbox: Sandbox, temporary: Path) -> LaunchOrder:
         program = self._program()
         started = shlex.join([program, *self._order.argv[1:]])
         command = f'exec <"$TMPDIR/{INPUT}" 2>"$TMPDIR/{ERRORS}"; exec {started}'

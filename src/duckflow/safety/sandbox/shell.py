@@ -23,14 +23,14 @@ from duckflow.safety.sandbox.output import CommandOutput, Emit, LiveOutput
 from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.shell_view import ShellView
 from duckflow.safety.sandbox.view import bubblewrap
-from duckflow.safety.sandbox.view.confinement import Limits, Order, confine, limits_of
+from duckflow.safety.sandbox.view.confinement import LaunchOrder, Limits, confine, limits_of
 from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.safety.sandbox.view.world import World
 
 _BACKGROUND_SECONDS = 24 * 3600.0
 _NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 
-RunOrder = Callable[[Order, Callable[[bytes], None]], Awaitable[Ending]]
+RunOrder = Callable[[LaunchOrder, Callable[[bytes], None]], Awaitable[Ending]]
 
 
 class _WantedCommand(NamedTuple):
@@ -171,19 +171,19 @@ class Shell:
         result = await self._run(partial(live.run, network=wanted.network), order, wanted)
         return await self._with_effects(result, live.copy)
 
-    async def _confine_beside(self, live: LiveCopy, wanted: _WantedCommand) -> Order:
+    async def _confine_beside(self, live: LiveCopy, wanted: _WantedCommand) -> LaunchOrder:
         temporary = await self._launcher.temporary()
         world = await asyncio.to_thread(self._view.on_copy, temporary, live.copy, wanted.secrets)
         return self._confine(wanted, world, live.copy, held=True)
 
     def _confine(
         self, wanted: _WantedCommand, world: World, copy: WorkspaceCopy, *, held: bool = False
-    ) -> Order:
+    ) -> LaunchOrder:
         command, sandbox, limits, network = wanted[:4]
         view = copy.mount
         return confine(command, sandbox, world, limits, self._env, network=network, view=view, held=held)
 
-    async def _run(self, run: RunOrder, order: Order, wanted: _WantedCommand) -> CommandResult:
+    async def _run(self, run: RunOrder, order: LaunchOrder, wanted: _WantedCommand) -> CommandResult:
         output, live = CommandOutput(self.settings.max_output_bytes), LiveOutput(wanted.emit)
 
         def take(block: bytes) -> None:

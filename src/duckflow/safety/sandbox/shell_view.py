@@ -7,7 +7,7 @@ from pathlib import Path
 
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.launcher_client import Launcher
-from duckflow.safety.sandbox.view.confinement import Limits, Order, confine
+from duckflow.safety.sandbox.view.confinement import LaunchOrder, Limits, confine
 from duckflow.safety.sandbox.view.folder_watch import FolderWatch
 from duckflow.safety.sandbox.view.git_settings import IGNORED, passed_on
 from duckflow.safety.sandbox.view.landlock_rules import LandlockRules
@@ -70,7 +70,7 @@ class ShellView:
 
     def confine(
         self, command: str, sandbox: Sandbox, limits: Limits, temporary: Path, *, network: bool
-    ) -> Order:
+    ) -> LaunchOrder:
         """The order for a command without a copy; what it changes from here on is told by `changed`."""
         with self._looking:
             guarded = self._watch.begin()

@@ -37,7 +37,7 @@ _ALL = "SELECT number, body, hash, seal FROM audit ORDER BY number"
 _HEAD_BYTES = 256
 
 
-class Head(NamedTuple):
+class AuditHead(NamedTuple):
     """The last entry, as the file next to the database has it."""
 
     number: int
@@ -51,7 +51,7 @@ class HeadFile:
     def __init__(self, database: Path) -> None:
         self.path = beside(database, "-audit")
 
-    def read(self) -> Head | None:
+    def read(self) -> AuditHead | None:
         """What it says; None if it is missing or says nothing that makes sense."""
         try:
             return _head(self.path.read_bytes()[:_HEAD_BYTES])
@@ -61,9 +61,9 @@ class HeadFile:
     def create(self) -> None:
         """Begin with nothing, before the first entry is stored."""
         if not self.path.exists():
-            self.advance(Head(0, GENESIS))
+            self.advance(AuditHead(0, GENESIS))
 
-    def advance(self, head: Head) -> None:
+    def advance(self, head: AuditHead) -> None:
         """Take note of a stored entry, unless another process has noted a later one meanwhile."""
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -84,10 +84,10 @@ class HeadFile:
             os.close(file)
 
 
-def _head(line: bytes) -> Head | None:
+def _head(line: bytes) -> AuditHead | None:
     number, _, rest = line.partition(b"\n")[0].partition(b" ")
     found, _, seal = rest.strip().decode("ascii", "replace").partition(" ")
-    return Head(int(number), found, seal) if number.isdigit() and len(found) == len(GENESIS) else None
+    return AuditHead(int(number), found, seal) if number.isdigit() and len(found) == len(GENESIS) else None
 
 
 class Audit:
@@ -97,18 +97,18 @@ class Audit:
         self._file = HeadFile(database)
         self._key = KeyFile(database)
 
-    def begin(self, connection: sqlite3.Connection) -> "Chain":
+    def begin(self, connection: sqlite3.Connection) -> "AuditChain":
         """A chain to add to within the transaction that is open; `settle` it once that is committed."""
         row = connection.execute(_LAST).fetchone()
-        last = Head(*row) if row else Head(0, GENESIS)
+        last = AuditHead(*row) if row else AuditHead(0, GENESIS)
         if not last.number:
             self._file.create()
         noted = self._file.read()
         # One number is skipped where the file is gone, and all that it knows of and are not here.
         number = last.number + 2 if noted is None else max(last.number, noted.number) + 1
-        return Chain(connection, last.hash, number, self._key.read_or_create(number))
+        return AuditChain(connection, last.hash, number, self._key.read_or_create(number))
 
-    def settle(self, chain: "Chain") -> None:
+    def settle(self, chain: "AuditChain") -> None:
         """What was added is durable: let the file next to the database know."""
         # Stored is stored: a file that stays behind for now is no reason to call that a failure.
         with suppress(OSError):
@@ -121,7 +121,7 @@ class Audit:
             self._file.sync()
 
 
-class Chain:
+class AuditChain:
     """The end of the chain while a transaction is open."""
 
     def __init__(self, connection: sqlite3.Connection, previous: str, number: int, key: SealKey) -> None:
@@ -129,7 +129,7 @@ class Chain:
         self._hash = previous
         self._number = number
         self._key = key
-        self.head: Head | None = None
+        self.head: AuditHead | None = None
         """The last entry that was added, as the file next to the database is to have it."""
 
     def add_events(self, session_id: str, recorded: Sequence[Recorded], bodies: Sequence[str]) -> None:
@@ -147,7 +147,7 @@ class Chain:
         entry = entry._replace(seal=self._key.seal_entry(entry.number, entry.hash))
         self._connection.execute(_INSERT, entry)
         self._number, self._hash = entry.number + 1, entry.hash
-        self.head = Head(entry.number, entry.hash, self._key.seal_head(entry.number, entry.hash))
+        self.head = AuditHead(entry.number, entry.hash, self._key.seal_head(entry.number, entry.hash))
 
     def _asked(self, session_id: str, now: Sequence[Recorded], answer: ApprovalAnswered) -> Approval | None:
         """The question that is answered; it may have been asked by an earlier process."""

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any, Literal, NamedTuple
 
 from duckflow.store.audit.entries import GENESIS, AuditEntry, digest_of, hash_of
-from duckflow.store.audit.log import Head, HeadFile, stored_entries
+from duckflow.store.audit.log import AuditHead, HeadFile, stored_entries
 from duckflow.store.audit.seals import KeyFile, SealKey
 from duckflow.store.database.database import Database
 
@@ -40,14 +40,14 @@ class AuditFinding(NamedTuple):
     number: int
 
 
-class Checked(NamedTuple):
+class AuditCheck(NamedTuple):
     """How many entries there are up to the first fault, if there is one."""
 
     entries: int
     finding: AuditFinding | None
 
 
-def check_audit(database: Database) -> Checked:
+def check_audit(database: Database) -> AuditCheck:
     """Go through the whole chain. Of a long one, no more is kept in memory than of a short one."""
     # The file first: what it knows of was stored before, so the view of the database that follows has it.
     head = HeadFile(database.path).read()
@@ -59,7 +59,7 @@ def check_audit(database: Database) -> Checked:
 class _Inspection:
     """One look at all entries, as of one moment."""
 
-    def __init__(self, connection: sqlite3.Connection, head: Head | None, key: SealKey | None) -> None:
+    def __init__(self, connection: sqlite3.Connection, head: AuditHead | None, key: SealKey | None) -> None:
         self._connection = connection
         self._head = head
         self._key = key
@@ -70,20 +70,20 @@ class _Inspection:
         self._entered: Counter[str] = Counter()
         self._first_entered: int | None = None
 
-    def check(self) -> Checked:
+    def check(self) -> AuditCheck:
         """The first fault, if there is one."""
-        last = Head(0, GENESIS)
+        last = AuditHead(0, GENESIS)
         for entry in stored_entries(self._connection):
             content = _parsed(entry.body) if hash_of(entry.body) == entry.hash else None
             fault = self._fault(entry, content, last) or self._seal_fault(entry)
             fault = fault or self._event_fault(content or {})
             if fault is not None:
                 number = last.number + 1 if fault == "missing" else entry.number
-                return Checked(last.number, AuditFinding(fault, number))
-            last = Head(entry.number, entry.hash)
-        return Checked(last.number, self._end_fault(last))
+                return AuditCheck(last.number, AuditFinding(fault, number))
+            last = AuditHead(entry.number, entry.hash)
+        return AuditCheck(last.number, self._end_fault(last))
 
-    def _fault(self, entry: AuditEntry, content: dict[str, Any] | None, last: Head) -> Fault | None:
+    def _fault(self, entry: AuditEntry, content: dict[str, Any] | None, last: AuditHead) -> Fault | None:
         if entry.number > last.number + 1:
             return "missing"
         if content is None:
@@ -115,7 +115,7 @@ class _Inspection:
         self._first_entered = min(event_id, self._first_entered or event_id)
         return None if digest_of(body) == content.get("digest") else "event_changed"
 
-    def _end_fault(self, last: Head) -> AuditFinding | None:
+    def _end_fault(self, last: AuditHead) -> AuditFinding | None:
         head = self._believed_head()
         if head is None and last.number:
             return AuditFinding("no_head", last.number)
@@ -126,7 +126,7 @@ class _Inspection:
             return AuditFinding("event_unentered", last.number)
         return None
 
-    def _believed_head(self) -> Head | None:
+    def _believed_head(self) -> AuditHead | None:
         """What the file says of the end, unless it was not written by who has the key."""
         head, key = self._head, self._key
         if head is None or key is None or head.number < key.first:

@@ -10,7 +10,7 @@ from duckflow.store.database.migrations import Migrations, migrate
 Check = Literal["quick_check", "integrity_check"] | None
 
 
-class Damaged(Exception):
+class DatabaseDamaged(Exception):
     """The content of the file is broken."""
 
 
@@ -26,7 +26,7 @@ def connect(
     except BaseException as exc:
         connection.close()
         if _tells_damage(exc):
-            raise Damaged from exc
+            raise DatabaseDamaged from exc
         raise
     return connection
 
@@ -47,7 +47,7 @@ def _check(connection: sqlite3.Connection, check: Check) -> None:
         return
     finding = connection.execute(f"PRAGMA {check}(1)").fetchone()[0]
     if finding != "ok":
-        raise Damaged(finding)
+        raise DatabaseDamaged(finding)
 
 
 def _set_up(connection: sqlite3.Connection) -> None:

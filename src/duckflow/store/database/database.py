@@ -8,7 +8,7 @@ from pathlib import Path
 
 from duckflow.domain.errors import UserError
 from duckflow.domain.events import ErrorReported
-from duckflow.store.database.connections import Check, Damaged, connect
+from duckflow.store.database.connections import Check, DatabaseDamaged, connect
 from duckflow.store.database.errors import is_damage, translated
 from duckflow.store.database.migrations import Migrations
 from duckflow.store.database.opening import alone, beside, make_private, transaction
@@ -49,7 +49,7 @@ class Database:
         make_private(self.path)
         try:
             connection = connect(self.path, patience_s, check=self._check_due(), steps=self._steps)
-        except Damaged:
+        except DatabaseDamaged:
             self.notices = (self._rescue(self.path),)
             connection = connect(self.path, patience_s, steps=self._steps)
         self._doubt.unlink(missing_ok=True)

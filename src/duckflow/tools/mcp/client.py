@@ -27,11 +27,11 @@ from duckflow.tools.mcp.remote import (
     LONGEST_SCHEMA,
     MOST_ITEMS,
     TOOL_NAME,
-    Offer,
     RemoteFault,
     RemotePrompt,
     RemoteResult,
     RemoteTool,
+    ServerOffer,
     first_of,
     one_line,
     plain,
@@ -57,10 +57,10 @@ class ConnectedServer:
         self.ending = ending
         """Why it has ended, once it has; a server that is only asked when needed never ends."""
 
-    async def offer(self) -> Offer:
+    async def offer(self) -> ServerOffer:
         """All that it has; what has a name or a schema that can't be used is left out."""
         tools = {one.name: one for one in islice(_tools(await self._listed("tools")), MOST_ITEMS)}
-        return Offer(
+        return ServerOffer(
             version=self._client.protocol_version or "",
             tools=tuple(tools.values()),
             prompts=tuple(islice(_prompts(await self._listed("prompts")), MOST_ITEMS)),

@@ -10,7 +10,7 @@ from duckflow.domain.errors import ToolError
 from duckflow.domain.extensions import ServerStatus
 from duckflow.tools.mcp.opening import ServerOpener
 from duckflow.tools.mcp.pins import Pins
-from duckflow.tools.mcp.remote import Offer, RemoteFault, RemoteResult, RemoteTool, first_of, one_line
+from duckflow.tools.mcp.remote import RemoteFault, RemoteResult, RemoteTool, ServerOffer, first_of, one_line
 
 if TYPE_CHECKING:
     from duckflow.tools.mcp.client import ConnectedServer
@@ -37,7 +37,7 @@ class ServerConnection:
     ) -> None:
         self.name = name
         self.server = server
-        self.offer = Offer()
+        self.offer = ServerOffer()
         self.changed: dict[str, str] = {}
         """Tools whose description is not the one that was accepted, with that one."""
         self.problem = ""

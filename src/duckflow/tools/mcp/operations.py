@@ -11,7 +11,7 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine, line
-from duckflow.domain.questions.approval import Kind
+from duckflow.domain.questions.approval import ApprovalScope
 from duckflow.domain.text import head_and_tail
 from duckflow.prompts.tokens import estimate_tokens
 from duckflow.safety.files.access import Access
@@ -134,7 +134,7 @@ class McpOperations:
             return Proposal(
                 json.dumps(args.given, ensure_ascii=False, indent=2) + "\n",
                 impact=tuple(_impact(connection)),
-                kind=Kind(what="tool", scope=operation),
+                kind=ApprovalScope(what="tool", scope=operation),
             )
 
         return Tool(

@@ -65,7 +65,7 @@ class RemotePrompt(Frozen):
     required: tuple[str, ...] = ()
 
 
-class Offer(Frozen):
+class ServerOffer(Frozen):
     """What a server has, as it was when it was last connected."""
 
     version: str = ""

@@ -13,7 +13,7 @@ from duckflow.config.settings import WebSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import line
-from duckflow.domain.questions.approval import Kind
+from duckflow.domain.questions.approval import ApprovalScope
 from duckflow.domain.text import head_and_tail
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
@@ -84,7 +84,7 @@ def web_tools(settings: WebSettings, clean: Callable[[str], str]) -> tuple[Tool,
                 line("approval.impact.fetch", url=address.url),
                 line("approval.impact.fetch_to_model"),
             ),
-            kind=Kind(what="site", scope=address.site),
+            kind=ApprovalScope(what="site", scope=address.site),
         )
 
     summary = "the text of a page on the web; the user is asked for each site"

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from duckflow.domain.errors import UserError
 from duckflow.i18n.catalogue import text
 from duckflow.ui.commands.actions import ACTIONS, CommandContext
-from duckflow.ui.commands.table import Typed, find_command, nearest_command
+from duckflow.ui.commands.table import TypedCommand, find_command, nearest_command
 from duckflow.ui.output.escaping import on_one_line
 
 
@@ -22,7 +22,7 @@ class Exit:
             self.taken.set_result(session)
 
 
-def dispatch_command(context: CommandContext, typed: Typed) -> Awaitable[None] | None:
+def dispatch_command(context: CommandContext, typed: TypedCommand) -> Awaitable[None] | None:
     """Do what a command says; what takes time is to be waited for."""
     command = find_command(typed.name)
     if command is None:
@@ -31,7 +31,7 @@ def dispatch_command(context: CommandContext, typed: Typed) -> Awaitable[None] |
     return ACTIONS[command.name](context, typed.argument)
 
 
-async def dispatch_in_turn(context: CommandContext, typed: Typed) -> None:
+async def dispatch_in_turn(context: CommandContext, typed: TypedCommand) -> None:
     """The same, to its end; what the user can fix is told."""
     try:
         going_on = dispatch_command(context, typed)
@@ -41,7 +41,7 @@ async def dispatch_in_turn(context: CommandContext, typed: Typed) -> None:
         context.writer.line(text("error.line", message=text(error.key, **error.values)), "red")
 
 
-def _tell_unknown(context: CommandContext, typed: Typed) -> None:
+def _tell_unknown(context: CommandContext, typed: TypedCommand) -> None:
     name, nearest = f"/{on_one_line(typed.name)}", nearest_command(typed.name)
     if nearest is None:
         context.writer.line(text("chat.unknown_command", command=name), "yellow")

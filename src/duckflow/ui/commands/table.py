@@ -68,25 +68,25 @@ SLASHES = ("/", "／")
 _PROMPT = late(r"[/／]mcp\.([a-z0-9_-]+\.\S+)(\s.*)?$", re.DOTALL)
 
 
-class Typed(NamedTuple):
+class TypedCommand(NamedTuple):
     """A command as it was typed."""
 
     name: str
     argument: str = ""
 
 
-def read_command(line: str) -> Typed | None:
+def read_command(line: str) -> TypedCommand | None:
     """The command a line is, known or not; None for a message, a path, a server's prompt."""
     if not line.startswith(SLASHES) or "\n" in line or read_prompt(line) is not None:
         return None
     word, *rest = re.split(r"\s+", unicodedata.normalize("NFKC", line[1:]).strip(), maxsplit=1)
     name = word.casefold()
     if name in _REDO and not rest:
-        return Typed("undo", "redo")
+        return TypedCommand("undo", "redo")
     known = name in COMMANDS or name in _ALIASES or not rest or nearest_command(name, _SURELY)
     if "/" in name or not known:
         return None
-    return Typed(name, *rest)
+    return TypedCommand(name, *rest)
 
 
 def find_custom(line: str, commands: Iterable[CustomCommand]) -> str | None:
@@ -101,10 +101,10 @@ def find_custom(line: str, commands: Iterable[CustomCommand]) -> str | None:
     return found.expand(*rest or [""]) if found else None
 
 
-def read_prompt(line: str) -> Typed | None:
+def read_prompt(line: str) -> TypedCommand | None:
     """A prompt of an MCP server, `/mcp.server.name` and what follows; None if the line is none."""
     found = _PROMPT.match(line)
-    return Typed(found[1], (found[2] or "").strip()) if found else None
+    return TypedCommand(found[1], (found[2] or "").strip()) if found else None
 
 
 def own_commands(extensions: Extensions, servers: Iterable[ServerReport]) -> list[CustomCommand]:

@@ -11,7 +11,7 @@ from duckflow.ui.input.listener import Listener
 _CHUNK = 65_536
 
 
-class Inbox:
+class MessageQueue:
     """Messages that were typed and wait their turn: first come, first served."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Keyboard:
         self.left = asyncio.Event()
         """Set when the user leaves, or the terminal is gone."""
         self.listener = Listener(self.left)
-        self.inbox = Inbox()
+        self.inbox = MessageQueue()
 
     async def answer(self, question: str, prefilled: str = "") -> str | None:
         """The answer to a question just shown; keys pressed before it do not count. None for no answer."""

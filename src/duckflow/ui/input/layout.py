@@ -16,14 +16,14 @@ from prompt_toolkit.layout.screen import Screen
 from prompt_toolkit.widgets import SearchToolbar
 
 from duckflow.i18n.catalogue import text
-from duckflow.ui.input.prompt_view import Line, View
+from duckflow.ui.input.prompt_view import Line, PromptView
 from duckflow.ui.output.graphemes import AgreedWidths
 
 _MENU_ROWS = 8
 
 
 def make_layout(
-    message: Buffer, answer: Buffer, question: Callable[[], str | None], view: Callable[[], View]
+    message: Buffer, answer: Buffer, question: Callable[[], str | None], view: Callable[[], PromptView]
 ) -> Layout:
     """The layout; the keyboard belongs to the message, or to the answer while a question is open."""
     asking = Condition(lambda: question() is not None)

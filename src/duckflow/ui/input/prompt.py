@@ -20,7 +20,7 @@ from prompt_toolkit.styles import DynamicStyle, Style
 from duckflow.ui.input.keyboard import Keyboard
 from duckflow.ui.input.keys import bindings
 from duckflow.ui.input.layout import ReflowingApplication, make_layout
-from duckflow.ui.input.prompt_view import STYLES, DrawView, View, styles_of
+from duckflow.ui.input.prompt_view import STYLES, DrawView, PromptView, styles_of
 from duckflow.ui.output.scrollback import Scrollback
 from duckflow.ui.output.synchronized import open_output
 
@@ -49,7 +49,7 @@ class Prompt(Keyboard):
         """A question takes the keyboard only when nobody has typed for `quiet_s`."""
         super().__init__()
         self._quiet_s = quiet_s
-        self.draw: DrawView = lambda _columns: View()
+        self.draw: DrawView = lambda _columns: PromptView()
         self.completer: Completer | None = None
         self._question: str | None = None
         self._answered: asyncio.Future[str | None] | None = None
@@ -168,5 +168,5 @@ class Prompt(Keyboard):
             self._answered.set_result(buffer.text)
         return True
 
-    def _view(self) -> View:
+    def _view(self) -> PromptView:
         return self.draw(self.size[0])

@@ -7,14 +7,14 @@ Line = list[tuple[str, str]]
 """Pieces of a line, each with its style."""
 
 
-class View(NamedTuple):
+class PromptView(NamedTuple):
     """What is drawn now. Whoever makes the lines cuts them to the width."""
 
     activity: tuple[Line, ...] = ()
     bar: tuple[Line, ...] = ()
 
 
-DrawView = Callable[[int], View]
+DrawView = Callable[[int], PromptView]
 """Makes the view for so many columns."""
 
 STYLES = {

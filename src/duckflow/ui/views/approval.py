@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.lines import TextLine
-from duckflow.domain.questions.approval import Approval, Because, Kind, Risk
+from duckflow.domain.questions.approval import Approval, ApprovalScope, Because, Risk
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.colours import Colour
 from duckflow.ui.output.escaping import on_one_line, visible
@@ -109,7 +109,7 @@ def points_text(approval: Approval) -> str:
     return "\n".join(line for line, _ in brief_lines(approval_view(approval)))
 
 
-def kind_text(kind: Kind) -> str:
+def kind_text(kind: ApprovalScope) -> str:
     """What "always" covers, in words the user can judge."""
     if kind.what == "edits" and kind.scope == ".":
         return text("approval.kind.edits_at_top")

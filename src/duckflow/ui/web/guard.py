@@ -34,7 +34,7 @@ HEADERS = {
 }
 
 
-class Guard:
+class RequestGuard:
     """Lets a request through, or answers it with 403 and nothing else."""
 
     def __init__(self, inner: ASGIApp) -> None:

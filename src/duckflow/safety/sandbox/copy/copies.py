@@ -19,7 +19,7 @@ from duckflow.domain.files.effects import Effects
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.safety.descriptors import held
 from duckflow.safety.files.git_directory import INSIDE, outer_git_directory, split_root
-from duckflow.safety.sandbox.copy.effect_groups import Reading
+from duckflow.safety.sandbox.copy.effect_groups import FoundEffects
 from duckflow.safety.sandbox.copy.effect_reader import EffectReader
 from duckflow.safety.sandbox.view.confinement import CopyMount
 from duckflow.safety.sandbox.view.git_settings import ignored_folders
@@ -102,7 +102,7 @@ class WorkspaceCopy:
             with suppress(OSError):  # a new one
                 place.chmod(stat.S_IMODE(os.stat(self.real(path)).st_mode))
 
-    def read(self) -> Reading:
+    def read(self) -> FoundEffects:
         """What the command did, compared with the workspace as it is now. Blocking."""
         root, git, since = self.about.workspace, self.about.git_directory, self.about.started_ns
         outside = git is not None

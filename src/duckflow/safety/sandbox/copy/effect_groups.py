@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from duckflow.domain.files.effects import BulkEffect, Dropped, Effect, Effects
+from duckflow.domain.files.effects import BulkEffect, DroppedEffect, Effect, Effects
 from duckflow.domain.frozen import replace
 from duckflow.safety.policy.effects import told_apart
 from duckflow.safety.policy.protected import protection_of
@@ -28,13 +28,13 @@ IsIgnored = Callable[[list[str]], frozenset[str]]
 """Which of these folders, relative to the workspace, the project says to ignore."""
 
 
-class Reading(NamedTuple):
+class FoundEffects(NamedTuple):
     """What was found: the effects as told, and for each build folder all that they stand for."""
 
     effects: Effects
     bulk: dict[str, tuple[Effect, ...]]
 
-    def joined(self, more: "Reading") -> "Reading":
+    def joined(self, more: "FoundEffects") -> "FoundEffects":
         """With what was found in another layer; nothing in there is told as a whole."""
         here, there = self.effects, more.effects
         effects = Effects(
@@ -44,17 +44,17 @@ class Reading(NamedTuple):
             conflicts=here.conflicts + there.conflicts,
             touched=here.touched + there.touched,
         )
-        return Reading(effects, self.bulk)
+        return FoundEffects(effects, self.bulk)
 
 
 def told(
     found: Sequence[Effect],
     is_ignored: IsIgnored,
     *,
-    dropped: Iterable[Dropped],
+    dropped: Iterable[DroppedEffect],
     conflicts: Iterable[str],
     touched: Iterable[str],
-) -> Reading:
+) -> FoundEffects:
     """All that was found, as it is told."""
     ignored = is_ignored(_ignorable(found)) if found else frozenset[str]()
     single: list[Effect] = []
@@ -69,7 +69,7 @@ def told(
         conflicts=tuple(conflicts),
         touched=tuple(touched),
     )
-    return Reading(effects, {path: tuple(within) for path, within in bulk.items()})
+    return FoundEffects(effects, {path: tuple(within) for path, within in bulk.items()})
 
 
 def _is_build_folder(name: str) -> bool:

@@ -11,9 +11,9 @@ import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
-from duckflow.domain.files.effects import Dropped, DropReason, Effect, FileType
+from duckflow.domain.files.effects import DroppedEffect, DropReason, Effect, FileType
 from duckflow.safety.sandbox.copy.digests import file_digest, text_digest
-from duckflow.safety.sandbox.copy.effect_groups import IsIgnored, Reading, told
+from duckflow.safety.sandbox.copy.effect_groups import FoundEffects, IsIgnored, told
 
 OPAQUE = "user.overlay.opaque"
 OVERLAY_ATTRIBUTES = "user.overlay."
@@ -57,12 +57,12 @@ class EffectReader:
         self._prefix = prefix
         self._git_outside = git_outside
         self._found: list[Effect] = []
-        self._dropped: list[Dropped] = []
+        self._dropped: list[DroppedEffect] = []
         self._conflicts: list[str] = []
         self._touched: list[str] = []
         self._opened: dict[str, int] = {}
 
-    def read(self, is_ignored: IsIgnored) -> Reading:
+    def read(self, is_ignored: IsIgnored) -> FoundEffects:
         """All of it."""
         try:
             if not self._prefix:
@@ -221,7 +221,7 @@ class EffectReader:
 
     def _drop(self, path: str, reason: DropReason) -> None:
         shown = os.fsencode(f"{self._prefix}{path}").decode("utf-8", "backslashreplace")
-        self._dropped.append(Dropped(path=shown, reason=reason))
+        self._dropped.append(DroppedEffect(path=shown, reason=reason))
 
 
 def _is_unspeakable(path: str) -> bool:

@@ -46,7 +46,7 @@ class CopyMount(Frozen):
     """Of the git directory, if that lies outside the workspace."""
 
 
-class Order(Frozen):
+class LaunchOrder(Frozen):
     """What the launcher is told."""
 
     kind: Level
@@ -94,7 +94,7 @@ def confine(
     view: CopyMount | None = None,
     held: bool = False,
     rules: LandlockRules | None = None,
-) -> Order:
+) -> LaunchOrder:
     """The order to run a command in this sandbox: in a world of its own, or on the machine as it is.
 
     `held`: it runs where view and loopback are shared with other commands, so it makes neither. `rules`:
@@ -103,7 +103,7 @@ def confine(
     shell = (_shell(), "-c", command)
     if isinstance(reach, World):
         upper = (view.upper, *(one.upper for one in view.more)) if view else ()
-        order = Order(
+        order = LaunchOrder(
             kind=sandbox.level,
             argv=shell,
             env=command_environment(user, "/tmp", network=network),  # noqa: S108 - its own
@@ -126,7 +126,7 @@ def confine(
             sandbox.program, reach, sandbox.features, network=network or held, ready=ready
         )
         return replace(order, argv=(*argv, *shell), world=order.world if ready else ())
-    order = Order(
+    order = LaunchOrder(
         kind=sandbox.level,
         argv=shell,
         env=command_environment(user, f"{reach.temporary}/own", network=network),

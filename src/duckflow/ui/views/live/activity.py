@@ -7,7 +7,7 @@ from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
 from duckflow.ui.engine import Engine
 from duckflow.ui.input.keyboard import Keyboard
-from duckflow.ui.input.prompt_view import DrawView, Line, View
+from duckflow.ui.input.prompt_view import DrawView, Line, PromptView
 from duckflow.ui.output.escaping import harmless, on_one_line
 from duckflow.ui.output.text_width import cut_to_width, width_of
 from duckflow.ui.views.live.progress import progress_line
@@ -74,9 +74,9 @@ def _waits(message: str, columns: int) -> str:
 def prompt_view(engine: Engine, activity: Activity, keyboard: Keyboard) -> DrawView:
     """Draws what is around the prompt from what the engine and the screen know at that moment."""
 
-    def draw(columns: int) -> View:
+    def draw(columns: int) -> PromptView:
         state = engine.state
-        return View(
+        return PromptView(
             activity=activity.lines(state, keyboard.inbox, columns),
             bar=bar_lines(state, engine.around, columns),
         )
