@@ -24,6 +24,12 @@ _SAYS = (
     r"|は|が|なら|で|の(?:戻り値|返り値|結果)は|を呼ぶと|を実行すると"
 )
 _SAID = late(rf"\s*[`']?\s*(?:{_SAYS})\s*:?\s*`?\s*")
+_AFTER_NUMBER = late(
+    r"\s*(?:$|[^\w\s+*/%^~〜–-]|を(?:返|出|得)|が返|にな|です|とな|と等|と同"
+    r"|(?:after|again|also|and|as|because|before|but|by|exactly|for|from|here|if|in|instead|is|must|not|on|please"
+    r"|should|since|so|then|too|using|via|when|where|which|while|with|without)\b)"
+)
+"""What goes on with anything else may count or compare: 3 items, 5 or more, 5以上."""
 _NAME = late(r"(?<![\w.])[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*\(", re.ASCII)
 _METHOD = late(r"\.[A-Za-z_]\w*\(", re.ASCII)
 _PROMPT = late(r"^[ \t]*>>> (?P<call>[^\n]+)\n(?P<result>[^\n]+)", re.MULTILINE)
@@ -182,11 +188,11 @@ def _said(text: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def _around(text: str, start: int, end: int) -> str:
-    """The sentence around a call, without the call itself."""
-    breaks = [match.end() for match in _SENTENCE.finditer(text) if not start <= match.start() < end]
-    begin = max((place for place in breaks if place <= start), default=0)
-    stop = min((place for place in breaks if place > end), default=len(text))
-    return f"{text[begin:start]} {text[end:stop]}"
+    """The sentence around a call, without the call itself; of a very long one what is near."""
+    before, after = text[max(0, start - _LONGEST) : start], text[end : end + _LONGEST]
+    begin = max((match.end() for match in _SENTENCE.finditer(before)), default=0)
+    stop = next((match.end() for match in _SENTENCE.finditer(after)), len(after))
+    return f"{before[begin:]} {after[:stop]}"
 
 
 def _closing(text: str, opening: int) -> int | None:
@@ -209,15 +215,22 @@ def _closing(text: str, opening: int) -> int | None:
 
 
 def _leading_literal(text: str) -> str | None:
-    """The longest literal a text begins with."""
+    """The longest literal a text begins with; None also for values with commas and no brackets around them.
+
+    They may be several values, a sentence that goes on, or a number with its thousands apart.
+    """
     line = text.partition("\n")[0][:_LONGEST].strip()
     for end in range(len(line), 0, -1):
-        if end < len(line) and (line[end - 1].isalnum() or line[end - 1] in "_-+") and line[end].isalnum():
+        here, rest = line[:end], line[end:]
+        if rest and (here[-1].isalnum() or here[-1] in "_-+") and rest[0].isascii() and rest[0].isalnum():
             continue
-        if end < len(line) and line[end - 1].isdigit() and re.match(r"\.\d|[%*/^(]", line[end:]):
+        if here[-1].isdigit() and re.match(r"\.\d|[%*/^(]", rest):
             continue
-        if not line[:end].endswith(".") and (literal := _literal(line[:end].strip())):
-            return literal
+        if here.rstrip().endswith((".", ",")) or not (literal := _literal(here.strip())):
+            continue
+        unsure = literal.startswith("(") and not line.startswith("(")
+        unsure |= literal[-1].isdigit() and not _AFTER_NUMBER.match(rest)
+        return None if unsure else literal
     return None
 
 
