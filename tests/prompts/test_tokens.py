@@ -7,7 +7,7 @@ from duckflow.config.settings import LlmSettings
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import ModelClient
 from duckflow.llm.retry import RetryingClient
-from duckflow.llm.wrapped import WrappedClient
+from duckflow.llm.wrapping_client import WrappingClient
 from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.model import FakeModel
 from fakes.rows import every_row
@@ -48,7 +48,7 @@ class Broken(FakeModel):
         raise ProviderError("embedded.refused", detail="tokenize")
 
 
-@every_row("client", [Counting(), WrappedClient(RetryingClient(Counting(), LlmSettings()))])
+@every_row("client", [Counting(), WrappingClient(RetryingClient(Counting(), LlmSettings()))])
 async def test_F4_a_model_with_a_tokenizer_is_asked(client: ModelClient):
     assert await TokenCounter(client).count("one two three") == 3
     assert await TokenCounter(client).count("") == 0

@@ -164,7 +164,7 @@ PLACES = {
     "llm/local/process.py": "our own Python, not from the current folder",
     "llm/weights/pip_command.py": "pip, pinned and with a hash",
     "loops/hooks/process.py": "the user's own hooks, no keys",
-    "safety/sandbox/child/prepared.py": "the command itself",
+    "safety/sandbox/child/prepared_process.py": "the command itself",
     "safety/sandbox/launcher_client.py": "our own Python",
     "safety/sandbox/probe.py": "bubblewrap of the system, no environment",
     "safety/sandbox/view/git_settings.py": "git of the system, hardened",

@@ -11,7 +11,7 @@ from duckflow.safety.files.access import Access, Permit
 from duckflow.safety.files.atomic import ChangedMeanwhile
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
-from duckflow.tools.threads import finish
+from duckflow.tools.uncancelled import finish
 
 
 def sha(text: str) -> str:

@@ -11,8 +11,8 @@ from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Catalogue
-from duckflow.tools.threads import finish
 from duckflow.tools.toolset import file_tools
+from duckflow.tools.uncancelled import finish
 from fakes.access import access_to
 
 

@@ -9,7 +9,7 @@ from duckflow.domain.errors import Unavailable
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ModelClient, ModelPiece, ModelRequest, Retrying, StreamEnd
 from duckflow.llm.streams import closing
-from duckflow.llm.wrapped import WrappedClient
+from duckflow.llm.wrapping_client import WrappingClient
 
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 30.0
@@ -29,7 +29,7 @@ MOST_TRIES = {"llm.timeout": 2}
 """A call that used up its whole time is worth one more, not as many as a busy server."""
 
 
-class RetryingClient(WrappedClient):
+class RetryingClient(WrappingClient):
     """Another client, asked again where that may help, and for no more than the user lets one call take.
 
     Nothing but the model call is ever repeated.

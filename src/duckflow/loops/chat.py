@@ -35,7 +35,7 @@ from duckflow.loops.thinking.model import ModelInUse
 from duckflow.loops.thinking.small_models import WorkspaceLook, files_note, reads_of_named
 from duckflow.loops.turn import Turn
 from duckflow.prompts.budget import RulesTooLong
-from duckflow.tools.threads import see_through
+from duckflow.tools.uncancelled import see_through
 
 EXIT_CODES: dict[RequestOutcome, int] = {
     "done": 0,

@@ -5,7 +5,7 @@ from typing import Protocol, runtime_checkable
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.model import ModelClient
 from duckflow.domain.patterns import late
-from duckflow.llm.wrapped import unwrapped
+from duckflow.llm.wrapping_client import unwrapped
 
 _PIECE = late(
     r" ?[A-Z]?[a-z]{1,5}| ?[A-Z]{1,2}"  # words, in parts where they are long or camelCase

@@ -38,7 +38,7 @@ from duckflow.safety.redaction.redactor import refuse_markers
 from duckflow.store.kept_files import KeptFiles
 from duckflow.tools.catalogue import Catalogue, ToolResult
 from duckflow.tools.shell import TAKE_OVER
-from duckflow.tools.threads import see_through
+from duckflow.tools.uncancelled import see_through
 
 
 class Dispatcher:

@@ -15,7 +15,7 @@ from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import ChatMessage, ModelClient, ModelPiece, ModelRequest, Picture
 from duckflow.domain.patterns import late
 from duckflow.llm.streams import closing
-from duckflow.llm.wrapped import WrappedClient
+from duckflow.llm.wrapping_client import WrappingClient
 from duckflow.safety.files.workspace import Workspace
 
 LARGEST = 5_000_000
@@ -96,7 +96,7 @@ def _look(workspace: Workspace, path: str) -> Picture | ErrorReported | None:
     return Picture(path=workspace.relative(path), media=media, digest=hashlib.sha256(data).hexdigest())
 
 
-class PictureClient(WrappedClient):
+class PictureClient(WrappingClient):
     """Another client, which gets the pictures that messages speak of, or is told why not."""
 
     def __init__(self, client: ModelClient, workspace: Workspace) -> None:

@@ -16,7 +16,7 @@ from duckflow.safety.files.path_states import PathState
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
 from duckflow.tools.editing.differences import difference_of
-from duckflow.tools.threads import finish
+from duckflow.tools.uncancelled import finish
 
 _BATCH = 256
 

@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage, ModelClient, ModelPiece, ModelRequest
-from duckflow.llm.wrapped import WrappedClient
+from duckflow.llm.wrapping_client import WrappingClient
 from duckflow.safety.redaction.redactor import Redactor
 
 _MOST_REMEMBERED = 50_000
 
 
-class RedactedModel(WrappedClient):
+class RedactedModel(WrappingClient):
     """Another client, whose requests are redacted. A message is searched once, however often it is sent."""
 
     def __init__(self, client: ModelClient, redactor: Redactor) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.descriptors import READ, held
-from duckflow.safety.sandbox.child.holder import DONE, PUT, REMOVE, RUN, RUN_ON_NETWORK
+from duckflow.safety.sandbox.child.shared_namespaces import DONE, PUT, REMOVE, RUN, RUN_ON_NETWORK
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.launcher_client import Ending, run_through
 from duckflow.safety.sandbox.output import CommandOutput

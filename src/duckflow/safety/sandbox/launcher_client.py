@@ -15,7 +15,7 @@ from pathlib import Path
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.sandbox.child.command_process import EXPECTED
-from duckflow.safety.sandbox.child.holder import READY
+from duckflow.safety.sandbox.child.shared_namespaces import READY
 from duckflow.safety.sandbox.view.confinement import OWN_FOLDERS, CopyMount, LaunchOrder
 from duckflow.safety.sandbox.view.world import WorldMount
 

@@ -13,7 +13,7 @@ from duckflow.safety.paths import printable
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.searching.globs import file_matcher
 from duckflow.tools.searching.inventory import DEEPEST, Inventory, list_all
-from duckflow.tools.threads import finish
+from duckflow.tools.uncancelled import finish
 
 LINES_SHOWN = 400
 DEPTH = 3

@@ -12,7 +12,7 @@ from duckflow.safety.files.outside import read_outside
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.editing.text_form import has_crlf, plain
 from duckflow.tools.files.suggestions import suggesting
-from duckflow.tools.threads import finish
+from duckflow.tools.uncancelled import finish
 
 LINES_SHOWN = 1000
 LETTERS_SHOWN = 40_000

@@ -12,7 +12,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.editing.differences import difference_of
 from duckflow.tools.files.suggestions import suggesting
-from duckflow.tools.threads import finish
+from duckflow.tools.uncancelled import finish
 
 
 class DeleteFile(Frozen):

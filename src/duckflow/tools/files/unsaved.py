@@ -12,7 +12,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
 from duckflow.tools.editing.text_form import plain
 from duckflow.tools.files.reading import READ_FILE, ReadFile, excerpt_of
-from duckflow.tools.threads import finish
+from duckflow.tools.uncancelled import finish
 
 Unsaved = Callable[[Path], Awaitable[str | None]]
 """The text of a file as an editor has it, by its real path; None if no editor has it open."""

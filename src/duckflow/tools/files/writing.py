@@ -16,7 +16,7 @@ from duckflow.tools.editing.differences import count_lines, split_lines, unified
 from duckflow.tools.editing.edits import Edit, apply_edits
 from duckflow.tools.editing.text_form import MARK, plain, shape
 from duckflow.tools.files.suggestions import suggesting
-from duckflow.tools.threads import finish
+from duckflow.tools.uncancelled import finish
 
 MOST_EDITS = 100
 

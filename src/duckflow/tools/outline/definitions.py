@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from duckflow.domain.errors import ToolError
 from duckflow.tools.outline.sections import LEVELS, Section, markdown_headings, toml_tables
 from duckflow.tools.searching.ripgrep import run_capped
-from duckflow.tools.threads import finish
+from duckflow.tools.uncancelled import finish
 
 Finder = Callable[[list[str]], Iterator[Section]]
 """Finds the sections in the lines of a text."""

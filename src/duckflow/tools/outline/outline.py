@@ -11,7 +11,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.editing.text_form import plain
 from duckflow.tools.files.suggestions import suggesting
-from duckflow.tools.threads import finish
+from duckflow.tools.uncancelled import finish
 
 if TYPE_CHECKING:
     from duckflow.tools.outline.definitions import Definition, FoundDefinitions

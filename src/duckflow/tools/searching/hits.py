@@ -17,7 +17,7 @@ from duckflow.tools.searching import line_matcher
 from duckflow.tools.searching.globs import file_matcher
 from duckflow.tools.searching.inventory import list_all, skip_arguments
 from duckflow.tools.searching.ripgrep import run_capped, run_ripgrep
-from duckflow.tools.threads import finish
+from duckflow.tools.uncancelled import finish
 
 FILE_CAP = 4_000_000
 """Bytes of a file that is searched."""

@@ -8,7 +8,7 @@ from duckflow.safety.files.atomic import is_temporary
 from duckflow.safety.files.listing import SKIPPED, names_skipped
 from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.searching.ripgrep import run_ripgrep
-from duckflow.tools.threads import finish
+from duckflow.tools.uncancelled import finish
 
 DEEPEST = 24
 _MOST = 50_000

@@ -13,7 +13,7 @@ from duckflow.safety.policy.protected import STRENGTH
 from duckflow.safety.redaction.patterns import lines_with_secrets
 from duckflow.tools.catalogue import Tool, ToolResult
 from duckflow.tools.searching.hits import FILE_CAP, Hits, Query, ask_ourselves, ask_ripgrep
-from duckflow.tools.threads import finish
+from duckflow.tools.uncancelled import finish
 
 LINES_SHOWN = 200
 COLUMNS_SHOWN = 240

@@ -11,7 +11,7 @@ import signal
 import socket
 from typing import Any
 
-from duckflow.safety.sandbox.child.prepared import GO, ChildLines, PreparedWorld, prepare
+from duckflow.safety.sandbox.child.prepared_process import GO, ChildLines, PreparedWorld, prepare
 from duckflow.safety.sandbox.child.process_tree import kill
 from duckflow.safety.sandbox.child.wire import send
 from duckflow.safety.syscalls import die_with_parent

@@ -3,7 +3,7 @@
 from duckflow.domain.model import ModelClient, ModelTraits
 
 
-class WrappedClient:
+class WrappingClient:
     """A client around another one, which has its traits and ends with it."""
 
     def __init__(self, inner: ModelClient) -> None:
@@ -21,6 +21,6 @@ class WrappedClient:
 
 def unwrapped(client: ModelClient | None) -> ModelClient | None:
     """The client that asks the model."""
-    while isinstance(client, WrappedClient):
+    while isinstance(client, WrappingClient):
         client = client.inner
     return client

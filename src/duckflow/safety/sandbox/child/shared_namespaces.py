@@ -1,4 +1,4 @@
-"""The holder: one view of the folder and one loopback that several commands share (SPEC G11).
+"""A process that holds one view of the folder and one loopback, which several commands share (SPEC G11).
 
 It lives as long as a background command may. Commands are forked from it, so they see each other's files
 and can reach each other's ports; those that may use the machine's network are forked from one process
