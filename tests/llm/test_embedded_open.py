@@ -1,5 +1,6 @@
 """Which file the embedded model is loaded from, and the sentence for each that can't be."""
 
+import asyncio
 import os
 import shutil
 from pathlib import Path
@@ -91,6 +92,26 @@ async def test_a_project_can_not_stand_in_for_the_runtime(tmp_path, monkeypatch,
     model = await embedded.open_embedded(smollm2, EmbeddedSettings(window=512, threads=1))
     assert [piece async for piece in model.stream(REQUEST)]
     await model.aclose()
+
+
+async def test_K2_leaving_does_not_wait_for_an_answer_that_was_given_up(monkeypatch, two_layers):
+    """A stop is heard between two batches: on a slow processor that is seconds later."""
+    model = await embedded.open_embedded(two_layers, EmbeddedSettings(window=2048, threads=1))
+    beginning = ChatMessage(role="system", text="You answer.", stable=True)
+    messages = (beginning, ChatMessage(role="user", text="Tell a long story."))
+    stream = model.stream(ModelRequest(output="Text", messages=messages, max_tokens=500))
+    await anext(stream)
+    await stream.aclose()
+    saving = asyncio.Event()
+
+    async def save(*_: object) -> None:
+        saving.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(model, "_save", save)
+    monkeypatch.setattr(embedded, "SAVE_LIMIT_S", 3600.0)
+    await asyncio.wait_for(model.aclose(), 300)
+    assert saving.is_set()
 
 
 @every_row(

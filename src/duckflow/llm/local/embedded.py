@@ -24,7 +24,10 @@ BATCH = 64
 PROMPT_CACHE_MIB = 512
 LOAD_LIMIT_S = 600.0
 SAVE_LIMIT_S = 5.0
+"""How long whoever leaves waits for what was read to be kept."""
 
+BUSY_LIMIT_S = 0.5
+"""The same if an answer was given up: it may still take seconds to hear of that."""
 
 ALIKE = 16
 """Tokens that must be alike before the next ones are guessed; with fewer, a new file takes longer."""
@@ -61,6 +64,7 @@ class EmbeddedModel:
         self._begun = False
         self._last = 0
         self._answered = 0
+        self._given_up = False
         self._session = ""
 
     async def load(self) -> None:
@@ -123,7 +127,7 @@ class EmbeddedModel:
         worker = self._worker
         if worker is not None and self._ready and self._session and not self._lock.locked():
             with suppress(WorkerGone, TimeoutError):
-                async with asyncio.timeout(SAVE_LIMIT_S):
+                async with asyncio.timeout(BUSY_LIMIT_S if self._given_up else SAVE_LIMIT_S):
                     await self._save(worker, self._session)
         await self._end()
 
@@ -182,6 +186,7 @@ class EmbeddedModel:
                     yield message["chunk"]
         finally:
             if not ended:
+                self._given_up = True
                 worker.send({"stop": number})
 
     async def _save(self, worker: WorkerProcess, name: str) -> None:
@@ -199,6 +204,7 @@ class EmbeddedModel:
         """The next message about one question; an earlier one that was given up may still be ending."""
         while (message := await worker.receive()).get("id") != number:
             pass
+        self._given_up = False
         return message
 
     def _ask(self, worker: WorkerProcess, kind: str, content: dict[str, Any]) -> int:
