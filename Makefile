@@ -63,16 +63,16 @@ site: environment-dev ## Build the documentation as a site, in site/
 pex: environment-dev ## One file that runs duckflow without an installation, in dist/
 	@scripts/pex
 
-pages: environment-dev ## Write the tables in docs/ anew that are made from the program
+pages: environment-dev ## Write the tables in docs/ that are made from the program
 	@$(BIN)/python scripts/pages.py
 
-pictures: environment-dev ## Draw the pictures in docs/ anew, in a real conversation
+pictures: environment-dev ## Draw the pictures in docs/ in a real conversation
 	@$(BIN)/python scripts/pictures.py
 
 test-browser: environment-dev ## Drive the web view in a real browser, both languages (not part of test; installs chromium)
 	@scripts/browser $(if $(PICTURES),--pictures)
 
-pins: environment-dev ## Choose versions anew and write requirements/*.txt
+pins: environment-dev ## Choose new versions and write requirements/*.txt
 	@requirements/compile
 
 clean: ## Remove what was made here; models, sessions and settings stay

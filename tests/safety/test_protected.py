@@ -4,7 +4,7 @@ import pytest
 
 from duckflow.domain.errors import ToolError
 from duckflow.safety.files.workspace import Workspace
-from duckflow.safety.policy.protected import protected_kinds, protection_of
+from duckflow.safety.policy.protected import is_secret, is_secret_in, protected_kinds, protection_of
 
 ASKING = [
     ".git",
@@ -206,3 +206,22 @@ def test_a_link_is_as_protected_as_what_it_leads_to(tmp_path):
     with pytest.raises(ToolError, match=r"which is protected"):
         workspace.list("notes")
     assert workspace.read_text(".git/config") == "x"
+
+
+def test_a_name_in_a_folder_is_a_secret_exactly_if_its_path_is():
+    """The quick question that is asked for every file of a folder, over all names that have a rule."""
+    patterns = protected_kinds()["keys_and_secrets"].patterns
+    parts = {part.replace("*", "x") for pattern in patterns for part in pattern.split("/")}
+    names = sorted(
+        {"notes.txt", "src", *parts, *map(str.upper, parts), *(f"{part}:stream" for part in parts)}
+    )
+    wrong = [
+        (above, name)
+        for above in names
+        for name in names
+        if is_secret_in(above, name) != is_secret(f"{above}/{name}")
+    ]
+    assert not wrong
+    assert is_secret_in("src", ".env")
+    assert is_secret_in(".config", "gh")
+    assert not is_secret_in("src", "gh")

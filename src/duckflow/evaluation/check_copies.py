@@ -1,8 +1,8 @@
 """Copies of the folder in which checks run, so that nothing they do reaches the folder.
 
-Each command gets a copy of the sandbox's own. Where that has none, files are copied: for each round of checks
-again, bounded, and thrown away afterwards, because what ran in one may have put links anywhere. Folders with
-dependencies are not copied but linked.
+Each command gets a copy of the sandbox's own. Where that has none, or a few files will do, files are copied:
+for each round of checks again, bounded, and thrown away afterwards, because what ran in one may have put
+links anywhere. Folders with dependencies are not copied but linked.
 """
 
 import asyncio
@@ -59,8 +59,8 @@ class CheckCopy(NamedTuple):
 class CheckCopies:
     """Makes copies of a workspace: those of its shell, which cost the same however large it is.
 
-    Where the sandbox has none, files are copied: `open_shell` gives a shell for a folder of them. The shells
-    let commands see OWN_PROGRAMS.
+    Otherwise files are copied, and `open_shell` gives a shell for a folder of them. The shells let commands
+    see OWN_PROGRAMS.
     """
 
     def __init__(self, workspace: Workspace, shell: Shell, open_shell: Callable[[Path], Shell]) -> None:
@@ -91,12 +91,13 @@ class CheckCopies:
     ) -> AsyncGenerator[CheckCopy]:
         """A copy to run checks in.
 
-        With `near`, only these files and those around them are needed. `files` have this content instead of
+        With `near`, it has only these files and those around them, which is there sooner than a view of a
+        large folder, the first time. `files` have this content instead of
         their own; what was compiled from these and from the `changed` ones is gone. ToolError if there is too
         much to copy.
         """
         new = {_inside(path): text.encode("utf-8", "surrogatepass") for path, text in (files or {}).items()}
-        if (await self._shell.sandbox()).copies:
+        if near is None and (await self._shell.sandbox()).copies:
             setup = f"{self._setup}; {_forget_compiled((*changed, *new))}"
             yield CheckCopy(self._shell, self.workspace.root, setup, new)
             return

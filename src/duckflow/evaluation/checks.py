@@ -23,7 +23,7 @@ from duckflow.evaluation.examples import (
     output_examples,
 )
 from duckflow.evaluation.facts import look_at, parsed_here
-from duckflow.evaluation.related_tests import RelatedTest, beside, related_tests
+from duckflow.evaluation.related_tests import RelatedTest, likely_tests, related_tests
 
 MOST_FILES = 20
 """Changed files that are checked by running, the last ones."""
@@ -195,7 +195,7 @@ class Checks:
     def _gather(self, request: str, paths: Sequence[str], candidate: Mapping[str, str]) -> _Work:
         sources = {path: candidate[path] if path in candidate else self._text(path) for path in paths}
         sources = {path: text for path, text in sources.items() if text}
-        files = {*self._copies.files(), *sources, *filter(self._is_there, beside(sources))}
+        files = {*self._copies.files(), *sources, *filter(self._is_there, likely_tests(sources))}
         tests = related_tests(sources, files)
         top = self._top()
         slow = chosen(sources, top, quick=False, table=self._table)

@@ -47,7 +47,7 @@ def related_tests(changed: Iterable[str], files: Collection[str]) -> tuple[Relat
     return tuple(found)[:MOST_TESTS]
 
 
-def beside(changed: Iterable[str]) -> tuple[str, ...]:
+def likely_tests(changed: Iterable[str]) -> tuple[str, ...]:
     """Where tests next to these files would lie; in a large folder, not all files are known."""
     files = [PurePosixPath(path) for path in changed]
     return tuple(

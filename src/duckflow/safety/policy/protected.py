@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from fnmatch import translate
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -29,21 +29,26 @@ _READING: dict[str, Protection] = {"asks": "asks", "free": "guarded", "ordinary"
 
 
 class _Names(NamedTuple):
-    """Patterns over one name by their form, and plain names that follow each other."""
+    """Patterns over one name by their form, and plain names that follow each other, by the first of them."""
 
     plain: frozenset[str]
     starts: tuple[str, ...]
     ends: tuple[str, ...]
     others: re.Pattern[str] | None
-    chains: tuple[tuple[str, ...], ...]
+    chains: Mapping[str, list[tuple[str, ...]]]
 
     def hold_for(self, names: tuple[str, ...]) -> bool:
         """Whether one of them stands anywhere in a path."""
-        if any(self._fits(name) for name in names):
-            return True
-        return any(names[at : at + len(chain)] == chain for chain in self.chains for at in range(len(names)))
+        for at, name in enumerate(names):
+            if self.fit(name):
+                return True
+            for chain in self.chains.get(name, ()):
+                if names[at : at + len(chain)] == chain:
+                    return True
+        return False
 
-    def _fits(self, name: str) -> bool:
+    def fit(self, name: str) -> bool:
+        """Whether one of those over one name is this one."""
         if name in self.plain or name.startswith(self.starts) or name.endswith(self.ends):
             return True
         return self.others is not None and self.others.match(name) is not None
@@ -91,6 +96,17 @@ def is_secret(path: str) -> bool:
     return _names_of("keys_and_secrets").hold_for(folded(path))
 
 
+def is_secret_in(above: str, name: str) -> bool:
+    """The same for a name in a folder of that name. Quick: asked for every file of a large folder."""
+    return _names_of("keys_and_secrets").fit(fold(name)) or (_matters(above) and is_secret(f"{above}/{name}"))
+
+
+@lru_cache(maxsize=1024)
+def _matters(folder: str) -> bool:
+    """Whether it can be the folder's name that makes a file in it a secret."""
+    return is_secret(folder) or fold(folder) in _names_of("keys_and_secrets").chains
+
+
 def keeps_secrets(path: str) -> bool:
     """Whether a path on this machine leads where keys, passwords and the like are kept."""
     return is_secret(path) or _names(SECRET_PLACES).hold_for(folded(path))
@@ -113,12 +129,16 @@ def _names(patterns: tuple[str, ...]) -> _Names:
     for pattern in patterns:
         forms[_form(pattern)].append(pattern)
     others = "|".join(map(translate, forms["others"]))
+    chains: dict[str, list[tuple[str, ...]]] = {}
+    for pattern in forms["chains"]:
+        chain = tuple(pattern.split("/"))
+        chains.setdefault(chain[0], []).append(chain)
     return _Names(
         plain=frozenset(forms["plain"]),
         starts=tuple(pattern[:-1] for pattern in forms["starts"]),
         ends=tuple(pattern[1:] for pattern in forms["ends"]),
         others=re.compile(others) if others else None,
-        chains=tuple(tuple(pattern.split("/")) for pattern in forms["chains"]),
+        chains=chains,
     )
 
 

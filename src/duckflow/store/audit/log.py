@@ -26,7 +26,7 @@ from duckflow.store.audit.entries import GENESIS, AuditEntry, Fields, fields_of,
 from duckflow.store.audit.seals import KeyFile, SealKey
 from duckflow.store.database.database import Database
 from duckflow.store.database.event_rows import known_events
-from duckflow.store.database.opening import beside
+from duckflow.store.database.opening import sibling_file
 
 _LAST = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1"
 _INSERT = "INSERT INTO audit (number, body, hash, seal) VALUES (?, ?, ?, ?)"
@@ -49,7 +49,7 @@ class HeadFile:
     """The file next to the database that knows how far the chain goes."""
 
     def __init__(self, database: Path) -> None:
-        self.path = beside(database, "-audit")
+        self.path = sibling_file(database, "-audit")
 
     def read(self) -> AuditHead | None:
         """What it says; None if it is missing or says nothing that makes sense."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from duckflow.config.toml_file import save_text
-from duckflow.store.database.opening import beside
+from duckflow.store.database.opening import sibling_file
 
 _BYTES = 32
 
@@ -39,7 +39,7 @@ class KeyFile:
     """The file that has the key, readable by the user alone."""
 
     def __init__(self, database: Path) -> None:
-        self.path = beside(database, "-audit-key")
+        self.path = sibling_file(database, "-audit-key")
 
     def read(self) -> SealKey | None:
         """The key; None if there is none, or the file says nothing that makes sense."""

@@ -11,7 +11,7 @@ from duckflow.domain.events import ErrorReported
 from duckflow.store.database.connections import Check, DatabaseDamaged, connect
 from duckflow.store.database.errors import is_damage, translated
 from duckflow.store.database.migrations import Migrations
-from duckflow.store.database.opening import alone, beside, make_private, transaction
+from duckflow.store.database.opening import alone, make_private, sibling_file, transaction
 from duckflow.store.database.recovery import recover
 
 CHEAP_CHECK = 10_000_000
@@ -37,7 +37,7 @@ class Database:
         self._rescue = rescue
         self._lock = threading.RLock()
         self._through = True
-        self._doubt = beside(path, "-doubt")
+        self._doubt = sibling_file(path, "-doubt")
         self.notices: tuple[ErrorReported, ...] = ()
         with translated(path):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -59,7 +59,7 @@ class Database:
         """Thorough after a failure; quick where the last one did not close, or where it is cheap."""
         if self._doubt.exists():
             return "integrity_check"
-        log = beside(self.path, "-wal")
+        log = sibling_file(self.path, "-wal")
         unclean = log.exists() and log.stat().st_size > 0
         return "quick_check" if unclean or self.path.stat().st_size <= CHEAP_CHECK else None
 

@@ -11,7 +11,7 @@ from pathlib import Path
 _PAUSE_S = 0.02
 
 
-def beside(path: Path, suffix: str) -> Path:
+def sibling_file(path: Path, suffix: str) -> Path:
     """The file that belongs to this one, as SQLite names its own."""
     return path.with_name(path.name + suffix)
 
@@ -32,7 +32,7 @@ def make_private(path: Path) -> None:
 @contextmanager
 def alone(path: Path, patience_s: float) -> Generator[None]:
     """Hold off all others who want to open, check or mend this file."""
-    lock = os.open(beside(path, "-lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(sibling_file(path, "-lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _wait_for(lock, patience_s)
         yield

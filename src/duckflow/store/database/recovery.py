@@ -14,7 +14,7 @@ from duckflow.domain.events import ErrorReported
 from duckflow.domain.work.memory import MemoryKind
 from duckflow.store.database.connections import connect
 from duckflow.store.database.event_rows import known_events
-from duckflow.store.database.opening import beside, make_private, transaction
+from duckflow.store.database.opening import make_private, sibling_file, transaction
 from duckflow.store.database.session_rows import note
 
 _LOGS = ("-wal", "-shm")
@@ -53,8 +53,8 @@ def set_aside(path: Path) -> Path:
 
 
 def _empty_file(path: Path) -> Path:
-    new = beside(path, "-new")
-    for left_over in (new, *(beside(new, suffix) for suffix in _LOGS)):
+    new = sibling_file(path, "-new")
+    for left_over in (new, *(sibling_file(new, suffix) for suffix in _LOGS)):
         left_over.unlink(missing_ok=True)
     make_private(new)
     return new
@@ -63,9 +63,9 @@ def _empty_file(path: Path) -> Path:
 def _change_places(path: Path, new: Path) -> Path:
     aside = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
     # The log goes first: next to the new file it would be taken for the new file's own.
-    log, index = (beside(path, suffix) for suffix in _LOGS)
+    log, index = (sibling_file(path, suffix) for suffix in _LOGS)
     if log.exists() and log.stat().st_size:
-        log.rename(beside(aside, "-wal"))
+        log.rename(sibling_file(aside, "-wal"))
     for made_anew in (log, index):
         made_anew.unlink(missing_ok=True)
     try:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from duckflow.domain.patterns import late
 from duckflow.safety.descriptors import READ, held
 from duckflow.safety.paths import outermost
-from duckflow.safety.policy.protected import is_secret
+from duckflow.safety.policy.protected import is_secret_in
 from duckflow.safety.sandbox.view.watched_names import WatchedNames
 
 NOT_LOOKED_INTO = frozenset(
@@ -54,7 +54,7 @@ class SecretIndex:
 
 def _wants(folder: str, name: str) -> bool:
     """Whether it is a name that secrets have, by itself or with the one above it."""
-    if not is_secret(f"{os.path.basename(folder)}/{name}") or _PUBLIC.search(name):
+    if not is_secret_in(folder.rpartition("/")[2], name) or _PUBLIC.search(name):
         return False
     return not _is_environment(f"{folder}/{name}")
 

@@ -23,7 +23,7 @@ _SPECIAL = late(r"[\\*?\[\]!# ]")
 
 
 class TrackedMasks:
-    """The masks of one workspace, made anew whenever git's index is another one."""
+    """The masks of one workspace, made again whenever git's index is another one."""
 
     def __init__(self, workspace: str) -> None:
         self._workspace = workspace
