@@ -15,7 +15,7 @@ from source_tree import PACKAGE, Module, called_name, modules, nodes
 
 ERRORS = {"UserError", "UsageError", "ProviderError", "Unavailable", "BadAnswer"}
 LOOK_UPS = {"text", "catalogue.text"}
-KEY_ARGUMENT = {"ErrorReported", "Notice"}
+KEY_ARGUMENT = {"ErrorReported", "SettingsNotice"}
 SPEAKING = {"print", "echo", "secho"}
 
 
