@@ -165,7 +165,7 @@ async def test_the_last_line_says_what_to_answer(state: AgentState):
 
 def test_the_format_names_every_field_and_value_of_a_decision():
     text = template("decision")
-    fields = [*Decision.model_fields, *Action.model_fields]
+    fields = [*Decision.model_fields, *(name for name in Action.model_fields if name != "call_id")]
     set_by_model = [name for name in StateDelta.model_fields if name not in OTHER_ITEMS]
     values = [*get_args(NextStep), *get_args(PromptPattern), *get_args(TaskProfile)]
     steps = [Step.PLANNING, Step.EXECUTION, Step.REVIEW]

@@ -34,6 +34,8 @@ class Action(Frozen):
     operation: Annotated[str, Field(min_length=1, max_length=200)]
     args: dict[str, JsonValue] = Field(default_factory=dict)
     reasoning: str | None = None
+    call_id: str = ""
+    """Id of the native tool call that expressed it. The result goes back under this id."""
 
 
 class StateDelta(Frozen):

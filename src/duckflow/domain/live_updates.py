@@ -13,6 +13,12 @@ class ReplyVoid(Frozen):
     """The pieces shown so far are void: the model is asked again."""
 
 
+class ThinkingShown(Frozen):
+    """Characters of the model's readable thinking while it thinks."""
+
+    text: str
+
+
 class Waiting(Frozen):
     """The provider asked for patience: the call is repeated after `wait_s`."""
 
@@ -26,4 +32,4 @@ class OutputPiece(Frozen):
     text: str
 
 
-LiveUpdate = ReplyPiece | ReplyVoid | Waiting | OutputPiece
+LiveUpdate = ReplyPiece | ReplyVoid | ThinkingShown | Waiting | OutputPiece

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Literal, Protocol
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
 from duckflow.domain.frozen import Frozen
 
@@ -22,16 +22,47 @@ class Picture(Frozen):
 Role = Literal["system", "user", "assistant"]
 TierName = Literal["creative", "fast", "evaluator"]
 StopReason = Literal["end", "length", "tool_calls", "refusal"]
+Effort = Literal["low", "medium", "high"]
 JsonSchema = dict[str, Any]
 
 
+class ToolCall(Frozen):
+    """A complete native tool call. `arguments` is the JSON text the model wrote, `id` the provider's own."""
+
+    name: str
+    arguments: str
+    id: str = ""
+
+
+class Thought(Frozen):
+    """One piece of a model's thinking, kept in the form its provider wants back (SPEC K6)."""
+
+    model: str
+    """Full name of the model that thought it. No other model is shown it."""
+    text: str = ""
+    """The readable part, if there is one."""
+    data: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
+    """The provider's own item, such as a signature or encrypted content. Only its client looks inside."""
+    place: int = 0
+    """Number of parts of the answer that came before it: the text is one part, each call another."""
+
+
 class ChatMessage(Frozen):
-    """One message of a prompt. `stable` marks the end of what the next prompt will repeat."""
+    """One message of a prompt. `stable` marks the end of what the next prompt will repeat.
+
+    An assistant message may hold calls. Their results are user messages whose `result_of` is the id of a
+    call; they follow the calls directly, one for each call, in the same order.
+    """
 
     role: Role
     text: str
     stable: bool = False
     pictures: tuple[Picture, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    thoughts: tuple[Thought, ...] = ()
+    result_of: str = ""
+    failed: bool = False
+    """Whether a result tells of a failure, for providers that want to know."""
 
 
 class NativeTool(Frozen):
@@ -56,6 +87,10 @@ class ModelRequest(Frozen):
     seed: int | None = None
     """Where to draw from, at a temperature above 0; providers that know no seed may ignore it."""
     time_limit_s: float = 300.0
+    effort: Effort | None = None
+    """How much to think, for models that can be told; None leaves it to the provider."""
+    cache_key: str = ""
+    """Same for all prompts with the same beginning, so that a provider can route them to the same cache."""
     picture_data: Mapping[str, str] = Field(default_factory=dict[str, str], repr=False)
     """The pictures of the messages that are shown, by digest, in Base64."""
 
@@ -72,17 +107,22 @@ class ModelTraits(Frozen):
 
 
 class Usage(Frozen):
-    """Tokens of one call. `cached_tokens` of the input did not have to be read again."""
+    """Tokens of one call. Of the input, `cached_tokens` were read from a cache and `cache_written_tokens` put
+    into it. `thinking_tokens` are part of the output."""
 
     input_tokens: int = 0
     cached_tokens: int = 0
+    cache_written_tokens: int = 0
     output_tokens: int = 0
+    thinking_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
+            cache_written_tokens=self.cache_written_tokens + other.cache_written_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
+            thinking_tokens=self.thinking_tokens + other.thinking_tokens,
         )
 
 
@@ -92,11 +132,10 @@ class TextPiece(Frozen):
     text: str
 
 
-class ToolCall(Frozen):
-    """A complete native tool call; `arguments` is the JSON text the model wrote."""
+class ThinkingPiece(Frozen):
+    """The next characters of the model's readable thinking, to be shown while it thinks."""
 
-    name: str
-    arguments: str
+    text: str
 
 
 class Retrying(Frozen):
@@ -113,7 +152,7 @@ class StreamEnd(Frozen):
     usage: Usage = Usage.model_construct()
 
 
-ModelPiece = TextPiece | ToolCall | Retrying | StreamEnd
+ModelPiece = TextPiece | ThinkingPiece | Thought | ToolCall | Retrying | StreamEnd
 
 
 class ModelClient(Protocol):

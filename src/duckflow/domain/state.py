@@ -9,7 +9,7 @@ from duckflow.domain.decision import Action, NextStep, PromptPattern, TaskProfil
 from duckflow.domain.events import ActionStarted, ApprovalAnswered, BackgroundCommand
 from duckflow.domain.files.changes import ChangeSet
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.model import Picture, TierName, Usage
+from duckflow.domain.model import Picture, Thought, TierName, ToolCall, Usage
 from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
 from duckflow.domain.pacing.vitals import Vitals
@@ -52,6 +52,14 @@ class TranscriptEntry(Frozen):
     said: bool = False
     """Whether it is the user's own message, not what the program tells."""
     pictures: tuple[Picture, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
+    """Native tool calls of an answer."""
+    thoughts: tuple[Thought, ...] = ()
+    """Thinking that came with an answer, to be handed back to the model that thought it."""
+    result_of: str = ""
+    """Id of the native call whose result this is."""
+    failed: bool = False
+    """Whether the call failed or was refused."""
 
 
 class CommandRun(Frozen):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from duckflow.domain.events import ActionFinished, Recorded, Reply, RequestFinished
-from duckflow.domain.live_updates import LiveUpdate, OutputPiece, ReplyPiece, ReplyVoid
+from duckflow.domain.live_updates import LiveUpdate, OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown
 
 _MOST = 400_000
 _TAIL = 4_000
@@ -49,6 +49,8 @@ class LiveWriter:
             self._write({"reply": what.text})
         elif isinstance(what, OutputPiece):
             self._write({"output": what.text[-_TAIL:]})
+        elif isinstance(what, ThinkingShown):
+            self._write({"thinking": what.text[-_TAIL:]})
         else:
             self._write({"wait_s": what.wait_s})
 

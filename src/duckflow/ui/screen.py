@@ -3,7 +3,14 @@
 from collections.abc import Collection
 
 from duckflow.domain.events import ActionFinished, Recorded
-from duckflow.domain.live_updates import LiveUpdate, OutputPiece, ReplyPiece, ReplyVoid, Waiting
+from duckflow.domain.live_updates import (
+    LiveUpdate,
+    OutputPiece,
+    ReplyPiece,
+    ReplyVoid,
+    ThinkingShown,
+    Waiting,
+)
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.colours import Colour
 from duckflow.ui.output.diff import difference_lines
@@ -44,6 +51,8 @@ class Screen:
                 self._replies.feed(what.text)
             case ReplyVoid():
                 self._end_reply()
+            case ThinkingShown():
+                pass
             case Waiting():
                 self._line(waiting_line(what), "dim")
             case OutputPiece():

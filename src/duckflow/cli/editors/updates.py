@@ -12,7 +12,7 @@ from duckflow.domain import events
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import Event, Recorded
-from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid, Waiting
+from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown, Waiting
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.work.plan import WorkStatus
 from duckflow.safety.files.encoding import decode
@@ -71,6 +71,8 @@ class SessionTranslator:
             case ReplyVoid():
                 self._streamed = ""
                 yield helpers.update_agent_message_text("\n\n")
+            case ThinkingShown():
+                yield helpers.update_agent_thought_text(update.text)
             case Waiting():
                 yield helpers.update_agent_thought_text(waiting_line(update))
             case OutputPiece():

@@ -57,6 +57,8 @@ def finish_action(state: AgentState, event: ActionFinished) -> AgentState:
         path=event.path,
         digest=event.digest,
         supports=_support(event, running, command),
+        result_of=running.action.call_id if running and event.task_id is None else "",
+        failed=event.outcome != "ok",
     )
     return remember(current, entry)
 

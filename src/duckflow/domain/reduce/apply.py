@@ -216,7 +216,13 @@ def _decision(state: AgentState, event: events.DecisionMade) -> AgentState:
         decided=_decided(state.decided, decision),
     )
     said = tuple(
-        TranscriptEntry(role="assistant" if message.role == "assistant" else "user", text=message.text)
+        TranscriptEntry(
+            role="assistant" if message.role == "assistant" else "user",
+            text=message.text,
+            calls=message.calls,
+            thoughts=message.thoughts,
+            result_of=message.result_of,
+        )
         for message in event.exchange
     )
     if decision.next_step == "pending_user" and count_questions(decision.reply) > 1:

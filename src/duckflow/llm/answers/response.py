@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from duckflow.domain.live_updates import LiveUpdate, ReplyPiece, ReplyVoid, Waiting
+from duckflow.domain.live_updates import LiveUpdate, ReplyPiece, ReplyVoid, ThinkingShown, Waiting
 from duckflow.domain.model import (
     ModelClient,
     ModelPiece,
@@ -11,6 +11,8 @@ from duckflow.domain.model import (
     StopReason,
     StreamEnd,
     TextPiece,
+    ThinkingPiece,
+    Thought,
     ToolCall,
     Usage,
 )
@@ -39,6 +41,7 @@ class CollectedResponse:
     def _restart(self) -> None:
         self._texts: list[str] = []
         self.calls: list[ToolCall] = []
+        self.thoughts: list[Thought] = []
         self._shown: list[str] = []
         self._half = ""
         self._size = 0
@@ -67,6 +70,10 @@ class CollectedResponse:
             case ToolCall():
                 self.calls.append(piece)
                 self._size += _size(piece.name) + _size(piece.arguments)
+            case ThinkingPiece():
+                self._on_update(ThinkingShown(text=piece.text))
+            case Thought():
+                self.thoughts.append(piece)
             case Retrying():
                 self._restart()
                 self._on_update(ReplyVoid())
