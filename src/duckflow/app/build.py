@@ -13,6 +13,7 @@ from duckflow.config.files.markdown import COMMANDS_FOLDER, read_commands
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.config.settings import Settings
 from duckflow.config.version import __version__
+from duckflow.dialects.drafts import DraftLimits
 from duckflow.domain.events import SessionStarted
 from duckflow.domain.extensions import Extensions
 from duckflow.domain.work.plan import Plan, PlanStep, Task
@@ -37,7 +38,6 @@ from duckflow.loops.undo.recovery import Recovery
 from duckflow.loops.undo.undo import Undo
 from duckflow.prompts.plans import evidence_of, summary_of
 from duckflow.safety.files.lock import WorkspaceLock
-from duckflow.services.drafts import DraftLimits
 from duckflow.services.plans import draft_plan
 from duckflow.services.task_lists import draft_tasks
 from duckflow.store.live_file import LiveWriter, live_path

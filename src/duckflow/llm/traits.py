@@ -106,7 +106,7 @@ async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[st
         name=endpoint.name,
         window=window,
         small=small,
-        native_tools=settings.native_tools,
+        native_tools=settings.native_tools is not False and not small,
         sees=sees and not small,
     )
 

@@ -222,6 +222,7 @@ def _decision(state: AgentState, event: events.DecisionMade) -> AgentState:
             calls=message.calls,
             thoughts=message.thoughts,
             result_of=message.result_of,
+            failed=message.failed,
         )
         for message in event.exchange
     )

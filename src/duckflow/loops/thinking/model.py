@@ -1,6 +1,11 @@
 """The model a session thinks with: opened when needed, asked in a form it can bear, its use written down."""
 
 from duckflow.config.settings import PromptSettings
+from duckflow.dialects.compact import Compact, read_ahead
+from duckflow.dialects.dialect import DecisionResult, Dialect
+from duckflow.dialects.drafts import DraftLimits
+from duckflow.dialects.json_text import JsonText
+from duckflow.dialects.native import Native
 from duckflow.domain.decision import Decision, Operation, TaskProfile
 from duckflow.domain.errors import ProviderError, ToolError
 from duckflow.domain.events import ModelChanged, UsageReported
@@ -13,9 +18,6 @@ from duckflow.loops.thinking.rules import Rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.prompts.budget import PromptFrame, RulesTooLong
 from duckflow.prompts.sections import RenderedPrompt
-from duckflow.services.decide import DecisionResult, FullDecider
-from duckflow.services.decide_compact import CompactDecider, Decider, read_ahead
-from duckflow.services.drafts import DraftLimits
 from duckflow.tools.catalogue import Catalogue
 
 SIMPLE: tuple[TaskProfile, ...] = ("simple_question", "general_chat", "file_operation")
@@ -50,7 +52,7 @@ class ModelInUse:
         self._budgets = budgets
         self._advisor = advisor
         self._limits = limits
-        self._deciders: dict[tuple[str, RulesUse, int], Decider] = {}
+        self._dialects: dict[tuple[str, RulesUse, int], Dialect] = {}
 
     async def traits(self) -> ModelTraits:
         """What the model is; opens it."""
@@ -59,7 +61,7 @@ class ModelInUse:
     async def change(self, name: str) -> None:
         """Think with another model from now on. Raises UserError if it can't be had."""
         await self._tiers.use(name)
-        self._deciders.clear()
+        self._dialects.clear()
         self._session.record(ModelChanged(model=name))
 
     async def warm(self) -> None:
@@ -76,7 +78,7 @@ class ModelInUse:
         self.tier = await self._tier_for(state)
         await self._session.pause()
         try:
-            decided = await (await self._open_decider(state.rules_use)).decide(state, self._session.show)
+            decided = await (await self._open_dialect(state.rules_use)).decide(state, self._session.show)
         except ProviderError as error:
             await self._advisor.report_failed(self.tier, "Decision", error)
             raise
@@ -87,21 +89,21 @@ class ModelInUse:
         use = "cut" if state.rules_use == "whole" and self._rules.too_long else state.rules_use
         client = await self._client()
         await self._catalogue.ready()
-        known = self._deciders.get((self._tiers.name(self.tier), use, self._catalogue.revision))
+        known = self._dialects.get((self._tiers.name(self.tier), use, self._catalogue.revision))
         if known and state is self._session.state:
             return await known.preview(state)  # what it left out so far is left out here, too
-        return await self._decider_for(client, await self._rules.fit(client, use)).preview(state)
+        return await self._dialect_for(client, await self._rules.fit(client, use)).preview(state)
 
     async def _client(self) -> ModelClient:
         return await self._tiers.client(self.tier)
 
-    async def _open_decider(self, use: RulesUse) -> Decider:
+    async def _open_dialect(self, use: RulesUse) -> Dialect:
         await self._catalogue.ready()
         known = self._tiers.name(self.tier), use, self._catalogue.revision
-        if known not in self._deciders:
+        if known not in self._dialects:
             client = await self._client()
-            self._deciders[known] = self._decider_for(client, await self._rules.fit(client, use))
-        return self._deciders[known]
+            self._dialects[known] = self._dialect_for(client, await self._rules.fit(client, use))
+        return self._dialects[known]
 
     async def _tier_for(self, state: AgentState) -> TierName:
         """The fast tier if it is another model, the work is simple, and it is asked in the same form."""
@@ -111,11 +113,12 @@ class ModelInUse:
         creative, fast = await self._tiers.client("creative"), await self._tiers.client("fast")
         return "fast" if creative.traits.small == fast.traits.small else "creative"
 
-    def _decider_for(self, client: ModelClient, rules: str) -> Decider:
+    def _dialect_for(self, client: ModelClient, rules: str) -> Dialect:
         if client.traits.small:
-            return CompactDecider(client, self._look, rules, self._check, self._limits)
+            return Compact(client, self._look, rules, self._check, self._limits)
         frame = PromptFrame(rules=rules, budgets=self._budgets)
-        return FullDecider(client, operations_of(self._catalogue), frame, self._check)
+        dialect = Native if client.traits.native_tools else JsonText
+        return dialect(client, operations_of(self._catalogue), frame, self._check)
 
     def _check(self, decision: Decision) -> str | None:
         """An operation nobody knows is a bad answer, not a failed action (SPEC A6)."""

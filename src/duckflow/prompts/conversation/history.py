@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage
 from duckflow.domain.state import AgentState, TranscriptEntry, new_state
-from duckflow.prompts.conversation.lines import LineKind, PromptLines
+from duckflow.prompts.conversation.lines import LineKind, PromptLine, PromptLines
 from duckflow.prompts.conversation.recap import write_recap
 from duckflow.prompts.conversation.trimming import shorten, trim
 from duckflow.prompts.sections import SectionName
@@ -44,7 +44,7 @@ class PromptHistory:
         for at in range(start, len(state.transcript)):
             entry = state.transcript[at]
             tokens = counted.get(id(entry.text))
-            await self._lines.add(at, _kind(entry), entry.role, entry.text, entry.pictures, tokens)
+            await self._lines.add(at, _kind(entry), _message(entry), tokens)
         cut_off = bool(self._transcript) or len(self._lines.said) < len(state.said)
         self._state, self._transcript = state, state.transcript
         if start == 0 and self._lines.shown:
@@ -116,15 +116,33 @@ class PromptHistory:
         """Whether a message of the user's that begins so is among what is shown."""
         return any(line.message.text.startswith(opening) for line in self._lines.said)
 
-    def with_ending(self, ending: str) -> list[ChatMessage]:
-        """All that is shown and a last word from our side. Marks stand where the next prompt, and the one
-        before, have the same beginning."""
-        messages = [line.message for line in self._lines.shown]
-        answered = len(messages) - len(self._lines.newest()) - 1
-        for end in {answered - 1, len(messages) - 1}:
+    def marked(self) -> list[PromptLine]:
+        """Return all that is shown, with marks where the next prompt, and the one before, have the same
+        beginning."""
+        lines = list(self._lines.shown)
+        answered = len(lines) - len(self._lines.newest()) - 1
+        for end in {answered - 1, len(lines) - 1}:
             if end >= 0:
-                messages[end] = replace(messages[end], stable=True)
-        return [*messages, ChatMessage(role="user", text=ending)]
+                line = lines[end]
+                stable = replace(line.message, stable=True)
+                lines[end] = PromptLine(line.at, line.kind, stable, line.tokens)
+        return lines
+
+    def with_ending(self, ending: str) -> list[ChatMessage]:
+        """Return all that is shown and a last word from our side."""
+        return [*(line.message for line in self.marked()), ChatMessage(role="user", text=ending)]
+
+
+def _message(entry: TranscriptEntry) -> ChatMessage:
+    return ChatMessage(
+        role=entry.role,
+        text=entry.text,
+        pictures=entry.pictures,
+        calls=entry.calls,
+        thoughts=entry.thoughts,
+        result_of=entry.result_of,
+        failed=entry.failed,
+    )
 
 
 def _kind(entry: TranscriptEntry) -> LineKind:

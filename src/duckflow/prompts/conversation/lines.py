@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from duckflow.domain.frozen import replace
-from duckflow.domain.model import PICTURE_TOKENS, ChatMessage, Picture, Role
+from duckflow.domain.model import PICTURE_TOKENS, ChatMessage
 from duckflow.prompts.tokens import TokenCounter
 
 LineKind = Literal["said", "words", "evidence", "stub"]
@@ -40,19 +40,11 @@ class PromptLines:
         """Tokens of all lines."""
         return self.words + self.evidence
 
-    async def add(
-        self,
-        at: int,
-        kind: LineKind,
-        role: Role,
-        text: str,
-        pictures: tuple[Picture, ...] = (),
-        tokens: int | None = None,
-    ) -> None:
-        """One more line, at the end; `tokens` if they were counted before."""
+    async def add(self, at: int, kind: LineKind, message: ChatMessage, tokens: int | None = None) -> None:
+        """Add a line at the end. Pass `tokens` if they were counted before."""
         if tokens is None:
-            tokens = await self._counter.count(text) + PICTURE_TOKENS * len(pictures)
-        line = PromptLine(at, kind, ChatMessage(role=role, text=text, pictures=pictures), tokens)
+            tokens = await self._count(message)
+        line = PromptLine(at, kind, message, tokens)
         self.shown.append(line)
         self._account(line, line.tokens)
         if kind == "said":
@@ -60,7 +52,7 @@ class PromptLines:
 
     async def open_with(self, kind: LineKind, text: str) -> None:
         """A first line that no entry has."""
-        await self.add(-1, kind, "user", text)
+        await self.add(-1, kind, ChatMessage(role="user", text=text))
         self.shown.insert(0, self.shown.pop())
 
     async def replace(self, line: PromptLine, text: str, kind: LineKind) -> None:
@@ -93,6 +85,13 @@ class PromptLines:
         """The user's request and their last message, which are never left out."""
         asked = [line for line in self.said if request and line.message.text.startswith(request)]
         return [*asked[-1:], *self.said[-1:]]
+
+    async def _count(self, message: ChatMessage) -> int:
+        """Tokens of a message with its calls, thinking and pictures."""
+        thoughts = (thought.text for thought in message.thoughts)
+        calls = (part for call in message.calls for part in (call.name, call.arguments))
+        text = "\n".join((message.text, *calls, *thoughts))
+        return await self._counter.count(text) + PICTURE_TOKENS * len(message.pictures)
 
     def _account(self, line: PromptLine, tokens: int) -> None:
         if line.kind == "evidence":
