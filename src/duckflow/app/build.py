@@ -160,7 +160,14 @@ def build(
         live=live,
         verify=settings.evaluation.verify,
         problems=(*base.log.database.notices, *rules.problems, *extensions.plugins.problems),
-        started=_started(settings, choice, base, resumed=session.state.seq > 0, keeps_mode=keeps_mode),
+        started=_started(
+            settings,
+            choice,
+            base,
+            resumed=session.state.seq > 0,
+            keeps_mode=keeps_mode,
+            attended=relay is not None,
+        ),
     )
 
 
@@ -180,7 +187,13 @@ def _dispatcher(base: Foundation, catalogue: Catalogue) -> Dispatcher:
 
 
 def _started(
-    settings: Settings, choice: ModelChoice, base: Foundation, *, resumed: bool, keeps_mode: bool
+    settings: Settings,
+    choice: ModelChoice,
+    base: Foundation,
+    *,
+    resumed: bool,
+    keeps_mode: bool,
+    attended: bool,
 ) -> SessionStarted:
     return SessionStarted(
         session_id=base.session.state.session_id,
@@ -191,4 +204,5 @@ def _started(
         mode=base.session.state.mode if resumed and keeps_mode else settings.mode,
         version=__version__,
         resumed=resumed,
+        attended=attended,
     )
