@@ -191,4 +191,5 @@ def _started(
         mode=base.session.state.mode if resumed and keeps_mode else settings.mode,
         version=__version__,
         resumed=resumed,
+        effort=base.session.state.effort if base.session.state.effort_chosen else settings.llm.effort,
     )

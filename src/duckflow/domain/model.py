@@ -1,7 +1,7 @@
 """What is asked of a language model and what comes back, whoever provides it."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from pydantic import Field, JsonValue
 
@@ -23,6 +23,9 @@ Role = Literal["system", "user", "assistant"]
 TierName = Literal["creative", "fast", "evaluator"]
 StopReason = Literal["end", "length", "tool_calls", "refusal"]
 Effort = Literal["low", "medium", "high"]
+EffortChoice = Literal["auto", "low", "medium", "high"]
+EFFORTS: tuple[EffortChoice, ...] = get_args(EffortChoice)
+"""Levels a user can choose. On "auto" the pacemaker chooses for each call."""
 JsonSchema = dict[str, Any]
 
 

@@ -20,6 +20,7 @@ from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Recorded, Rewound
 from duckflow.domain.extensions import Extensions
 from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid
+from duckflow.domain.model import EffortChoice
 from duckflow.domain.modes import MODES, Mode
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.questions.consultation import Consultation
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 _LOOK_S = 0.1
 _OWNER_LOOKS = 10
 """So many looks later it is asked again whether anybody has the session open."""
-_HERE = ("status", "goal", "plan", "tasks", "cost", "expand", "mode", "quit")
+_HERE = ("status", "goal", "plan", "tasks", "cost", "expand", "mode", "effort", "quit")
 """Commands that need the state and nothing else."""
 _PARTS: dict[str, commands.RewindPart] = {"conversation": "conversation", "files": "files"}
 
@@ -140,6 +141,10 @@ class OpenElsewhere:
     def set_mode(self, mode: Mode) -> None:
         """Ask more, or less, from now on."""
         self.send(commands.SetMode(mode=mode))
+
+    def set_effort(self, effort: EffortChoice) -> None:
+        """Let models think more, or less, from now on."""
+        self.send(commands.SetEffort(effort=effort))
 
 
 class AttachedWindow(Listener):

@@ -239,6 +239,11 @@ _TABLE: Mapping[type[object], _Row] = {
         "quiet",
         lambda event: text("mode.now", mode=event.mode, means=text(f"status.means.{event.mode}")),
     ),
+    events.EffortChanged: (
+        "note",
+        "quiet",
+        lambda event: text("effort.now", effort=event.effort, means=text(f"effort.means.{event.effort}")),
+    ),
     events.ModelChanged: ("note", "quiet", lambda event: text("model.changed", model=event.model)),
     events.Rewound: ("note", "quiet", rewound_text),
     events.Undone: ("undo", "plain", undone_text),
