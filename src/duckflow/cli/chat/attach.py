@@ -19,7 +19,7 @@ from duckflow.domain import commands
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Recorded, Rewound
 from duckflow.domain.extensions import Extensions
-from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid
+from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown
 from duckflow.domain.model import EffortChoice
 from duckflow.domain.modes import MODES, Mode
 from duckflow.domain.questions.approval import Approval
@@ -217,8 +217,10 @@ class AttachedWindow(Listener):
         await asyncio.Event().wait()
 
     def _show_live(self, live: LiveView) -> None:
-        """Show what is new of a reply and of a command's output."""
+        """Show what is new of the model's thinking, of a reply and of a command's output."""
         before, self._shown = self._shown, live
+        if live.thinking and live.thinking != before.thinking:
+            self._screen(ThinkingShown(text=live.thinking.removeprefix(before.thinking)))
         if live.reply != before.reply and live.reply:
             if not live.reply.startswith(before.reply):
                 self._screen(ReplyVoid())

@@ -87,8 +87,11 @@ class Describer:
 
 
 def waiting_line(waiting: Waiting) -> str:
-    """That a model call will be repeated, why, and when."""
-    return text("llm.waiting", reason=text(waiting.reason), seconds=round(waiting.wait_s))
+    """That a model is asked again, why, and when."""
+    reason = text(waiting.reason)
+    if waiting.wait_s is None:
+        return reason
+    return text("llm.waiting", reason=reason, seconds=round(waiting.wait_s))
 
 
 def error_text(event: events.ErrorReported) -> str:
