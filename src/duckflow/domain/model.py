@@ -86,6 +86,8 @@ class ModelRequest(Frozen):
     stop: tuple[str, ...] = ()
     """Texts at which a model that can be bound stops; it also goes on from a last assistant message."""
     max_tokens: int = 4096
+    extra_tokens: int = 0
+    """Tokens on top of `max_tokens` after an answer was cut; `llm.max_tokens` does not limit them."""
     temperature: float | None = None
     seed: int | None = None
     """Where to draw from, at a temperature above 0; providers that know no seed may ignore it."""

@@ -53,8 +53,9 @@ class RetryingClient(WrappingClient):
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """The answer; a `Retrying` piece voids what came before it."""
-        tokens = min(request.max_tokens, self._settings.max_tokens)
-        asked = replace(request, max_tokens=tokens, time_limit_s=self._settings.time_limit_s)
+        tokens = min(request.max_tokens, self._settings.max_tokens) + request.extra_tokens
+        time_limit_s = self._settings.time_limit_s
+        asked = replace(request, max_tokens=tokens, extra_tokens=0, time_limit_s=time_limit_s)
         max_tries = self._settings.max_retries + 1
         for tried in range(1, max_tries + 1):
             finished, failure = False, Unavailable("llm.cut_off")

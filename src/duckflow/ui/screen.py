@@ -70,8 +70,9 @@ class Screen:
             case ReplyVoid():
                 self._end_reply()
             case Waiting():
-                self._line(waiting_line(what), "dim")
                 self.activity.wait(what)
+                if what.wait_s is not None or not self._shown:  # else it would tear the reply apart
+                    self._line(waiting_line(what), "dim")
             case Recorded(event=event):
                 if isinstance(event, RequestFinished):
                     self.activity.end_waiting()

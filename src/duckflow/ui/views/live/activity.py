@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from duckflow.domain.frozen import replace
 from duckflow.domain.live_updates import Waiting
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import text
@@ -74,7 +75,7 @@ class Activity:
         return Thinking(self._clock() - self._thinks_since, thought) if thought else None
 
     def wait(self, waiting: Waiting) -> None:
-        """A provider wants us to wait: count the seconds down."""
+        """The model is asked again: say why, and count down the seconds until then."""
         self._waiting, self._waits_until = waiting, self._clock() + (waiting.wait_s or 0.0)
 
     def end_waiting(self) -> None:
@@ -100,10 +101,10 @@ class Activity:
 
     def _model(self, columns: int) -> list[str]:
         """The last words of the model's thinking, or the seconds until it is asked again."""
-        left = self._waits_until - self._clock()
-        if self._waiting is not None and left > 0:
-            now = Waiting(reason=self._waiting.reason, wait_s=math.ceil(left))
-            return [cut_to_width(waiting_line(now), columns)]
+        if self._waiting is not None:
+            left = math.ceil(self._waits_until - self._clock())
+            now = self._waiting if self._waiting.wait_s is None else replace(self._waiting, wait_s=left)
+            return [cut_to_width(waiting_line(now), columns)] if now.wait_s is None or left > 0 else []
         if not self._thoughts:
             return []
         last = on_one_line("".join(self._thoughts[-_LAST_PIECES:])[-_PREVIEW:])
