@@ -159,3 +159,21 @@ def test_K6_a_user_sees_thinking_folded_and_opens_it(folder: Path, language: str
         ready(terminal)
         terminal.type("\x0f")
         terminal.wait_for(THOUGHT)
+
+
+def test_K4_a_reply_that_was_cut_is_read_as_one(folder: Path):
+    whole = decision("The answer is forty-two, as it always was.")
+    place = whole.index("ty-two")
+    answers = (
+        {"for": "Decision", "thinking": "Hm.", "stop": "length"},
+        {"for": "Decision", "text": whole[:place], "stop": "length"},
+        {"for": "Decision", "text": whole[place:]},
+    )
+    with conversation(folder, *answers) as terminal:
+        ready(terminal)
+        terminal.type("what?\r")
+        terminal.wait_for("as it always was.")
+        ready(terminal)
+        assert "asking again with more room." in terminal.text
+        assert terminal.text.count("The answer is") == 1
+        assert "The answer is forty-two, as it always was." in terminal.text
