@@ -10,7 +10,15 @@ from pydantic import BaseModel
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.live_updates import LiveUpdate
-from duckflow.domain.model import JsonSchema, ModelClient, ModelRequest, ModelTraits, TierName, Usage
+from duckflow.domain.model import (
+    Effort,
+    JsonSchema,
+    ModelClient,
+    ModelRequest,
+    ModelTraits,
+    TierName,
+    Usage,
+)
 from duckflow.llm.answers.structured import ask
 
 QuestionKind = Literal[
@@ -33,19 +41,21 @@ class AskedModel(Frozen):
 
     tier: TierName
     output: str
+    effort: Effort = "low"
+    """How much thought it usually deserves."""
     small: bool = False
 
 
 ASKED: Mapping[QuestionKind, AskedModel] = {
     "requirements": AskedModel(tier="fast", output="RequirementList"),
-    "verdict": AskedModel(tier="evaluator", output="SatisfactionEvaluation", small=True),
+    "verdict": AskedModel(tier="evaluator", output="SatisfactionEvaluation", effort="high", small=True),
     "missing": AskedModel(tier="fast", output="MissingInfoAnalysis"),
-    "failure": AskedModel(tier="evaluator", output="FailureAnalysis"),
-    "second_opinion": AskedModel(tier="evaluator", output="FailureAnalysis"),
-    "first_plan": AskedModel(tier="creative", output="PlanDraft"),
-    "next_plan": AskedModel(tier="creative", output="PlanDraft"),
-    "plan": AskedModel(tier="creative", output="PlanDraft", small=True),
-    "tasks": AskedModel(tier="creative", output="TaskListDraft", small=True),
+    "failure": AskedModel(tier="evaluator", output="FailureAnalysis", effort="high"),
+    "second_opinion": AskedModel(tier="evaluator", output="FailureAnalysis", effort="high"),
+    "first_plan": AskedModel(tier="creative", output="PlanDraft", effort="high"),
+    "next_plan": AskedModel(tier="creative", output="PlanDraft", effort="high"),
+    "plan": AskedModel(tier="creative", output="PlanDraft", effort="high", small=True),
+    "tasks": AskedModel(tier="creative", output="TaskListDraft", effort="medium", small=True),
     "report": AskedModel(tier="fast", output="TaskReport", small=True),
     "title": AskedModel(tier="fast", output="SessionTitle"),
 }
@@ -79,9 +89,10 @@ async def put(
     client: ModelClient,
     question: Question[Draft, Answer],
     on_update: Callable[[LiveUpdate], None] = lambda _: None,
+    effort: Effort | None = None,
 ) -> tuple[Answer, Usage]:
     """The answer of one model, and what it took. Raises ProviderError if nothing stands in for it."""
-    request = question.prompt(client.traits)
+    request = replace(question.prompt(client.traits), effort=effort)
     if question.bound and request.answer_schema is None:
         request = replace(request, answer_schema=schema_of(question.shape))
     try:

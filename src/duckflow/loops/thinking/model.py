@@ -16,6 +16,7 @@ from duckflow.loops.session import Session
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.loops.thinking.rules import Rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
+from duckflow.pacemaker.effort import effort_for_decision
 from duckflow.prompts.budget import PromptFrame, RulesTooLong
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.tools.catalogue import Catalogue
@@ -78,7 +79,8 @@ class ModelInUse:
         self.tier = await self._tier_for(state)
         await self._session.pause()
         try:
-            decided = await (await self._open_dialect(state.rules_use)).decide(state, self._session.show)
+            dialect = await self._open_dialect(state.rules_use)
+            decided = await dialect.decide(state, self._session.show, effort_for_decision(state))
         except ProviderError as error:
             await self._advisor.report_failed(self.tier, "Decision", error)
             raise
