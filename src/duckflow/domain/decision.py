@@ -38,7 +38,7 @@ _TROUBLE = (
     "deviation|restriction|limitation|rule|harm|change|file"
 )
 _NO = late(
-    r"\W*(?:(?:nope|false)\b"
+    r"[^\w{\[]*(?:(?:nope|false)\b"
     # Not "no-op" or "no one", and "no new conflict" is not an answer of no either.
     rf"|no\b(?!-\w|\s+one\b|\s+(?:(?:new|other|further|known|such|hard|real)\s+){{0,2}}(?:{_TROUBLE})s?\b)"
     r"|いいえ|いえ(?!\w)|ノー(?!\w)|否(?!\w))"

@@ -8,7 +8,7 @@ import copy
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
@@ -54,6 +54,7 @@ def fit(shape: type[T], data: Mapping[str, Any], line_arguments: Collection[str]
     """
     mended: dict[str, Any] = copy.deepcopy(dict(data))
     mending = _Mending(shape, line_arguments)
+    unknown: list[str] = []
     passes = 0
     while True:
         try:
@@ -62,9 +63,15 @@ def fit(shape: type[T], data: Mapping[str, Any], line_arguments: Collection[str]
             error = exc
         passes += 1
         # From the end, so that removing an item of a list moves nothing that is still to be mended.
-        count = sum(mending.mend(mended, fault) for fault in reversed(error.errors(include_url=False)))
+        faults = error.errors(include_url=False)
+        unknown += list_faults([fault for fault in faults if fault["type"] == "extra_forbidden"], shape)
+        count = sum(mending.mend(mended, fault) for fault in reversed(faults))
         if passes > _PASSES or not count:
-            return Fitted(_rest(shape, mended, error), tuple(list_faults(error, shape)))
+            break
+    found = list_faults(faults, shape)
+    if line_arguments is None and any(fault["type"] in ("missing", "value_error") for fault in faults):
+        found += unknown  # What is missing may be there under another name.
+    return Fitted(_rest(shape, mended, faults), tuple(found))
 
 
 def share_of(value: object) -> float | None:
@@ -80,8 +87,8 @@ def share_of(value: object) -> float | None:
         amount, percent, whole = number.groups()
         if not percent and not whole:
             return _as_share(float(amount))
-        share = float(amount) / (float(whole or 100) or 1)
-        return share if share <= 1 else None
+        part, all_of_it = float(amount), float(whole or 100)
+        return part / all_of_it if 0 < all_of_it >= part else None
     word = _SHARE_WORD.search(said)
     return _SHARES[word.group()] if word else None
 
@@ -141,7 +148,7 @@ class _Mending:
 
     def _text(self, value: object, name: str) -> object:
         if isinstance(value, bool):
-            return str(value).lower()
+            return _UNREADABLE
         if isinstance(value, int) or (isinstance(value, float) and self._answer):
             return str(value)
         if self._answer and isinstance(value, dict) and len(cast("dict[str, object]", value)) == 1:
@@ -237,9 +244,9 @@ def _as_share(number: float) -> float | None:
     return number / 100 if 10 < number <= 100 else None
 
 
-def _rest(shape: type[T], data: dict[str, Any], error: ValidationError) -> T | None:
+def _rest(shape: type[T], data: dict[str, Any], faults: Sequence["ErrorDetails"]) -> T | None:
     """What is left without the faulty items and fields, so that the rest can be checked too."""
-    paths = [_item_path(fault["loc"]) for fault in reversed(error.errors(include_url=False))]
+    paths = [_item_path(fault["loc"]) for fault in reversed(faults)]
     for path in dict.fromkeys(paths):
         holder, key = _place(data, path)
         if holder is not None:

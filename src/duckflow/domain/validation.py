@@ -36,12 +36,13 @@ _EXPECTED = {
 
 def describe_faults(error: ValidationError, model: type[BaseModel], most: int = _MOST) -> str:
     """The faults pydantic found, as short sentences: the path and what is wrong there."""
-    return "; ".join(list_faults(error, model, most))
+    return "; ".join(list_faults(error.errors(include_url=False), model, most))
 
 
-def list_faults(error: ValidationError, model: type[BaseModel], most: int = _MOST_LISTED) -> list[str]:
+def list_faults(
+    faults: Sequence["ErrorDetails"], model: type[BaseModel], most: int = _MOST_LISTED
+) -> list[str]:
     """The faults pydantic found, a short sentence each."""
-    faults = error.errors(include_url=False)
     listed = [_sentence(model, fault) for fault in faults[:most]]
     if len(faults) > most:
         listed.append(f"{len(faults) - most} more faults of this kind")

@@ -151,7 +151,7 @@ def _with_known_state(fields: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
     """Without what a decision may not set of the state (SPEC E2): that voids no answer, but is said."""
     delta = fields.get("state_delta")
     if not delta:
-        return {**fields, "state_delta": None}, ()
+        return {name: value for name, value in fields.items() if name != "state_delta"}, ()
     if not isinstance(delta, dict):
         return {**fields, "state_delta": None}, ("state_delta was no object, so it set nothing.",)
     usable = {name: value for name, value in delta.items() if not fit(StateDelta, {name: value}).faults}

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pydantic import JsonValue
 
 from duckflow.domain.patterns import late
-from duckflow.llm.answers.json_object import after_thoughts, begins_object, find_object, refuse_more
+from duckflow.llm.answers.json_object import begins_object, find_object, refuse_more
 from duckflow.llm.answers.strict_json import MAX_BYTES, FoundObject, JsonObject, UnusableAnswer, check_size
 
 MAX_FILLED = 8_000_000
@@ -51,12 +51,6 @@ class Filled(NamedTuple):
     faults: tuple[str, ...]
 
 
-def read_answer(text: str) -> JsonObject:
-    """The one JSON object of a model's answer, with its raw blocks filled in."""
-    answer, blocks = read_parts(after_thoughts(text))
-    return fill(answer, blocks)
-
-
 def read_parts(text: str) -> tuple[JsonObject, Blocks]:
     """The one JSON object of a text and its raw blocks."""
     found, blocks = find_parts(text)
@@ -77,11 +71,14 @@ def find_parts(text: str, *, ended: bool = False) -> AnswerParts:
         text, blocks = split_blocks(text)
         check_size(text)
         found = find_object(text)
-        refuse_more(text, found, text[found.end :])
+        plain = text[found.end :]
     else:
         found = find_object(text)
         plain, blocks = split_blocks(text[found.end :], before=text[: found.start], ended=ended)
+    try:
         refuse_more(text, found, plain)
+    except UnusableAnswer as more:
+        raise UnusableAnswer(*found.faults, *more.faults) from more
     if found.end - found.start > MAX_BYTES:
         raise UnusableAnswer(f"the JSON object is too large: at most {MAX_BYTES:,} bytes are read")
     return AnswerParts(found, blocks)
