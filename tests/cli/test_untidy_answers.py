@@ -17,6 +17,7 @@ from fakes.rows import every_row
 
 WRITE = {"operation": "file_ops.write_file", "args": {"path": "a.py", "content": "print('hi')\n"}}
 WRITE_BLOCK = {"operation": "file_ops.write_file", "args": {"path": "a.py", "content": {"block": "A"}}}
+JSON_TEXT = {"DUCKFLOW_LLM__NATIVE_TOOLS": "false"}
 REPLY = "The `window` is **there**."
 
 
@@ -30,7 +31,11 @@ class Case(NamedTuple):
 
 def answer(after: str = "", **fields: Any) -> str:
     """A finished Decision with a full report about itself, and what follows the object."""
-    report = {"rationale": "It is done.", "goal_consistency": "yes: as asked", "constraint_check": "yes: kept"}
+    report = {
+        "rationale": "It is done.",
+        "goal_consistency": "yes: as asked",
+        "constraint_check": "yes: kept",
+    }
     return json.dumps({**report, "next_step": "done", "confidence": 0.9, **fields}) + after
 
 
@@ -64,9 +69,11 @@ CASES = {
         (answer(goal_consistency=True, constraint_check=True, reply=REPLY, actions=[WRITE]),),
         written="print('hi')\n",
     ),
-    "no report about itself": Case((json.dumps({"actions": [WRITE]}), json.dumps({"reply": REPLY})), written="print('hi')\n"),
+    "no report about itself": Case(
+        (json.dumps({"actions": [WRITE]}), json.dumps({"reply": REPLY})), written="print('hi')\n"
+    ),
     "prose and a fence around the object": Case(
-        (f"Sure, {{here}} it is:\n\n```json\n{answer(reply=REPLY, actions=[WRITE])}\n```\n\nThat was `a.py`.",),
+        (f"Sure, {{here}} it is:\n\n```json\n{answer(reply=REPLY, actions=[WRITE])}\n```\n\nDone.",),
         written="print('hi')\n",
     ),
     "unknown fields": Case(
@@ -104,8 +111,8 @@ def test_A6_an_answer_whose_meaning_is_plain_is_done_at_once(folder: Path, name:
         done = warm.run(
             [sys.executable, "-m", "duckflow", "run", "Make a.py greet", "--model", "openai:any",
              "--workspace", str(folder), "--mode", "auto", "--json"],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, encoding="utf-8", timeout=110, check=False,
-            env={**os.environ, "OPENAI_BASE_URL": f"{server.url}/v1", "DUCKFLOW_LLM__NATIVE_TOOLS": "false"},
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, encoding="utf-8", timeout=110,
+            check=False, env={**os.environ, "OPENAI_BASE_URL": f"{server.url}/v1", **JSON_TEXT},
         )  # fmt: skip
         asked = [one for one in server.requests if asked_for(one.body) == "Decision"]
     events = [json.loads(line) for line in done.stdout.splitlines()]

@@ -54,6 +54,11 @@ class Action(Frozen):
     call_id: str = ""
     """Id of the native tool call that expressed it. The result goes back under this id."""
 
+    @field_validator("reasoning", mode="before")
+    @classmethod
+    def _in_words(cls, value: object) -> str | None:
+        return None if value is None else as_text(value)
+
 
 class StateDelta(Frozen):
     """What a decision may set of the five items; nothing else is accepted (SPEC E2)."""
@@ -100,6 +105,11 @@ class Decision(Frozen):
             return "yes" if value else "no"
         return "yes" if value is None else as_text(value)
 
+    @field_validator("rationale", mode="before")
+    @classmethod
+    def _in_words(cls, value: object) -> str:
+        return "" if value is None else as_text(value)
+
     @field_validator("step", "prompt_pattern", "task_profile", mode="before")
     @classmethod
     def _known_word(cls, value: object, info: ValidationInfo) -> str | None:
@@ -110,7 +120,7 @@ class Decision(Frozen):
     def _share(cls, value: object) -> float | None:
         return share_of(value)
 
-    @field_validator("state_delta", "reply", "rationale", "actions", mode="before")
+    @field_validator("state_delta", "reply", "actions", mode="before")
     @classmethod
     def _left_out(cls, value: object, info: ValidationInfo) -> object:
         """Null is as good as nothing, and so is an empty text for what is to be set."""

@@ -60,11 +60,10 @@ def fit(shape: type[T], data: Mapping[str, Any], line_arguments: Collection[str]
         try:
             return Fitted(shape.model_validate(mended))
         except ValidationError as exc:
-            error = exc
+            faults = exc.errors(include_url=False)
         passes += 1
-        # From the end, so that removing an item of a list moves nothing that is still to be mended.
-        faults = error.errors(include_url=False)
         unknown += list_faults([fault for fault in faults if fault["type"] == "extra_forbidden"], shape)
+        # From the end, so that removing an item of a list moves nothing that is still to be mended.
         count = sum(mending.mend(mended, fault) for fault in reversed(faults))
         if passes > _PASSES or not count:
             break
@@ -76,9 +75,7 @@ def fit(shape: type[T], data: Mapping[str, Any], line_arguments: Collection[str]
 
 def share_of(value: object) -> float | None:
     """The share from 0 to 1 that a number, a percentage or a word such as "high" stands for."""
-    if isinstance(value, bool) or value is None:
-        return None
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return _as_share(float(value))
     if not isinstance(value, str):
         return None
@@ -160,9 +157,9 @@ class _Mending:
     def _object(self, value: object, loc: tuple[int | str, ...]) -> object:
         if not isinstance(value, str):
             return _UNREADABLE
-        read = _json(value)
-        if isinstance(read, dict):
-            return cast("object", read)
+        if value.lstrip().startswith(("{", "[")):
+            read = _json(value)
+            return cast("object", read) if isinstance(read, dict) else _UNREADABLE
         fields = model_at(self._shape, loc).model_fields
         required = [name for name, field in fields.items() if field.is_required()]
         alone = self._answer and len(required) == 1 and fields[required[0]].annotation is str
@@ -177,6 +174,8 @@ def _place(data: dict[str, Any], loc: tuple[int | str, ...]) -> tuple[Any, Any]:
     """What holds the value at this path, and its key; None if there is no such path in what was written."""
     holder: Any = data
     for part in loc[:-1]:
+        if part == 0 and isinstance(cast("object", holder), dict):
+            continue  # A validator of the shape took the one item for a list already.
         if not _has(holder, part):
             return None, None
         holder = holder[part]
@@ -194,7 +193,7 @@ def _lines(value: object) -> str | None:
     if not isinstance(value, list):
         return None
     lines = cast("list[object]", value)
-    if not all(isinstance(line, str | int | float) for line in lines):
+    if not all(isinstance(line, str | int | float) and not isinstance(line, bool) for line in lines):
         return None
     return "\n".join(str(line).removesuffix("\n") for line in lines)
 

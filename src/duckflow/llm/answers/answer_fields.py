@@ -6,7 +6,7 @@ from typing import NamedTuple, cast, get_origin
 from pydantic import BaseModel, JsonValue
 
 from duckflow.domain.decision import Decision, StateDelta
-from duckflow.domain.fitting import fit
+from duckflow.domain.fitting import as_text, fit, word_of
 from duckflow.llm.answers.json_object import after_thoughts
 from duckflow.llm.answers.raw_blocks import Blocks, fill_in, find_parts, unused_block
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer, parse_object
@@ -16,6 +16,9 @@ _REPLY = ("response", "answer", "message", "final_answer", "text")
 _OPERATION = ("operation", "op", "tool", "tool_name", "function", "name", "action")
 _ARGS = ("args", "arguments", "input", "parameters", "params", "tool_input")
 _REASONING = ("reasoning", "reason", "rationale", "thought", "explanation", "comment")
+_BESIDE = ("type", "call_id", "note", "why", "purpose", "intent", "priority", "order")
+"""Fields that models write beside the arguments where they do not set them apart."""
+_NONE = ("none", "null", "nothing", "n/a")
 _DECISION = frozenset(Decision.model_fields)
 
 
@@ -75,21 +78,24 @@ def _with_usual_names(fields: JsonObject) -> JsonObject:
         action = {name: value for name, value in fields.items() if name not in _DECISION}
         fields = {name: value for name, value in fields.items() if name in _DECISION}
         fields["actions"] = [action]
-    if fields.get("actions") is None:
-        fields["actions"] = next(
-            (fields[name] for name in _ACTIONS if _holds_actions(fields.get(name))), None
-        )
+    actions = fields.get("actions")
+    if not actions or word_of(actions, _NONE):
+        actions = next((fields[name] for name in _ACTIONS if _holds_actions(fields.get(name))), None)
     if fields.get("reply") is None:
-        fields["reply"] = next((fields[name] for name in _REPLY if fields.get(name) is not None), None)
-    actions = fields["actions"]
+        fields["reply"] = next((fields[name] for name in _REPLY if _holds_text(fields.get(name))), None)
     listed = [actions] if isinstance(actions, dict) else actions
     if isinstance(listed, list):
-        fields["actions"] = [_action(one) if isinstance(one, dict) else one for one in listed]
-    return fields
+        listed = [_action(one) if isinstance(one, dict) else one for one in listed]
+    return {**fields, "actions": listed}
 
 
 def _holds_actions(value: JsonValue) -> bool:
-    return isinstance(value, dict | list)
+    listed = value if isinstance(value, list) else [value]
+    return bool(listed) and all(isinstance(one, dict) and _operation_key(one) for one in listed)
+
+
+def _holds_text(value: JsonValue) -> bool:
+    return isinstance(value, str | list) or (isinstance(value, dict) and len(value) == 1)
 
 
 def _is_call(fields: JsonObject) -> bool:
@@ -114,13 +120,13 @@ def _action(entry: JsonObject) -> JsonObject:
         return entry
     if isinstance(entry[key], dict):
         return _action({**entry, key: None, **cast("JsonObject", entry[key])})
-    given = next((name for name in _ARGS if name in entry), None)
+    given = next((name for name in _ARGS if entry.get(name) is not None), None)
     args = _object(entry[given]) if given else None
     if not args:
-        about = {key, *_ARGS, *_REASONING, "type", "call_id", *(("id",) if given else ())}
+        about = {key, *_REASONING, *_BESIDE}
         flat = {name: value for name, value in entry.items() if name not in about and value is not None}
-        args = cast("JsonValue", flat or args or {})
-    reasoning = next((entry[name] for name in _REASONING if isinstance(entry.get(name), str)), None)
+        args = cast("JsonValue", flat if given is None else {})
+    reasoning = next((entry[name] for name in _REASONING if entry.get(name) is not None), None)
     operation = str(entry[key]).strip().removeprefix("functions.")
     return {"operation": operation, "args": args, "reasoning": reasoning}
 
@@ -137,7 +143,7 @@ def _object(value: JsonValue) -> JsonValue:
 
 def _with_reply(fields: JsonObject, unused: Blocks) -> tuple[JsonObject, Blocks]:
     """A block that nothing names is the reply, if there is no other; else it stays unused."""
-    if fields.get("reply") not in (None, "", []):
+    if as_text(fields.get("reply") or "").strip():
         return fields, unused
     named = [name for name in unused if name.casefold() in ("reply", *_REPLY)]
     meant = named if len(named) == 1 else list(unused)
@@ -156,7 +162,7 @@ def _with_known_state(fields: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
         return {**fields, "state_delta": None}, ("state_delta was no object, so it set nothing.",)
     usable = {name: value for name, value in delta.items() if not fit(StateDelta, {name: value}).faults}
     known = {name: value for name, value in usable.items() if name in StateDelta.model_fields}
-    refused = ", ".join(name for name in delta if name not in known)
+    refused = ", ".join(name for name, value in delta.items() if name not in known and value is not None)
     allowed = ", ".join(StateDelta.model_fields)
     notes = (f"state_delta did not set {refused[:200]}: it sets texts or lists of texts, of {allowed}.",)
     return {**fields, "state_delta": known}, notes if refused else ()
