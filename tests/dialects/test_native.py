@@ -1,7 +1,7 @@
 """A large model speaks its provider's own protocol: calls, results under their ids, plain text (SPEC A8)."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -45,13 +45,12 @@ def turn(*pieces: str | ToolCall | Thought) -> Sequence[ModelPiece]:
     return [*texts, StreamEnd(stop="tool_calls" if calls else "end", usage=Usage(input_tokens=3))]
 
 
-def check(decision: Decision) -> str | None:
-    try:
-        for action in decision.actions:
+def check(decision: Decision) -> Iterator[str]:
+    for action in decision.actions:
+        try:
             CATALOGUE.validate(action)
-    except ToolError as error:
-        return str(error)
-    return None
+        except ToolError as error:
+            yield str(error)
 
 
 class Asked:

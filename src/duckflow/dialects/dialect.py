@@ -1,6 +1,6 @@
 """Dialect: asks one model for the next Decision in the form that this model speaks best."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from duckflow.domain.decision import Decision
@@ -11,7 +11,7 @@ from duckflow.domain.state import AgentState
 from duckflow.prompts.sections import RenderedPrompt
 
 OnUpdate = Callable[[LiveUpdate], None]
-Check = Callable[[Decision], str | None]
+Check = Callable[[Decision], Iterable[str]]
 
 
 class ModelCall(Frozen):
@@ -27,6 +27,8 @@ class DecisionResult(Frozen):
     decision: Decision
     exchange: tuple[ChatMessage, ...]
     calls: tuple[ModelCall, ...]
+    unused: tuple[str, ...] = ()
+    """Names of the blocks of the answer that were left out, since nothing names them."""
 
 
 class Dialect(Protocol):

@@ -33,10 +33,13 @@ class JsonText:
         """Return the next decision in this state."""
         prompt = await self._prompt.assemble(state, effort)
         answer = await ask(self._client, prompt.request, Decision, on_update, self._check)
+        said = ChatMessage(role="assistant", text=answer.text, thoughts=answer.thoughts)
+        notes = (ChatMessage(role="user", text="\n".join(answer.notes)),) if answer.notes else ()
         return DecisionResult(
             decision=answer.value,
-            exchange=(ChatMessage(role="assistant", text=answer.text, thoughts=answer.thoughts),),
+            exchange=(said, *notes),
             calls=(ModelCall(output="Decision", tokens=answer.usage),),
+            unused=answer.unused,
         )
 
     async def preview(self, state: AgentState) -> RenderedPrompt:

@@ -139,7 +139,7 @@ def _repair(said: ChatMessage, unusable: UnusableAnswer) -> list[ChatMessage]:
     """The answer, and to each of its calls, or to its text, what is wrong with it."""
     problem = cut(unusable.problem.encode("utf-8", "replace").decode(), _PROBLEM)
     if said.calls:
-        faults = unusable.faults if isinstance(unusable, UnusableCalls) else {said.calls[0].id: problem}
+        faults = unusable.by_call if isinstance(unusable, UnusableCalls) else {said.calls[0].id: problem}
         told = (
             result_of(call, cut(faults.get(call.id, _OTHERS_NOT_RUN), _PROBLEM), failed=True)
             for call in said.calls

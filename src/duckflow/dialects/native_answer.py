@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from duckflow.dialects.dialect import Check
 from duckflow.dialects.native_tools import (
@@ -15,12 +15,12 @@ from duckflow.dialects.native_tools import (
     read_arguments,
 )
 from duckflow.domain.decision import Action, Decision, Operation
+from duckflow.domain.fitting import fit
 from duckflow.domain.model import ToolCall
 from duckflow.domain.patterns import late
 from duckflow.domain.text import one_line
-from duckflow.domain.validation import describe_faults
+from duckflow.llm.answers.answer_fields import read_fields
 from duckflow.llm.answers.json_object import after_thoughts
-from duckflow.llm.answers.raw_blocks import read_answer
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer
 
 _RATIONALE = 200
@@ -36,11 +36,11 @@ _OBJECT = late(r'(?:```\w*\s*)?\{\s*"(?:rationale|goal_consistency|reply|actions
 
 
 class UnusableCalls(UnusableAnswer):
-    """An answer whose calls, or some of them, can't be run. `faults` is what each of these is told, by id."""
+    """An answer with calls that can't be run. `by_call` is what each of these is told, by its id."""
 
-    def __init__(self, faults: Mapping[str, str]) -> None:
-        super().__init__("; ".join(faults.values()))
-        self.faults = faults
+    def __init__(self, by_call: Mapping[str, str]) -> None:
+        super().__init__(*by_call.values())
+        self.by_call = by_call
 
 
 class NativeAnswer(NamedTuple):
@@ -66,7 +66,10 @@ class NativeAnswer(NamedTuple):
             **noted,
             **self.fields,
         }
-        return Decision.model_validate({**fields, "actions": [one.model_dump() for one in self.actions]})
+        decision, faults = fit(Decision, {**fields, "actions": [one.model_dump() for one in self.actions]})
+        if decision is None or faults:
+            raise UnusableAnswer(*faults)
+        return decision
 
 
 def read_calls(
@@ -110,20 +113,19 @@ def join_notes(earlier: JsonObject, later: JsonObject) -> JsonObject:
 
 
 def _as_json(text: str, check: Check) -> Decision:
-    try:
-        decision = Decision.model_validate(read_answer(text))
-    except ValidationError as exc:
-        raise UnusableAnswer(describe_faults(exc, Decision)) from exc
-    problem = check(decision)
-    if problem:
-        raise UnusableAnswer(problem)
+    read = read_fields(text, Decision, ended=True)
+    decision, unfit = fit(Decision, read.fields)
+    wrong = check(decision) if decision is not None else ()
+    faults = (*read.faults, *unfit, *wrong)
+    if faults or decision is None:
+        raise UnusableAnswer(*faults)
     return decision
 
 
 def _checked(action: Action, check: Check) -> Action:
-    problem = check(Decision(next_step="continue", actions=(action,)))
-    if problem:
-        raise UnusableAnswer(problem)
+    faults = tuple(check(Decision(next_step="continue", actions=(action,))))
+    if faults:
+        raise UnusableAnswer(*faults)
     return action
 
 
