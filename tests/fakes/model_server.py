@@ -34,7 +34,7 @@ class Answer:
     ids: tuple[str, ...] = ()
     """Ids of the calls; left out, they are counted in each answer, as some servers do."""
     thinking: str = "hmm"
-    """What Anthropic's wire and, with a proof, the others show of the model's thinking."""
+    """Readable thinking. Anthropic's wire always shows it, the others with a proof."""
     proof: str = ""
     """Signature or encrypted content that comes with the thinking."""
     written: int = 0

@@ -45,7 +45,7 @@ ITEM_FIELDS = {
 
 
 class Refusal(Exception):
-    """What is wrong with a request."""
+    """Fault that the server found in a request."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Given:
 
 
 class StrictServer(ModelServer):
-    """`with StrictServer([Answer(…), …]) as server:`. What it refused is in `refusals`."""
+    """`with StrictServer([Answer(…), …]) as server:`. `refusals` lists the faults it found."""
 
     def __init__(self, replies: Sequence[Reply] | Callable[[dict[str, Any]], Reply] = ()) -> None:
         super().__init__(replies)

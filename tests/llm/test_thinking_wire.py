@@ -52,7 +52,7 @@ def handed_back(wire: WireFormat, provider: str, pieces: list, model: str = "mod
 
 
 def shown(pieces: list) -> tuple[str, str]:
-    """What is thought and what is said."""
+    """Thinking and text."""
     return tuple(
         "".join(piece.text for piece in pieces if isinstance(piece, kind))
         for kind in (ThinkingPiece, TextPiece)

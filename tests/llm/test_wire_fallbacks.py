@@ -1,4 +1,4 @@
-"""What a compatible server refuses is left out, at once and from then on (K2, K4)."""
+"""Fields that a compatible server refuses are left out, at once and from then on (K2, K4)."""
 
 import json
 from contextlib import asynccontextmanager

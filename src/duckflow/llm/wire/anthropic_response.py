@@ -41,7 +41,7 @@ ERROR_STATUS = {
 
 
 class AnthropicOutputDetails(LenientModel):
-    """How much of the output was thought."""
+    """Tokens of the output that were thinking."""
 
     thinking_tokens: int | None = None
 

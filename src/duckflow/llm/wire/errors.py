@@ -78,7 +78,7 @@ def seconds_to_wait(retry_after: str | None) -> float | None:
 
 
 def _refuses_tools(said: str) -> bool:
-    """Whether a server takes no tools at all. If it takes them without thinking, a fallback helps."""
+    """Tell whether a server takes no tools at all. If it takes them without thinking, a fallback helps."""
     return bool(_TOOLS.search(said) and _NOT_TAKEN.search(said)) and "reasoning" not in said
 
 

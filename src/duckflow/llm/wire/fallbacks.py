@@ -23,8 +23,10 @@ _NUMBER = late(r"(?<![\w.-])\d{3,9}(?![\w.-]*\w)")
 
 
 class Fallback(NamedTuple):
-    """Where a refusal has one of `words` and the body has `field`: the change to make, else the field is left
-    out. A dot leads to a field inside another. One that is not lasting holds for one request."""
+    """Answer to a refusal with one of `words`, if the body has `field`: a change, else leaving the field out.
+
+    A dot in `field` leads to a field inside another. A fallback that is not lasting holds for one request.
+    """
 
     field: str
     words: tuple[str, ...]

@@ -126,7 +126,7 @@ def _pictures(message: ChatMessage, request: ModelRequest) -> Iterator[Body]:
 
 
 def _answer(turn: Sequence[ChatMessage]) -> Body:
-    """What the model said, called and thought, each in the field it came in."""
+    """Write the text, calls and thinking of an answer, each into the field it came in."""
     text = "\n\n".join(message.text for message in turn if message.text)
     entry: Body = {"role": "assistant", "content": text}
     calls: list[Body] = []
@@ -182,8 +182,7 @@ def _with_completion_tokens(body: Body) -> Body:
 
 
 def _after_results(body: Body) -> Body:
-    """What the user says right after results becomes part of the last of them: Mistral's models want the
-    answer there."""
+    """Put the user's words that follow results into the last result, as Mistral's models want it."""
     entries: list[Body] = []
     for entry in body["messages"]:
         if entries and entries[-1]["role"] == "tool" and entry["role"] == "user":

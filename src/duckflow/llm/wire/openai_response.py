@@ -28,7 +28,7 @@ STOPS: dict[str, StopReason] = {
 }
 
 THINKING_FIELDS = ("reasoning_details", "reasoning_content", "reasoning", "thinking")
-"""Where servers put what a model thinks, the last one among the parts of the content. A server that uses
+"""Fields in which servers send thinking, the last one among the parts of the content. A server that uses
 several gets back the first of them."""
 
 
@@ -57,7 +57,7 @@ class CallPart(LenientModel):
 
 
 class Message(LenientModel):
-    """What the model said and thought, whole or in part."""
+    """Text, thinking and calls of the model, whole or in part."""
 
     content: str | tuple[OpenAIPart, ...] | None = None
     refusal: str | None = None
@@ -93,7 +93,7 @@ class OpenAIChoice(LenientModel):
 
 
 class TokenDetails(LenientModel):
-    """How much of the prompt was known or kept, and how much of the answer was thought."""
+    """Tokens of the prompt that a cache knew or kept, and tokens of the answer that were thinking."""
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None

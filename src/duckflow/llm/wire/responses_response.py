@@ -59,14 +59,14 @@ class ResponsesItem(LenientModel):
 
 
 class ResponsesInputDetails(LenientModel):
-    """How much of the prompt was known, and how much was kept."""
+    """Tokens of the prompt that the cache knew, and tokens that it kept."""
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
 
 
 class ResponsesOutputDetails(LenientModel):
-    """How much of the output was thought."""
+    """Tokens of the output that were thinking."""
 
     reasoning_tokens: int | None = None
 
@@ -81,7 +81,7 @@ class ResponsesTokenCounts(LenientModel):
 
 
 class ResponsesFailure(LenientModel):
-    """Why there is no answer, or only a part of one."""
+    """Reason for a missing or incomplete answer."""
 
     code: str | int | None = None
     type: str | None = None
@@ -116,7 +116,7 @@ class ResponsesEvent(LenientModel):
 
 
 class ResponsesResponse:
-    """What has arrived so far."""
+    """Pieces of an answer that have arrived so far."""
 
     def __init__(self, model: str = "") -> None:
         self.ended = False
@@ -155,7 +155,7 @@ class ResponsesResponse:
         return []
 
     def rest(self) -> Iterator[ModelPiece]:
-        """What can be told only at the end."""
+        """Return calls, thoughts and the end."""
         if not self.ended:
             raise Unavailable("llm.cut_off")
         items = [(data, ResponsesItem.model_validate(data)) for data in self._items]
@@ -171,7 +171,7 @@ class ResponsesResponse:
         yield StreamEnd(stop=stop, usage=self._usage())
 
     def _end(self, response: Response) -> list[ModelPiece]:
-        """The end of the answer, which repeats all of it. What was not streamed is taken from there."""
+        """The end of the answer, which repeats all of it. Text that was not streamed is taken from there."""
         if response.status in ("failed", "cancelled") or response.error is not None:
             raise _failure(response.error or ResponsesFailure())
         if response.output is None or response.status in ("queued", "in_progress"):
@@ -226,7 +226,7 @@ class ResponsesResponse:
 
 
 def _failure(failure: ResponsesFailure) -> StreamedError:
-    """What a server's error within its answer would have been before it."""
+    """Give an error within an answer the status it would have had before the answer."""
     code = f"{failure.code or failure.type or ''}"
     if code.isdigit() and int(code) >= 400:
         status = int(code)
