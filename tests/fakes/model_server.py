@@ -1,4 +1,4 @@
-"""A model provider on loopback: real HTTP, both wires, scripted answers and faults, requests recorded."""
+"""A model provider on loopback: real HTTP, three wires, scripted answers and faults, requests recorded."""
 
 import contextlib
 import json
@@ -31,6 +31,18 @@ class Answer:
     """After the text: end without an end, break the connection, or say nothing more."""
     error: str = ""
     """JSON of an error object put into the stream after the text."""
+    ids: tuple[str, ...] = ()
+    """Ids of the calls; left out, they are counted in each answer, as some servers do."""
+    thinking: str = "hmm"
+    """Readable thinking. Anthropic's wire always shows it, the others with a proof."""
+    proof: str = ""
+    """Signature or encrypted content that comes with the thinking."""
+    written: int = 0
+    """Tokens of the input that were written to the cache."""
+
+    def call_id(self, index: int) -> str:
+        """The id of a call."""
+        return self.ids[index] if self.ids else f"call_{index}"
 
 
 @dataclass(frozen=True)
@@ -191,7 +203,8 @@ class _Connection(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self._last_request()
         self.end_headers()
-        events = _anthropic(reply) if self.path.endswith("/messages") else _openai(reply)
+        wires = {"messages": _anthropic, "responses": _responses}
+        events = wires.get(self.path.rpartition("/")[2], _openai)(reply)
         for chunk in _cut(events, reply.chunk_bytes):
             self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
             self.wfile.flush()
@@ -242,12 +255,14 @@ def _openai(reply: Answer) -> Iterator[bytes]:
     yield _data(
         {"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]}
     )
+    for piece in _pieces(reply.thinking if reply.proof else ""):
+        yield _data({"choices": [{"delta": {"reasoning_content": piece}}]})
     for piece in _pieces(reply.text):
         yield _data({"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]})
     for index, (name, arguments) in enumerate(reply.calls):
         first = {
             "index": index,
-            "id": f"call_{index}",
+            "id": reply.call_id(index),
             "type": "function",
             "function": {"name": name, "arguments": ""},
         }
@@ -271,7 +286,7 @@ def _openai_usage(reply: Answer) -> dict[str, Any]:
         "prompt_tokens": given,
         "completion_tokens": said,
         "total_tokens": given + said,
-        "prompt_tokens_details": {"cached_tokens": cached},
+        "prompt_tokens_details": {"cached_tokens": cached, "cache_write_tokens": reply.written},
     }
 
 
@@ -287,23 +302,26 @@ def _anthropic(reply: Answer) -> Iterator[bytes]:
 
     given, cached, said = reply.tokens
     usage = {
-        "input_tokens": given - cached,
+        "input_tokens": given - cached - reply.written,
         "cache_read_input_tokens": cached,
-        "cache_creation_input_tokens": 0,
+        "cache_creation_input_tokens": reply.written,
     }
     yield event(
         "message_start", message={"role": "assistant", "content": [], "usage": {**usage, "output_tokens": 1}}
     )
     yield event("ping")
-    yield event("content_block_start", index=0, content_block={"type": "thinking", "thinking": ""})
-    yield event("content_block_delta", index=0, delta={"type": "thinking_delta", "thinking": "hmm"})
+    yield event(
+        "content_block_start", index=0, content_block={"type": "thinking", "thinking": "", "signature": ""}
+    )
+    yield event("content_block_delta", index=0, delta={"type": "thinking_delta", "thinking": reply.thinking})
+    yield event("content_block_delta", index=0, delta={"type": "signature_delta", "signature": reply.proof})
     yield event("content_block_stop", index=0)
     yield event("content_block_start", index=1, content_block={"type": "text", "text": ""})
     for piece in _pieces(reply.text):
         yield event("content_block_delta", index=1, delta={"type": "text_delta", "text": piece})
     yield event("content_block_stop", index=1)
     for index, (name, arguments) in enumerate(reply.calls, start=2):
-        block = {"type": "tool_use", "id": f"toolu_{index}", "name": name, "input": {}}
+        block = {"type": "tool_use", "id": reply.call_id(index - 2), "name": name, "input": {}}
         yield event("content_block_start", index=index, content_block=block)
         for piece in _pieces(arguments):
             yield event(
@@ -317,3 +335,84 @@ def _anthropic(reply: Answer) -> Iterator[bytes]:
     stop = "tool_calls" if reply.calls else reply.stop
     yield event("message_delta", delta={"stop_reason": ANTHROPIC_STOPS[stop]}, usage={"output_tokens": said})
     yield event("message_stop")
+
+
+def _responses(reply: Answer) -> Iterator[bytes]:
+    def event(kind: str, **fields: object) -> bytes:
+        return b"event: " + kind.encode() + b"\n" + _data({"type": kind, **fields})
+
+    yield event("response.created", response={"object": "response", "status": "in_progress", "output": []})
+    output = responses_items(reply)
+    for index, item in enumerate(output):
+        place = {"output_index": index, "item_id": item["id"]}
+        yield event(
+            "response.output_item.added",
+            item={"type": item["type"], "id": item["id"], "status": "in_progress"},
+            **place,
+        )
+        kind, text = {
+            "reasoning": ("response.reasoning_summary_text", reply.thinking),
+            "message": ("response.output_text", reply.text),
+            "function_call": ("response.function_call_arguments", item.get("arguments", "")),
+        }[item["type"]]
+        for piece in _pieces(text):
+            yield event(f"{kind}.delta", delta=piece, **place)
+        done = {"arguments": text} if item["type"] == "function_call" else {"text": text}
+        yield event(f"{kind}.done", **done, **place)
+        if not (reply.fault and item["type"] == "message"):
+            yield event("response.output_item.done", item=item, **place)
+    if reply.error:
+        yield event("error", **json.loads(reply.error))
+    if reply.fault:
+        return
+    given, cached, said = reply.tokens
+    usage = {
+        "input_tokens": given,
+        "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": reply.written},
+        "output_tokens": said,
+        "output_tokens_details": {"reasoning_tokens": 1 if reply.proof else 0},
+    }
+    reason = {"length": "max_output_tokens", "refusal": "content_filter"}.get(reply.stop)
+    status = "incomplete" if reason else "completed"
+    details = {"reason": reason} if reason else None
+    whole = {"object": "response", "status": status, "output": output, "usage": usage, "error": None}
+    yield event(f"response.{status}", response={**whole, "incomplete_details": details})
+
+
+def responses_items(reply: Answer) -> list[dict[str, Any]]:
+    """The items of an answer on OpenAI's Responses; reasoning only with a proof."""
+    items: list[dict[str, Any]] = []
+    if reply.proof:
+        summary = [{"type": "summary_text", "text": reply.thinking}]
+        items.append(
+            {
+                "type": "reasoning",
+                "id": f"rs_{reply.proof}",
+                "summary": summary,
+                "encrypted_content": reply.proof,
+            }
+        )
+    if reply.text:
+        content = [{"type": "output_text", "text": reply.text, "annotations": []}]
+        items.append(
+            {
+                "type": "message",
+                "id": f"msg_{reply.proof}",
+                "role": "assistant",
+                "status": "completed",
+                "content": content,
+            }
+        )
+    for index, (name, arguments) in enumerate(reply.calls):
+        call_id = reply.call_id(index)
+        items.append(
+            {
+                "type": "function_call",
+                "id": f"fc_{call_id}",
+                "call_id": call_id,
+                "name": name,
+                "arguments": arguments,
+                "status": "completed",
+            }
+        )
+    return items

@@ -3,7 +3,7 @@
 import pytest
 
 from duckflow.domain.errors import Unavailable
-from duckflow.domain.model import ChatMessage, ModelRequest, StreamEnd, Usage
+from duckflow.domain.model import ChatMessage, ModelRequest, StreamEnd, TextPiece, Usage
 from duckflow.llm.local.process import thread_counts, usable_cores
 from duckflow.llm.local.protocol import SCHEMA, completion, load_failure, loosen, refusal
 from duckflow.llm.wire.openai_response import Chunk, OpenAIResponse
@@ -54,7 +54,8 @@ def test_limits_on_the_length_of_strings_are_left_out_and_nothing_else():
 def taken(*chunks: dict) -> tuple[str, list]:
     """What the chunks of an answer bring: its characters, and its end."""
     answer = OpenAIResponse()
-    text = "".join(answer.add_chunk(Chunk.model_validate(chunk)) for chunk in chunks)
+    pieces = [piece for chunk in chunks for piece in answer.add_chunk(Chunk.model_validate(chunk))]
+    text = "".join(piece.text for piece in pieces if isinstance(piece, TextPiece))
     return text, list(answer.rest())
 
 

@@ -55,6 +55,23 @@ def test_N_the_environment_can_set_the_address_and_then_no_key_is_needed(row):
     assert (endpoint.address, endpoint.key, endpoint.own) == ("http://127.0.0.1:8080/x", "", True)
 
 
+def test_K2_OpenAI_itself_and_servers_named_so_are_asked_through_Responses():
+    own = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}
+    key = {"OPENAI_API_KEY": "sk-1"}
+    found = {
+        (name, "own" if env is own else "theirs"): find_endpoint(f"{name}:m", env).wire
+        for name in ("openai", "responses")
+        for env in (own, key)
+    }
+    assert found == {
+        ("openai", "own"): "openai",
+        ("openai", "theirs"): "responses",
+        ("responses", "own"): "responses",
+        ("responses", "theirs"): "responses",
+    }
+    assert find_endpoint("responses:m", key | own).key == "sk-1"
+
+
 def test_the_anthropic_address_may_be_given_with_or_without_its_version():
     for given in ("http://localhost:1", "http://localhost:1/v1", "http://localhost:1/v1/"):
         assert find_endpoint("anthropic:m", {"ANTHROPIC_BASE_URL": given}).address == "http://localhost:1"

@@ -11,6 +11,7 @@ from duckflow.domain.model import (
     ModelRequest,
     ModelTraits,
     NativeTool,
+    Picture,
     StreamEnd,
     TextPiece,
     ToolCall,
@@ -18,9 +19,9 @@ from duckflow.domain.model import (
 )
 from duckflow.llm import streams
 from duckflow.llm.wire.client import WireModel
-from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint
+from duckflow.llm.wire.endpoints import PROVIDERS, THINKING_ALLOWANCE, Endpoint
 from duckflow.llm.wire.openai import OPENAI
-from fakes.model_server import Answer, Fault, ModelServer, Raw
+from fakes.model_server import Answer, ModelServer, Raw
 from fakes.rows import every_row
 
 MIXED = "さあ、始めましょう 🦆👩‍💻 — naïve café 𠮷野家"
@@ -107,9 +108,103 @@ async def test_the_request_has_what_the_wire_wants():
         ],
         "stream": True,
         "stream_options": {"include_usage": True},
-        "max_tokens": 77,
+        "max_tokens": 77 + THINKING_ALLOWANCE,
         "temperature": 0.2,
     }
+
+
+def body_at(provider: str, model: str, request: ModelRequest) -> dict:
+    address = PROVIDERS[provider].address
+    endpoint = Endpoint(provider=PROVIDERS[provider], model=model, address=address, key="sk")
+    return OPENAI.body(endpoint, ModelTraits(name=endpoint.name, window=200_000), request)
+
+
+def test_F5_at_OpenRouter_the_parts_that_are_repeated_are_marked_for_models_that_want_it():
+    call = ToolCall(name=WRITE.name, arguments="{}", id="c1")
+    request = asking(
+        messages=(
+            ChatMessage(role="system", text="rules", stable=True),
+            ChatMessage(role="user", text="task", stable=True),
+            ChatMessage(role="assistant", text="", calls=(call,)),
+            ChatMessage(role="user", text="written", result_of="c1", stable=True),
+            ChatMessage(role="user", text="tail"),
+        ),
+        tools=(WRITE,),
+        effort="high",
+    )
+    mark = {"cache_control": {"type": "ephemeral"}}
+    for model in ("anthropic/claude-sonnet-5.5", "google/gemini-3.8-flash", "openai/gpt-6.1-terra"):
+        body = body_at("openrouter", model, request)
+        contents = [entry["content"] for entry in body["messages"]]
+        assert contents == [
+            [{"type": "text", "text": "rules", **mark}],
+            [{"type": "text", "text": "task", **mark}],
+            None,
+            [{"type": "text", "text": "written", **mark}],
+            "tail",
+        ], model
+        assert body["reasoning"] == {"effort": "high"}
+        assert "reasoning_effort" not in body
+    assert "cache_control" not in json.dumps(body_at("openrouter", "z-ai/glm-5", request))
+
+
+def test_K4_thinking_has_room_beside_the_answer_everywhere_but_not_for_a_small_model_that_does_not_think():
+    for provider, model, small, room in (
+        ("openrouter", "anthropic/claude-sonnet-5.5", False, THINKING_ALLOWANCE),
+        ("groq", "openai/gpt-oss-120b", False, THINKING_ALLOWANCE),
+        ("mistral", "magistral-medium", False, THINKING_ALLOWANCE),
+        ("ollama", "qwen3:4b", True, THINKING_ALLOWANCE),
+        ("ollama", "qwen2.5-coder:1.5b", True, 0),
+    ):
+        endpoint = Endpoint(provider=PROVIDERS[provider], model=model, address="http://127.0.0.1:1")
+        traits = ModelTraits(name=endpoint.name, window=200_000, small=small)
+        body = OPENAI.body(endpoint, traits, asking(max_tokens=500))
+        assert body["max_tokens"] == 500 + room, model
+
+
+def test_ids_and_the_cache_key_have_the_form_that_Mistral_wants():
+    call = ToolCall(name=WRITE.name, arguments="{}", id="toolu_01AbC")
+    answer = ChatMessage(role="assistant", text="", calls=(call, call.model_copy(update={"id": "aB3dE6gH9"})))
+    results = [ChatMessage(role="user", text="ok", result_of=call.id) for call in answer.calls]
+    body = body_at(
+        "mistral", "mistral-large-latest", asking(messages=(answer, *results), tools=(WRITE,), cache_key="k")
+    )
+    called = [call["id"] for call in body["messages"][0]["tool_calls"]]
+    assert called == [entry["tool_call_id"] for entry in body["messages"][1:]]
+    assert called[1] == "aB3dE6gH9"
+    assert all(len(name) == 9 and name.isalnum() for name in called)
+    assert body["prompt_cache_key"] == "k"
+
+
+async def test_calls_without_an_id_or_with_the_same_one_get_their_own():
+    same = [
+        {"index": place, "id": name, "function": {"name": "x"}} for place, name in enumerate(("", "a", "a"))
+    ]
+    chunk = {"choices": [{"delta": {"tool_calls": same}, "finish_reason": "tool_calls"}]}
+    with ModelServer([Raw(b"data: " + json.dumps(chunk).encode() + b"\n\n")]) as server:
+        async with model_at(server) as model:
+            calls = (await collected(model, asking()))[:-1]
+    assert len({call.id for call in calls}) == 3
+    assert calls[1].id == "a"
+    assert all(call.id for call in calls)
+
+
+async def test_a_late_word_of_the_program_is_the_users_and_a_pictures_result_is_shown_by_the_user():
+    call = ToolCall(name=WRITE.name, arguments="{}", id="c1")
+    picture = Picture(path="duck.png", media="image/png", digest="d")
+    messages = (
+        ChatMessage(role="user", text="a"),
+        ChatMessage(role="system", text="note"),
+        ChatMessage(role="assistant", text="", calls=(call,)),
+        ChatMessage(role="user", text="seen", result_of="c1", pictures=(picture,)),
+        ChatMessage(role="user", text="b"),
+    )
+    body = body_at("groq", "m", asking(messages=messages, tools=(WRITE,), picture_data={"d": "aGk="}))
+    assert [entry["role"] for entry in body["messages"]] == ["user", "assistant", "tool", "user"]
+    assert body["messages"][0]["content"] == "a\n\nnote"
+    shown, said = body["messages"][-1]["content"]
+    assert shown["image_url"]["url"] == "data:image/png;base64,aGk="
+    assert said["text"] == "b"
 
 
 async def test_without_a_key_none_is_sent():
@@ -156,7 +251,8 @@ async def test_A8_tool_calls_are_put_together_from_their_pieces():
         "parameters": {"type": "object"},
     }
     assert [piece for piece in pieces if isinstance(piece, ToolCall)] == [
-        ToolCall(name=name, arguments=arguments) for name, arguments in calls
+        ToolCall(name=name, arguments=arguments, id=f"call_{place}")
+        for place, (name, arguments) in enumerate(calls)
     ]
     assert pieces[-1].stop == "tool_calls"
 
@@ -179,8 +275,8 @@ async def test_calls_that_all_have_index_0_but_their_own_ids_stay_apart():
         async with model_at(server) as model:
             pieces = await collected(model, asking())
     assert pieces == [
-        ToolCall(name="x", arguments='{"n": 1}'),
-        ToolCall(name="y", arguments='{"n": 2}'),
+        ToolCall(name="x", arguments='{"n": 1}', id="a"),
+        ToolCall(name="y", arguments='{"n": 2}', id="b"),
         StreamEnd(stop="tool_calls"),
     ]
 
@@ -226,75 +322,6 @@ async def test_an_error_inside_the_stream_is_an_error(error, kind, key):
                 await collected(model, asking())
     assert caught.value.key == key
     assert type(caught.value) is kind
-
-
-class TestFallbacks:
-    """What a compatible server refuses is left out, at once and from then on."""
-
-    async def test_a_refused_schema_is_left_out_and_remembered(self):
-        refusal = Fault(400, "This model does not support response format `json_schema`.")
-        with ModelServer([refusal, Answer("{}"), Answer("{}")]) as server:
-            async with model_at(server, small=True) as model:
-                await collected(model, asking(answer_schema={"type": "object"}))
-                await collected(model, asking(answer_schema={"type": "object"}))
-            sent = ["response_format" in asked.body for asked in server.requests]
-        assert sent == [True, False, False]
-
-    async def test_several_fields_are_given_up_one_after_the_other(self):
-        refusals = [Fault(422, "extra: stream_options"), Fault(400, "Unsupported value: 'temperature'")]
-        with ModelServer([*refusals, Answer("ok")]) as server:
-            async with model_at(server) as model:
-                assert text_of(await collected(model, asking(temperature=0.0))) == "ok"
-            last = server.requests[-1].body
-        assert "stream_options" not in last
-        assert "temperature" not in last
-
-    async def test_tools_are_offered_without_thinking_where_both_are_refused(self):
-        refusal = Fault(400, "Function tools with reasoning_effort are not supported here.")
-        with ModelServer([refusal, Answer("ok")]) as server:
-            async with model_at(server) as model:
-                await collected(model, asking(tools=(WRITE,)))
-            assert server.requests[-1].body["reasoning_effort"] == "none"
-
-    async def test_the_same_refusal_twice_is_an_error(self):
-        refusal = Fault(400, "temperature is wrong")
-        with ModelServer([refusal, refusal]) as server:
-            async with model_at(server) as model:
-                with pytest.raises(ProviderError) as caught:
-                    await collected(model, asking(temperature=0.0))
-            assert len(server.requests) == 2
-        assert caught.value.values["detail"] == "temperature is wrong"
-
-    async def test_a_fallback_that_does_not_help_is_not_tried_again(self):
-        refusal = Fault(400, "Function tools with reasoning_effort are not supported here.")
-        with ModelServer([refusal, refusal, refusal]) as server:
-            async with model_at(server) as model:
-                with pytest.raises(ProviderError, match="reasoning_effort"):
-                    await collected(model, asking(tools=(WRITE,)))
-            assert len(server.requests) == 2
-
-    async def test_an_answer_that_had_begun_is_not_asked_for_again(self):
-        error = '{"code": 400, "message": "temperature"}'
-        with ModelServer([Answer("half an", error=error, fault="no_end"), Answer("never heard")]) as server:
-            async with model_at(server) as model:
-                with pytest.raises(ProviderError, match="temperature"):
-                    await collected(model, asking(temperature=0.0))
-            assert len(server.requests) == 1
-
-    async def test_any_other_refusal_is_not_repeated(self):
-        with ModelServer([Fault(400, "the prompt is too long")]) as server:
-            async with model_at(server, small=True) as model:
-                with pytest.raises(ProviderError, match="too long"):
-                    await collected(model, asking(answer_schema={}, temperature=0.0))
-            assert len(server.requests) == 1
-
-
-async def test_OpenAI_itself_gets_the_field_its_newer_models_want():
-    openai = PROVIDERS["openai"]
-    endpoint = Endpoint(provider=openai, model="gpt-6.1-terra", address=openai.address, key="sk")
-    body = OPENAI.body(endpoint, ModelTraits(name=endpoint.name), asking(max_tokens=1000))
-    assert "max_tokens" not in body
-    assert body["max_completion_tokens"] > 1000
 
 
 async def test_K4_calls_share_a_connection(monkeypatch):

@@ -7,6 +7,7 @@
         ├── UsageError       arguments or configuration are wrong           (exit code 2)
         └── ProviderError    no usable answer can be had from a model       (exit code 4)
             ├── Unavailable  for now: busy, broken, timed out, cut off      (worth another try)
+            ├── ToolsUnsupported  it takes no native tool calls             (worth another try without)
             └── BadAnswer    it answered, and again when asked, what can't be used
 
 Anything else is a fault of ours and is allowed to crash; what was stored stays stored.
@@ -59,6 +60,10 @@ class Unavailable(ProviderError):
     def __init__(self, key: str, *, retry_after_s: float | None = None, **values: object) -> None:
         super().__init__(key, **values)
         self.retry_after_s = retry_after_s
+
+
+class ToolsUnsupported(ProviderError):
+    """The server, or its model, takes no native tool calls; the same question as text may be answered."""
 
 
 class BadAnswer(ProviderError):

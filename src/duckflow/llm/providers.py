@@ -60,13 +60,15 @@ async def _open(
 
 
 async def _open_wire(endpoint: Endpoint, traits: ModelTraits) -> ModelClient:
-    if endpoint.provider.wire == "pydantic_ai":
+    if endpoint.wire == "pydantic_ai":
         # The import takes seconds, and the user may go on typing meanwhile.
         return await asyncio.to_thread(_open_other, endpoint, traits)
     from duckflow.llm.wire.client import WireModel  # noqa: PLC0415 - only when named
 
-    if endpoint.provider.wire == "openai":
+    if endpoint.wire == "openai":
         from duckflow.llm.wire.openai import OPENAI as WIRE  # noqa: PLC0415 - as above
+    elif endpoint.wire == "responses":
+        from duckflow.llm.wire.responses import RESPONSES as WIRE  # noqa: PLC0415 - as above
     else:
         from duckflow.llm.wire.anthropic import ANTHROPIC as WIRE  # noqa: PLC0415 - as above
     return WireModel(WIRE, endpoint, traits)

@@ -94,7 +94,7 @@ async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[st
         window = _number(env.get("OLLAMA_CONTEXT_LENGTH", "")) or OLLAMA_WINDOW
         if parameters is None and settings.small == "auto":
             parameters = await _size_in_ollama(endpoint)
-    elif endpoint.own and endpoint.provider.wire == "openai":
+    elif endpoint.own and endpoint.wire in ("openai", "responses"):
         served = await _served(endpoint)
         meta = served.meta or LlamaCppDetails()
         window = meta.n_ctx or served.max_model_len or DEFAULT_WINDOW

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from duckflow.config.settings import EmbeddedSettings
 from duckflow.domain.errors import ProviderError, Unavailable
-from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits, TextPiece
+from duckflow.domain.model import ChatMessage, ModelPiece, ModelRequest, ModelTraits
 from duckflow.llm.local.process import WorkerGone, WorkerProcess, thread_counts, usable_cores
 from duckflow.llm.local.prompt_states import PromptStates, states_folder
 from duckflow.llm.local.protocol import completion, load_failure, refusal
@@ -138,8 +138,8 @@ class EmbeddedModel:
             async for chunk in chunks:
                 if "error" in chunk:
                     raise refusal(chunk["error"])
-                if text := answer.add_chunk(Chunk.model_validate(chunk)):
-                    yield TextPiece(text=text)
+                for piece in answer.add_chunk(Chunk.model_validate(chunk)):
+                    yield piece
         for piece in answer.rest():
             yield piece
 

@@ -1,41 +1,41 @@
 """Anthropic messages, with marks that let the provider remember the beginning of a prompt."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterator
 from itertools import groupby
-from typing import Any
 
 from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits
+from duckflow.domain.patterns import late
 from duckflow.llm.wire.anthropic_response import AnthropicResponse
 from duckflow.llm.wire.client import WireFormat
-from duckflow.llm.wire.endpoints import THINKING_ALLOWANCE, Endpoint
-from duckflow.llm.wire.fallbacks import Fallback
+from duckflow.llm.wire.endpoints import Endpoint
+from duckflow.llm.wire.fallbacks import Body, Fallback
+from duckflow.llm.wire.request import answer_room, cache_marks, leading_system, usable_messages
 
 VERSION = "2023-06-01"
-MAX_MARKS = 4
-"""The provider refuses more."""
+MARK = {"type": "ephemeral"}
+BUDGETS = {"low": 2048, "medium": 8192, "high": 16_384}
+"""Tokens for thinking, for models that do not find out themselves how much is enough."""
 
-BRIEF_MODELS = ("claude-2", "claude-3", "claude-instant")
-"""They do not think, and refuse to be allowed a longer answer."""
-
-FALLBACKS = (Fallback("temperature", ("temperature",)),)
+_VERSION = late(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
+_ID = late(r"[a-zA-Z0-9_-]{1,64}")
 
 
 def _headers(key: str) -> dict[str, str]:
     return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
 
 
-def _body(endpoint: Endpoint, _: ModelTraits, request: ModelRequest) -> dict[str, Any]:
-    allowance = 0 if endpoint.model.startswith(BRIEF_MODELS) else THINKING_ALLOWANCE
-    system, turns = split_system(request.messages, request.picture_data)
-    body: dict[str, Any] = {
-        "model": endpoint.model,
-        "max_tokens": request.max_tokens + allowance,
-        "messages": turns,
-        "stream": True,
-    }
+def _body(endpoint: Endpoint, traits: ModelTraits, request: ModelRequest) -> Body:
+    system, turns = split_system(request, traits.name)
+    version = _version(endpoint.model)
+    # The oldest ones do not think, and refuse to be allowed a longer answer.
+    room = answer_room(traits, request) if version >= (3, 7) else request.max_tokens
+    body: Body = {"model": endpoint.model, "max_tokens": room, "messages": turns, "stream": True}
     if system:
         body["system"] = system
-    if request.temperature is not None:
+    if request.effort is not None:
+        body |= _thinking(version, request.effort, room, turns)
+    if request.temperature is not None and "thinking" not in body:
         body["temperature"] = request.temperature
     if request.tools:
         body["tools"] = [
@@ -45,41 +45,106 @@ def _body(endpoint: Endpoint, _: ModelTraits, request: ModelRequest) -> dict[str
     return body
 
 
-def split_system(
-    messages: Sequence[ChatMessage], data: Mapping[str, str]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _version(model: str) -> tuple[int, int]:
+    """The version in a model's name. Other makers' models are asked to think by a fixed budget."""
+    if found := _VERSION.search(model):
+        return int(found[1]), int(found[2] or 0)
+    return (9, 0) if "claude" in model else (4, 5)
+
+
+def _thinking(version: tuple[int, int], effort: str, room: int, turns: list[Body]) -> Body:
+    """The fields that make a model think, by its version. The newer ones choose themselves when to."""
+    if version >= (4, 6):
+        shown = {"display": "summarized"} if version >= (4, 7) else {}  # the others do so anyway
+        return {"thinking": {"type": "adaptive", **shown}, "output_config": {"effort": effort}}
+    answers: list[list[Body]] = [turn["content"] for turn in turns if turn["role"] == "assistant"]
+    # With a fixed budget, a model goes on after its calls only if it thought before them.
+    called = answers and any(block["type"] == "tool_use" for block in answers[-1])
+    begun = not called or "thinking" in answers[-1][0]["type"]
+    if version < (3, 7) or room < 2 * BUDGETS["low"] or not begun:
+        return {}
+    return {"thinking": {"type": "enabled", "budget_tokens": min(BUDGETS[effort], room // 2)}}
+
+
+def split_system(request: ModelRequest, model: str) -> tuple[list[Body], list[Body]]:
     """The system blocks and the turns, as the wire has them, marked for the cache."""
-    said = [message for message in messages if message.text.strip()]
-    count = next((place for place, message in enumerate(said) if message.role != "system"), len(said))
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": message.text} for message in said]
-    for place in _marked(said, count):
-        blocks[place]["cache_control"] = {"type": "ephemeral"}
-    turns: list[dict[str, Any]] = []
+    messages = [
+        message
+        for message in usable_messages(request, model, fitting_id=_ID)
+        if message.text.strip() or message.calls or message.result_of
+    ]
+    system, marks = leading_system(messages), cache_marks(messages)
+    written = [list(_blocks(message, request)) for message in messages]
+    for place in marks:
+        written[place][-1]["cache_control"] = MARK
+    turns: list[Body] = []
     # What the program says later in the conversation is not the system's any more, but no answer either.
     for answers, places in groupby(
-        range(count, len(said)), key=lambda place: said[place].role == "assistant"
+        range(system, len(messages)), key=lambda place: messages[place].role == "assistant"
     ):
-        content = [block for place in places for block in (*_pictures(said[place], data), blocks[place])]
+        content = [block for place in places for block in written[place]]
         turns.append({"role": "assistant" if answers else "user", "content": content})
     if not turns or turns[0]["role"] != "user":
         turns.insert(0, {"role": "user", "content": [{"type": "text", "text": "Begin."}]})
-    return blocks[:count], turns
+    return [block for blocks in written[:system] for block in blocks], turns
 
 
-def _marked(messages: Sequence[ChatMessage], count: int) -> set[int]:
-    """Where the cache gets its marks: the end of the system's part, and the last stable messages."""
-    stable = [place for place, message in enumerate(messages) if message.stable]
-    in_system = [place for place in stable if place < count]
-    first = in_system[-1:] or ([count - 1] if count else [])
-    later = [place for place in stable if place >= count]
-    return {*first, *later[-(MAX_MARKS - len(first)) :]}
+def _blocks(message: ChatMessage, request: ModelRequest) -> Iterator[Body]:
+    """The blocks of a message. Thoughts stand where they stood in the answer, word for word."""
+    text = [{"type": "text", "text": message.text}] if message.text.strip() else []
+    if message.result_of:
+        content = [*_pictures(message, request), *text] or [{"type": "text", "text": "(nothing)"}]
+        failed = {"is_error": True} if message.failed else {}
+        yield {"type": "tool_result", "tool_use_id": message.result_of, "content": content, **failed}
+        return
+    if message.role != "assistant":
+        yield from _pictures(message, request)
+        yield from text
+        return
+    calls = (
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": json.loads(call.arguments)}
+        for call in message.calls
+    )
+    for place, part in enumerate([*text, *calls, None]):
+        for thought in message.thoughts:
+            if thought.place == place:
+                readable = {"thinking": thought.text} if thought.data.get("type") == "thinking" else {}
+                yield {**thought.data, **readable}
+        if part is not None:
+            yield part
 
 
-def _pictures(message: ChatMessage, data: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _pictures(message: ChatMessage, request: ModelRequest) -> Iterator[Body]:
     for picture in message.pictures:
-        if picture.digest in data:
-            source = {"type": "base64", "media_type": picture.media, "data": data[picture.digest]}
-            yield {"type": "image", "source": source}
+        if picture.digest in request.picture_data:
+            data = request.picture_data[picture.digest]
+            yield {
+                "type": "image",
+                "source": {"type": "base64", "media_type": picture.media, "data": data},
+            }
 
+
+def _without_thinking(body: Body) -> Body:
+    """Without all that has to do with thinking: what was thought, too, is refused where it does not fit."""
+    rest = {name: value for name, value in body.items() if name not in ("thinking", "output_config")}
+    turns: list[Body] = []
+    for turn in rest["messages"]:
+        content = [block for block in turn["content"] if "thinking" not in block["type"]]
+        turns.append({**turn, "content": content})
+    return {**rest, "messages": turns}
+
+
+def _thinking_adaptively(body: Body) -> Body:
+    return {**body, "thinking": {"type": "adaptive"}}
+
+
+FALLBACKS = (
+    Fallback("temperature", ("temperature",)),
+    Fallback("output_config", ("effort", "output_config")),
+    Fallback("thinking", ("adaptive",), _thinking_adaptively),
+    Fallback("thinking.display", ("display",)),
+    Fallback("thinking", ("support thinking", "thinking is not supported")),
+    Fallback("messages", ("thinking",), _without_thinking, lasting=False),
+)
 
 ANTHROPIC = WireFormat("/v1/messages", _headers, _body, AnthropicResponse, FALLBACKS)

@@ -4,8 +4,19 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic import JsonValue
+
 from duckflow.domain.errors import Unavailable
-from duckflow.domain.model import ModelPiece, StopReason, StreamEnd, ToolCall, Usage
+from duckflow.domain.model import (
+    ModelPiece,
+    StopReason,
+    StreamEnd,
+    TextPiece,
+    ThinkingPiece,
+    Thought,
+    ToolCall,
+    Usage,
+)
 from duckflow.llm.wire.lenient import LenientModel, StreamedError
 
 STOPS: dict[str, StopReason] = {
@@ -29,6 +40,12 @@ ERROR_STATUS = {
 """An error inside a stream has no status; its type says which one it would have had."""
 
 
+class AnthropicOutputDetails(LenientModel):
+    """Tokens of the output that were thinking."""
+
+    thinking_tokens: int | None = None
+
+
 class AnthropicTokenCounts(LenientModel):
     """Usage as this wire reports it: what was cached is not part of the input."""
 
@@ -36,27 +53,36 @@ class AnthropicTokenCounts(LenientModel):
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
     output_tokens: int | None = None
-
-
-class AnthropicStart(LenientModel):
-    """The message as it is when it begins."""
-
-    usage: AnthropicTokenCounts | None = None
+    output_tokens_details: AnthropicOutputDetails | None = None
 
 
 class AnthropicBlock(LenientModel):
-    """The beginning of a block: text, a tool call, or thinking, which is not read."""
+    """A block as it begins: text, a tool call, or thinking. In an answer that is not streamed it is whole."""
 
     type: str = ""
     text: str | None = None
+    id: str | None = None
     name: str | None = None
     input: dict[str, Any] | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
+
+
+class AnthropicMessage(LenientModel):
+    """The message as it is when it begins, or the whole of it."""
+
+    content: tuple[AnthropicBlock, ...] = ()
+    stop_reason: str | None = None
+    usage: AnthropicTokenCounts | None = None
 
 
 class AnthropicDelta(LenientModel):
     """The next part of a block, or of the message."""
 
     text: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
     partial_json: str | None = None
     stop_reason: str | None = None
 
@@ -72,28 +98,41 @@ class Event(LenientModel):
 
     type: str = ""
     index: int = 0
-    message: AnthropicStart | None = None
+    message: AnthropicMessage | None = None
     content_block: AnthropicBlock | None = None
     delta: AnthropicDelta | None = None
     usage: AnthropicTokenCounts | None = None
     error: Failure | None = None
 
 
+class _OpenBlock:
+    """A block that is still coming. `written` is the JSON of a call, or the words of a thought."""
+
+    def __init__(self, block: AnthropicBlock, place: int) -> None:
+        self.begun, self.place = block, place
+        self.written = block.thinking or ""
+        self.signature = block.signature or ""
+
+
 class AnthropicResponse:
     """What has arrived so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: str = "") -> None:
         self.ended = False
-        self._calls: dict[int, tuple[AnthropicBlock, list[str]]] = {}
+        self._model = model
+        self._blocks: dict[int, _OpenBlock] = {}
+        self._said = False
         self._stop: StopReason = "end"
         self._counts = AnthropicTokenCounts()
 
-    def add(self, data: str) -> str:
-        """Take an event in; its text is returned."""
+    def add(self, data: str) -> list[ModelPiece]:
+        """Take an event in; its text and thinking are returned."""
         event = Event.from_json(data)
         if event.error is not None:
             raise StreamedError(ERROR_STATUS.get(event.error.type or "", 500))
         match event.type:
+            case "message":
+                return self._whole(AnthropicMessage.from_json(data))
             case "message_start" if event.message and event.message.usage:
                 self._count(event.message.usage)
             case "content_block_start" if event.content_block:
@@ -108,35 +147,71 @@ class AnthropicResponse:
                 self.ended = True
             case _:
                 pass
-        return ""
+        return []
 
     def rest(self) -> Iterator[ModelPiece]:
         """What can be told only at the end."""
         if not self.ended:
             raise Unavailable("llm.cut_off")
-        for block, pieces in self._calls.values():
-            whole = "".join(pieces) or json.dumps(block.input or {}, ensure_ascii=False)
-            yield ToolCall(name=block.name or "", arguments=whole)
+        for block in self._blocks.values():
+            begun = block.begun
+            if begun.type == "tool_use":
+                whole = block.written or json.dumps(begun.input or {}, ensure_ascii=False)
+                yield ToolCall(name=begun.name or "", arguments=whole, id=begun.id or "")
+        yield from self._thoughts()
         yield StreamEnd(stop=self._stop, usage=self._usage())
 
-    def _begin(self, index: int, block: AnthropicBlock) -> str:
-        if block.type == "tool_use":
-            self._calls[index] = (block, [])
-        return block.text or "" if block.type == "text" else ""
+    def _whole(self, message: AnthropicMessage) -> list[ModelPiece]:
+        """The answer of a server that does not stream."""
+        self.ended = True
+        self._count(message.usage or AnthropicTokenCounts())
+        self._stop = STOPS.get(message.stop_reason or "", "end")
+        return [piece for index, block in enumerate(message.content) for piece in self._begin(index, block)]
 
-    def _continue(self, index: int, delta: AnthropicDelta) -> str:
-        if delta.partial_json and index in self._calls:
-            self._calls[index][1].append(delta.partial_json)
-        return delta.text or ""
+    def _begin(self, index: int, block: AnthropicBlock) -> list[ModelPiece]:
+        if block.type in ("tool_use", "thinking", "redacted_thinking"):
+            called = sum(known.begun.type == "tool_use" for known in self._blocks.values())
+            self._blocks[index] = _OpenBlock(block, self._said + called)
+        return self._pieces(block.text if block.type == "text" else "", block.thinking)
+
+    def _continue(self, index: int, delta: AnthropicDelta) -> list[ModelPiece]:
+        if block := self._blocks.get(index):
+            block.written += delta.partial_json or delta.thinking or ""
+            block.signature += delta.signature or ""
+        return self._pieces(delta.text, delta.thinking)
+
+    def _pieces(self, text: str | None, thinking: str | None) -> list[ModelPiece]:
+        self._said = self._said or bool(text and text.strip())
+        return [
+            *([ThinkingPiece(text=thinking)] if thinking else []),
+            *([TextPiece(text=text)] if text else []),
+        ]
+
+    def _thoughts(self) -> Iterator[Thought]:
+        """Thinking that can be handed back. One without a signature was cut off, and would be refused."""
+        for block in self._blocks.values():
+            data: dict[str, JsonValue] = {"type": block.begun.type}
+            if block.begun.type == "thinking" and block.signature:
+                data["signature"] = block.signature
+                yield Thought(model=self._model, text=block.written, data=data, place=block.place)
+            elif block.begun.type == "redacted_thinking":
+                data["data"] = block.begun.data or ""
+                yield Thought(model=self._model, data=data, place=block.place)
 
     def _count(self, counts: AnthropicTokenCounts) -> None:
         """The end repeats some of the counts of the beginning; the latest of each holds."""
-        self._counts = self._counts.model_copy(update=counts.model_dump(exclude_none=True))
+        self._counts = self._counts.model_copy(
+            update={name: value for name, value in counts if value is not None}
+        )
 
     def _usage(self) -> Usage:
         counts = self._counts
-        cached = counts.cache_read_input_tokens or 0
-        fresh = (counts.input_tokens or 0) + (counts.cache_creation_input_tokens or 0)
+        read, written = counts.cache_read_input_tokens or 0, counts.cache_creation_input_tokens or 0
+        details = counts.output_tokens_details or AnthropicOutputDetails()
         return Usage(
-            input_tokens=fresh + cached, cached_tokens=cached, output_tokens=counts.output_tokens or 0
+            input_tokens=(counts.input_tokens or 0) + read + written,
+            cached_tokens=read,
+            cache_written_tokens=written,
+            output_tokens=counts.output_tokens or 0,
+            thinking_tokens=details.thinking_tokens or 0,
         )

@@ -1,9 +1,11 @@
-"""A model behind an address that streams events: one client for both wire formats."""
+"""A model behind an address that streams events: one client for all wire formats."""
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
+from uuid import uuid4
 
-from duckflow.domain.model import ModelPiece, ModelRequest, ModelTraits, TextPiece
+from duckflow.domain.frozen import replace
+from duckflow.domain.model import ModelPiece, ModelRequest, ModelTraits, ToolCall
 from duckflow.llm.streams import closing, read_end
 from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.errors import not_understood, status_failure
@@ -17,12 +19,13 @@ class WireResponse(Protocol):
 
     ended: bool
 
-    def add(self, data: str) -> str:
-        """Take an event in; its text is returned. Raises ValueError for what is none, or StreamedError."""
+    def add(self, data: str) -> Iterable[ModelPiece]:
+        """Take an event in and return its text and thinking. Raises ValueError for what is none, or
+        StreamedError."""
         ...
 
-    def rest(self) -> Iterator[ModelPiece]:
-        """What can be told only at the end."""
+    def rest(self) -> Iterable[ModelPiece]:
+        """Return what is known only at the end: calls, thoughts and the end itself."""
         ...
 
 
@@ -33,7 +36,8 @@ class WireFormat(NamedTuple):
     headers: Callable[[str], Mapping[str, str]]
     """By the key, which may be empty."""
     body: Callable[[Endpoint, ModelTraits, ModelRequest], dict[str, Any]]
-    response: Callable[[], WireResponse]
+    response: Callable[[str], WireResponse]
+    """By the model's full name, which its thoughts bear."""
     fallbacks: tuple[Fallback, ...]
 
 
@@ -49,7 +53,8 @@ class WireModel:
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """The answer, piece by piece."""
-        body = self._wire.body(self._endpoint, self.traits, request)
+        window = min(self.traits.window, self._fallbacks.window or self.traits.window)
+        body = self._wire.body(self._endpoint, replace(self.traits, window=window), request)
         return self._fallbacks.apply(body, lambda body: self._answer(request, body))
 
     async def aclose(self) -> None:
@@ -57,19 +62,27 @@ class WireModel:
         await self._connection.aclose()
 
     async def _answer(self, request: ModelRequest, body: dict[str, Any]) -> AsyncGenerator[ModelPiece]:
-        answer = self._wire.response()
+        answer = self._wire.response(self.traits.name)
         async with closing(self._connection.post(self._wire.path, body, request.time_limit_s)) as events:
             async for data in events:
                 try:
-                    text = answer.add(data)
+                    pieces = answer.add(data)
                 except ValueError as exc:
                     raise not_understood(self._endpoint, data) from exc
                 except StreamedError as exc:
-                    raise status_failure(self._endpoint, exc.status, data) from exc
-                if text:
-                    yield TextPiece(text=text)
+                    raise status_failure(self._endpoint, exc.status, exc.said or data) from exc
+                for piece in pieces:
+                    yield piece
                 if answer.ended:
                     await read_end(events)
                     break
+        used: set[str] = set()
         for piece in answer.rest():
-            yield piece
+            yield _identified(piece, used) if isinstance(piece, ToolCall) else piece
+
+
+def _identified(call: ToolCall, used: set[str]) -> ToolCall:
+    """A call under an id that no other call of its answer has: some servers give none, or always the same."""
+    name = call.id if call.id and call.id not in used else uuid4().hex[:9]
+    used.add(name)
+    return replace(call, id=name)

@@ -11,10 +11,11 @@ from pydantic import Field
 from duckflow.domain.errors import ProviderError, UsageError
 from duckflow.domain.frozen import Frozen
 
-THINKING_ALLOWANCE = 8192
-"""Tokens on top of an answer's: the large providers count a model's thinking as output."""
+THINKING_ALLOWANCE = 23_808
+"""Tokens on top of an answer's, so that thinking, which counts as output, leaves the answer its room. With
+the longest answer that makes 32,000, the most that some models give."""
 
-Wire = Literal["openai", "anthropic", "pydantic_ai"]
+Wire = Literal["openai", "responses", "anthropic", "pydantic_ai"]
 
 
 class Provider(Frozen):
@@ -71,6 +72,13 @@ PROVIDERS = {
             address_variable="OLLAMA_HOST",
             needs_key=False,
         ),
+        Provider(
+            name="responses",
+            wire="responses",
+            key_variables=("OPENAI_API_KEY",),
+            address="https://api.openai.com/v1",
+            address_variable="OPENAI_BASE_URL",
+        ),
         _other("azure", "AZURE_OPENAI_API_KEY"),
         _other("bedrock", "AWS_ACCESS_KEY_ID", needs_key=False),
         _other("cohere", "CO_API_KEY"),
@@ -100,6 +108,11 @@ class Endpoint(Frozen):
     def own(self) -> bool:
         """Whether this is the user's own server or proxy, not the provider's address."""
         return self.address != self.provider.address
+
+    @property
+    def wire(self) -> Wire:
+        """OpenAI itself is asked through Responses; servers like it know at least chat completions."""
+        return "responses" if self.provider.name == "openai" and not self.own else self.provider.wire
 
     @property
     def shown_address(self) -> str:

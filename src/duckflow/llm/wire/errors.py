@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from duckflow.domain.errors import ProviderError, Unavailable
+from duckflow.domain.errors import ProviderError, ToolsUnsupported, Unavailable
 from duckflow.domain.patterns import late
 from duckflow.domain.text import one_line
 from duckflow.llm.wire.endpoints import Endpoint
@@ -17,6 +17,9 @@ REFUSED = "llm.refused_request"
 DETAIL_CHARACTERS = 300
 SECRET_LENGTH = 8
 """A shorter key is a placeholder; replacing it would only garble the sentence."""
+
+_TOOLS = late(r"\b(tool|function)s?\b|\btool[ _-]?(use|calls?|calling|choice)\b|\bfunction[ _-]?call")
+_NOT_TAKEN = late(r"not support|unsupported|n't support|not enabled|requires? --|no endpoints|unknown field")
 
 
 def status_failure(
@@ -30,11 +33,13 @@ def status_failure(
         return ProviderError("llm.wrong_key", provider=provider, variable=variable, detail=detail)
     if status == 402 or (status == 429 and "insufficient_quota" in body):
         return ProviderError("llm.no_credit", provider=provider, detail=detail)
+    if status != 429 and _refuses_tools(detail.lower()):
+        return ToolsUnsupported("llm.tools_unsupported", model=endpoint.name, detail=detail)
     if status == 404:
         return ProviderError("llm.unknown_model", model=endpoint.model, address=address)
     if status == 429:
         return Unavailable("llm.rate_limited", retry_after_s=seconds_to_wait(retry_after), provider=provider)
-    if status >= 500 or status in (408, 409, 425):
+    if status >= 500 or status in (408, 409, 425) or "tool_use_failed" in body:
         wait = seconds_to_wait(retry_after)
         return Unavailable(
             "llm.server_error", retry_after_s=wait, provider=provider, status=status, detail=detail
@@ -121,6 +126,11 @@ def _number(said: str) -> float | None:
     return max(number, 0.0) if math.isfinite(number) else None
 
 
+def _refuses_tools(said: str) -> bool:
+    """Tell whether a server takes no tools at all. If it takes them without thinking, a fallback helps."""
+    return bool(_TOOLS.search(said) and _NOT_TAKEN.search(said)) and "reasoning" not in said
+
+
 def _detail(body: str, key: str) -> str:
     """The provider's own sentence, wherever in the answer it stands, without the key it may repeat."""
     try:
@@ -136,10 +146,13 @@ def _message(value: object) -> str:
     if not isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False) if value else ""
     fields = cast("dict[str, Any]", value)
-    for name in ("error", "message", "detail"):
-        if fields.get(name):
-            return _message(fields[name])
-    return ""
+    said = next((_message(fields[name]) for name in ("error", "message", "detail") if fields.get(name)), "")
+    parameter, metadata = fields.get("param"), fields.get("metadata")
+    if isinstance(parameter, str) and parameter not in said:
+        said = f"{said} ({parameter})"
+    if isinstance(metadata, dict):  # a relay's words are followed by those of the provider behind it
+        said = f"{said} {cast('dict[str, Any]', metadata).get('raw') or ''}".strip()
+    return said
 
 
 def plain(text: str) -> str:

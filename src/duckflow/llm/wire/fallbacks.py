@@ -1,21 +1,43 @@
 """Requests repeated without what a server refuses: compatible servers differ in the fields they accept."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, NamedTuple, cast
 
-from duckflow.domain.errors import ProviderError
+from duckflow.domain.errors import ProviderError, ToolsUnsupported, Unavailable
 from duckflow.domain.model import ModelPiece
+from duckflow.domain.patterns import late
 from duckflow.llm.wire.errors import REFUSED
 
 Body = dict[str, Any]
 
+LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""Fields with the longest answer, which a server may find too long."""
+
+LEAST_ROOM = 1024
+"""An answer with less room would be cut, so the refusal is the better answer."""
+
+MOST_LOWERED = 3
+"""Times one request is repeated with a shorter longest answer."""
+
+_NUMBER = late(r"(?<![\w.-])\d{3,9}(?![\w.-]*\w)")
+
 
 class Fallback(NamedTuple):
-    """Where a refusal has one of `words` and the body has `field`: what to add, else `field` is left out."""
+    """Answer to a refusal with one of `words`, if the body has `field`: a change, else leaving the field out.
+
+    A dot in `field` leads to a field inside another. A fallback that is not lasting holds for one request.
+    """
 
     field: str
     words: tuple[str, ...]
-    adds: Mapping[str, Any] | None = None
+    change: Callable[[Body], Body] | None = None
+    lasting: bool = True
+
+    def apply(self, body: Body) -> Body:
+        """The body without what was refused; the same, if that is not in it."""
+        if not _has(body, self.field):
+            return body
+        return self.change(body) if self.change else _without(body, self.field)
 
 
 class Fallbacks:
@@ -24,46 +46,95 @@ class Fallbacks:
     def __init__(self, table: tuple[Fallback, ...]) -> None:
         self._table = table
         self._made: list[Fallback] = []
+        self._limits: dict[str, int] = {}
+        self.window: int | None = None
+        """The model's window, if a refusal told it."""
 
     async def apply(
         self, body: Body, ask: Callable[[Body], AsyncGenerator[ModelPiece]]
     ) -> AsyncGenerator[ModelPiece]:
         """The answer to `body`, with as many fallbacks as it takes."""
+        body = self._concede(body)
+        passing: list[Fallback] = []
+        lowered = 0
         while True:
-            conceded = self._concede(body)
             started = False
-            pieces = ask(conceded)
+            pieces = ask(body)
             try:
                 async for piece in pieces:
                     started = True
                     yield piece
             except ProviderError as exc:
-                found = self._find(exc, conceded)
-                if started or found is None:
+                if started or isinstance(exc, Unavailable | ToolsUnsupported):
                     raise
-                self._made.append(found)
+                said = str(exc.values.get("detail", "")).lower()
+                if lowered < MOST_LOWERED and (limited := self._lower(body, said)):
+                    body, lowered = limited, lowered + 1
+                    continue
+                found = self._find(exc, said, body, passing)
+                if found is None:
+                    raise
+                (self._made if found.lasting else passing).append(found)
+                body = found.apply(body)
             else:
                 return
             finally:
                 await pieces.aclose()
 
     def _concede(self, body: Body) -> Body:
-        changed = dict(body)
         for fallback in self._made:
-            if fallback.field in changed:
-                if fallback.adds:
-                    changed.update(fallback.adds)
-                else:
-                    del changed[fallback.field]
-        return changed
+            body = fallback.apply(body)
+        lower = {name: limit for name, limit in self._limits.items() if body.get(name, 0) > limit}
+        return {**body, **lower}
 
-    def _find(self, refusal: ProviderError, body: Body) -> Fallback | None:
+    def _find(
+        self, refusal: ProviderError, said: str, body: Body, passing: list[Fallback]
+    ) -> Fallback | None:
         """A fallback not made yet that answers this refusal."""
         if refusal.key != REFUSED:
             return None
-        said = str(refusal.values.get("detail", "")).lower()
         for fallback in self._table:
-            fits = fallback.field in body and any(word in said for word in fallback.words)
-            if fits and fallback not in self._made:
+            new = fallback not in self._made and fallback not in passing
+            if new and any(word in said for word in fallback.words) and fallback.apply(body) != body:
                 return fallback
         return None
+
+    def _lower(self, body: Body, said: str) -> Body | None:
+        """The body with less room for the answer, if the refusal says that it asks for too much. A limit of
+        the model is remembered, but not one that comes from the length of this prompt."""
+        numbers = [int(number) for number in _NUMBER.findall(said.replace(",", ""))]
+        for name in LIMITS:
+            asked = body.get(name, 0)
+            if not asked or (name not in said and asked not in numbers):
+                continue
+            if asked in numbers:
+                numbers.remove(asked)
+            sums = {number + asked for number in numbers}
+            numbers = [number for number in numbers if number not in sums]
+            rooms = [
+                (window - prompt, window)
+                for window in numbers
+                for prompt in numbers
+                if prompt < window < prompt + asked and window - prompt >= LEAST_ROOM
+            ]
+            caps = [number for number in numbers if LEAST_ROOM <= number < asked]
+            if rooms:
+                room, self.window = min(rooms)
+                # Some count the prompt only as far as they need to refuse it.
+                return {**body, name: room if room < asked * 0.9 else asked // 2}
+            if name in said and caps:
+                self._limits[name] = max(caps)
+                return {**body, name: max(caps)}
+        return None
+
+
+def _has(body: Body, field: str) -> bool:
+    outer, _, inner = field.partition(".")
+    return outer in body and (not inner or (isinstance(body[outer], dict) and _has(body[outer], inner)))
+
+
+def _without(body: Body, field: str) -> Body:
+    outer, _, inner = field.partition(".")
+    rest = {name: value for name, value in body.items() if name != outer}
+    kept = _without(cast("Body", body[outer]), inner) if inner else {}
+    return {**rest, outer: kept} if kept else rest

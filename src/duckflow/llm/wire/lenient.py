@@ -21,8 +21,12 @@ class LenientModel(BaseModel):
 
 
 class StreamedError(Exception):
-    """A server's error after its stream had begun, with the HTTP status it would have had before."""
+    """A server's error after its stream had begun, with the HTTP status it would have had before.
 
-    def __init__(self, status: int) -> None:
+    `said` is the part of the event that describes it; left out, it is the whole event.
+    """
+
+    def __init__(self, status: int, said: str = "") -> None:
         super().__init__(status)
         self.status = status
+        self.said = said

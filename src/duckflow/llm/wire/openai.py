@@ -1,45 +1,51 @@
-"""OpenAI-compatible chat completions: the wire most servers speak."""
+"""OpenAI-compatible chat completions, the wire most servers speak. OpenAI itself has `responses`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
 
-from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits
+from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits, ToolCall
+from duckflow.domain.patterns import late
 from duckflow.llm.wire.client import WireFormat
-from duckflow.llm.wire.endpoints import THINKING_ALLOWANCE, Endpoint
-from duckflow.llm.wire.fallbacks import Fallback
-from duckflow.llm.wire.openai_response import OpenAIResponse
+from duckflow.llm.wire.endpoints import Endpoint
+from duckflow.llm.wire.fallbacks import Body, Fallback
+from duckflow.llm.wire.openai_response import THINKING_FIELDS, OpenAIResponse
+from duckflow.llm.wire.request import answer_room, cache_marks, leading_system, usable_messages
 
-FALLBACKS = (
-    Fallback(
-        "response_format", ("response_format", "response format", "json_schema", "json schema", "grammar")
-    ),
-    Fallback("stream_options", ("stream_options",)),
-    Fallback("temperature", ("temperature",)),
-    Fallback("max_completion_tokens", ("max_completion_tokens", "max_tokens")),
-    Fallback("max_tokens", ("max_tokens",)),
-    # OpenAI's thinking models take tools on this wire only without their thinking.
-    Fallback("tools", ("reasoning_effort",), {"reasoning_effort": "none"}),
-)
+_MISTRAL_ID = late(r"[a-zA-Z0-9]{9}")
+_ANY_ID = late(r"[\x21-\x7e]{1,64}")
+
+MARKED_MODELS = ("anthropic/", "google/", "openai/gpt-5.6", "openai/gpt-6", "openai/gpt-7")
+"""Models at OpenRouter that remember the beginning of a prompt where it is marked, or do so better."""
 
 
 def _headers(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
 
 
-def _body(endpoint: Endpoint, traits: ModelTraits, request: ModelRequest) -> dict[str, Any]:
-    body: dict[str, Any] = {
+def _body(endpoint: Endpoint, traits: ModelTraits, request: ModelRequest) -> Body:
+    provider = endpoint.provider.name
+    body: Body = {
         "model": endpoint.model,
-        "messages": turns(request),
+        "messages": turns(
+            request,
+            traits.name,
+            marks=provider == "openrouter" and endpoint.model.startswith(MARKED_MODELS),
+            short_ids=provider == "mistral",
+        ),
         "stream": True,
         "stream_options": {"include_usage": True},
+        "max_tokens": answer_room(traits, request),
     }
-    if endpoint.provider.name == "openai" and not endpoint.own:
-        body["max_completion_tokens"] = request.max_tokens + THINKING_ALLOWANCE
-    else:
-        body["max_tokens"] = request.max_tokens
     if request.temperature is not None:
         body["temperature"] = request.temperature
+    if request.effort is not None:
+        body |= (
+            {"reasoning": {"effort": request.effort}}
+            if provider == "openrouter"
+            else {"reasoning_effort": request.effort}
+        )
+    if request.cache_key and provider == "mistral":
+        body["prompt_cache_key"] = request.cache_key
     # Large models need room around the JSON (raw blocks); small ones lose their way without the rail.
     if request.answer_schema is not None and traits.small:
         schema = {"name": request.output, "schema": request.answer_schema}
@@ -61,25 +67,151 @@ def _body(endpoint: Endpoint, traits: ModelTraits, request: ModelRequest) -> dic
     return body
 
 
-def turns(request: ModelRequest) -> list[dict[str, Any]]:
-    """One entry a turn: many chat templates refuse two of the same role in a row."""
-    return [
-        {"role": role, "content": _content(list(turn), request.picture_data)}
-        for role, turn in groupby(request.messages, key=lambda message: message.role)
+def turns(
+    request: ModelRequest, model: str = "", *, marks: bool = False, short_ids: bool = False
+) -> list[Body]:
+    """One entry a turn: many chat templates refuse two of a role in a row, or a late system message."""
+    messages = usable_messages(request, model, fitting_id=_MISTRAL_ID if short_ids else _ANY_ID)
+    system = leading_system(messages)
+    marked = cache_marks(messages) if marks else set[int]()
+
+    def kind(place: int) -> tuple[str, int]:
+        message = messages[place]
+        if message.result_of:
+            return "tool", place
+        return "user" if message.role == "system" and place >= system else message.role, 0
+
+    entries: list[Body] = []
+    shown: list[Body] = []  # pictures of results, which only the user may show
+    for (role, _), places in groupby(range(len(messages)), key=kind):
+        turn = [(messages[place], place in marked) for place in places]
+        pictures = [picture for message, _ in turn for picture in _pictures(message, request)]
+        if role == "tool":
+            shown += pictures
+            entries.append(
+                {
+                    "role": "tool",
+                    "tool_call_id": turn[0][0].result_of,
+                    "content": _content(turn, []),
+                }
+            )
+            continue
+        if role == "assistant":
+            if shown:
+                entries.append({"role": "user", "content": shown})
+            entries.append(_answer([message for message, _ in turn]))
+        else:
+            entries.append({"role": role, "content": _content(turn, [*shown, *pictures])})
+        shown = []
+    return [*entries, {"role": "user", "content": shown}] if shown else entries
+
+
+def _content(turn: Sequence[tuple[ChatMessage, bool]], pictures: list[Body]) -> str | list[Body]:
+    """Parts only for pictures and marks: many servers know nothing but text."""
+    if not pictures and not any(marked for _, marked in turn):
+        return "\n\n".join(message.text for message, _ in turn)
+    parts = list(pictures)
+    for message, marked in turn:
+        if message.text:
+            mark = {"cache_control": {"type": "ephemeral"}} if marked else {}
+            parts.append({"type": "text", "text": message.text, **mark})
+    return parts
+
+
+def _pictures(message: ChatMessage, request: ModelRequest) -> Iterator[Body]:
+    for picture in message.pictures:
+        if picture.digest in request.picture_data:
+            url = f"data:{picture.media};base64,{request.picture_data[picture.digest]}"
+            yield {"type": "image_url", "image_url": {"url": url}}
+
+
+def _answer(turn: Sequence[ChatMessage]) -> Body:
+    """Write the text, calls and thinking of an answer, each into the field it came in."""
+    text = "\n\n".join(message.text for message in turn if message.text)
+    entry: Body = {"role": "assistant", "content": text}
+    calls: list[Body] = []
+    for message in turn:
+        own = [_call(call) for call in message.calls]
+        for thought in message.thoughts:
+            match thought.data.get("field"):
+                case "reasoning_details":
+                    entry["reasoning_details"] = thought.data["details"]
+                case "thinking":
+                    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": thought.text}]}
+                    entry["content"] = [thinking, *([{"type": "text", "text": text}] if text else [])]
+                case "extra_content":
+                    own[thought.place - bool(message.text.strip())]["extra_content"] = thought.data["extra"]
+                case "reasoning_content" | "reasoning" as field:
+                    entry[field] = thought.text
+                case _:
+                    pass
+        calls += own
+    if calls:
+        entry |= {"content": entry["content"] or None, "tool_calls": calls}
+    return entry
+
+
+def _call(call: ToolCall) -> Body:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"type": "function", "id": call.id, "function": function}
+
+
+def _without_thinking(body: Body) -> Body:
+    messages = [
+        {name: value for name, value in message.items() if name not in THINKING_FIELDS}
+        for message in body["messages"]
     ]
+    return {**body, "messages": messages}
 
 
-def _content(turn: Sequence[ChatMessage], data: Mapping[str, str]) -> str | list[dict[str, Any]]:
-    """Parts only if there is a picture: many servers know nothing but text."""
-    text = "\n\n".join(message.text for message in turn)
-    pictures = [picture for message in turn for picture in message.pictures if picture.digest in data]
-    if not pictures:
-        return text
-    urls = [f"data:{picture.media};base64,{data[picture.digest]}" for picture in pictures]
-    return [
-        *({"type": "image_url", "image_url": {"url": url}} for url in urls),
-        {"type": "text", "text": text},
+def _without_null(body: Body) -> Body:
+    messages = [
+        {name: "" if value is None else value for name, value in message.items()}
+        for message in body["messages"]
     ]
+    return {**body, "messages": messages}
 
+
+def _without_effort(body: Body) -> Body:
+    return {**body, "reasoning_effort": "none"}
+
+
+def _with_completion_tokens(body: Body) -> Body:
+    rest = {name: value for name, value in body.items() if name != "max_tokens"}
+    return {**rest, "max_completion_tokens": body["max_tokens"]}
+
+
+def _after_results(body: Body) -> Body:
+    """Put the user's words that follow results into the last result, as Mistral's models want it."""
+    entries: list[Body] = []
+    for entry in body["messages"]:
+        if entries and entries[-1]["role"] == "tool" and entry["role"] == "user":
+            both = [entries[-1]["content"], entry["content"]]
+            if all(isinstance(content, str) for content in both):
+                entries[-1] = {**entries[-1], "content": "\n\n".join(both)}
+                continue
+            entries.append({"role": "assistant", "content": "Let me look at that."})
+        entries.append(entry)
+    return {**body, "messages": entries}
+
+
+FALLBACKS = (
+    Fallback(
+        "response_format", ("response_format", "response format", "json_schema", "json schema", "grammar")
+    ),
+    Fallback("stream_options", ("stream_options",)),
+    Fallback("temperature", ("temperature",)),
+    Fallback("max_tokens", ("max_completion_tokens",), _with_completion_tokens),
+    Fallback("max_completion_tokens", ("max_completion_tokens", "max_tokens")),
+    Fallback("max_tokens", ("max_tokens",)),
+    # OpenAI's thinking models take tools on this wire only without their thinking.
+    Fallback("tools", ("tools with reasoning",), _without_effort),
+    Fallback("reasoning_effort", ("effort", "think", "reasoning")),
+    Fallback("reasoning", ("effort", "reasoning")),
+    Fallback("prompt_cache_key", ("prompt_cache_key",)),
+    Fallback("messages", ("reasoning", "thinking"), _without_thinking),
+    Fallback("messages", ("after role 'tool'", "roles must alternate"), _after_results),
+    Fallback("messages", ("content",), _without_null),
+)
 
 OPENAI = WireFormat("/chat/completions", _headers, _body, OpenAIResponse, FALLBACKS)

@@ -2,10 +2,21 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
+
+from pydantic import JsonValue
 
 from duckflow.domain.errors import Unavailable
-from duckflow.domain.model import ModelPiece, StopReason, StreamEnd, ToolCall, Usage
+from duckflow.domain.model import (
+    ModelPiece,
+    StopReason,
+    StreamEnd,
+    TextPiece,
+    ThinkingPiece,
+    Thought,
+    ToolCall,
+    Usage,
+)
 from duckflow.llm.wire.lenient import LenientModel, StreamedError
 
 STOPS: dict[str, StopReason] = {
@@ -16,11 +27,16 @@ STOPS: dict[str, StopReason] = {
     "content_filter": "refusal",
 }
 
+THINKING_FIELDS = ("reasoning_details", "reasoning_content", "reasoning", "thinking")
+"""Fields in which servers send thinking, the last one among the parts of the content. A server that uses
+several gets back the first of them."""
+
 
 class OpenAIPart(LenientModel):
-    """One part of a content given in parts; thinking has no `text`."""
+    """One part of a content given in parts."""
 
     text: str | None = None
+    thinking: "str | tuple[OpenAIPart, ...] | None" = None
 
 
 class Function(LenientModel):
@@ -36,13 +52,18 @@ class CallPart(LenientModel):
     index: int | None = None
     id: str | None = None
     function: Function = Function()
+    extra_content: dict[str, JsonValue] | None = None
+    """Gemini's signature, where Google's own server speaks this wire."""
 
 
 class Message(LenientModel):
-    """What the model said, whole or in part."""
+    """Text, thinking and calls of the model, whole or in part."""
 
     content: str | tuple[OpenAIPart, ...] | None = None
     refusal: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    reasoning_details: tuple[dict[str, JsonValue], ...] | None = None
     tool_calls: tuple[CallPart, ...] | None = None
 
     @property
@@ -51,6 +72,16 @@ class Message(LenientModel):
         content = self.content or ""
         said = content if isinstance(content, str) else "".join(part.text or "" for part in content)
         return said + (self.refusal or "")
+
+    @property
+    def thinking(self) -> str:
+        """Thinking among the parts of its content."""
+        return "" if isinstance(self.content, str) else "".join(_thought(part) for part in self.content or ())
+
+
+def _thought(part: OpenAIPart) -> str:
+    thinking = part.thinking or ""
+    return thinking if isinstance(thinking, str) else "".join(inner.text or "" for inner in thinking)
 
 
 class OpenAIChoice(LenientModel):
@@ -61,10 +92,12 @@ class OpenAIChoice(LenientModel):
     finish_reason: str | None = None
 
 
-class CachedTokens(LenientModel):
-    """How much of the prompt was known."""
+class TokenDetails(LenientModel):
+    """Tokens of the prompt that a cache knew or kept, and tokens of the answer that were thinking."""
 
     cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
 
 
 class OpenAITokenCounts(LenientModel):
@@ -72,7 +105,22 @@ class OpenAITokenCounts(LenientModel):
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
-    prompt_tokens_details: CachedTokens | None = None
+    cached_tokens: int | None = None
+    prompt_tokens_details: TokenDetails | None = None
+    completion_tokens_details: TokenDetails | None = None
+
+    @property
+    def usage(self) -> Usage:
+        """The same in our words."""
+        details = self.prompt_tokens_details or TokenDetails()
+        thought = self.completion_tokens_details or TokenDetails()
+        return Usage(
+            input_tokens=self.prompt_tokens or 0,
+            cached_tokens=details.cached_tokens or self.cached_tokens or 0,
+            cache_written_tokens=details.cache_write_tokens or 0,
+            output_tokens=self.completion_tokens or 0,
+            thinking_tokens=thought.reasoning_tokens or 0,
+        )
 
 
 class Chunk(LenientModel):
@@ -88,6 +136,7 @@ class _OpenCall:
 
     def __init__(self, part: CallPart) -> None:
         self.index, self.id, self.name, self.arguments = part.index, part.id, "", ""
+        self.extra = part.extra_content
 
     def takes(self, part: CallPart) -> bool:
         """Whether a piece belongs to it; some servers give every call the index 0, but its own id."""
@@ -104,57 +153,106 @@ class _OpenCall:
 class OpenAIResponse:
     """What has arrived so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: str = "") -> None:
         self.ended = False
+        self._model = model
         self._calls: list[_OpenCall] = []
+        self._thinking: dict[str, str] = {}
+        self._details: list[dict[str, JsonValue]] = []
+        self._said = False
         self._stop: StopReason | None = None
         self._usage = Usage()
 
-    def add(self, data: str) -> str:
-        """Take an event in; its text is returned."""
+    def add(self, data: str) -> list[ModelPiece]:
+        """Take an event in; its text and thinking are returned."""
         if data.strip() == "[DONE]":  # that was all, even if no reason was given
             self.ended, self._stop = True, self._stop or "end"
-            return ""
+            return []
         chunk = Chunk.from_json(data)
         if chunk.error is not None:
             code = chunk.error.get("code") if isinstance(chunk.error, dict) else None
             raise StreamedError(code if isinstance(code, int) and code >= 400 else 500)
         return self.add_chunk(chunk)
 
-    def add_chunk(self, chunk: Chunk) -> str:
-        """Take a chunk in; its text is returned."""
+    def add_chunk(self, chunk: Chunk) -> list[ModelPiece]:
+        """Take a chunk in; its text and thinking are returned."""
         if chunk.usage is not None:
-            self._count(chunk.usage)
+            self._usage = chunk.usage.usage
         if not chunk.choices:
-            return ""
+            return []
         choice = chunk.choices[0]
         if choice.finish_reason == "error":
             raise Unavailable("llm.cut_off")
-        if choice.finish_reason:
-            self._stop = STOPS.get(choice.finish_reason, "end")
         message = choice.delta or choice.message or Message()
+        if choice.finish_reason or choice.message is not None:
+            self._stop = STOPS.get(choice.finish_reason or "", "end")
         for part in message.tool_calls or ():
             if not self._calls or not self._calls[-1].takes(part):
                 self._calls.append(_OpenCall(part))
             self._calls[-1].add(part.function)
         if message.refusal:
             self._stop = "refusal"
-        return message.text
+        self._said = self._said or bool(message.text.strip())
+        thinking = self._think(message)
+        return [
+            *([ThinkingPiece(text=thinking)] if thinking else []),
+            *([TextPiece(text=message.text)] if message.text else []),
+        ]
 
     def rest(self) -> Iterator[ModelPiece]:
         """What can be told only at the end."""
         if self._stop is None:
             raise Unavailable("llm.cut_off")
         for call in self._calls:
-            yield ToolCall(name=call.name, arguments=call.arguments or "{}")
+            yield ToolCall(name=call.name, arguments=call.arguments or "{}", id=call.id or "")
+        yield from self._thoughts()
         # Some servers say "stop" where they mean that they wait for the results.
         stop = "tool_calls" if self._calls and self._stop == "end" else self._stop
         yield StreamEnd(stop=stop, usage=self._usage)
 
-    def _count(self, counts: OpenAITokenCounts) -> None:
-        details = counts.prompt_tokens_details or CachedTokens()
-        self._usage = Usage(
-            input_tokens=counts.prompt_tokens or 0,
-            cached_tokens=details.cached_tokens or 0,
-            output_tokens=counts.completion_tokens or 0,
+    def _think(self, message: Message) -> str:
+        """The thinking in a message, kept by the field it came in."""
+        found = {
+            "reasoning_content": message.reasoning_content,
+            "reasoning": message.reasoning,
+            "thinking": message.thinking,
+        }
+        for field, text in found.items():
+            if text:
+                self._thinking[field] = self._thinking.get(field, "") + text
+        for detail in message.reasoning_details or ():
+            self._add_detail(detail)
+        details = "".join(
+            str(detail.get("text") or detail.get("summary") or "")
+            for detail in message.reasoning_details or ()
         )
+        return next((text for text in found.values() if text), details)
+
+    def _add_detail(self, detail: dict[str, JsonValue]) -> None:
+        """Join the fragments of one of OpenRouter's details; they have the same type and number."""
+        last = self._details[-1] if self._details else {}
+        if not last or any(last.get(name) != detail.get(name) for name in ("type", "index")):
+            self._details.append(dict(detail))
+            return
+        for name, value in detail.items():
+            held = last.get(name)
+            if name in ("text", "summary", "data") and isinstance(held, str) and isinstance(value, str):
+                last[name] = held + value
+            elif value:
+                last[name] = value
+
+    def _thoughts(self) -> Iterator[Thought]:
+        if not self._model:
+            return
+        field = next((field for field in THINKING_FIELDS if self._thinking.get(field)), "")
+        text = self._thinking.get(field, "")
+        if self._details:
+            field = "reasoning_details"
+            data: dict[str, JsonValue] = {"details": cast("list[JsonValue]", self._details)}
+            yield Thought(model=self._model, text=text, data={"field": field, **data})
+        elif text:
+            yield Thought(model=self._model, text=text, data={"field": field})
+        for place, call in enumerate(self._calls, start=int(self._said)):
+            if call.extra:
+                data = {"field": "extra_content", "extra": call.extra}
+                yield Thought(model=self._model, data=data, place=place)

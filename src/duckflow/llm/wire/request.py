@@ -1,4 +1,4 @@
-"""What every wire does to a request before it writes it down: calls that fit, cache marks, room to think."""
+"""Steps that all wires share before they write a request: calls that fit, cache marks, room to think."""
 
 import json
 from collections.abc import Sequence

@@ -11,7 +11,7 @@ from duckflow.dialects.drafts import DraftLimits
 from duckflow.dialects.json_text import JsonText
 from duckflow.dialects.native import Native
 from duckflow.domain.decision import Action, Decision, Operation, TaskProfile
-from duckflow.domain.errors import ProviderError, ToolError
+from duckflow.domain.errors import ProviderError, ToolError, ToolsUnsupported
 from duckflow.domain.events import ErrorReported, ModelChanged, UsageReported
 from duckflow.domain.model import ModelClient, ModelTraits, TierName
 from duckflow.domain.state import AgentState, Request, RulesUse
@@ -58,6 +58,8 @@ class ModelInUse:
         self._advisor = advisor
         self._limits = limits
         self._dialects: dict[tuple[str, RulesUse, int], Dialect] = {}
+        self._without_tools: set[str] = set()
+        """Models whose servers have refused native tools."""
 
     async def traits(self) -> ModelTraits:
         """What the model is; opens it."""
@@ -83,8 +85,7 @@ class ModelInUse:
         self.tier = await self._tier_for(state)
         await self._session.pause()
         try:
-            dialect = await self._open_dialect(state.rules_use)
-            decided = await dialect.decide(state, self._session.show, effort_for_decision(state))
+            decided = await self._decide(state)
         except ProviderError as error:
             await self._advisor.report_failed(self.tier, "Decision", error)
             raise
@@ -92,6 +93,18 @@ class ModelInUse:
             named: dict[str, JsonValue] = {"names": ", ".join(decided.unused)}
             self._session.record(ErrorReported(key="llm.left_out", values=named, notice=True))
         return decided, await self._advisor.priced(self.tier, *decided.calls)
+
+    async def _decide(self, state: AgentState) -> DecisionResult:
+        """Decide in the model's dialect. A server that takes no tools is asked for JSON text instead."""
+        effort = effort_for_decision(state)
+        dialect = await self._open_dialect(state.rules_use)
+        try:
+            return await dialect.decide(state, self._session.show, effort)
+        except ToolsUnsupported:
+            self._without_tools.add((await self._client()).traits.name)
+            self._dialects.clear()
+            dialect = await self._open_dialect(state.rules_use)
+            return await dialect.decide(state, self._session.show, effort)
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
         """What the model would be asked in this state; nothing is sent."""
@@ -126,7 +139,8 @@ class ModelInUse:
         if client.traits.small:
             return Compact(client, self._look, rules, self._unknown_operations, self._limits)
         frame = PromptFrame(rules=rules, budgets=self._budgets)
-        dialect = Native if client.traits.native_tools else JsonText
+        native = client.traits.native_tools and client.traits.name not in self._without_tools
+        dialect = Native if native else JsonText
         return dialect(client, operations_of(self._catalogue), frame, self._misfits)
 
     def _misfits(self, decision: Decision) -> Iterator[str]:
