@@ -2,10 +2,11 @@
 
 import unicodedata
 from collections.abc import Callable
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, cast, get_args
 
 from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
 
+from duckflow.domain.fitting import as_text, share_of, word_of
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import JsonSchema
 from duckflow.domain.patterns import late
@@ -25,7 +26,23 @@ TaskProfile = Literal[
     "research",
 ]
 
-_YES = late(r"(?:yes(?!\W*(?:and|or|but)?\W*no\b)|はい(?:です)?|ええ)(?!\w)")
+_KNOWN = {
+    "step": tuple(Step),
+    "prompt_pattern": get_args(PromptPattern),
+    "task_profile": get_args(TaskProfile),
+}
+"""The words of those fields in which an unknown word counts as not given (SPEC A6)."""
+
+_TROUBLE = (
+    "conflict|constraint|contradiction|violation|issue|problem|objection|concern|worry|worrie|risk|doubt|breach|"
+    "deviation|restriction|limitation|rule|harm|change|file"
+)
+_NO = late(
+    r"[^\w{\[]*(?:(?:nope|false)\b"
+    # Not "no-op" or "no one", and "no new conflict" is not an answer of no either.
+    rf"|no\b(?!-\w|\s+one\b|\s+(?:(?:new|other|further|known|such|hard|real)\s+){{0,2}}(?:{_TROUBLE})s?\b)"
+    r"|いいえ|いえ(?!\w)|ノー(?!\w)|否(?!\w))"
+)
 
 
 class Action(Frozen):
@@ -36,6 +53,11 @@ class Action(Frozen):
     reasoning: str | None = None
     call_id: str = ""
     """Id of the native tool call that expressed it. The result goes back under this id."""
+
+    @field_validator("reasoning", mode="before")
+    @classmethod
+    def _in_words(cls, value: object) -> str | None:
+        return None if value is None else as_text(value)
 
 
 class StateDelta(Frozen):
@@ -66,7 +88,39 @@ class Decision(Frozen):
     reply: str = ""
     actions: tuple[Action, ...] = ()
 
-    @field_validator("state_delta", "reply", "rationale", "actions", mode="before")
+    @model_validator(mode="before")
+    @classmethod
+    def _next_step_by_actions(cls, data: object) -> object:
+        """Without a next step that is known, a decision goes on if it has actions, and else is done."""
+        if not isinstance(data, dict):
+            return data
+        fields = cast("dict[str, Any]", data)
+        said = word_of(fields.get("next_step"), get_args(NextStep))
+        return {**fields, "next_step": said or ("continue" if fields.get("actions") else "done")}
+
+    @field_validator("goal_consistency", "constraint_check", mode="before")
+    @classmethod
+    def _report_in_words(cls, value: object) -> str:
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        return "yes" if value is None else as_text(value)
+
+    @field_validator("rationale", mode="before")
+    @classmethod
+    def _in_words(cls, value: object) -> str:
+        return "" if value is None else as_text(value)
+
+    @field_validator("step", "prompt_pattern", "task_profile", mode="before")
+    @classmethod
+    def _known_word(cls, value: object, info: ValidationInfo) -> str | None:
+        return word_of(value, _KNOWN[str(info.field_name)])
+
+    @field_validator("confidence", mode="before")
+    @classmethod
+    def _share(cls, value: object) -> float | None:
+        return share_of(value)
+
+    @field_validator("state_delta", "reply", "actions", mode="before")
     @classmethod
     def _left_out(cls, value: object, info: ValidationInfo) -> object:
         """Null is as good as nothing, and so is an empty text for what is to be set."""
@@ -81,15 +135,13 @@ class Decision(Frozen):
 
     @property
     def objection(self) -> str | None:
-        """The model's answer on its goal or constraints that is no clear yes, if there is one (SPEC A5)."""
-        return next(
-            (said for said in (self.goal_consistency, self.constraint_check) if not is_yes(said)), None
-        )
+        """The model's answer on its goal or constraints that begins with no, if there is one (SPEC A5)."""
+        return next((said for said in (self.goal_consistency, self.constraint_check) if is_no(said)), None)
 
 
-def is_yes(answer: str) -> bool:
-    """Whether it clearly begins with yes, in English or Japanese: not "yesterday", not "yes and no"."""
-    return bool(_YES.match(unicodedata.normalize("NFKC", answer).strip().casefold()))
+def is_no(answer: str) -> bool:
+    """Whether it begins with no, in English or Japanese: neither "none" nor "yes: no file is lost"."""
+    return bool(_NO.match(unicodedata.normalize("NFKC", answer).casefold()))
 
 
 class Operation(NamedTuple):

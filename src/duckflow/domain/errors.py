@@ -7,7 +7,7 @@
         ├── UsageError       arguments or configuration are wrong           (exit code 2)
         └── ProviderError    no usable answer can be had from a model       (exit code 4)
             ├── Unavailable  for now: busy, broken, timed out, cut off      (worth another try)
-            └── BadAnswer    it answered, twice, what can't be used
+            └── BadAnswer    it answered, and again when asked, what can't be used
 
 Anything else is a fault of ours and is allowed to crash; what was stored stays stored.
 """
@@ -62,4 +62,4 @@ class Unavailable(ProviderError):
 
 
 class BadAnswer(ProviderError):
-    """The model's answer, and its repair, could not be used."""
+    """The model's answer could not be used, and its repairs could not either."""

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _MOST = 5
+"""Faults that are described to a user."""
+_MOST_LISTED = 20
 _SHOWN = 60
 _EXPECTED = {
     "string_type": "must be a string",
@@ -32,13 +34,27 @@ _EXPECTED = {
 }
 
 
-def describe_faults(error: ValidationError, model: type[BaseModel]) -> str:
+def describe_faults(error: ValidationError, model: type[BaseModel], most: int = _MOST) -> str:
     """The faults pydantic found, as short sentences: the path and what is wrong there."""
-    faults = error.errors(include_url=False)
-    told = [_sentence(model, fault) for fault in faults[:_MOST]]
-    if len(faults) > _MOST:
-        told.append(f"{len(faults) - _MOST} more faults of this kind")
-    return "; ".join(told)
+    return "; ".join(list_faults(error.errors(include_url=False), model, most))
+
+
+def list_faults(
+    faults: Sequence["ErrorDetails"], model: type[BaseModel], most: int = _MOST_LISTED
+) -> list[str]:
+    """The faults pydantic found, a short sentence each."""
+    listed = [_sentence(model, fault) for fault in faults[:most]]
+    if len(faults) > most:
+        listed.append(f"{len(faults) - most} more faults of this kind")
+    return listed
+
+
+def model_at(model: type[BaseModel], loc: Sequence[int | str]) -> type[BaseModel]:
+    """The model that stands at this path."""
+    for part in loc:
+        field = model.model_fields.get(part) if isinstance(part, str) else None
+        model = (_model_in(field.annotation) if field else None) or model
+    return model
 
 
 def _sentence(model: type[BaseModel], fault: "ErrorDetails") -> str:
@@ -47,7 +63,7 @@ def _sentence(model: type[BaseModel], fault: "ErrorDetails") -> str:
     if fault["type"] == "missing":
         return f"{path} is missing"
     if fault["type"] == "extra_forbidden":
-        return f"{path} is not a field; {_nearest(str(loc[-1]), _fields_at(model, loc[:-1]))}"
+        return f"{path} is not a field; {_nearest(str(loc[-1]), model_at(model, loc[:-1]).model_fields)}"
     known = _EXPECTED.get(fault["type"])
     message = known.format(**fault.get("ctx", {})) if known else fault["msg"].removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
@@ -70,15 +86,6 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     fields = list(known)
     near = get_close_matches(name[:_SHOWN], fields, n=1)
     return f"did you mean `{near[0]}`?" if near else "known are: " + ", ".join(fields)
-
-
-def _fields_at(model: type[BaseModel], loc: Sequence[int | str]) -> list[str]:
-    """The field names of the model that stands at this path."""
-    for part in loc:
-        field = model.model_fields.get(part) if isinstance(part, str) else None
-        inner = _model_in(field.annotation) if field else None
-        model = inner or model
-    return list(model.model_fields)
 
 
 def _model_in(annotation: object) -> type[BaseModel] | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from duckflow.domain.decision import Decision, StateDelta, is_yes
+from duckflow.domain.decision import Decision, StateDelta, is_no
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import Items
 from duckflow.domain.text import cut, letters_of
@@ -41,7 +41,7 @@ def check_items(items: Items, decision: Decision) -> Items:
 
 def _conflicts(items: Items, decision: Decision) -> Iterable[str]:
     """What the model itself sees as broken, and a plan that says what a constraint says it must not."""
-    if not is_yes(decision.constraint_check):
+    if is_no(decision.constraint_check):
         yield f"How can the plan keep the constraints? {decision.constraint_check}"
     for step in items.plan_brief:
         for constraint in items.constraints:
