@@ -1,17 +1,18 @@
-"""Asking for an answer: one repair with the exact error, one mechanism for every kind of answer (SPEC A6)."""
+"""Asking for an answer: repairs with all faults at once, one mechanism for every kind of answer (SPEC A6)."""
 
 import asyncio
 import json
 
 import pytest
 
-from duckflow.domain.decision import Decision
+from duckflow.domain.decision import Decision, StateDelta
 from duckflow.domain.errors import BadAnswer, Unavailable
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.live_updates import ReplyPiece, ReplyVoid, Waiting
 from duckflow.domain.model import (
     ChatMessage,
     ModelRequest,
+    ModelTraits,
     NativeTool,
     Retrying,
     StreamEnd,
@@ -66,7 +67,7 @@ async def test_a_good_answer_is_taken_at_the_first_try(seen):
     assert not [piece for piece in seen if not isinstance(piece, ReplyPiece)]
 
 
-async def test_A6_one_repair_carries_the_bad_answer_and_the_exact_error(seen):
+async def test_A6_a_repair_carries_the_bad_answer_and_the_exact_error(seen):
     bad = '{"next_step": "done", "reply": "No", "reply": "Yes"}'
     answer = await decide(model := FakeModel(bad, GOOD), seen)
     assert (answer.value.reply, answer.text, answer.tries) == ("Hi 🦆", GOOD, 2)
@@ -77,13 +78,14 @@ async def test_A6_one_repair_carries_the_bad_answer_and_the_exact_error(seen):
     assert repair.messages[-1].role == "user"
     assert "the key 'reply' stands twice in the same object" in repair.messages[-1].text
     assert "\nOutput: Decision\n" in repair.messages[-1].text
+    assert "the JSON object and its blocks" in repair.messages[-1].text
     assert repair.model_copy(update={"messages": ()}) == REQUEST.model_copy(update={"messages": ()})
     assert ReplyVoid() in seen
     assert seen.text == "Hi 🦆"
 
 
-async def test_A6_a_second_failure_is_a_clear_error_that_knows_what_was_spent(seen):
-    model = FakeModel('{"next_step": "finish", "reply": "a"}', "no JSON", GOOD)
+async def test_A6_the_same_faults_twice_are_a_clear_error_that_knows_what_was_spent(seen):
+    model = FakeModel("I am done.", "Really, it is done.", GOOD)
     with pytest.raises(BadAnswer) as caught:
         await decide(model, seen)
     assert caught.value.key == "llm.bad_answer"
@@ -91,6 +93,62 @@ async def test_A6_a_second_failure_is_a_clear_error_that_knows_what_was_spent(se
     assert caught.value.usage == ONE_CALL + ONE_CALL
     assert len(model.requests) == 2
     assert seen.text == ""
+
+
+BAD = ["I am done.", '{"reply": "a", "reply": "b"}', '{"actions": [{}]}', '{"reply": NaN}', GOOD]
+
+
+async def test_A6_other_faults_are_repaired_up_to_three_times(seen):
+    answer = await decide(model := FakeModel(*BAD[:3], GOOD), seen)
+    assert (answer.value.reply, answer.tries, len(model.requests)) == ("Hi 🦆", 4, 4)
+    assert [len(request.messages) for request in model.requests] == [1, 3, 3, 3]
+    assert "`actions[0].operation` is missing" in model.requests[3].messages[-1].text
+    with pytest.raises(BadAnswer, match="'NaN' is not a JSON value") as caught:
+        await decide(model := FakeModel(*BAD), seen)
+    assert len(model.requests) == 4
+    assert caught.value.usage == ONE_CALL + ONE_CALL + ONE_CALL + ONE_CALL
+
+
+ALL_WRONG = """
+{"reply": "a", "reply": "b", "confidence": NaN, "actions": [
+ {"operation": "file_ops.fly", "args": {"to": {"block": "WHERE"}}},
+ {"args": {"path": "a"}},
+ {"operation": "file_ops.swim"}]}
+<<<block CODE
+x
+>>>block CODE
+"""
+
+
+async def test_A6_all_faults_are_reported_at_once(seen):
+    def check(decision):
+        for action in decision.actions:
+            yield f"there is no operation {action.operation}"
+
+    await decide(model := FakeModel(ALL_WRONG, GOOD), seen, check=check)
+    told = model.requests[1].messages[-1].text
+    for fault in (
+        "the key 'reply' stands twice",
+        "'NaN' is not a JSON value",
+        "actions[0].args.to names the block 'WHERE'",
+        "`actions[1].operation` is missing",
+        "there is no operation file_ops.fly",
+        "there is no operation file_ops.swim",
+        "no argument names the block CODE",
+    ):
+        assert fault in told
+
+
+async def test_A6_blocks_that_nothing_names_and_fields_of_the_state_that_do_not_exist_are_left_out_and_told(
+    seen,
+):
+    text = '{"reply": "Hi", "state_delta": {"goal": "g", "mood": "x", "why_now": {"a": [1]}}}\n'
+    answer = await decide(FakeModel(text + "<<<block A\na\n>>>block A\n"), seen)
+    assert (answer.tries, answer.value.reply, answer.unused) == (1, "Hi", ("A",))
+    assert answer.value.state_delta == StateDelta(goal="g")
+    state, block = answer.notes
+    assert state.startswith("state_delta did not set mood, why_now: ")
+    assert block == "Nothing named the block A, so it was left out."
 
 
 async def test_the_same_function_serves_every_kind_of_answer(seen):
@@ -111,7 +169,7 @@ async def test_A6_the_caller_s_own_check_goes_through_the_same_repair(seen):
     unknown = '{"next_step": "continue", "actions": [{"operation": "file_ops.fly"}]}'
 
     def check(decision):
-        return "there is no operation file_ops.fly" if decision.actions else None
+        return ["there is no operation file_ops.fly"] if decision.actions else []
 
     answer = await decide(model := FakeModel(unknown, GOOD), seen, check=check)
     assert answer.tries == 2
@@ -123,52 +181,32 @@ async def test_A6_the_caller_s_own_check_goes_through_the_same_repair(seen):
 async def test_a_long_bad_answer_goes_back_cut(seen):
     await decide(model := FakeModel("🦆" * 10_000, GOOD), seen)
     assert len(model.requests[1].messages[-2].text) == SHOWN_AGAIN
+    large = ModelTraits(name="large", window=200_000)
+    await decide(model := FakeModel("🦆" * 30_000, GOOD, traits=large), seen)
+    assert len(model.requests[1].messages[-2].text) == 20_000
 
 
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
         ({"next_step": "done"}, "a decision needs a reply or at least one action"),
-        ({"reply": "a"}, "`next_step` is missing"),
+        ({}, "a decision needs a reply or at least one action"),
+        ({"replies": "a"}, "`replies` is not a field; did you mean `reply`?"),
+        ({"zzz": 1}, "`zzz` is not a field; known are: rationale, goal_cons"),
+        ({str(number): 1 for number in range(30)}, "more faults of this kind"),
+        ({"actions": [{"operation": "a"}, {"operations": "b"}]}, "`actions[1].operation` is missing"),
         (
-            {"next_step": "finish", "reply": "a"},
-            "`next_step`: must be one of 'done', 'pending_user', 'defer' or",
+            {"actions": [{"operations": "b"}]},
+            "`actions[0].operations` is not a field; did you mean `operation`?",
         ),
-        (
-            {"next_step": "done", "reply": "a", "confidence": 2},
-            "`confidence`: must be at most 1",
-        ),
-        (
-            {"next_step": "done", "reply": "a", "nextstep": 1},
-            "`nextstep` is not a field; did you mean `next_step`?",
-        ),
-        (
-            {"next_step": "done", "reply": "a", "zzz": 1},
-            "`zzz` is not a field; known are: rationale, goal_cons",
-        ),
-        (
-            {"next_step": "done", "actions": [{"operation": "a"}, {"operations": "b"}]},
-            "`actions[1].operation` is missing; `actions[1].operations` is not a field; did you mean",
-        ),
-        (
-            {"next_step": "done", "actions": [{"operation": ""}]},
-            "`actions[0].operation`: string should have at least",
-        ),
-        (
-            {"next_step": "done", "actions": {"operation": "a"}},
-            "`actions`: must be a list, not {'operation': 'a'}",
-        ),
-        ({"next_step": "done", "actions": ["a"]}, "`actions[0]`: must be an object, not 'a'"),
-        (
-            {"next_step": "done", "reply": "a", "state_delta": {"goals": "x", "vitals": 1}},
-            "`state_delta.goals` is not a field; did you mean `goal`?; `state_delta.vitals` is not",
-        ),
-        ({"next_step": "done", "reply": ["a"]}, "`reply`: must be a string, not ['a']"),
-        ({str(number): 1 for number in range(9)}, "more faults of this kind"),
-        ({}, "`next_step` is missing"),
+        ({"actions": [{"operation": ""}]}, "`actions[0].operation`: string should have at least"),
+        ({"actions": [{"operation": "a", "args": ["b"]}]}, "`actions[0].args`: must be an object, not ['b']"),
+        ({"actions": [1]}, "`actions[0]`: must be an object, not 1"),
+        ({"reply": {"a": 1, "b": 2}}, "`reply`: must be a string, not {'a': 1, 'b': 2}"),
+        ({"reply": [["a"]]}, "`reply`: must be a string, not [['a']]"),
     ],
 )
-async def test_A6_E2_wrong_fields_are_named_by_path(seen, bad, words):
+async def test_A6_wrong_fields_are_named_by_path(seen, bad, words):
     await decide(model := FakeModel(json.dumps(bad), GOOD), seen)
     assert words in model.requests[1].messages[-1].text
 
@@ -185,14 +223,14 @@ async def test_A6_E2_wrong_fields_are_named_by_path(seen, bad, words):
         (said(GOOD, stop="refusal"), "the request was declined"),
         (
             said(GOOD[:-4], stop="length"),
-            "the answer was cut at the limit of 4096 tokens, say it shorter (line 1",
+            "the answer was cut at the limit of 4096 tokens, say it shorter",
         ),
         (said("Let me think about", stop="length"), "the answer was cut at the limit of 4096 tokens"),
         (said("\ud83e lone", width=1), "half of a surrogate pair"),
         (said("ends in half \ud83e", width=1), "half of a surrogate pair"),
     ],
 )
-async def test_A6_empty_cut_and_refused_answers_are_repaired_once(seen, turn, words):
+async def test_A6_empty_cut_and_refused_answers_are_repaired(seen, turn, words):
     await decide(model := FakeModel(turn, GOOD), seen)
     assert words in model.requests[1].messages[-1].text
     assert all(message.text.encode() for message in model.requests[1].messages)
@@ -281,8 +319,10 @@ async def test_A7_blocks_work_through_the_whole_path(seen):
     answer = await decide(FakeModel(text), seen)
     assert answer.value.actions[0].args["content"] == "print('\\n')\n"
     assert answer.text == text
-    await decide(model := FakeModel(text.replace(">>>block a\n", ""), GOOD), seen)
-    assert "a line `>>>block a` is missing" in model.requests[1].messages[-1].text
+    open_end = text.replace(">>>block a\n", "")
+    assert (await decide(FakeModel(open_end), seen)).value == answer.value
+    await decide(model := FakeModel(said(open_end, stop="length"), GOOD), seen)
+    assert "the answer was cut at the limit" in model.requests[1].messages[-1].text
 
 
 async def test_A8_native_calls_are_a_decision_and_their_words_are_one_too(seen):

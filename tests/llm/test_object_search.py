@@ -6,12 +6,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from duckflow.llm.answers.raw_blocks import read_answer
+from duckflow.llm.answers.json_object import after_thoughts
+from duckflow.llm.answers.raw_blocks import read_parts
 from duckflow.llm.answers.strict_json import UnusableAnswer
 from fakes.rows import every_row
 
 OBJECT = {"next_step": "done", "reply": "hi {there}"}
 JSON = json.dumps(OBJECT)
+OTHER = JSON.replace("hi", "ho")
+
+
+def read_answer(text):
+    return read_parts(after_thoughts(text))[0]
+
 
 ACCEPTED = {
     "bare": JSON,
@@ -30,6 +37,11 @@ ACCEPTED = {
     "thoughts before": f'<think>Maybe {{"next_step": "continue"}}? No.</think>\n{JSON}',
     "thoughts without a beginning": f'Maybe {{"next_step": broken}}? No.\n</think>\n\n{JSON}',
     "indented": json.dumps(OBJECT, indent=4),
+    "the same once more": f"{JSON}\n{JSON}",
+    "the same in two fences": f"```json\n{JSON}\n```\nAgain:\n```json\n{json.dumps(OBJECT, indent=2)}\n```",
+    "a brace too many": JSON + "}",
+    "brackets too many, then prose": JSON + "}\n]\n\nThat is all.",
+    "blocks before it": f'<<<block a\n{{"no": 1}}\n>>>block a\n{JSON}',
     "Windows line ends": json.dumps(OBJECT, indent=1).replace("\n", "\r\n"),
 }
 
@@ -56,15 +68,23 @@ REFUSED = {
     "no object": ("I would read the file first.", "there is no JSON object"),
     "wrong language": ("すみません、できません。", "there is no JSON object"),
     "a list": ('["next_step", "done"]', "there is no JSON object"),
-    "two objects": (f"{JSON}\n{JSON}", "more than one JSON object"),
-    "two fences": (f"```json\n{JSON}\n```\nor\n```json\n{JSON}\n```", "more than one JSON object"),
-    "a list of objects": (f"[{JSON}]", "closed too early or closed twice"),
+    "two objects": (f"{JSON}\n{OTHER}", "more than one JSON object"),
+    "two fences": (f"```json\n{JSON}\n```\nor\n```json\n{OTHER}\n```", "more than one JSON object"),
+    "the same, then another": (f"{JSON}\n{JSON}\n{OTHER}", "more than one JSON object"),
+    "the same, cut": (f"{JSON}\n{JSON[:-1]}", "more than one JSON object"),
+    "a list of objects": (f"[{JSON}]", "the answer is a list"),
+    "an object inside a list": (f'["x", {JSON}]', "closed too early or closed twice"),
     "closed too early": ('{"next_step": "continue"}, "actions": []}', "closed too early"),
-    "closed twice": (JSON + "}", "closed too early or closed twice"),
+    "closed twice, and goes on": (JSON + '}, "actions": []}', "closed too early or closed twice"),
     "the first brace is missing": (
         '"reply": "x", "state_delta": {"goal": "y"}, "next_step": "done"}',
         "closed too",
     ),
+    "the first brace is missing, and only a list is left": (
+        '"reply": "x", "actions": [{"operation": "a.b"}]}',
+        "closed too",
+    ),
+    "the first brace is missing, and only an object is left": ('"state_delta": {"goal": "y"}}', "closed too"),
     "a broken object before a whole one": (f'{{"next_step": done}}\n{JSON}', "'done' is not a JSON value"),
     "a broken object in chatter before a whole one": (f'So {{"a": b}}:\n{JSON}', "'b' is not a JSON value"),
     "more braces than prose has": ("{a:} " * 300_000 + JSON, "expected a key in double quotes"),

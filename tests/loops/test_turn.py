@@ -117,9 +117,9 @@ async def test_a_decision_that_says_no_to_itself_asks_before_it_changes_anything
 
 
 async def test_bad_output_runs_nothing_and_ends_in_a_sentence(folder: Path):
-    """A6: one repair, then an error the user can read, and the session goes on."""
+    """A6: the same fault twice ends in an error the user can read, and the session goes on."""
     half = '{"next_step": "continue", "actions": [{"operation": "file_ops.write_file", "args": {"path"'
-    async with engine(folder, half, "sorry, what?", decision("Here I am.")) as duck:
+    async with engine(folder, half, "sorry, what?", "pardon?", decision("Here I am.")) as duck:
         assert await duck.app.chat.say("go") == "provider_error"
         assert duck.of(ActionStarted) == []
         (error,) = duck.of(ErrorReported)

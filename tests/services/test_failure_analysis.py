@@ -52,7 +52,7 @@ async def test_fixes_are_bounded():
 
 
 async def test_without_a_model_there_is_no_analysis():
-    found, usage, _ = await analyze("nonsense", told(""))
+    found, usage, _ = await analyze("nonsense", "more nonsense")
     assert (found, usage) == (None, ONE_CALL + ONE_CALL)
     found, *_ = await analyze([ProviderError("llm.no_key")])
     assert found is None

@@ -54,8 +54,8 @@ async def test_answers_are_bounded():
 @every_row(
     ("turns", "spent"),
     [
-        (("nonsense", "{]"), ONE_CALL + ONE_CALL),
-        ((found(("a", 7)), found(("a", 0))), ONE_CALL + ONE_CALL),
+        (("nonsense", "more nonsense"), ONE_CALL + ONE_CALL),
+        ((found(("a", 7)), found(("b", 7))), ONE_CALL + ONE_CALL),
         (([ProviderError("llm.no_key")],), Usage()),
     ],
 )

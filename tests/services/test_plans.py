@@ -98,7 +98,7 @@ async def test_a_bad_draft_is_mended_once_with_the_exact_fault_B2(bad, problem):
 
 async def test_two_bad_drafts_are_no_plan_A6():
     with pytest.raises(BadAnswer) as error:
-        await plan_from(drafted([]), drafted([], [1]))
+        await plan_from(drafted([]), drafted([]))
     assert error.value.usage == ONE_CALL + ONE_CALL
 
 

@@ -1,6 +1,6 @@
 """What to do next: the one question asked in every loop, in full or in the compact form small models need."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from duckflow.domain.decision import Decision, Operation
 from duckflow.domain.frozen import Frozen, replace
@@ -14,7 +14,7 @@ from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.tokens import TokenCounter
 
 OnUpdate = Callable[[LiveUpdate], None]
-Check = Callable[[Decision], str | None]
+Check = Callable[[Decision], Iterable[str]]
 
 
 class ModelCall(Frozen):
@@ -30,6 +30,8 @@ class DecisionResult(Frozen):
     decision: Decision
     exchange: tuple[ChatMessage, ...]
     calls: tuple[ModelCall, ...]
+    unused: tuple[str, ...] = ()
+    """Names of the blocks of the answer that nothing named, and that were left out."""
 
 
 class FullDecider:
@@ -47,10 +49,12 @@ class FullDecider:
         prompt = await self._prompt.assemble(state)
         answer = await ask(self._client, prompt.request, Decision, on_update, self._check)
         said = ChatMessage(role="assistant", text=answer.text)
+        notes = (ChatMessage(role="user", text="\n".join(answer.notes)),) if answer.notes else ()
         return DecisionResult(
             decision=answer.value,
-            exchange=(said,),
+            exchange=(said, *notes),
             calls=(ModelCall(output="Decision", tokens=answer.usage),),
+            unused=answer.unused,
         )
 
     async def preview(self, state: AgentState) -> RenderedPrompt:

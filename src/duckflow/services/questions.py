@@ -85,10 +85,7 @@ async def put(
     if question.bound and request.answer_schema is None:
         request = replace(request, answer_schema=schema_of(question.shape))
     try:
-        check = question.check
-        answer = await ask(
-            client, request, question.shape, on_update, lambda draft: "; ".join(check(draft)) or None
-        )
+        answer = await ask(client, request, question.shape, on_update, question.check)
     except question.covers as error:
         if question.otherwise is None:
             raise

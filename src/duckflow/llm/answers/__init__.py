@@ -1,1 +1,1 @@
-"""Reading what a model sent back: strictly, with one repair, and shown while it arrives."""
+"""Reading what a model sent back: forgiving where it is plain, repaired where not, shown while it arrives."""

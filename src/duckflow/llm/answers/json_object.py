@@ -9,6 +9,9 @@ _BEGINNING = late(r"""\{\s*+(?:["'}“]|//|/\*|[A-Za-z_$][\w$]*+\s*+:)""")
 _QUOTED_KEY = late(r'\{\s*+"')
 _STRUCTURE = late(r'\\.|["{}]', re.DOTALL)
 _GOES_ON = late(r'[,:\]}"]')
+_LISTED = late(r"\[\s*+\Z")
+_NESTED = late(r'(?:"\s*+:|["\]}]\s*+,|\[)\s*+\Z')
+_CLOSERS = late(r"[}\]\s]*+")
 _MOST_BEGINNINGS = 200
 _THOUGHTS_END = "</think>"
 
@@ -22,8 +25,14 @@ def after_thoughts(text: str) -> str:
     return rest.lstrip() if end else text
 
 
+def begins_object(text: str) -> bool:
+    """Whether an object with a quoted key begins in it."""
+    return _QUOTED_KEY.search(text) is not None
+
+
 def find_object(text: str) -> FoundObject:
-    """The first object of `text`. Braces of prose are passed over; a broken object is not.
+    """The first object of `text`, or the list that it begins. Braces of prose are passed over; a broken
+    object is not.
 
     What only resembles an object, such as `{name: 1}`, is passed over as a whole, so that nothing
     nested in it is ever taken for the answer.
@@ -37,7 +46,7 @@ def find_object(text: str) -> FoundObject:
             break
         start = beginning.start()
         try:
-            found = read_object(text, start)
+            found = read_object(text, _list_around(text, start))
         except UnusableAnswer as fault:
             if _QUOTED_KEY.match(text, start):
                 raise
@@ -52,20 +61,48 @@ def find_object(text: str) -> FoundObject:
     raise doubt or UnusableAnswer("there is no JSON object in the answer")
 
 
-def refuse_more(rest: str) -> None:
-    """Refuse what follows the object, unless it is plain text: nothing the model meant may be lost."""
-    goes_on = _GOES_ON.match(rest.lstrip())
+def refuse_more(text: str, found: FoundObject, rest: str) -> None:
+    """Refuse what follows the object in `rest`, unless it is plain text: nothing the model meant may be lost.
+
+    The same object once more says nothing new, and a bracket too many at its end takes nothing away.
+    """
+    rest = rest.lstrip()
+    if not _NESTED.search(text, 0, found.start):
+        rest = rest[_closers(rest) :]
+    goes_on = _GOES_ON.match(rest)
     if goes_on:
-        snippet = rest.lstrip()[:30]
         raise UnusableAnswer(
-            f"the object is closed too early or closed twice: after its last brace follows {snippet!r}"
+            f"the object is closed too early or closed twice: after its last brace follows {rest[:30]!r}"
         )
-    second = _QUOTED_KEY.search(rest)
-    if second:
-        snippet = rest[second.start() : second.start() + 30]
-        raise UnusableAnswer(
-            f"there is more than one JSON object, the second begins with {snippet!r}: give exactly one"
-        )
+    while second := _QUOTED_KEY.search(rest):
+        again = _same(rest, second.start(), found)
+        if again is None:
+            snippet = rest[second.start() : second.start() + 30]
+            raise UnusableAnswer(
+                f"there is more than one JSON object, the second begins with {snippet!r}: give exactly one"
+            )
+        rest = rest[again:]
+
+
+def _list_around(text: str, start: int) -> int:
+    """The place of the bracket that directly precedes this brace, if a list begins there."""
+    opened = _LISTED.search(text, max(start - 100, 0), start)
+    nested = opened and _NESTED.search(text, 0, opened.start())
+    return opened.start() if opened and not nested else start
+
+
+def _closers(rest: str) -> int:
+    closers = _CLOSERS.match(rest)
+    return closers.end() if closers else 0
+
+
+def _same(text: str, start: int, found: FoundObject) -> int | None:
+    """The end of the object that begins here, if it is the one that was found already."""
+    try:
+        again = read_object(text, start)
+    except UnusableAnswer:
+        return None
+    return again.end if again.value == found.value and not again.faults else None
 
 
 def _closing(text: str, start: int) -> int:

@@ -1,4 +1,4 @@
-"""Raw blocks: file content that travels behind the JSON object, untouched by escaping (SPEC A7).
+"""Raw blocks: texts that travel outside the JSON object, untouched by escaping (SPEC A7).
 
     {"next_step": "continue", "actions": [{"operation": "…", "args": {"content": {"block": "main"}}}]}
     <<<block main
@@ -6,75 +6,105 @@
     >>>block main
 
 The content is the text between the two marker lines as it is, line endings included: each of its lines is
-ended by its line break, and an empty block is empty. A marker line begins at the first column. Only
-the end line with the block's own name ends it; whatever else looks like a marker is content.
+ended by its line break, and an empty block is empty. Only the end line with the block's own name ends it;
+whatever else looks like a marker is content. The last block needs no end line if the model stopped on its
+own.
 """
 
 import re
-from typing import cast
+from typing import NamedTuple
 
 from pydantic import JsonValue
 
 from duckflow.domain.patterns import late
-from duckflow.llm.answers.json_object import after_thoughts, find_object, refuse_more
-from duckflow.llm.answers.strict_json import MAX_BYTES, JsonObject, UnusableAnswer, check_size
+from duckflow.llm.answers.json_object import begins_object, find_object, refuse_more
+from duckflow.llm.answers.strict_json import MAX_BYTES, FoundObject, JsonObject, UnusableAnswer, check_size
 
 MAX_FILLED = 8_000_000
 """Characters that all places filled from blocks may have together."""
 
-_BEGIN = late(r"^<<<block[ \t]++(\S{1,100}+)[ \t]*+\r?(?:\n|\Z)", re.MULTILINE)
+_BEGIN = late(r"^([ \t]*+)<<<block[ \t]++(\S{1,100}+)[ \t]*+\r?(?:\n|\Z)", re.MULTILINE)
 _STRAY = late(r"^>>>block\b.*$", re.MULTILINE)
+_MARKER = late(r"^[ \t]*+(?:<<<|>>>)block\b", re.MULTILINE)
+_FENCE = late(r"^[ \t]*+```.*$", re.MULTILINE)
+_LAST_FENCE = late(r"^[ \t]*+```\s*+\Z", re.MULTILINE)
 _FOREIGN = late("[\x00\ud800-\udfff]")
-_LISTS = ("actions", "tasks")
+_ONE_LINE = late(r"[^\n]*+\n\Z")
+_IN_ONE_LINE = frozenset({"path", "to", "pattern", "glob", "symbol", "url", "id"})
+"""Arguments of one line: no line break of a block belongs to them."""
+_LONGEST_NAME = 100
 
 Blocks = dict[str, str]
 
 
-def read_answer(text: str) -> JsonObject:
-    """The one JSON object of a model's answer, with its raw blocks filled in."""
-    answer, blocks = read_parts(after_thoughts(text))
-    return fill(answer, blocks)
+class AnswerParts(NamedTuple):
+    """What an answer consists of: the object or list that was found, and the blocks around it."""
+
+    found: FoundObject
+    blocks: Blocks
+
+
+class Filled(NamedTuple):
+    """An answer with its blocks in place, the blocks that nothing named, and what was wrong."""
+
+    fields: JsonObject
+    unused: Blocks
+    faults: tuple[str, ...]
 
 
 def read_parts(text: str) -> tuple[JsonObject, Blocks]:
-    """The one JSON object of a text and the raw blocks that follow it."""
+    """The one JSON object of a text and its raw blocks."""
+    found, blocks = find_parts(text)
+    if found.faults:
+        raise UnusableAnswer(*found.faults)
+    if not isinstance(found.value, dict):
+        raise UnusableAnswer("the answer is a list: give one JSON object")
+    return found.value, blocks
+
+
+def find_parts(text: str, *, ended: bool = False) -> AnswerParts:
+    """The JSON object, or list, of a text and its raw blocks. `ended`: the model stopped on its own."""
     marker = _BEGIN.search(text)
     check_size(text[: marker.start()] if marker else text)
     if not text.strip():
         raise UnusableAnswer("the answer is empty")
-    found = find_object(text)
-    if marker and marker.start() < found.start:
-        raise UnusableAnswer(
-            f"the block {marker.group(1)} stands before the JSON object: blocks come after it"
-        )
+    if marker and not begins_object(text[: marker.start()]):
+        text, blocks = split_blocks(text)
+        check_size(text)
+        found = find_object(text)
+        plain = text[found.end :]
+    else:
+        found = find_object(text)
+        plain, blocks = split_blocks(text[found.end :], before=text[: found.start], ended=ended)
+    try:
+        refuse_more(text, found, plain)
+    except UnusableAnswer as more:
+        raise UnusableAnswer(*found.faults, *more.faults) from more
     if found.end - found.start > MAX_BYTES:
         raise UnusableAnswer(f"the JSON object is too large: at most {MAX_BYTES:,} bytes are read")
-    plain, blocks = split_blocks(text[found.end :])
-    refuse_more(plain)
-    return found.value, blocks
+    return AnswerParts(found, blocks)
 
 
-def split_blocks(text: str) -> tuple[str, Blocks]:
-    """A text without its raw blocks, and the blocks."""
+def split_blocks(text: str, *, before: str = "", ended: bool = False) -> tuple[str, Blocks]:
+    """A text without its raw blocks, and the blocks. `before` precedes it, perhaps with an open fence."""
     plain: list[str] = []
     blocks: Blocks = {}
     at = 0
     while begin := _BEGIN.search(text, at):
-        name = begin.group(1)
-        end = re.compile(rf"^>>>block[ \t]++{re.escape(name)}[ \t]*+\r?$", re.MULTILINE).search(
-            text, begin.end()
-        )
-        if not end:
-            raise UnusableAnswer(f"the block {name} has no end: a line `>>>block {name}` is missing")
-        if name in blocks:
-            raise UnusableAnswer(f"there are two blocks with the name {name}: each needs its own")
+        indent, name = begin.groups()
         plain.append(text[at : begin.start()])
-        blocks[name] = text[begin.end() : end.start()]
-        if foreign := _FOREIGN.search(blocks[name]):
-            raise UnusableAnswer(
-                f"the block {name} has the character U+{ord(foreign.group()):04X}, which no text file has"
-            )
-        at = end.end()
+        end = _end_line(text, begin.end(), name)
+        if end:
+            content, at = text[begin.end() : end.start()], end.end()
+        elif ended:
+            fences = len(_FENCE.findall("\n".join([before, *plain])))
+            content, at = _last_content(name, text[begin.end() :], fenced=fences % 2 == 1), len(text)
+        else:
+            raise _endless(name)
+        _check(name, content, indent)
+        if blocks.get(name, content) != content:
+            raise UnusableAnswer(f"there are two blocks with the name {name}: each needs its own")
+        blocks[name] = content
     plain.append(text[at:])
     outside = "\n".join(plain)
     stray = _STRAY.search(outside)
@@ -85,58 +115,115 @@ def split_blocks(text: str) -> tuple[str, Blocks]:
     return outside, blocks
 
 
-def fill(answer: JsonObject, blocks: Blocks) -> JsonObject:
-    """The answer with each `{"block": NAME}` in the args of its actions or tasks replaced by that block."""
-    filling = _Filling(blocks)
-    filled = {key: filling.fill_list(key, value) if key in _LISTS else value for key, value in answer.items()}
-    unused = [name for name in blocks if name not in filling.used]
-    if unused:
-        # An unused block is content that would be lost without anyone noticing.
+def _end_line(text: str, at: int, name: str) -> re.Match[str] | None:
+    """The end line of a block, exact; or the only line before the next block that can be meant as one."""
+    exact = re.compile(rf"^>>>block[ \t]++{re.escape(name)}[ \t]*+\r?$", re.MULTILINE).search(text, at)
+    if exact:
+        return exact
+    following = _BEGIN.search(text, at)
+    meant = re.compile(
+        rf"^[ \t]*+>>>block(?:[ \t]++{re.escape(name)})?+[ \t]*+\r?$", re.MULTILINE | re.IGNORECASE
+    )
+    found = list(meant.finditer(text, at, following.start() if following else len(text)))
+    return found[0] if len(found) == 1 else None
+
+
+def _last_content(name: str, content: str, *, fenced: bool) -> str:
+    """What a block without an end line holds: all that follows, except the fence around the whole answer."""
+    if _MARKER.search(content):
+        raise _endless(name)
+    closing = _LAST_FENCE.search(content)
+    if fenced and closing and len(_FENCE.findall(content)) % 2 == 1:
+        content = content[: closing.start()]
+    return content + "\n" if content and not content.endswith("\n") else content
+
+
+def _endless(name: str) -> UnusableAnswer:
+    return UnusableAnswer(f"the block {name} has no end: a line `>>>block {name}` is missing")
+
+
+def _check(name: str, content: str, indent: str) -> None:
+    """Refuse content that no text file has, and content that may be indented like its markers."""
+    if foreign := _FOREIGN.search(content):
         raise UnusableAnswer(
-            f'no argument names the block {unused[0]}: use it as {{"block": "{unused[0]}"}} or leave it out'
+            f"the block {name} has the character U+{ord(foreign.group()):04X}, which no text file has"
         )
-    return filled
+    filled = [line for line in content.split("\n") if line.strip()]
+    if indent and filled and all(line.startswith(indent) for line in filled):
+        raise UnusableAnswer(f"the block {name} is indented: begin its marker lines at the first column")
+
+
+def fill(answer: JsonObject, blocks: Blocks) -> JsonObject:
+    """The answer with each `{"block": NAME}` replaced by that block, all of which must be used."""
+    filled = fill_in(answer, blocks)
+    faults = (*filled.faults, *map(unused_block, filled.unused))
+    if faults:
+        raise UnusableAnswer(*faults)
+    return filled.fields
+
+
+def unused_block(name: str) -> str:
+    """The sentence about a block that nothing names."""
+    return f'no argument names the block {name}: use it as {{"block": "{name}"}} or leave it out'
+
+
+def fill_in(answer: JsonObject, blocks: Blocks) -> Filled:
+    """The answer with each `{"block": NAME}`, wherever it stands, replaced by that block."""
+    filling = _Filling(blocks)
+    fields = {key: filling.value(key, key, value) for key, value in answer.items()}
+    unused = {name: content for name, content in blocks.items() if name not in filling.used}
+    named = [
+        f'an argument is the text {name!r}: to put the block there, write {{"block": "{name}"}}'
+        for name in unused
+        if name in filling.arguments
+    ]
+    return Filled(fields, unused, (*filling.faults, *named))
 
 
 class _Filling:
+    """Walks over an answer. Recursion is safe here: the reader has limited the depth."""
+
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
+        self._names = {name.casefold(): name for name in blocks}
         self._filled = 0
         self.used: set[str] = set()
+        self.arguments: set[str] = set()
+        """Short texts among the arguments: a block of that name may be meant."""
+        self.faults: list[str] = []
 
-    def fill_list(self, key: str, entries: JsonValue) -> JsonValue:
-        if not isinstance(entries, list):
-            return entries
-        return [self._entry(f"{key}[{place}]", entry) for place, entry in enumerate(entries)]
-
-    def _entry(self, path: str, entry: JsonValue) -> JsonValue:
-        if not isinstance(entry, dict) or not isinstance(entry.get("args"), dict):
-            return entry
-        args = cast("JsonObject", entry["args"])
-        return {
-            **entry,
-            "args": {key: self._value(f"{path}.args.{key}", value) for key, value in args.items()},
-        }
-
-    def _value(self, path: str, value: JsonValue) -> JsonValue:
-        """Recursion is safe here: the reader has limited the depth."""
+    def value(self, path: str, key: str, value: JsonValue, *, argument: bool = False) -> JsonValue:
+        """A value with its blocks filled in."""
+        if isinstance(value, str) and argument and len(value) <= _LONGEST_NAME:
+            self.arguments.add(value)
         if isinstance(value, list):
-            return [self._value(f"{path}[{place}]", inner) for place, inner in enumerate(value)]
+            return [
+                self.value(f"{path}[{place}]", key, inner, argument=argument)
+                for place, inner in enumerate(value)
+            ]
         if not isinstance(value, dict):
             return value
         name = value.get("block")
-        if len(value) == 1 and isinstance(name, str):
-            return self._content(path, name)
-        return {key: self._value(f"{path}.{key}", inner) for key, inner in value.items()}
+        if len(value) == 1 and isinstance(name, str) and key != "args":
+            content = self._content(path, name)
+            whole = argument and not (key in _IN_ONE_LINE and _ONE_LINE.fullmatch(content))
+            return content if whole else content.removesuffix("\n").removesuffix("\r")
+        inside = argument or key == "args"
+        return {
+            inner: self.value(f"{path}.{inner}", inner, given, argument=inside)
+            for inner, given in value.items()
+        }
 
     def _content(self, path: str, name: str) -> str:
-        if name not in self._blocks:
-            raise UnusableAnswer(
+        meant = name if name in self._blocks else self._names.get(name.casefold())
+        if meant is None:
+            self.faults.append(
                 f"{path} names the block {name!r}, but no line `<<<block {name}` follows the JSON object"
             )
-        content = self._blocks[name]
+            return ""
+        content = self._blocks[meant]
         self._filled += len(content)
         if self._filled > MAX_FILLED:
             raise UnusableAnswer(f"the blocks fill in more than {MAX_FILLED:,} characters")
-        self.used.add(name)
+        self.used.add(meant)
         return content

@@ -1,13 +1,13 @@
-"""Strict JSON: reads one object without recursion, or says exactly what is wrong and where.
+"""Reads one JSON object without recursion, or says exactly what is wrong and where.
 
 Stricter than the standard library: duplicate keys, NaN and infinities, lone surrogates, NUL and endless
-numbers are refused, and depth and count are limited. More lenient in one thing: models put raw line
-breaks and tabs into strings, and those are taken as they are.
+numbers are refused, and depth and count are limited. More lenient where the meaning is plain: raw line breaks
+and tabs in strings, comments, a comma before a closing bracket, and True, False and None.
 """
 
 import json
 import math
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from pydantic import JsonValue
 
@@ -18,32 +18,43 @@ MAX_BYTES = 2_000_000
 MAX_DEPTH = 64
 MAX_VALUES = 100_000
 MAX_NUMBER = 64
+_MOST_FAULTS = 10
 
 JsonObject = dict[str, JsonValue]
 
-_SPACE = late(r"[ \t\r\n]*+")
+_SPACE = late(r"(?:[ \t\r\n]++|(?://|#)[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/)*+")
 _NUMBER = late(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
 _WORD = late(r"[+-]?[\w$]++")
 _RAW_CONTROL = late(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _SURROGATE = late("[\ud800-\udfff]")
-_CONSTANTS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
+_JSON_WORDS: dict[str, JsonValue] = {"true": True, "false": False, "null": None}
+_CONSTANTS = _JSON_WORDS | {"True": True, "False": False, "None": None}
 _STRINGS = json.JSONDecoder(strict=False)
 
 
 class UnusableAnswer(DuckflowError):
-    """An answer that can't be used; `problem` is the sentence for the model."""
+    """An answer that can't be used; `faults` are the sentences for the model, all that is wrong with it."""
 
-    def __init__(self, problem: str) -> None:
-        super().__init__(problem)
-        self.problem = problem
+    def __init__(self, *faults: str) -> None:
+        super().__init__(*faults)
+        self.faults = tuple(dict.fromkeys(faults))
+
+    @property
+    def problem(self) -> str:
+        """All faults in one line."""
+        return "; ".join(self.faults)
 
 
 class FoundObject(NamedTuple):
-    """An object and its place in the text."""
+    """An object, or a list of them, and its place in the text.
 
-    value: JsonObject
+    `faults` is what is wrong with it although it can be read, such as a key that stands twice.
+    """
+
+    value: JsonObject | list[JsonValue]
     start: int
     end: int
+    faults: tuple[str, ...] = ()
 
 
 def parse_object(text: str) -> JsonObject:
@@ -53,9 +64,11 @@ def parse_object(text: str) -> JsonObject:
     if not text.startswith("{"):
         raise UnusableAnswer(f"a JSON object must begin with {{, but this begins with {_snippet(text, 0)}")
     found = read_object(text, 0)
-    if found.end < len(text):
-        raise UnusableAnswer(f"{_place(text, found.end)}: text goes on after the end of the object")
-    return found.value
+    beyond = f"{_place(text, found.end)}: text goes on after the end of the object"
+    faults = (*found.faults, *((beyond,) if found.end < len(text) else ()))
+    if faults:
+        raise UnusableAnswer(*faults)
+    return cast("JsonObject", found.value)
 
 
 def check_size(text: str) -> None:
@@ -66,9 +79,10 @@ def check_size(text: str) -> None:
 
 
 def read_object(text: str, start: int) -> FoundObject:
-    """The object whose opening brace is at `start`."""
-    value, end = _Reader(text, start).read()
-    return FoundObject(value, start, end)
+    """The object whose opening brace is at `start`, or the list whose opening bracket is."""
+    reader = _Reader(text, start)
+    value, end = reader.read()
+    return FoundObject(value, start, end, tuple(reader.faults))
 
 
 class _Reader:
@@ -79,9 +93,11 @@ class _Reader:
         self._at = start
         self._open: list[JsonObject | list[JsonValue]] = []
         self._values = 0
+        self.faults: list[str] = []
+        """What is wrong, but no reason to stop reading."""
 
-    def read(self) -> tuple[JsonObject, int]:
-        whole: JsonObject = {}
+    def read(self) -> tuple[JsonObject | list[JsonValue], int]:
+        whole: JsonObject | list[JsonValue] = {} if self._text[self._at] == "{" else []
         self._enter(whole)
         while self._open:
             self._advance(self._open[-1])
@@ -94,31 +110,34 @@ class _Reader:
             self._at += 1
             self._open.pop()
             return
-        if now:
-            self._comma(closer)
+        if now and self._comma_and_closer(closer):
+            return
         if isinstance(now, dict):
             key = self._key(now)
             now[key] = self._value()
         else:
             now.append(self._value())
 
-    def _comma(self, closer: str) -> None:
+    def _comma_and_closer(self, closer: str) -> bool:
+        """Read the comma between two members; True if the container ends behind it."""
         if self._peek() != ",":
             raise self._fault(
                 f'expected , or {closer} after a value (a quote inside a string is written \\")'
             )
-        comma = self._at
         self._at += 1
-        if self._peek() == closer:
-            raise self._fault(f"a comma stands before the closing {closer}", comma)
+        if self._peek() != closer:
+            return False
+        self._at += 1
+        self._open.pop()
+        return True
 
     def _key(self, members: JsonObject) -> str:
         if self._peek() != '"':
-            raise self._fault('expected a key in double quotes (and no comments, "//" is not JSON)')
+            raise self._fault("expected a key in double quotes")
         start = self._at
         key = self._string()
         if key in members:
-            raise self._fault(f"the key {_quote(key)} stands twice in the same object", start)
+            self._note(f"the key {_quote(key)} stands twice in the same object", start)
         if self._peek() != ":":
             raise self._fault(f"expected : after the key {_quote(key)}")
         self._at += 1
@@ -153,11 +172,11 @@ class _Reader:
         control = _RAW_CONTROL.search(self._text, start, end)
         if control:
             code = ord(control.group())
-            raise self._fault(f"a raw control character U+{code:04X} in a string", control.start())
-        if "\0" in value:
-            raise self._fault("a NUL character in a string", start)
+            self._note(f"a raw control character U+{code:04X} in a string", control.start())
+        elif "\0" in value:
+            self._note("a NUL character in a string", start)
         if _SURROGATE.search(value):
-            raise self._fault("half of a surrogate pair in a string", start)
+            self._note("half of a surrogate pair in a string", start)
         self._at = end
         return value
 
@@ -175,19 +194,22 @@ class _Reader:
             return value
         if not word:
             raise self._fault("expected a value (strings are written in double quotes)")
-        if word.group() not in _CONSTANTS:
-            raise self._fault(f"{_quote(word.group())} is not a JSON value")
+        known = word.group() in _CONSTANTS
+        if not known:
+            self._note(f"{_quote(word.group())} is not a JSON value", self._at)
         self._at = word.end()
-        return _CONSTANTS[word.group()]
+        return _CONSTANTS[word.group()] if known else None
 
     def _number(self, digits: str) -> int | float:
         if len(digits) > MAX_NUMBER:
-            raise self._fault(f"a number of {len(digits):,} characters")
+            self._note(f"a number of {len(digits):,} characters", self._at)
+            return 0
         if digits.lstrip("-").isdecimal():
             return int(digits)
         value = float(digits)
         if not math.isfinite(value):
-            raise self._fault(f"the number {digits} is too large")
+            self._note(f"the number {digits} is too large", self._at)
+            return 0
         return value
 
     def _peek(self) -> str:
@@ -198,9 +220,13 @@ class _Reader:
             raise self._fault("the text ends before the object does")
         return self._text[self._at]
 
+    def _note(self, problem: str, at: int) -> None:
+        if len(self.faults) < _MOST_FAULTS:
+            self.faults.append(f"{_place(self._text, at)}: {problem}")
+
     def _fault(self, problem: str, at: int | None = None) -> UnusableAnswer:
         where = self._at if at is None else at
-        return UnusableAnswer(f"{_place(self._text, where)}: {problem}")
+        return UnusableAnswer(*self.faults, f"{_place(self._text, where)}: {problem}")
 
 
 def _place(text: str, at: int) -> str:

@@ -1,31 +1,32 @@
-"""Structured answers: ask a model, read what it says strictly, and ask once more where that fails (SPEC A6).
+"""Structured answers: ask a model, read what it says, and ask again where its meaning is not plain (SPEC A6).
 
 One mechanism for every kind of answer. Nothing of an answer is used before all of it was read.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from duckflow.domain.decision import Decision
 from duckflow.domain.errors import BadAnswer, ProviderError
+from duckflow.domain.fitting import fit
 from duckflow.domain.frozen import replace
 from duckflow.domain.live_updates import LiveUpdate, ReplyVoid
 from duckflow.domain.model import ChatMessage, ModelClient, ModelRequest, Usage
 from duckflow.domain.text import cut
-from duckflow.domain.validation import describe_faults
+from duckflow.llm.answers.answer_fields import AnswerFields, read_fields
 from duckflow.llm.answers.native_calls import read_native
-from duckflow.llm.answers.raw_blocks import read_answer
 from duckflow.llm.answers.response import MAX_RESPONSE, SURROGATE, CollectedResponse, collect
-from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer
+from duckflow.llm.answers.strict_json import UnusableAnswer
 
-SHOWN_AGAIN = 4_000
-"""Characters of a bad answer that go back to the model with its fault."""
+SHOWN_AGAIN, MOST_SHOWN_AGAIN = 4_000, 32_000
+"""Characters of a bad answer that go back to the model with its faults, by the size of its window."""
 
-_TRIES = 2
-_PROBLEM = 1_000
+_REPAIRS = 3
+_PROBLEM, _FAULTS = 1_000, 6_000
+_WINDOW_SHARE = 10
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -38,6 +39,10 @@ class StructuredAnswer(Generic[T]):
     text: str
     usage: Usage
     tries: int
+    notes: tuple[str, ...] = ()
+    """What was left out of it, in words for the model."""
+    unused: tuple[str, ...] = ()
+    """Names of the blocks that were left out."""
 
 
 async def ask(
@@ -45,14 +50,15 @@ async def ask(
     request: ModelRequest,
     answer: type[T],
     on_update: Callable[[LiveUpdate], None],
-    check: Callable[[T], str | None] | None = None,
+    check: Callable[[T], Iterable[str]] | None = None,
 ) -> StructuredAnswer[T]:
-    """Ask for one `answer`. `check` may refuse a readable one with an exact sentence for the model.
+    """Ask for one `answer`. `check` names all that is wrong with a readable one, in sentences for the model.
 
-    Raises BadAnswer when the second try can't be used either; its `usage` says what was spent.
+    Raises BadAnswer once an answer has the same faults as the one before it, or after three repairs; its
+    `usage` says what was spent.
     """
-    spent, asked, problem = Usage(), request, ""
-    for attempt in range(1, _TRIES + 1):
+    spent, asked, faults = Usage(), request, ()
+    for attempt in range(1, _REPAIRS + 2):
         try:
             response = await collect(client, asked, on_update, has_reply="reply" in answer.model_fields)
         except ProviderError as error:
@@ -60,17 +66,20 @@ async def ask(
             raise
         spent += response.usage
         try:
-            value = _understand(response, request, answer, check)
-        except UnusableAnswer as fault:
-            problem = cut(_encodable(fault.problem), _PROBLEM)
-            asked = _repair(request, response, problem)
+            value, read = _understand(response, request, answer, check)
+        except UnusableAnswer as unusable:
             on_update(ReplyVoid())
+            if unusable.faults == faults:
+                break
+            faults = unusable.faults
+            asked = _repair(request, client, response, faults)
         else:
             if response.shown and response.shown != getattr(value, "reply", None):
                 on_update(ReplyVoid())
             # Calls have no words of their own: with them it is told as its Decision.
             said = value.model_dump_json(exclude_defaults=True) if response.calls else response.text
-            return StructuredAnswer(value, said, spent, attempt)
+            return StructuredAnswer(value, said, spent, attempt, read.notes, read.unused)
+    problem = cut(_encodable("; ".join(faults)), _PROBLEM)
     error = BadAnswer("llm.bad_answer", output=request.output, problem=problem)
     error.usage = spent
     raise error
@@ -80,23 +89,22 @@ def _understand(
     response: CollectedResponse,
     request: ModelRequest,
     answer: type[T],
-    check: Callable[[T], str | None] | None,
-) -> T:
-    """The answer, whole and permitted, or an UnusableAnswer with the reason."""
+    check: Callable[[T], Iterable[str]] | None,
+) -> tuple[T, AnswerFields]:
+    """The answer, whole and permitted, or an UnusableAnswer with all that is wrong with it."""
     _whole(response)
+    limit = f"the answer was cut at the limit of {request.max_tokens} tokens, say it shorter"
+    was_cut = (limit,) if response.stop == "length" else ()
     try:
-        value = answer.model_validate(_fields(response, request, answer))
-    except ValidationError as exc:
-        raise UnusableAnswer(describe_faults(exc, answer)) from exc
-    except UnusableAnswer as fault:
-        if response.stop != "length":
-            raise
-        limit = f"the answer was cut at the limit of {request.max_tokens} tokens, say it shorter"
-        raise UnusableAnswer(f"{limit} ({fault.problem})") from fault
-    problem = check(value) if check else None
-    if problem:
-        raise UnusableAnswer(problem)
-    return value
+        read = _fields(response, request, answer)
+    except UnusableAnswer as unusable:
+        raise UnusableAnswer(*(was_cut or unusable.faults)) from unusable
+    value, unfit = fit(answer, read.fields)
+    wrong = check(value) if check is not None and value is not None else ()
+    faults = (*read.faults, *unfit, *wrong)
+    if faults or value is None:
+        raise UnusableAnswer(*was_cut, *faults, *read.hints)
+    return value, read
 
 
 def _whole(response: CollectedResponse) -> None:
@@ -113,26 +121,37 @@ def _whole(response: CollectedResponse) -> None:
         raise UnusableAnswer("the answer has half of a surrogate pair, which is no character")
 
 
-def _fields(response: CollectedResponse, request: ModelRequest, answer: type[BaseModel]) -> JsonObject:
+def _fields(response: CollectedResponse, request: ModelRequest, answer: type[BaseModel]) -> AnswerFields:
+    ended = response.stop == "end"
     if not issubclass(answer, Decision):
         if response.calls:
             raise UnusableAnswer("no tool can be called here: give the JSON object as text")
-        return read_answer(response.text)
+        return read_fields(response.text, answer, ended=ended)
     native = bool(request.tools or response.calls)
     if native and response.stop == "length":
         # What was cut may have been a call: only a whole object in the text is certain.
         if response.calls:
             raise UnusableAnswer("calls may be missing")
-        return read_answer(response.text)
-    return read_native(response.text, response.calls) if native else read_answer(response.text)
+        return read_fields(response.text, answer, ended=False)
+    if native:
+        return AnswerFields(read_native(response.text, response.calls))
+    return read_fields(response.text, answer, ended=ended)
 
 
-def _repair(request: ModelRequest, response: CollectedResponse, problem: str) -> ModelRequest:
-    """The same request, with the bad answer and its exact fault behind it."""
+def _repair(
+    request: ModelRequest, client: ModelClient, response: CollectedResponse, faults: tuple[str, ...]
+) -> ModelRequest:
+    """The same request, with the bad answer and all its faults behind it."""
     said = [response.text.strip(), *(f"{call.name} {call.arguments}" for call in response.calls)]
-    bad = cut(_encodable("\n".join(said)).strip(), SHOWN_AGAIN) or "(nothing)"
-    wanted = f"That answer can't be used: {problem}\n\nOutput: {request.output}\nAgain, only the JSON object"
-    again = (ChatMessage(role="assistant", text=bad), ChatMessage(role="user", text=f"{wanted}, complete."))
+    shown = min(max(client.traits.window // _WINDOW_SHARE, SHOWN_AGAIN), MOST_SHOWN_AGAIN)
+    bad = cut(_encodable("\n".join(said)).strip(), shown) or "(nothing)"
+    listed = cut(_encodable("\n".join(f"- {fault}" for fault in faults)), _FAULTS)
+    told = f"That answer can't be used, and nothing of it was run. What is wrong with it:\n{listed}"
+    wanted = f"Output: {request.output}\nAnswer again, complete: the JSON object and its blocks."
+    again = (
+        ChatMessage(role="assistant", text=bad),
+        ChatMessage(role="user", text=f"{told}\n\n{wanted}"),
+    )
     return replace(request, messages=request.messages + again)
 
 

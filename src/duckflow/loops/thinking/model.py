@@ -1,9 +1,13 @@
 """The model a session thinks with: opened when needed, asked in a form it can bear, its use written down."""
 
+from collections.abc import Callable, Iterator
+
+from pydantic import JsonValue
+
 from duckflow.config.settings import PromptSettings
-from duckflow.domain.decision import Decision, Operation, TaskProfile
+from duckflow.domain.decision import Action, Decision, Operation, TaskProfile
 from duckflow.domain.errors import ProviderError, ToolError
-from duckflow.domain.events import ModelChanged, UsageReported
+from duckflow.domain.events import ErrorReported, ModelChanged, UsageReported
 from duckflow.domain.model import ModelClient, ModelTraits, TierName
 from duckflow.domain.state import AgentState, Request, RulesUse
 from duckflow.llm.tiers import Tiers
@@ -80,6 +84,9 @@ class ModelInUse:
         except ProviderError as error:
             await self._advisor.report_failed(self.tier, "Decision", error)
             raise
+        if decided.unused:
+            named: dict[str, JsonValue] = {"names": ", ".join(decided.unused)}
+            self._session.record(ErrorReported(key="llm.left_out", values=named, notice=True))
         return decided, await self._advisor.priced(self.tier, *decided.calls)
 
     async def preview(self, state: AgentState) -> RenderedPrompt:
@@ -113,18 +120,25 @@ class ModelInUse:
 
     def _decider_for(self, client: ModelClient, rules: str) -> Decider:
         if client.traits.small:
-            return CompactDecider(client, self._look, rules, self._check, self._limits)
+            return CompactDecider(client, self._look, rules, self._unknown_operations, self._limits)
         frame = PromptFrame(rules=rules, budgets=self._budgets)
-        return FullDecider(client, operations_of(self._catalogue), frame, self._check)
+        return FullDecider(client, operations_of(self._catalogue), frame, self._misfits)
 
-    def _check(self, decision: Decision) -> str | None:
-        """An operation nobody knows is a bad answer, not a failed action (SPEC A6)."""
-        for action in decision.actions:
-            try:
-                self._catalogue.get(action.operation)
-            except ToolError as error:
-                return str(error)
-        return None
+    def _misfits(self, decision: Decision) -> Iterator[str]:
+        """All unknown operations and misfitting arguments: they make a bad answer, no failed action (A6)."""
+        return _refusals(decision, self._catalogue.validate)
+
+    def _unknown_operations(self, decision: Decision) -> Iterator[str]:
+        """The same for a small model, whose arguments are not complete yet."""
+        return _refusals(decision, lambda action: self._catalogue.get(action.operation))
+
+
+def _refusals(decision: Decision, validate: Callable[[Action], object]) -> Iterator[str]:
+    for action in decision.actions:
+        try:
+            validate(action)
+        except ToolError as error:
+            yield str(error)
 
 
 def operations_of(catalogue: Catalogue) -> tuple[Operation, ...]:
