@@ -80,7 +80,7 @@ WRONG = [
     (
         "read_file",
         {"path": None, "start": 1.5},
-        "`path`: must be a string, not None; `start`: must be a whole number, not 1.5.",
+        "`path` is missing; `start`: must be a whole number, not 1.5.",
     ),
     ("write_file", {"path": "a", "content": {"a": 1}}, "`content`: must be a string, not {'a': 1}."),
     (
@@ -89,7 +89,7 @@ WRONG = [
         "`edits[0].replace` is missing; `edits[1]`: must be an object, not 'y'.",
     ),
     ("edit_file", {"path": "a", "edits": []}, "`edits` must have 1 to 100 items, not 0."),
-    ("edit_file", {"path": "a", "edits": "x"}, "`edits`: must be a list, not 'x'."),
+    ("edit_file", {"path": "a", "edits": "x"}, "`edits[0]`: must be an object, not 'x'."),
     (
         "edit_file",
         {"path": "a", "edits": [{"find": "x", "replace": "", "old": 1}]},

@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, cast
 
-from pydantic import AfterValidator, JsonValue, ValidationError
+from pydantic import AfterValidator, JsonValue
 
 from duckflow.domain.errors import ToolError
+from duckflow.domain.fitting import fit
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import JsonSchema
-from duckflow.domain.validation import describe_faults
+
+_LINES = frozenset({"content", "find", "replace", "text", "description"})
+"""Arguments that may be a list of lines; a command or a path in parts means something else."""
 
 
 def parse_arguments(operation: str, model: type[Frozen], args: Mapping[str, JsonValue]) -> Frozen:
@@ -20,12 +23,12 @@ def parse_arguments(operation: str, model: type[Frozen], args: Mapping[str, Json
         for name, value in args.items()
         if value is not None or name not in fields or fields[name].is_required()
     }
-    try:
-        return model.model_validate(given)
-    except ValidationError as exc:
-        problems = describe_faults(exc, model)
+    value, faults = fit(model, given, _LINES)
+    if faults or value is None:
+        problems = "; ".join(faults)
         problems += "" if problems.endswith("?") else "."
-        raise ToolError(f"{operation}({signature(model)}) can't be called so: {problems}") from exc
+        raise ToolError(f"{operation}({signature(model)}) can't be called so: {problems}")
+    return value
 
 
 def one_to(most: int) -> AfterValidator:
