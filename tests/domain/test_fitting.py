@@ -35,6 +35,7 @@ class Whole(Frozen):
 
 MENDED = {
     "a list of lines as a text": ({"title": ["a", "b\n", ""]}, {"title": "a\nb\n"}),
+    "lines with their line breaks": ({"title": ["a\n", "\n", "b\n"]}, {"title": "a\n\nb\n"}),
     "a number as a text": ({"title": 7, "lines": [1, 2.5]}, {"title": "7", "lines": ["1", "2.5"]}),
     "an object that holds the text": ({"title": {"text": "a"}}, {"title": "a"}),
     "a text as a list": ({"lines": "a"}, {"lines": ["a"]}),

@@ -108,7 +108,7 @@ OPEN_ENDS = {
 
 
 @every_row(("text", "content"), OPEN_ENDS.values(), ids=OPEN_ENDS.keys())
-def test_A6_the_last_block_needs_no_end_line_if_the_model_stopped_by_itself(text, content):
+def test_A6_the_last_block_needs_no_end_line_if_the_model_stopped_on_its_own(text, content):
     assert args_of(text, ended=True)["content"] == content
     with pytest.raises(UnusableAnswer, match="the block main has no end"):
         args_of(text)

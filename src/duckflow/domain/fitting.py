@@ -195,7 +195,9 @@ def _lines(value: object) -> str | None:
     lines = cast("list[object]", value)
     if not all(isinstance(line, str | int | float) and not isinstance(line, bool) for line in lines):
         return None
-    return "\n".join(str(line).removesuffix("\n") for line in lines)
+    texts = [str(line) for line in lines]
+    ending = "\n" if texts and texts[-1].endswith("\n") else ""
+    return "\n".join(text.removesuffix("\n") for text in texts) + ending
 
 
 def _listed(value: object) -> object:
@@ -237,7 +239,7 @@ def _word_or_number(value: object, expected: str) -> object:
 
 
 def _as_share(number: float) -> float | None:
-    """From 10 on, a number is a percentage; between, nobody can tell what it is part of."""
+    """Above 10, a number is a percentage. Between 1 and 10 it may be part of anything."""
     if 0 <= number <= 1:
         return number
     return number / 100 if 10 < number <= 100 else None

@@ -35,7 +35,7 @@ class AnswerFields(NamedTuple):
 
 
 def read_fields(text: str, shape: type[BaseModel], *, ended: bool) -> AnswerFields:
-    """The fields of a `shape` that is written as JSON text. `ended`: the model stopped by itself."""
+    """The fields of a `shape` that is written as JSON text. `ended`: the model stopped on its own."""
     found, blocks = find_parts(after_thoughts(text), ended=ended)
     fields = _unwrapped(found.value, shape)
     if shape is Decision:

@@ -7,7 +7,8 @@
 
 The content is the text between the two marker lines as it is, line endings included: each of its lines is
 ended by its line break, and an empty block is empty. Only the end line with the block's own name ends it;
-whatever else looks like a marker is content. The last block needs no end line if the model stopped by itself.
+whatever else looks like a marker is content. The last block needs no end line if the model stopped on its
+own.
 """
 
 import re
@@ -62,7 +63,7 @@ def read_parts(text: str) -> tuple[JsonObject, Blocks]:
 
 
 def find_parts(text: str, *, ended: bool = False) -> AnswerParts:
-    """The JSON object, or list, of a text and its raw blocks. `ended`: the model stopped by itself."""
+    """The JSON object, or list, of a text and its raw blocks. `ended`: the model stopped on its own."""
     marker = _BEGIN.search(text)
     check_size(text[: marker.start()] if marker else text)
     if not text.strip():
@@ -142,7 +143,7 @@ def _endless(name: str) -> UnusableAnswer:
 
 
 def _check(name: str, content: str, indent: str) -> None:
-    """Refuse content that no file has, and content of which nobody can tell how far it is indented."""
+    """Refuse content that no text file has, and content that may be indented like its markers."""
     if foreign := _FOREIGN.search(content):
         raise UnusableAnswer(
             f"the block {name} has the character U+{ord(foreign.group()):04X}, which no text file has"
