@@ -74,7 +74,8 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
         )
         ended: CommandEnd = "well" if result.exit_code == 0 else "failed"
         hint = await _hint(shell, result, network=args.network)
-        lines = [_first_line(result, shell, seconds), result.output.rstrip("\n"), hint]
+        hidden = hidden_line(result.hidden)
+        lines = [_first_line(result, shell, seconds), result.output.rstrip("\n"), hidden, hint]
         return ToolResult(
             text="\n".join(line for line in lines if line),
             changed=result.changed,
@@ -180,6 +181,16 @@ def _some(names: Iterable[str]) -> str:
     listed = list(names)
     more = f" and {len(listed) - _NAMES_TOLD} more" if len(listed) > _NAMES_TOLD else ""
     return ", ".join(listed[:_NAMES_TOLD]) + more
+
+
+def hidden_line(hidden: Sequence[str]) -> str:
+    """Why files were empty that a command opened; no line if it opened none that are hidden."""
+    if not hidden:
+        return ""
+    return (
+        f"(Hidden from commands, and opened by this one: {_some(hidden)}. "
+        "It saw them empty; if it needs one, name it in secrets, and the user is asked.)"
+    )
 
 
 def held_effects(command: str, result: CommandResult, ended: CommandEnd) -> HeldEffects | None:

@@ -102,11 +102,12 @@ def confine(
     """
     shell = (_shell(), "-c", command)
     if isinstance(reach, World):
+        home = any(mount.target == reach.parts.home for mount in reach.parts.mounts)
         upper = (view.upper, *(one.upper for one in view.more)) if view else ()
         order = LaunchOrder(
             kind=sandbox.level,
             argv=shell,
-            env=command_environment(user, "/tmp", network=network),  # noqa: S108 - its own
+            env=command_environment(user, "/tmp", network=network, own_home=home),  # noqa: S108 - its own
             cwd=reach.parts.workspace,
             limits=limits,
             # With the machine's network come the abstract sockets of its services.
@@ -129,7 +130,7 @@ def confine(
     order = LaunchOrder(
         kind=sandbox.level,
         argv=shell,
-        env=command_environment(user, f"{reach.temporary}/own", network=network),
+        env=command_environment(user, f"{reach.temporary}/own", network=network, own_home=False),
         cwd=reach.workspace,
         limits=limits,
     )
