@@ -37,8 +37,9 @@ _LABELS = {
 }
 _TASK = 120
 
-LOW_FOCUS_BELOW = 0.5
+_LOW_FOCUS, _LOW_STAMINA = 0.5, 0.3
 LOW_FOCUS = "Your focus is low: make a simpler, more direct plan, and take its first step.\n"
+LOW_STAMINA = "Your stamina is low: finish what matters most, or say what is missing.\n"
 
 
 def session_text(state: AgentState) -> str:
@@ -97,6 +98,6 @@ def _tasks(tasks: TaskList) -> str:
 
 
 def _vitals(vitals: Vitals) -> str:
-    """How the work is going, and what follows from it for the next plan (SPEC F7)."""
-    line = f"Vitals: mood {vitals.mood:.2f}, focus {vitals.focus:.2f}, stamina {vitals.stamina:.2f}\n"
-    return line + LOW_FOCUS if vitals.focus < LOW_FOCUS_BELOW else line
+    """What follows from a vital that is low (SPEC F7); while none is, the model need not know of them."""
+    focus = LOW_FOCUS if vitals.focus < _LOW_FOCUS else ""
+    return focus + (LOW_STAMINA if vitals.stamina < _LOW_STAMINA else "")

@@ -1,9 +1,10 @@
-"""What commands see in place of secrets: a file or folder for each, so that the kernel tells which was opened.
+"""Masks: the empty files and folders that commands see in place of secrets.
 
-A mask is empty. That of a file that git tracks and the user has changed is of the size and time git has noted,
-so that git takes it as unchanged; else `git commit -a` or `git stash` would record the mask. What it holds is
-nothing but line ends; where git reads it all the same, the object it makes of that is known by it
-(`git_internals`). Secrets that git does not track are ignored by it in the sandbox.
+Each secret has its own mask, so that the kernel can tell which one a command opened. The mask of a file
+that git tracks and the user has changed has the size and time that git has noted, so that git takes it as
+unchanged; else `git commit -a` or `git stash` would record the mask. It holds nothing but line ends, by
+which `git_internals` knows the object that git makes if it reads the mask all the same. Git ignores secrets
+that it does not track.
 """
 
 import os
@@ -81,7 +82,7 @@ class Masks:
     def _drain(self) -> None:
         opened = {self._hidden[name] for _, name, _ in self._events.read() if name in self._hidden}
         for collected in self._listening:
-            collected |= opened
+            collected.update(opened)
 
     def _mask_of(self, path: str, noted: TrackedFile | None, folder: Path) -> str:
         wanted = path, noted, os.path.isdir(path)

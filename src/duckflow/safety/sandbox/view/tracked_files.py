@@ -48,7 +48,7 @@ class TrackedFiles:
         self._published: set[str] = set()
 
     def find(self, paths: Iterable[str]) -> dict[str, TrackedFile]:
-        """Those of these absolute paths that git tracks, and everything tracked below those that are folders."""
+        """Those of these absolute paths that git tracks, and what it tracks below those that are folders."""
         by_repository: dict[str, list[str]] = {}
         for path in paths:
             if root := _repository_of(path):

@@ -110,7 +110,7 @@ def world_of(
     guarded: Iterable[str] = (),
     git_directory: str | None = None,
 ) -> World:
-    """For one command. `masked`: secrets in the workspace, to be seen empty; `masks`: what to see instead of others.
+    """For one command. `masked`: what it sees empty in the workspace; `masks`: what it sees instead.
 
     `guarded`: what may only be read there.
 
