@@ -30,6 +30,7 @@ class DecisionPrompt:
         self, traits: ModelTraits, operations: Sequence[Operation], frame: PromptFrame, counter: TokenCounter
     ) -> None:
         self._traits = traits
+        self._sandbox = frame.sandbox
         self._share = frame.budgets.evidence_share
         self._counter = counter
         self._conversation = PromptHistory(counter)
@@ -40,7 +41,7 @@ class DecisionPrompt:
 
     async def assemble(self, state: AgentState) -> RenderedPrompt:
         """What the model is asked in this state."""
-        system = await self._beginning(session_text(state))
+        system = await self._beginning(session_text(state, self._sandbox))
         await self._conversation.read(state)
         room = self._traits.window - self._traits.window // _ANSWER_SHARE - sum(self._fixed.values())
         layers = await self._layers(state, room)

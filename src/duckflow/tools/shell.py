@@ -236,7 +236,7 @@ def _first_line(result: CommandResult, shell: Shell, seconds: float) -> str:
 async def _hint(shell: Shell, result: CommandResult, *, network: bool) -> str:
     """What a model can't guess from the words of a program that met the sandbox."""
     sandbox = await shell.sandbox()
-    if result.exit_code == 0 or sandbox.level == "none":
+    if result.exit_code == 0 or sandbox.level in ("none", "external"):
         return ""
     if any(word in result.output for word in _REFUSALS):
         return _KEPT_IN.format(more="" if sandbox.copies else _NO_COPY[sandbox.level])

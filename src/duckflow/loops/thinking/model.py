@@ -12,7 +12,10 @@ from duckflow.loops.thinking.advisor import Advisor
 from duckflow.loops.thinking.rules import Rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.prompts.budget import PromptFrame, RulesTooLong
+from duckflow.prompts.layers import SandboxKind, sandbox_text
 from duckflow.prompts.sections import RenderedPrompt
+from duckflow.safety.sandbox.shell import Shell
+from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.services.decide import DecisionResult, FullDecider
 from duckflow.services.decide_compact import CompactDecider, Decider, read_ahead
 from duckflow.services.drafts import DraftLimits
@@ -41,6 +44,7 @@ class ModelInUse:
         budgets: PromptSettings,
         advisor: Advisor,
         limits: DraftLimits,
+        shell: Shell,
     ) -> None:
         self._session = session
         self._tiers = tiers
@@ -50,6 +54,7 @@ class ModelInUse:
         self._budgets = budgets
         self._advisor = advisor
         self._limits = limits
+        self._shell = shell
         self._deciders: dict[tuple[str, RulesUse, int], Decider] = {}
 
     async def traits(self) -> ModelTraits:
@@ -90,7 +95,8 @@ class ModelInUse:
         known = self._deciders.get((self._tiers.name(self.tier), use, self._catalogue.revision))
         if known and state is self._session.state:
             return await known.preview(state)  # what it left out so far is left out here, too
-        return await self._decider_for(client, await self._rules.fit(client, use)).preview(state)
+        decider = await self._decider_for(client, await self._rules.fit(client, use))
+        return await decider.preview(state)
 
     async def _client(self) -> ModelClient:
         return await self._tiers.client(self.tier)
@@ -100,7 +106,8 @@ class ModelInUse:
         known = self._tiers.name(self.tier), use, self._catalogue.revision
         if known not in self._deciders:
             client = await self._client()
-            self._deciders[known] = self._decider_for(client, await self._rules.fit(client, use))
+            rules = await self._rules.fit(client, use)
+            self._deciders[known] = await self._decider_for(client, rules)
         return self._deciders[known]
 
     async def _tier_for(self, state: AgentState) -> TierName:
@@ -111,10 +118,11 @@ class ModelInUse:
         creative, fast = await self._tiers.client("creative"), await self._tiers.client("fast")
         return "fast" if creative.traits.small == fast.traits.small else "creative"
 
-    def _decider_for(self, client: ModelClient, rules: str) -> Decider:
+    async def _decider_for(self, client: ModelClient, rules: str) -> Decider:
         if client.traits.small:
             return CompactDecider(client, self._look, rules, self._check, self._limits)
-        frame = PromptFrame(rules=rules, budgets=self._budgets)
+        sandbox = sandbox_text(kind_of(await self._shell.sandbox()), network=self._shell.settings.network)
+        frame = PromptFrame(rules=rules, sandbox=sandbox, budgets=self._budgets)
         return FullDecider(client, operations_of(self._catalogue), frame, self._check)
 
     def _check(self, decision: Decision) -> str | None:
@@ -134,6 +142,13 @@ def operations_of(catalogue: Catalogue) -> tuple[Operation, ...]:
         for tool in catalogue.tools
         if not tool.by_program and not tool.hidden
     )
+
+
+def kind_of(sandbox: Sandbox) -> SandboxKind:
+    """What a sandbox means for a model."""
+    if sandbox.level in ("bubblewrap", "namespaces"):
+        return "copy" if sandbox.copies else "folder"
+    return sandbox.level
 
 
 def choose_tier(request: Request | None) -> TierName:

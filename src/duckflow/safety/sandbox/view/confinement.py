@@ -128,13 +128,13 @@ def confine(
         )
         return replace(order, argv=(*argv, *shell), world=order.world if ready else ())
     order = LaunchOrder(
-        kind=sandbox.level,
+        kind="none" if sandbox.level == "external" else sandbox.level,
         argv=shell,
         env=command_environment(user, f"{reach.temporary}/own", network=network, own_home=False),
         cwd=reach.workspace,
         limits=limits,
     )
-    if sandbox.level == "none":
+    if order.kind == "none":
         return order
     with closing(LandlockRules()) as own:
         made = (rules or own).find(reach)

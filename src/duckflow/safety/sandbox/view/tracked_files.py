@@ -85,9 +85,9 @@ def _entries(root: str, said: str) -> Entries:
     found: dict[str, TrackedFile] = {}
     for entry in _ENTRY.finditer(said):
         path = f"{root}/{entry['name']}"
-        ids = frozenset((entry["id"],)) | (found[path].ids if path in found else frozenset())
+        others = found[path].ids if path in found else frozenset[str]()
         when = int(entry["seconds"]) * 1_000_000_000 + int(entry["fraction"])
-        found[path] = TrackedFile(ids, when, int(entry["size"]))
+        found[path] = TrackedFile(others | {str(entry["id"])}, when, int(entry["size"]))
     return found
 
 
