@@ -21,8 +21,11 @@ from duckflow.domain.events import (
     TransitionRefused,
     UsageReported,
     UserMessage,
+    VitalsChanged,
 )
 from duckflow.domain.model import ChatMessage, Usage
+from duckflow.domain.pacing.limits import LoopTrace
+from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.reduce.apply import STATUS_AFTER, apply
 from duckflow.domain.reduce.items import set_items
 from duckflow.domain.reduce.transcript import TRANSCRIPT_LIMIT
@@ -329,3 +332,15 @@ class TestItems:
 def test_F6_more_than_one_question_at_once_is_told(reply, told):
     state = after(decided(next_step="pending_user", reply=reply))
     assert (state.transcript[-1:] != () and "several questions" in state.transcript[-1].text) is told
+
+
+def test_H4_only_a_tool_that_failed_counts_and_only_loops_that_got_on_are_counted_as_such():
+    got_on, repeated = LoopTrace(progressed=True), LoopTrace()
+    moved = [
+        VitalsChanged(vitals=Vitals(), cause="loop", trace=trace) for trace in (got_on, repeated, got_on)
+    ]
+    no = finished(WRITE, "refused", path="a")
+    state = after(said("x"), finished(READ, "failed", path="b"), no, *moved)
+    assert (state.request.failing, state.request.progressed) == (("b",), 2)
+    resolved = after(finished(READ, path="b"), said("go on"), state=state)
+    assert (resolved.request.failing, resolved.request.progressed) == ((), 0)

@@ -87,7 +87,7 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
     traits = {trait: options.pop(trait, "auto") for trait in ("small", "sees")}
     llm = LlmSettings.model_validate({"model": name, "max_retries": 0, **traits, **options.pop("llm", {})})
     limits = {
-        "dynamic_limits": {"max_loops": options.pop("max_loops", 20)},
+        "dynamic_limits": {"hard_max_loops": options.pop("max_loops", 20)},
         "budget": options.pop("budget", {}),
     }
     memory = options.pop("memory", {})

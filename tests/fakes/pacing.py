@@ -187,7 +187,7 @@ class Duck:
             measure(self.table.complexity, messages=1),
             self.table,
         ).limit
-        self.loops = 0
+        self.loops = self.progressed = 0
         self.unresolved = 0
         self.replanned = False
         self.confident = True
@@ -199,23 +199,27 @@ class Duck:
         signs = find_signs(self.history, trace)
         self.history = (*self.history, trace)[-TRACES_KEPT:]
         self.loops += 1
+        self.progressed += trace.progressed
         events: tuple[FocusEvent, ...] = (*trace.gains, *(("repetition",) if signs else ()))
         self.vitals = Vitals(
             mood=mood_of(self.confidence, self.history, self.table.vitals),
             focus=focus_after(self.vitals.focus, events, self.table.vitals),
-            stamina=stamina_of(self.loops, self.limit, self.unresolved, self.table.vitals),
+            stamina=self._stamina(),
         )
         repeated = any(sign not in IDLE for sign in signs)
         move = self._decide(one, repeated=repeated)
         while isinstance(move, Extend):
             self.limit = move.limit
-            stamina = stamina_of(self.loops, self.limit, self.unresolved, self.table.vitals)
-            self.vitals = self.vitals.model_copy(update={"stamina": stamina})
+            self.vitals = self.vitals.model_copy(update={"stamina": self._stamina()})
             move = self._decide(one, repeated=repeated)
         if isinstance(move, Replan):
             self.replanned = True
             self._focus("replanned")
         return move
+
+    def _stamina(self) -> float:
+        numbers = self.table.vitals
+        return stamina_of(self.loops, self.limit, self.unresolved, numbers, progressed=self.progressed)
 
     def live_on(self, one: Loop, most: int = 100) -> int:
         """How many times a loop is lived until the user is asked."""
@@ -226,7 +230,7 @@ class Duck:
 
     def answer(self) -> None:
         """The user answers a consultation."""
-        self.replanned, self.loops = False, 0
+        self.replanned, self.loops, self.progressed = False, 0, 0
         self._focus("consultation_answered")
 
     def _decide(self, one: Loop, *, repeated: bool) -> Move:

@@ -218,4 +218,7 @@ async def test_G7_a_secret_is_granted_for_one_command_after_a_question(folder: P
             assert "sees .env" in asked.approval.difference
             await duck.app.chat.answer(AnswerApproval(yes=True))
             texts = [event.text for event in duck.of(ActionFinished)]
-            assert texts[1:3] == ["exit code 0\nword=open", "exit code 0"], mode
+            assert texts[1] == "exit code 0\nword=open", mode
+            assert texts[2].startswith("exit code 0\n(Hidden from commands, and opened by this one: .env."), (
+                mode
+            )

@@ -70,8 +70,14 @@ MOVES = [
     ("the limit, without progress, two low", {"loops": 8, "mood": 0.1, "focus": 0.1}, ORACLE),
     ("the limit, without progress, focus low", {"loops": 8, "focus": 0.1}, NO_PROGRESS),
     ("past the limit", {"loops": 9}, NO_PROGRESS),
-    ("the maximum, with progress", {"loops": 20, "limit": 20, "progressed": True}, AT_MAXIMUM),
-    ("the maximum, without", {"loops": 20, "limit": 20}, NO_PROGRESS),
+    (
+        "the formula's maximum, with progress",
+        {"loops": 20, "limit": 20, "progressed": True},
+        Extend(limit=30),
+    ),
+    ("near the hard limit", {"loops": 150, "limit": 150, "progressed": True}, Extend(limit=200)),
+    ("the hard limit, with progress", {"loops": 200, "limit": 200, "progressed": True}, AT_MAXIMUM),
+    ("the hard limit, without", {"loops": 200, "limit": 200}, NO_PROGRESS),
     ("the budget", {"budget": SPENT}, BUDGET),
     (
         "the budget before all else",
@@ -87,9 +93,10 @@ def test_H5_the_next_move(how, move):
     assert next_move(situation(**how), TABLE) == move
 
 
-def test_H5_a_higher_maximum_leaves_room_for_an_extension():
-    far = PacemakerSettings(dynamic_limits=DynamicLimits(max_loops=50))
-    assert next_move(situation(loops=20, limit=20, progressed=True), far) == Extend(limit=30)
+def test_I7_the_hard_limit_can_be_set():
+    near = PacemakerSettings(dynamic_limits=DynamicLimits(hard_max_loops=25))
+    assert next_move(situation(loops=20, limit=20, progressed=True), near) == Extend(limit=25)
+    assert next_move(situation(loops=25, limit=25, progressed=True), near) == AT_MAXIMUM
 
 
 def test_the_thresholds_are_settable():
@@ -154,7 +161,7 @@ def test_H5_whatever_the_situation_there_is_one_move_and_it_fits(now):
             assert set(low) <= {"mood"}
         case Extend(limit=limit):
             assert now.progressed
-            assert now.limit < limit <= 20
+            assert now.limit < limit <= 200
         case Replan():
             assert low == ("focus",)
             assert not now.replanned

@@ -72,23 +72,18 @@ def test_H5_two_that_take_turns_for_ever_are_stopped():
     assert count == 5
 
 
-@every_row("paths", [9, 14, 20])
-def test_I7_batch_work_is_never_interrupted_before_the_maximum(paths):
+@every_row("paths", [9, 14, 20, 60, 199])
+def test_I7_batch_work_is_never_interrupted_before_the_hard_limit(paths):
     duck = Duck(profile="file_operation")
     moves = [duck.live(loop(edit(f"f{place}", "a", "b"))) for place in range(paths - 1)]
     assert moves == [Go()] * (paths - 1)
 
 
-def test_I7_at_the_maximum_the_user_is_asked_even_if_all_goes_well():
-    duck = Duck()
-    moves = [duck.live(loop(read(f"f{place}"))) for place in range(20)]
+def test_I7_at_the_hard_limit_the_user_is_asked_even_if_all_goes_well():
+    duck = Duck(table=PacemakerSettings(dynamic_limits=DynamicLimits(hard_max_loops=50)))
+    moves = [duck.live(loop(read(f"f{place}"))) for place in range(50)]
     assert moves[-1] == Consult(kind="over_exertion", cause="limit")
     assert set(moves[:-1]) == {Go()}
-
-
-def test_I7_a_higher_maximum_lets_it_go_on():
-    duck = Duck(table=PacemakerSettings(dynamic_limits=DynamicLimits(max_loops=60)))
-    assert all(duck.live(loop(read(f"f{place}"))) == Go() for place in range(59))
 
 
 def test_I7_work_that_stops_getting_on_is_stopped_at_the_limit():
@@ -123,3 +118,49 @@ def test_H5_a_doubtful_model_that_repeats_itself_gets_the_health_report():
     duck.live(loop(read("a")))
     assert duck.live_on(loop(read("a"))) == 2
     assert duck.moves[-1] == ORACLE
+
+
+RECORDED = {
+    "django": ("debugging", (0.9, 0.9, 0.9, 0.95, 0.95), "rrrsc eeeccc eeecc - -"),
+    "pytest": ("debugging", (0.8, 0.9, 0.9, 0.95, 0.9), "rsc ecc ewc ecc ec"),
+    "sphinx": ("code_analysis", (0.8, 0.85, 0.85, 0.9), "rssc cc cc ec eeec eec eec cc ec c c - -"),
+    "a setting": ("multi_step_task", (0.9,), "ccc ccccc cccc ccc eeec eeeeeeeecc ecc ec c ec - -"),
+    "a setting, native": (None, (None,), "sssc rrrrrrrsc rrrrrrrrrsc rccc eeecc eeeeeeeecc eeecc c -"),
+    "fifteen loops of talk": ("general_chat", (0.75,), "r s c rr sc ec ec eec r c ec w ec c ec"),
+    "sixty loops": ("simple_question", (None,), "r ec c " * 20),
+}
+"""Runs of strong models: task profile, confidence in each loop, and the actions of each loop by letter."""
+
+
+def recorded_loop(actions: str, number: int):
+    makes = {
+        "r": lambda name: read(f"{name}.py", f"text of {name}"),
+        "s": lambda name: use("file_ops.search", f"{name}.py:1: x", pattern=name),
+        "c": lambda name: run("pytest", f"{name} failed"),
+        "e": lambda name: edit("window.py", "old", f"new {name}"),
+        "w": lambda name: write(f"{name}.py", "new"),
+    }
+    did = [makes[letter](f"n{number}_{place}") for place, letter in enumerate(actions) if letter != "-"]
+    return loop(*did, next_step="continue" if did else "done")
+
+
+@every_row(("profile", "confidence", "loops"), RECORDED.values(), ids=RECORDED.keys())
+def test_H4_I7_flawless_work_keeps_its_strength_and_nobody_is_asked(profile, confidence, loops):
+    duck = Duck(profile=profile)
+    for number, actions in enumerate(loops.split()):
+        duck.confidence = confidence[min(number, len(confidence) - 1)]
+        assert duck.live(recorded_loop(actions, number)) == Go(), number
+        assert (duck.vitals.mood >= 0.7, duck.vitals.focus >= 0.9, duck.vitals.stamina >= 0.7) == (True,) * 3
+
+
+def test_H4_a_no_and_a_command_that_fails_cost_nothing():
+    duck, calm = Duck(), Duck()
+    for place in range(5):
+        duck.live(
+            loop(
+                fail(write(f"f{place}", "x"), "The user said no.", "refused"),
+                run("pytest", f"{place} failed"),
+            )
+        )
+        calm.live(loop(run("pytest", f"{place} failed")))
+    assert duck.vitals == calm.vitals

@@ -106,7 +106,7 @@ def test_what_the_background_does_is_a_disturbance_and_not_the_loops_own_work():
     assert (trace.disturbed, len(trace.acts), trace.changed) == (True, 1, False)
 
 
-def test_an_action_that_was_refused_without_a_start_is_a_failure_like_any_other():
+def test_H4_a_refused_action_is_traced_without_a_start_and_is_no_failure():
     action = Action(operation="file_ops.write_file", args={"path": "a", "content": "x"})
     made = DecisionMade(loop=1, decision=Decision(next_step="done", actions=(action,)), exchange=())
     refused = ActionFinished(
@@ -114,7 +114,8 @@ def test_an_action_that_was_refused_without_a_start_is_a_failure_like_any_other(
     )
     trace = trace_loop((), [made, refused])
     assert trace.calls == (call_of(action),)
-    assert [act.failed for act in trace.acts] == [True]
+    assert [(act.failed, act.refused) for act in trace.acts] == [(False, True)]
+    assert trace.gains == ()
 
 
 def test_events_without_a_decision_are_traced_by_what_was_started():

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from duckflow.config.pacing import VitalsNumbers
+from duckflow.domain.frozen import replace
 from duckflow.domain.pacing.limits import LoopTrace, PastAction
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals, sparkline
 from duckflow.pacemaker.vitals import (
@@ -23,7 +24,7 @@ from fakes.pacing import fail, loop, read, trace_all
 from fakes.rows import every_row
 
 NUMBERS = VitalsNumbers()
-OK, NO = True, False
+OK, NO, REFUSED = "ok", "failed", "refused"
 
 shares = st.floats(0, 1)
 focus_events = st.lists(st.sampled_from(get_args(FocusEvent)), max_size=6).map(tuple)
@@ -31,7 +32,8 @@ outcomes_seen = st.lists(st.booleans(), max_size=8)
 
 
 def mood(confidence=None, *outcomes, **how) -> float:
-    acts = [PastAction(call="c", operation="o", target="t", result="r", failed=not ok) for ok in outcomes]
+    past = PastAction(call="c", operation="o", target="t", result="r")
+    acts = [replace(past, failed=ok is NO, refused=ok is REFUSED) for ok in outcomes]
     return mood_of(confidence, [LoopTrace(acts=(act,)) for act in acts], NUMBERS, **how)
 
 
@@ -39,8 +41,8 @@ def focus(start, *events) -> float:
     return focus_after(start, events, NUMBERS)
 
 
-def stamina(loops, limit, unresolved=0) -> float:
-    return stamina_of(loops, limit, unresolved, NUMBERS)
+def stamina(loops, limit, unresolved=0, progressed=0) -> float:
+    return stamina_of(loops, limit, unresolved, NUMBERS, progressed=progressed)
 
 
 def test_H1_all_are_full_at_the_start_and_none_can_leave_its_bounds():
@@ -66,6 +68,8 @@ def test_H1_all_are_full_at_the_start_and_none_can_leave_its_bounds():
         (1.0, (NO, OK, OK, OK, OK, OK), 1.0),
         (1.0, (OK, NO, OK, OK, OK, OK), 0.94),
         (0.0, (OK,), 0.0),
+        (0.9, (REFUSED,) * 5, 0.9),
+        (1.0, (NO, REFUSED, REFUSED, REFUSED, REFUSED, REFUSED), 0.94),
         (None, (), 0.8),
         (None, (NO,), 0.752),
         (None, (NO, NO, NO), 0.656),
@@ -119,25 +123,31 @@ def test_H3_focus_moves_as_promised(start, events, expected):
 
 
 @every_row(
-    ("loops", "limit", "unresolved", "expected"),
+    ("loops", "progressed", "limit", "unresolved", "expected"),
     [
-        (0, 8, 0, 1.0),
-        (1, 8, 0, 0.9),
-        (4, 8, 0, 0.6),
-        (8, 8, 0, 0.2),
-        (8, 12, 0, 0.466666667),
-        (0, 8, 1, 0.92),
-        (4, 8, 2, 0.44),
-        (8, 8, 1, 0.12),
-        (8, 8, 2, 0.04),
-        (8, 8, 9, 0.0),
-        (11, 14, 0, 0.371428571),
-        (0, 0, 0, 1.0),
-        (2, 0, 0, 0.0),
+        (0, 0, 8, 0, 1.0),
+        (1, 0, 8, 0, 0.9),
+        (1, 1, 8, 0, 0.975),
+        (4, 0, 8, 0, 0.6),
+        (4, 2, 8, 0, 0.75),
+        (8, 0, 8, 0, 0.2),
+        (8, 8, 8, 0, 0.8),
+        (8, 0, 12, 0, 0.466666667),
+        (8, 8, 12, 0, 0.866666667),
+        (0, 0, 8, 1, 0.92),
+        (4, 0, 8, 2, 0.44),
+        (8, 8, 8, 1, 0.72),
+        (8, 0, 8, 2, 0.04),
+        (8, 0, 8, 9, 0.0),
+        (15, 15, 15, 0, 0.8),
+        (0, 0, 0, 0, 1.0),
+        (2, 0, 0, 0, 0.0),
     ],
 )
-def test_H4_stamina_goes_with_loops_and_with_errors_not_made_good(loops, limit, unresolved, expected):
-    assert stamina(loops, limit, unresolved) == expected
+def test_H4_stamina_goes_with_loops_that_bring_nothing_and_with_errors_of_tools(
+    loops, progressed, limit, unresolved, expected
+):
+    assert stamina(loops, limit, unresolved, progressed) == expected
 
 
 def test_H3_H4_a_new_request_finds_focus_and_strength_again():

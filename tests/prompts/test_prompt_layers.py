@@ -18,7 +18,16 @@ from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState
 from duckflow.domain.transitions import Step
 from duckflow.prompts.budget import PromptFrame
-from duckflow.prompts.layers import MODES, main_text, procedure_text, session_text
+from duckflow.prompts.layers import (
+    LOW_FOCUS,
+    LOW_STAMINA,
+    MODES,
+    SandboxKind,
+    main_text,
+    procedure_text,
+    sandbox_text,
+    session_text,
+)
 from duckflow.prompts.templates import template
 from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.prompt_states import ENGLISH, JAPANESE, answered, asked, background, looks
@@ -176,9 +185,35 @@ OTHER_ITEMS = ("context_refs", "decision_log", "last_delta")
 """May be set, but are not asked for: they are not among the five."""
 
 
-def test_F7_low_focus_asks_for_a_simpler_plan():
+@every_row(
+    ("kind", "network", "told"),
+    [
+        (
+            "copy",
+            False,
+            ("on a copy", "/tmp is private and kept", "network is off", "network true", "secrets"),
+        ),
+        ("copy", True, ("on a copy", "network is open")),
+        ("folder", False, ("in the folder itself", "/tmp", ".git", "network is off", ".env")),
+        ("landlock", False, ("in the folder itself", "$TMPDIR", "not be made at its top", "network is off")),
+        ("external", False, ("calls the sandbox", "$TMPDIR", "network is open")),
+        ("none", False, ("without a sandbox", "asked before each", "network is open")),
+    ],
+)
+def test_G7_the_model_is_told_where_its_commands_run(kind: SandboxKind, network: bool, told: tuple[str, ...]):
+    said = sandbox_text(kind, network=network)
+    assert [word for word in told if word not in said] == []
+    assert ("network is off" in said) != ("network is open" in said)
+    assert said.count("\n") <= 3
+    assert estimate_tokens(said) <= 90
+    assert said in session_text(ENGLISH, said)
+
+
+def test_F7_low_focus_asks_for_a_simpler_plan_and_low_stamina_for_an_end():
     calm = ENGLISH.model_copy(update={"vitals": Vitals(mood=0.9, focus=0.5, stamina=0.8)})
     lost = ENGLISH.model_copy(update={"vitals": Vitals(mood=0.9, focus=0.49, stamina=0.8)})
-    assert "Vitals: mood 0.90, focus 0.50, stamina 0.80" in main_text(calm)
-    assert "simpler, more direct plan" not in main_text(calm)
-    assert "simpler, more direct plan" in main_text(lost)
+    tired = ENGLISH.model_copy(update={"vitals": Vitals(mood=0.9, focus=0.5, stamina=0.29)})
+    assert LOW_FOCUS in main_text(lost)
+    assert LOW_STAMINA in main_text(tired)
+    for word in ("focus", "stamina", "mood", "Vitals"):
+        assert word not in main_text(calm), "what nothing follows from is not shown"

@@ -92,6 +92,21 @@ def test_G3_auto_without_a_copy_is_edits():
     assert [effective(mode, copies=True) for mode in MODES] == list(MODES)
 
 
+@every_row(
+    ("mode", "risk", "verdict"),
+    [
+        ("plan", "low", "deny"),
+        ("ask", "low", "ask"),
+        ("edits", "low", "ask"),
+        ("auto", "low", "allow"),
+        ("auto", "high", "ask"),
+    ],
+)
+def test_G7_on_a_machine_that_is_the_sandbox_the_modes_say_what_they_say(mode, risk, verdict):
+    case = PolicyCase(effect="execute", risk=risk, sandboxed=True, external=True)
+    assert decide(mode, case).verdict == verdict
+
+
 def test_B7_consent_is_asked_in_every_mode_and_never_remembered():
     for mode, risk, remembered in product(MODES, ("low", "medium", "high"), (True, False)):
         case = PolicyCase(effect="consent", risk=risk, sandboxed=True, remembered=remembered)

@@ -117,7 +117,7 @@ def build(
         mcp,
     )
     limits = DraftLimits(most=settings.llm.candidates, seconds=settings.llm.candidates_time_s)
-    model = ModelInUse(session, tiers, catalogue, look, rules, settings.prompt, advisor, limits)
+    model = ModelInUse(session, tiers, catalogue, look, rules, settings.prompt, advisor, limits, base.shell)
     dispatcher = _dispatcher(base, catalogue)
     pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(base.log.database).loops_used)
     verifying = Verification(session, dispatcher, ProjectTests(workspace) if relay else None)

@@ -120,6 +120,6 @@ def settings_flags(
     return {
         "llm.model": model,
         "mode": mode,
-        "duck_pacemaker.dynamic_limits.max_loops": max_loops,
+        "duck_pacemaker.dynamic_limits.hard_max_loops": max_loops,
         "duck_pacemaker.budget.max_cost_usd": max_cost,
     }

@@ -17,7 +17,10 @@ class DynamicLimits(Frozen):
     """How far the number of loops for one request may go."""
 
     max_loops: Count = 20
-    """The most loops a request may take without asking you."""
+    """The most loops a request is given at first; work that gets on is given more."""
+
+    hard_max_loops: Count = 200
+    """The most loops a request may take without asking you, however well it goes (`--max-loops`)."""
 
     min_loops: Count = 3
     """The fewest loops a request is given; if it is above `max_loops`, `max_loops` counts."""
@@ -143,8 +146,11 @@ class VitalsNumbers(Frozen):
     loops_weight: Share = 0.8
     """How much of stamina the loops of the limit take together."""
 
+    progress_loop: Share = 0.25
+    """How much of a loop a loop counts that got on."""
+
     error_cost: Share = 0.08
-    """Taken from stamina for each error that was not made good."""
+    """Taken from stamina for each error of a tool that was not resolved; your no is none."""
 
 
 class Thresholds(Frozen):

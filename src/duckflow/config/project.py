@@ -15,6 +15,7 @@ Direction = Literal["free", "stricter", "lower", "adds"]
 PROJECT_MAY_SET: Mapping[str, Direction] = {
     "mode": "stricter",
     "duck_pacemaker.dynamic_limits.max_loops": "lower",
+    "duck_pacemaker.dynamic_limits.hard_max_loops": "lower",
     "rules.files": "free",
     "gate.many_files": "lower",
     "gate.large_bytes": "lower",

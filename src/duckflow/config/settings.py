@@ -14,14 +14,14 @@ from duckflow.domain.modes import Mode
 from duckflow.domain.transitions import Transitions
 from duckflow.domain.work.objective import EvaluationRules
 
-SandboxChoice = Literal["auto", "bubblewrap", "namespaces", "landlock", "none"]
+SandboxChoice = Literal["auto", "bubblewrap", "namespaces", "landlock", "external", "none"]
 
 
 class ShellSettings(Frozen):
     """What a command may take, and how it is kept in."""
 
     sandbox: SandboxChoice = "auto"
-    """What keeps commands in; `auto` takes the best that works here, `none` asks before every command."""
+    """What keeps commands in: `auto` the best that works, `external` this machine, `none` your answers."""
 
     network: bool = False
     """Let every command use the network, without a question."""

@@ -45,6 +45,7 @@ class DecisionPrompt:
     ) -> None:
         self._traits = traits
         self._form = form
+        self._sandbox = frame.sandbox
         self._share = frame.budgets.evidence_share
         self._counter = counter
         self._conversation = PromptHistory(counter)
@@ -59,7 +60,7 @@ class DecisionPrompt:
 
     async def assemble(self, state: AgentState, effort: Effort | None = None) -> RenderedPrompt:
         """Return what the model is asked in this state."""
-        system = await self._beginning(session_text(state))
+        system = await self._beginning(session_text(state, self._sandbox))
         await self._conversation.read(state)
         room = self._traits.window - self._traits.window // _ANSWER_SHARE - sum(self._fixed.values())
         layers = await self._layers(state, room)

@@ -77,8 +77,10 @@ class Request(Frozen):
     request_id: str
     text: str
     loops: int = 0
+    progressed: int = 0
+    """How many of them got on."""
     failing: tuple[str, ...] = ()
-    """What an action last failed on and none has succeeded on since."""
+    """What a tool last failed on and none has succeeded on since; the user's no is not a failure."""
     recoveries: int = 0
     """How often an error sent the work back to planning since all was well."""
     profile: TaskProfile | None = None

@@ -55,7 +55,7 @@ class LiveRun:
         flags = {
             "llm.model": options.model,
             "mode": options.mode,
-            "duck_pacemaker.dynamic_limits.max_loops": options.max_loops,
+            "duck_pacemaker.dynamic_limits.hard_max_loops": options.max_loops,
             "duck_pacemaker.budget.max_cost_usd": options.max_cost,
         }
         loaded = load(checkout.folder, trusted=options.trust, flags=flags)

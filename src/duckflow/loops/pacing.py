@@ -115,7 +115,8 @@ class Pacing:
         said = (event.decision.confidence for event in reversed(events) if isinstance(event, DecisionMade))
         traces = (*request.history, trace)
         mood = mood_of(next(said, None), traces, numbers, small=traits.small, praised=state.praised)
-        vitals = replace(self._moved(request, *moved), mood=mood)
+        counted = replace(request, progressed=request.progressed + trace.progressed)
+        vitals = replace(self._moved(counted, *moved), mood=mood)
         self._session.record(
             VitalsChanged(
                 vitals=vitals,
@@ -193,7 +194,13 @@ class Pacing:
         return replace(
             vitals,
             focus=focus_after(vitals.focus, events, numbers),
-            stamina=stamina_of(request.loops, self._limit(request), len(request.failing), numbers),
+            stamina=stamina_of(
+                request.loops,
+                self._limit(request),
+                len(request.failing),
+                numbers,
+                progressed=request.progressed,
+            ),
         )
 
     def _limit(self, request: Request) -> int:

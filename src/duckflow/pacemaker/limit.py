@@ -6,6 +6,7 @@ from typing import get_args
 from duckflow.config.pacing import (
     BaseLoops,
     ComplexityScale,
+    DynamicLimits,
     LearningSettings,
     LimitFactors,
     PacemakerSettings,
@@ -39,12 +40,15 @@ def compute_limit(
             raise ValueError("there are no vitals" if table else "there is no table")  # noqa: TRY301
         return _compute(known, vitals, complexity, table, used, experience)
     except Exception as exc:  # noqa: BLE001 - SPEC I4: no fault in here may leave the work without a limit
-        most = table.dynamic_limits.max_loops if table else LAST_RESORT
+        most = _most(table.dynamic_limits) if table else LAST_RESORT
         return LoopLimit(limit=max(most, used), profile=known, used=used, maximum=most, fallback=repr(exc))
 
 
 def extend(limit: int, used: int, progressed: bool, maximum: int) -> int | None:  # noqa: FBT001
-    """A limit that is reached, longer by half if the last three loops made progress; None if it stays."""
+    """A limit that is reached, longer by half if the last three loops made progress; None if it stays.
+
+    `maximum` is the hard limit.
+    """
     if used < limit or not progressed or limit >= maximum:
         return None
     return min(max(limit * 3 // 2, limit + 1), maximum)
@@ -74,7 +78,7 @@ def _compute(
     by_vitals = _vitals_factor(score, table.factors)
     by_complexity = round(1.0 + table.factors.complexity_weight * complexity, EXACT)
     product = round(base * by_vitals * by_complexity, EXACT)
-    least, most = table.dynamic_limits.min_loops, table.dynamic_limits.max_loops
+    least, most = table.dynamic_limits.min_loops, _most(table.dynamic_limits)
     return LoopLimit(
         limit=max(min(max(int(product), least), most), used),
         profile=profile,
@@ -92,6 +96,10 @@ def _compute(
         used=used,
         adjustments=_adjustments(by_vitals, by_complexity),
     )
+
+
+def _most(limits: DynamicLimits) -> int:
+    return min(limits.max_loops, limits.hard_max_loops)
 
 
 def _vitals_factor(score: float, factors: LimitFactors) -> float:

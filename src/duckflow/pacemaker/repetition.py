@@ -152,7 +152,7 @@ def _fails_again(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
         return False
     count = 0
     for act in reversed(acts):
-        if (act.operation, act.target) != (last.operation, last.target):
+        if (act.operation, act.target) != (last.operation, last.target) or act.refused:
             continue
         if not act.failed:
             break

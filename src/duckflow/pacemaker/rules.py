@@ -95,7 +95,7 @@ def _budget(situation: Situation, _table: PacemakerSettings) -> Move | None:
 
 
 def _extension(situation: Situation, table: PacemakerSettings) -> Move | None:
-    maximum = table.dynamic_limits.max_loops
+    maximum = table.dynamic_limits.hard_max_loops
     limit = extend(situation.limit, situation.loops, situation.progressed, maximum)
     return Extend(limit=limit) if limit is not None else None
 

@@ -98,7 +98,8 @@ def _acts(own: Sequence[Event]) -> Iterable[PastAction]:
                 operation=event.operation,
                 target=event.path or event.operation,
                 result=_result(event),
-                failed=event.outcome != "ok",
+                failed=event.outcome in ("failed", "unknown"),
+                refused=event.outcome == "refused",
                 changed=bool(event.changed),
                 on_file=event.path is not None,
                 version=digest_of(event.digest) if event.digest else "",
@@ -161,7 +162,8 @@ def _gains(
     earlier = [act for trace in history for act in trace.acts]
     if any(act.changed and not came_back(earlier, act) for act in acts):
         yield "new_content"
-    if any(not act.failed and not act.changed and shows_more(earlier, act) for act in acts):
+    looks = (act for act in acts if not (act.failed or act.refused or act.changed))
+    if any(shows_more(earlier, act) for act in looks):
         yield "new_evidence"
 
 

@@ -33,7 +33,8 @@ def mood_of(
     What a `small` model says about itself says nothing.
     """
     confidence = numbers.usual_confidence if said is None or small else said
-    acts = [act for trace in traces for act in trace.acts][-numbers.actions_counted :]
+    ran = [act for trace in traces for act in trace.acts if not act.refused]
+    acts = ran[-numbers.actions_counted :]
     failures = sum(act.failed for act in acts) / numbers.actions_counted
     praise = numbers.praise if praised else 0.0
     return _bounded(confidence * (1.0 - numbers.failure_weight * failures) + praise)
@@ -50,10 +51,15 @@ def focus_after(focus: float, events: Sequence[FocusEvent], numbers: VitalsNumbe
     return focus
 
 
-def stamina_of(loops: int, limit: int, unresolved: int, numbers: VitalsNumbers) -> float:
-    """What loops, and errors not yet made good on the same target, have left (SPEC H4)."""
-    tired = numbers.loops_weight * loops / max(limit, 1)
-    return _bounded(1.0 - tired - numbers.error_cost * unresolved)
+def stamina_of(
+    loops: int, limit: int, unresolved: int, numbers: VitalsNumbers, *, progressed: int = 0
+) -> float:
+    """What loops, and tool errors not yet resolved on the same target, have left (SPEC H4).
+
+    `progressed`: so many of the loops got on, and tire less.
+    """
+    tiring = loops - (1.0 - numbers.progress_loop) * progressed
+    return _bounded(1.0 - numbers.loops_weight * tiring / max(limit, 1) - numbers.error_cost * unresolved)
 
 
 def crosses_window(before: int, now: int, window: int, numbers: VitalsNumbers) -> bool:

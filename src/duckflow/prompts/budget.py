@@ -29,6 +29,8 @@ class PromptFrame(Frozen):
     """What holds for all prompts of a session: the project's rules, and what each part may take."""
 
     rules: str = ""
+    sandbox: str = ""
+    """What the model is told of the place where its commands run (`layers.sandbox_text`)."""
     budgets: PromptSettings = PromptSettings()
 
 

@@ -28,6 +28,22 @@ MODES: dict[Mode, str] = {
     "auto": "auto (asks about high risk)",
 }
 
+SandboxKind = Literal["copy", "folder", "landlock", "external", "none"]
+"""Where commands run: on a copy of the folder, in the folder and kept in, or on the machine as it is."""
+
+_KEPT_IN = "Commands run in a sandbox, in the folder itself; .git and protected files can only be read"
+_COMMANDS: dict[SandboxKind, str] = {
+    "copy": "Commands run in a sandbox, on a copy of the folder: what they changed is judged at their end.",
+    "folder": f"{_KEPT_IN}.",
+    "landlock": f"{_KEPT_IN}, and new files can not be made at its top.",
+    "external": "Commands run in the folder itself, on a machine that the user calls the sandbox.",
+    "none": "Commands run in the folder itself, without a sandbox; the user is asked before each.",
+}
+_NO_NETWORK = "The network is off: to ask for it, run a command with network true."
+_NO_SECRETS = (
+    "Secrets that git does not track (.env, keys) are empty there: to ask for one, name it in secrets."
+)
+
 _LABELS = {
     "goal": "Goal",
     "why_now": "Why now",
@@ -38,13 +54,25 @@ _LABELS = {
 _TASK = 120
 _REQUIREMENT = 200
 
-LOW_FOCUS_BELOW = 0.5
+_LOW_FOCUS, _LOW_STAMINA = 0.5, 0.3
 LOW_FOCUS = "Your focus is low: make a simpler, more direct plan, and take its first step.\n"
+LOW_STAMINA = "Your stamina is low: finish what matters most, or say what is missing.\n"
 
 
-def session_text(state: AgentState) -> str:
-    """The facts of the session."""
-    return fill("session", folder=PurePosixPath(state.workspace).name, mode=MODES[state.mode])
+def session_text(state: AgentState, sandbox: str = "") -> str:
+    """The facts of the session; `sandbox` is `sandbox_text`."""
+    folder = PurePosixPath(state.workspace).name
+    return fill("session", folder=folder, mode=MODES[state.mode], sandbox=sandbox)
+
+
+def sandbox_text(kind: SandboxKind, *, network: bool) -> str:
+    """What a model has to know of the place where its commands run, in two or three lines."""
+    own = kind in ("copy", "folder")
+    place = "/tmp" if own else "$TMPDIR"  # noqa: S108 - their own
+    temporary = f"{place} is private and kept between commands."
+    is_open = network or kind in ("external", "none")
+    lines = (_COMMANDS[kind], f"{temporary} {'The network is open.' if is_open else _NO_NETWORK}")
+    return "".join(f"{line}\n" for line in (*lines, *((_NO_SECRETS,) if own else ())))
 
 
 def summaries_text(lines: Sequence[str]) -> str:
@@ -111,6 +139,6 @@ def _tasks(tasks: TaskList) -> str:
 
 
 def _vitals(vitals: Vitals) -> str:
-    """How the work is going, and what follows from it for the next plan (SPEC F7)."""
-    line = f"Vitals: mood {vitals.mood:.2f}, focus {vitals.focus:.2f}, stamina {vitals.stamina:.2f}\n"
-    return line + LOW_FOCUS if vitals.focus < LOW_FOCUS_BELOW else line
+    """What follows from a vital that is low (SPEC F7); while none is, the model need not know of them."""
+    focus = LOW_FOCUS if vitals.focus < _LOW_FOCUS else ""
+    return focus + (LOW_STAMINA if vitals.stamina < _LOW_STAMINA else "")

@@ -14,7 +14,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.background import BackgroundOutput
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
-from duckflow.tools.shell import held_effects
+from duckflow.tools.shell import held_effects, hidden_line
 
 FIRST_WORDS_S = 0.5
 """How long to see whether a command fails at its start, and what it says: which port it has, for example."""
@@ -53,7 +53,8 @@ def background_tools(shell: Shell) -> tuple[Tool, ...]:
 
     async def report(command: BackgroundCommand, said: BackgroundOutput, *events: Event) -> ToolResult:
         """What a command wrote; if it is over, also how it ended and what was done to the folder."""
-        text = "\n".join(part for part in (_first_line(command, said), said.text.rstrip("\n")) if part)
+        lines = (_first_line(command, said), said.text.rstrip("\n"), hidden_line(said.hidden))
+        text = "\n".join(line for line in lines if line)
         if said.running:
             return ToolResult(text=text, events=events, exact=True)
         known.pop(command.id, None)

@@ -74,7 +74,8 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
         )
         ended: CommandEnd = "well" if result.exit_code == 0 else "failed"
         hint = await _hint(shell, result, network=args.network)
-        lines = [_first_line(result, shell, seconds), result.output.rstrip("\n"), hint]
+        hidden = hidden_line(result.hidden)
+        lines = [_first_line(result, shell, seconds), result.output.rstrip("\n"), hidden, hint]
         return ToolResult(
             text="\n".join(line for line in lines if line),
             changed=result.changed,
@@ -182,6 +183,16 @@ def _some(names: Iterable[str]) -> str:
     return ", ".join(listed[:_NAMES_TOLD]) + more
 
 
+def hidden_line(hidden: Sequence[str]) -> str:
+    """Why files were empty that a command opened; no line if it opened none that are hidden."""
+    if not hidden:
+        return ""
+    return (
+        f"(Hidden from commands, and opened by this one: {_some(hidden)}. "
+        "It saw them empty; if it needs one, name it in secrets, and the user is asked.)"
+    )
+
+
 def held_effects(command: str, result: CommandResult, ended: CommandEnd) -> HeldEffects | None:
     """What a command did to its copy, if it worked on one."""
     if not result.copy_id or result.effects is None:
@@ -225,7 +236,7 @@ def _first_line(result: CommandResult, shell: Shell, seconds: float) -> str:
 async def _hint(shell: Shell, result: CommandResult, *, network: bool) -> str:
     """What a model can't guess from the words of a program that met the sandbox."""
     sandbox = await shell.sandbox()
-    if result.exit_code == 0 or sandbox.level == "none":
+    if result.exit_code == 0 or sandbox.level in ("none", "external"):
         return ""
     if any(word in result.output for word in _REFUSALS):
         return _KEPT_IN.format(more="" if sandbox.copies else _NO_COPY[sandbox.level])

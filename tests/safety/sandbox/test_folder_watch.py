@@ -36,7 +36,9 @@ def test_G7_after_a_folder_was_moved_all_is_looked_at_again(folder):
 
 def test_G7_where_the_kernel_can_not_tell_of_all_every_command_looks(folder, monkeypatch):
     watch = FolderWatch(str(folder))
-    monkeypatch.setattr(watch._names, "_watch", lambda _: setattr(watch._names, "complete", False))
+    monkeypatch.setattr(
+        watch._names._events, "watch", lambda *_: setattr(watch._names._events, "complete", False)
+    )
     assert watch.begin() == ()
     (folder / ".env").write_text("x")
     assert watch.end() == (".env",)

@@ -104,7 +104,7 @@ def run_plainly(command, folder, env):
     return subprocess.run(
         ["/bin/bash", "-c", command],
         cwd=folder,
-        env=command_environment(env, "/tmp", network=False),
+        env=command_environment(env, "/tmp", network=False, own_home=True),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

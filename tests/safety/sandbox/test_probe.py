@@ -125,6 +125,15 @@ async def test_it_can_be_switched_off(find):
     assert (await find("none")).reason == "sandbox.switched_off"
 
 
+async def test_G7_the_user_can_declare_the_machine_to_be_the_sandbox(folder, open_shell):
+    """Nothing is tried, and a command works in the folder itself, without keys."""
+    shell = await open_shell(folder, "external", env={"PATH": "/usr/bin:/bin", "MY_TOKEN": "x"})
+    result = await shell.run("echo mine > made; echo ${MY_TOKEN:-no key}")
+    assert (result.exit_code, result.output, result.effects) == (0, "no key\n", None)
+    assert (folder / "made").read_text() == "mine\n"
+    assert (await shell.sandbox()).reason == "sandbox.external"
+
+
 async def test_elsewhere_than_on_linux_there_is_none(find, monkeypatch):
     monkeypatch.setattr(probe, "LINUX", False)
     assert (await find()).reason == "sandbox.not_linux"

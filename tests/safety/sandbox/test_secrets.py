@@ -63,7 +63,9 @@ def test_G7_a_folder_that_was_moved_is_looked_at_again(folder, index):
 
 def test_G7_where_the_kernel_can_not_tell_of_all_every_command_looks_again(folder, index, monkeypatch):
     files(folder, {"a/file": ""})
-    monkeypatch.setattr(index._names, "_watch", lambda folder: setattr(index._names, "complete", False))
+    monkeypatch.setattr(
+        index._names._events, "watch", lambda *_: setattr(index._names._events, "complete", False)
+    )
     assert found(index, folder) == set()
     files(folder, {"a/.env": ""})
     assert found(index, folder) == {"a/.env"}
@@ -143,7 +145,7 @@ NOTHING_OF_IT = (
 async def test_G7_git_takes_a_masked_secret_that_it_tracks_as_unchanged(
     folder, tmp_path, copying, open_shell
 ):
-    """Whether the user changed it since or not: neither is the mask recorded nor the secret lost."""
+    """The user has changed it, so it is hidden: neither is the mask recorded nor the secret lost."""
     files(folder, {".env": "A=SECRET\n", "sub/.env": "B=SECRET\n", "other": "x\n"})
     for path in (".env", "sub/.env"):
         os.utime(folder / path, (1_700_000_000, 1_700_000_000))
@@ -173,10 +175,88 @@ async def test_G7_git_takes_a_masked_secret_that_it_tracks_as_unchanged(
     assert "new" not in (await shell.run("git status --short -uall")).output
     assert (tmp_path / "mine").read_text() == "mine"
     # Where git reads it all the same, that asks.
-    result = await shell.run("git update-index --really-refresh; touch -d @1 x; git hash-object -w .env")
+    result = await shell.run("git update-index --really-refresh; touch -d @1 x; git hash-object -w sub/.env")
     (made,) = [one for one in result.effects.effects if "objects/" in one.path and one.type == "file"]
     copy = await shell.copy(result.copy_id)
     assert git_reason(made, lambda _: None, lambda path: copy.content(path, 10_000)) == "mask"
+
+
+def repository(folder, *words):
+    """Make a repository of a folder, or tell its git something."""
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]
+    for one in words or (("init", "-q"), ("add", "-A"), ("commit", "-qm", "first")):
+        subprocess.run([*git, *one], cwd=folder, check=True, env={"PATH": "/usr/bin:/bin", "HOME": "/"})
+
+
+def test_G7_what_git_tracks_is_left_as_it_is(folder, tmp_path, index):
+    """Each repository is asked for what is its own; what it has another version of is hidden."""
+    files(tmp_path / "library", {"own.key": KEY, "changed.key": KEY})
+    repository(tmp_path / "library")
+    files(folder, {"tests/cert.pem": KEY, "tests/crlf.pem": KEY.replace("\n", "\r\n"), ".env": "A=b"})
+    files(folder, {".aws/config": "fixture", "changed/.env": "A=1", ".gitignore": ".env.local"})
+    repository(folder)
+    repository(folder, ("submodule", "--quiet", "add", str(tmp_path / "library"), "sub"))
+    files(folder, {"changed/.env": "A=SECRET", "sub/changed.key": KEY + "SECRET", "sub/new.key": KEY})
+    files(folder, {".env.local": "A=b", ".aws/credentials": "SECRET", ".ssh/id": "SECRET"})
+    files(folder, {"inner/.env": "A=c", "inner/other/.env": "A=d"})
+    repository(folder / "inner", ("init", "-q"), ("add", ".env"))
+    hidden = {"changed/.env", "sub/changed.key", "sub/new.key", ".env.local", ".aws/credentials", ".ssh"}
+    assert found(index, folder) == {*hidden, "inner/other/.env"}
+    (folder / ".git" / "index").write_bytes(b"no index")
+    assert found(index, folder) >= {".env", "tests/cert.pem", "tests/crlf.pem", ".aws"}
+
+
+def test_G7_a_fixture_stays_visible_while_the_work_changes_it(folder, index):
+    files(folder, {"tests/cert.pem": KEY})
+    repository(folder)
+    assert found(index, folder) == set()
+    files(folder, {"tests/cert.pem": KEY + "another"})
+    assert found(index, folder) == set()
+    repository(folder, ("rm", "-q", "--cached", "tests/cert.pem"))
+    assert found(index, folder) == {"tests/cert.pem"}
+
+
+TRACKED_BY_FORCE = (
+    "git add -f .env sub/.env; git commit -qm x",
+    "git add -fN .env sub/.env; git update-index --assume-unchanged .env",
+    "for p in .env sub/.env; do git update-index --add --cacheinfo 100644,"
+    "$(echo x | git hash-object -w --stdin),$p; done; git commit -qm y",
+    "cd sub && git init -q && git add -f .env && git commit -qm z",
+)
+
+
+async def test_G7_a_command_can_not_make_git_track_a_secret_to_see_it(folder, tmp_path, copying, open_shell):
+    """What it says to git is taken over; what the next command sees depends on the content."""
+    files(folder, {".env": "A=SECRET", "sub/.env": "A=SECRET", "other": "x"})
+    repository(folder, ("init", "-q"), ("add", "other"), ("commit", "-qm", "first"))
+    (tmp_path / ".gitconfig").write_text("[user]\nname = a\nemail = a@b\n")
+    env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    shell = await open_shell(folder, copying, copies=tmp_path / "copies", env=env)
+    for command in TRACKED_BY_FORCE:
+        result = await shell.run(command)
+        await shell.take_over(result.copy_id, result.effects)
+        looked = await shell.run("cat .env sub/.env; git show :.env; git diff")
+        assert "SECRET" not in looked.output, command
+    assert subprocess.check_output(["git", "ls-files", ".env"], cwd=folder) == b".env\n"
+
+
+async def test_G7_a_result_names_the_hidden_files_that_its_command_opened(
+    folder, tmp_path, copying, open_shell
+):
+    files(folder, {".env": "SECRET", "a/.env": "SECRET", ".ssh/id": "SECRET", "plain": "open"})
+    shell = await open_shell(folder, copying, copies=tmp_path / "copies")
+    for command, opened in (
+        ("ls -la . a; stat .env; cat plain a/plain", ()),
+        ("cat a/.env", ("a/.env",)),
+        ("echo later", ()),
+        ("grep -r x . >/dev/null", (".env", ".ssh", "a/.env")),
+    ):
+        assert (await shell.run(command)).hidden == opened, command
+    assert (await shell.run("cat .env", secrets=(".env",))).hidden == ()
+    server = await shell.start("cat .env; echo up; sleep 600")
+    assert (await shell.read(server, 60)).hidden == (".env",)
+    await shell.run("cat a/.env")
+    assert "a/.env" in (await shell.stop(server)).hidden
 
 
 def test_G7_a_tool_chain_is_found_through_links_and_scripts(tmp_path):

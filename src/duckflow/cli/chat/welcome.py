@@ -33,12 +33,18 @@ async def welcome(app: App, rules_files: Sequence[str]) -> str:
     )
 
 
+def _sandbox_text(sandbox: str) -> str:
+    if sandbox == "none":
+        return text("start.no_sandbox")
+    return text("start.external") if sandbox == "external" else text("start.sandbox", name=sandbox)
+
+
 def start_text(mode: Mode, rules: Sequence[str], tests: str, sandbox: str, example: str) -> str:
     """What was found in a folder: rules, the tests' command, what holds commands, a file to ask about."""
     lines = [
         text("start.rules", files=", ".join(rules)) if rules else text("start.no_rules"),
         text("start.tests", command=tests) if tests else text("start.no_tests"),
-        text("start.no_sandbox") if sandbox == "none" else text("start.sandbox", name=sandbox),
+        _sandbox_text(sandbox),
         text(f"start.asks.{mode}"),
         text("start.try_file", file=example) if example else text("start.try"),
     ]

@@ -60,6 +60,8 @@ class PastAction(Frozen):
     """The file it speaks of, else the operation."""
     result: str
     failed: bool = False
+    refused: bool = False
+    """Whether the user or a rule said no: it did not run, and that is no failure."""
     changed: bool = False
     on_file: bool = False
     version: str = ""

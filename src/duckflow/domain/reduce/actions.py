@@ -73,6 +73,8 @@ def _support(event: ActionFinished, running: ActionStarted | None, command: str)
 
 def _progress(request: Request, event: ActionFinished) -> Request:
     """The request with what an action changed, and what it failed on or made good."""
+    if event.outcome == "refused":
+        return request  # a result to work with: nothing failed, and nothing was put right
     known = tuple(path for path in request.changed if path not in event.changed)
     target = event.path or event.operation
     failing = tuple(one for one in request.failing if one != target and one not in event.changed)

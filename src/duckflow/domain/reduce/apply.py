@@ -181,7 +181,14 @@ def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
         objective = renew(request.objective, event.text)
         goal = state.items.goal if request.history else ""
         request = replace(
-            request, loops=0, outcome=None, profile=None, replanned=False, goal=goal, objective=objective
+            request,
+            loops=0,
+            progressed=0,
+            outcome=None,
+            profile=None,
+            replanned=False,
+            goal=goal,
+            objective=objective,
         )
     # What the background asked stays open: this message does not answer it.
     approval = state.approval if state.approval and state.approval.task_id else None

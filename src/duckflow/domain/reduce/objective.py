@@ -56,7 +56,12 @@ def change_vitals(state: AgentState, event: VitalsChanged) -> AgentState:
     if request is not None:
         traces = (event.trace,) if event.trace else ()
         history = (*request.history, *traces)[-TRACES_KEPT:]
-        request = replace(request, history=history, replanned=request.replanned or replanned)
+        request = replace(
+            request,
+            history=history,
+            progressed=request.progressed + sum(trace.progressed for trace in traces),
+            replanned=request.replanned or replanned,
+        )
     changed = replace(
         state,
         request=request,
@@ -132,6 +137,7 @@ def answer_consultation(state: AgentState, event: ConsultationAnswered) -> Agent
         request,
         recoveries=0,
         loops=0,
+        progressed=0,
         outcome=None,
         profile=None if effect.restarts else request.profile,
         replanned=False,

@@ -78,7 +78,10 @@ class Gate:
 
     async def notice(self, state: AgentState) -> ErrorReported | None:
         """Said once: that `auto` is not what it says, if commands can't work on a copy."""
-        if self._told or state.mode != "auto" or (await self._sandbox()).copies:
+        if self._told or state.mode != "auto":
+            return None
+        sandbox = await self._sandbox()
+        if sandbox.copies or sandbox.level == "external":
             return None
         self._told = True
         return ErrorReported(key="risk.auto_is_edits", notice=True)
@@ -127,7 +130,7 @@ class Gate:
             network=call.network,
             secrets=call.secrets,
             editable=proposal.content is not None,
-            sandboxed=case.sandboxed,
+            sandboxed=case.sandboxed and not case.external,
             on_copy=case.copies,
             files_in_all=files,
             foreign=proposal.impact,
@@ -174,6 +177,7 @@ class Gate:
             outside=targets.outside is not None,
             sandboxed=sandbox is not None and sandbox.level != "none",
             copies=sandbox is not None and sandbox.copies,
+            external=sandbox is not None and sandbox.level == "external",
         )
 
     def _look(self, call: ResolvedCall) -> _Targets:

@@ -22,7 +22,10 @@ from duckflow.loops.thinking.rules import Rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.pacemaker.effort import effort_for_decision
 from duckflow.prompts.budget import PromptFrame, RulesTooLong
+from duckflow.prompts.layers import SandboxKind, sandbox_text
 from duckflow.prompts.sections import RenderedPrompt
+from duckflow.safety.sandbox.shell import Shell
+from duckflow.safety.sandbox.view.levels import Sandbox
 from duckflow.tools.catalogue import Catalogue
 
 SIMPLE: tuple[TaskProfile, ...] = ("simple_question", "general_chat", "file_operation")
@@ -48,6 +51,7 @@ class ModelInUse:
         budgets: PromptSettings,
         advisor: Advisor,
         limits: DraftLimits,
+        shell: Shell,
     ) -> None:
         self._session = session
         self._tiers = tiers
@@ -57,6 +61,7 @@ class ModelInUse:
         self._budgets = budgets
         self._advisor = advisor
         self._limits = limits
+        self._shell = shell
         self._dialects: dict[tuple[str, RulesUse, int], Dialect] = {}
         self._without_tools: set[str] = set()
         """Models whose servers have refused native tools."""
@@ -114,7 +119,10 @@ class ModelInUse:
         known = self._dialects.get((self._tiers.name(self.tier), use, self._catalogue.revision))
         if known and state is self._session.state:
             return await known.preview(state)  # what it left out so far is left out here, too
-        return await self._dialect_for(client, await self._rules.fit(client, use)).preview(state)
+        dialect = await self._dialect_for(client, await self._rules.fit(client, use))
+        return await dialect.preview(state)
+        decider = await self._decider_for(client, await self._rules.fit(client, use))
+        return await decider.preview(state)
 
     async def _client(self) -> ModelClient:
         return await self._tiers.client(self.tier)
@@ -124,7 +132,8 @@ class ModelInUse:
         known = self._tiers.name(self.tier), use, self._catalogue.revision
         if known not in self._dialects:
             client = await self._client()
-            self._dialects[known] = self._dialect_for(client, await self._rules.fit(client, use))
+            rules = await self._rules.fit(client, use)
+            self._dialects[known] = await self._dialect_for(client, rules)
         return self._dialects[known]
 
     async def _tier_for(self, state: AgentState) -> TierName:
@@ -135,10 +144,11 @@ class ModelInUse:
         creative, fast = await self._tiers.client("creative"), await self._tiers.client("fast")
         return "fast" if creative.traits.small == fast.traits.small else "creative"
 
-    def _dialect_for(self, client: ModelClient, rules: str) -> Dialect:
+    async def _dialect_for(self, client: ModelClient, rules: str) -> Dialect:
         if client.traits.small:
             return Compact(client, self._look, rules, self._unknown_operations, self._limits)
-        frame = PromptFrame(rules=rules, budgets=self._budgets)
+        sandbox = sandbox_text(kind_of(await self._shell.sandbox()), network=self._shell.settings.network)
+        frame = PromptFrame(rules=rules, sandbox=sandbox, budgets=self._budgets)
         native = client.traits.native_tools and client.traits.name not in self._without_tools
         dialect = Native if native else JsonText
         return dialect(client, operations_of(self._catalogue), frame, self._misfits)
@@ -167,6 +177,13 @@ def operations_of(catalogue: Catalogue) -> tuple[Operation, ...]:
         for tool in catalogue.tools
         if not tool.by_program and not tool.hidden
     )
+
+
+def kind_of(sandbox: Sandbox) -> SandboxKind:
+    """What a sandbox means for a model."""
+    if sandbox.level in ("bubblewrap", "namespaces"):
+        return "copy" if sandbox.copies else "folder"
+    return sandbox.level
 
 
 def choose_tier(request: Request | None) -> TierName:

@@ -40,6 +40,8 @@ class PolicyCase(NamedTuple):
     """Whether a command would be kept in by a sandbox that was seen to work."""
     copies: bool = False
     """Whether a command would work on a copy, so that what it does is judged afterwards."""
+    external: bool = False
+    """Whether the user has declared the whole machine to be the sandbox."""
     remembered: bool = False
     """Whether the user said "always" to this kind."""
 
@@ -54,12 +56,12 @@ class PolicyVerdict(Frozen):
 
 def decide(mode: Mode, case: PolicyCase) -> PolicyVerdict:
     """Whether an action may be taken: the strictest of what the rules say."""
-    rulings = (*_rules(mode, case), _by_mode(effective(mode, copies=case.copies), case))
+    rulings = (*_rules(mode, case), _by_mode(effective(mode, copies=case.copies or case.external), case))
     return max(rulings, key=lambda ruling: STRICTER[ruling.verdict])
 
 
 def effective(mode: Mode, *, copies: bool) -> Mode:
-    """The mode that counts: if commands can't work on a copy, `auto` is `edits`."""
+    """The mode that counts: without copies, or a machine that is the sandbox, `auto` is `edits`."""
     return "edits" if mode == "auto" and not copies else mode
 
 

@@ -36,6 +36,8 @@ class BackgroundOutput(Frozen):
     stopped: str | None = None
     """The limit it reached, if one stopped it; "asked" if it was stopped."""
     error: str = ""
+    hidden: tuple[str, ...] = ()
+    """Files that were opened and that commands see empty, because they hold secrets."""
 
 
 class _Background:

@@ -20,6 +20,8 @@ class CommandResult(Frozen):
     timed_out: bool = False
     stopped: str | None = None
     """The limit it reached, if one stopped it: seconds, processes, memory_mb, disk_mb."""
+    hidden: tuple[str, ...] = ()
+    """Files it opened that commands see empty, because they hold secrets."""
     changed: tuple[str, ...] = ()
     """Without a copy: files of the workspace that differ now, as far as a bounded look can tell."""
     effects: Effects | None = None

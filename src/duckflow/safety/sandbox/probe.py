@@ -68,6 +68,8 @@ class Probe:
 async def _find(choice: SandboxChoice, launcher: Launcher) -> Sandbox:
     if choice == "none":
         return Sandbox(level="none", reason="sandbox.switched_off", advice="sandbox.advice_switch_on")
+    if choice == "external":
+        return Sandbox(level="external", reason="sandbox.external")
     if not LINUX:
         return Sandbox(level="none", reason="sandbox.not_linux", advice="sandbox.advice_not_linux")
     if not seccomp.supported():

@@ -74,6 +74,8 @@ class Shell:
         self._interrupted: list[str] = []
         self._live: LiveCopy | None = None
         self._numbers = itertools.count(1)
+        self._opened: dict[str, set[str]] = {}
+        """Hidden files that were opened while each background command ran, and not told yet."""
         self._shown: dict[str, Effects] = {}
         """What the user is asked about, in a copy that commands still change."""
 
@@ -121,7 +123,9 @@ class Shell:
     async def _run_in_folder(self, wanted: _WantedCommand) -> CommandResult:
         """Without a copy."""
         temporary = await self._launcher.temporary()
-        order = await asyncio.to_thread(self._view.confine, *wanted[:3], temporary, network=wanted.network)
+        order = await asyncio.to_thread(
+            self._view.confine, *wanted[:3], temporary, wanted.secrets, network=wanted.network
+        )
         result = await self._run(self._launcher.run, order, wanted)
         return replace(result, changed=await asyncio.to_thread(self._view.changed))
 
@@ -190,9 +194,17 @@ class Shell:
             output.take(block)
             live.take(block)
 
-        ending = await run(order, take)
+        collected = self._view.masks.listen()
+        try:
+            ending = await run(order, take)
+        finally:
+            opened = self._view.masks.stop_listening(collected)
         live.finish()
-        return result_of(ending, output.text(), wanted.sandbox)
+        return replace(result_of(ending, output.text(), wanted.sandbox), hidden=self._named(opened))
+
+    def _named(self, opened: Iterable[str]) -> tuple[str, ...]:
+        """These hidden files as the model names them."""
+        return tuple(path.removeprefix(f"{self.workspace}/") for path in opened)
 
     async def _with_effects(self, result: CommandResult, copy: WorkspaceCopy) -> CommandResult:
         self._held[copy.id] = copy
@@ -220,15 +232,27 @@ class Shell:
             copy = await asyncio.to_thread((await self._copies()).make, str(self.workspace), command)
             self._live = LiveCopy(copy, await self._launcher.hold(copy.mount), self._numbers)
         order = await self._confine_beside(self._live, wanted)
-        return self._live.start(order, self.settings.max_output_bytes, network=wanted.network)
+        collected = self._view.masks.listen()
+        command_id = self._live.start(order, self.settings.max_output_bytes, network=wanted.network)
+        self._opened[command_id] = collected
+        return command_id
 
     async def read(self, command_id: str, wait_s: float = 0, *, for_end: bool = False) -> BackgroundOutput:
         """What a background command wrote since it was last asked; waits a while for that, or for its end."""
-        return await self._living().read(command_id, wait_s, for_end=for_end)
+        return self._with_opened(command_id, await self._living().read(command_id, wait_s, for_end=for_end))
 
     async def stop(self, command_id: str) -> BackgroundOutput:
         """End a background command with all that it started."""
-        return await self._living().stop(command_id)
+        return self._with_opened(command_id, await self._living().stop(command_id))
+
+    def _with_opened(self, command_id: str, output: BackgroundOutput) -> BackgroundOutput:
+        """With the hidden files that it, or a command beside it, has opened since the last time."""
+        collected = self._opened.get(command_id, set[str]())
+        opened = self._view.masks.take_opened(collected)
+        if not output.running:
+            self._view.masks.stop_listening(collected)
+            self._opened.pop(command_id, None)
+        return replace(output, hidden=self._named(opened))
 
     async def put(self, paths: Iterable[str]) -> None:
         """Show background commands what a file tool did to these files of the folder."""

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
+from duckflow.domain.frozen import replace
 from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.launcher_client import Launcher
 from duckflow.safety.sandbox.view.confinement import LaunchOrder, Limits, confine
@@ -12,10 +13,20 @@ from duckflow.safety.sandbox.view.folder_watch import FolderWatch
 from duckflow.safety.sandbox.view.git_settings import IGNORED, passed_on
 from duckflow.safety.sandbox.view.landlock_rules import LandlockRules
 from duckflow.safety.sandbox.view.levels import Sandbox
+from duckflow.safety.sandbox.view.masks import Masks, ignore
 from duckflow.safety.sandbox.view.secret_index import SecretIndex
-from duckflow.safety.sandbox.view.tracked_masks import TrackedMasks, ignore
 from duckflow.safety.sandbox.view.visibility import visibility_of
-from duckflow.safety.sandbox.view.world import World, WorldParts, world_of, world_parts
+from duckflow.safety.sandbox.view.world import (
+    MASK_KINDS,
+    World,
+    WorldMount,
+    WorldParts,
+    world_of,
+    world_parts,
+)
+
+_MASKS = "masks"
+"""In the temporary folder, where no command sees it."""
 
 
 class ShellView:
@@ -40,7 +51,8 @@ class ShellView:
         self._launcher = launcher
         self._known: WorldParts | None = None
         self._secrets = SecretIndex(str(workspace))
-        self._masks = TrackedMasks(str(workspace))
+        self.masks = Masks()
+        """What commands see in place of secrets."""
         self._ignored: object = None
         self._watch = FolderWatch(str(workspace))
         self._rules = LandlockRules()
@@ -51,7 +63,8 @@ class ShellView:
         if self._known is None or self._known.temporary != str(temporary):
             closed = [str(path) for path in self._closed]
             seen = {**self._env, "PATH": ":".join((self._env.get("PATH", ""), *map(str, self._programs)))}
-            self._known = world_parts(str(self._workspace), str(temporary), seen, closed)
+            parts = world_parts(str(self._workspace), str(temporary), seen, closed)
+            self._known = replace(parts, mounts=self._with_masks(parts))
             settings = Path(self._known.temporary, "home", ".gitconfig")
             settings.write_text(passed_on(self._known.home, self._env), "utf-8", "surrogateescape")
             self._launcher.expect(self._known.mounts[: self._known.ahead])
@@ -60,22 +73,43 @@ class ShellView:
     def on_copy(self, temporary: Path, copy: WorkspaceCopy, secrets: Collection[str] = ()) -> World:
         """What a command on a copy sees; `secrets` are those it is granted."""
         with self._looking:
-            granted = {os.path.normpath(self._workspace / path) for path in secrets}
-            masked = tuple(path for path in self._secrets.find() if path not in granted)
-            masks, parts = self._masks.find(masked, f"{temporary}/masks"), self.parts(temporary)
-            if (masked, parts.temporary) != self._ignored:
-                ignore(f"{parts.temporary}/home/{IGNORED}", str(self._workspace), masked)
-                self._ignored = (masked, parts.temporary)
-            return world_of(parts, masked=masked, masks=masks, git_directory=copy.about.git_directory)
+            masks = self._hide(temporary, secrets)
+            return world_of(self.parts(temporary), masks=masks, git_directory=copy.about.git_directory)
+
+    def _hide(self, temporary: Path, secrets: Collection[str]) -> Mapping[str, str]:
+        """What to see in place of each secret of the workspace, except those that are granted."""
+        granted = {os.path.normpath(self._workspace / path) for path in secrets}
+        found = {path: noted for path, noted in self._secrets.find().items() if path not in granted}
+        masks = self.masks.find(found, temporary / _MASKS)
+        if (tuple(found), temporary) != self._ignored:
+            home = self.parts(temporary).temporary
+            ignore(f"{home}/home/{IGNORED}", str(self._workspace), found)
+            self._ignored = (tuple(found), temporary)
+        return masks
+
+    def _with_masks(self, parts: WorldParts) -> tuple[WorldMount, ...]:
+        hidden = dict.fromkeys(one.target for one in parts.mounts if one.kind in MASK_KINDS)
+        masks = self.masks.find(hidden, Path(parts.temporary, _MASKS))
+        return tuple(
+            replace(one, source=masks[one.target]) if one.target in masks else one for one in parts.mounts
+        )
 
     def confine(
-        self, command: str, sandbox: Sandbox, limits: Limits, temporary: Path, *, network: bool
+        self,
+        command: str,
+        sandbox: Sandbox,
+        limits: Limits,
+        temporary: Path,
+        secrets: Collection[str] = (),
+        *,
+        network: bool,
     ) -> LaunchOrder:
         """The order for a command without a copy; what it changes from here on is told by `changed`."""
         with self._looking:
             guarded = self._watch.begin()
             if sandbox.level in ("bubblewrap", "namespaces"):
-                reach = world_of(self.parts(temporary), guarded=guarded)
+                masks = self._hide(temporary, secrets)
+                reach = world_of(self.parts(temporary), masks=masks, guarded=guarded)
             else:
                 home = Path(self._env.get("HOME") or Path.home())
                 reach = visibility_of(self._workspace, temporary, home, self._closed, guarded)
@@ -95,5 +129,6 @@ class ShellView:
     def close(self) -> None:
         """Stop watching."""
         self._secrets.close()
+        self.masks.close()
         self._watch.close()
         self._rules.close()

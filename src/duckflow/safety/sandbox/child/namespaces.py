@@ -100,7 +100,7 @@ def _shows(step: dict[str, Any], root: str, temporary: str) -> bool:
     shown = _identity(target)
     if kind == "link" or (kind in _MASKS and shown is None):
         return True
-    if kind == "empty_folder":
+    if kind == "empty_folder" and not step["source"]:
         return shown is not None and shown[0] != (_identity(os.path.dirname(target)) or (0,))[0]
     return shown == _identity(step["source"] or f"{temporary}/empty")
 
@@ -144,9 +144,9 @@ def _make(step: dict[str, Any], root: str, temporary: str) -> None:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with contextlib.suppress(FileExistsError):
                 os.symlink(source, target)
-        case "empty_folder":
+        case "empty_folder" if not source:
             mount("tmpfs", target, "tmpfs", NO_SET_ID | NO_DEVICES | READ_ONLY, "size=64k,mode=755")
-        case "empty_file":
+        case "empty_file" | "empty_folder":
             _bind(source or f"{temporary}/empty", target)
             set_read_only(target)
         case "read":

@@ -63,6 +63,8 @@ def _words(mount: WorldMount, parts: WorldParts, features: Collection[str]) -> I
             yield from ("--symlink", mount.source, mount.target)
         case "empty_file":
             yield from ("--ro-bind", mount.source or f"{parts.temporary}/empty", mount.target)
+        case "empty_folder" if mount.source:
+            yield from ("--ro-bind", mount.source, mount.target)
         case "empty_folder":
             # Nothing can be kept in it: it would be held in memory.
             small = "--size" in features

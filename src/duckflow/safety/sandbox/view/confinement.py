@@ -102,11 +102,12 @@ def confine(
     """
     shell = (_shell(), "-c", command)
     if isinstance(reach, World):
+        home = any(mount.target == reach.parts.home for mount in reach.parts.mounts)
         upper = (view.upper, *(one.upper for one in view.more)) if view else ()
         order = LaunchOrder(
             kind=sandbox.level,
             argv=shell,
-            env=command_environment(user, "/tmp", network=network),  # noqa: S108 - its own
+            env=command_environment(user, "/tmp", network=network, own_home=home),  # noqa: S108 - its own
             cwd=reach.parts.workspace,
             limits=limits,
             # With the machine's network come the abstract sockets of its services.
@@ -127,13 +128,13 @@ def confine(
         )
         return replace(order, argv=(*argv, *shell), world=order.world if ready else ())
     order = LaunchOrder(
-        kind=sandbox.level,
+        kind="none" if sandbox.level == "external" else sandbox.level,
         argv=shell,
-        env=command_environment(user, f"{reach.temporary}/own", network=network),
+        env=command_environment(user, f"{reach.temporary}/own", network=network, own_home=False),
         cwd=reach.workspace,
         limits=limits,
     )
-    if sandbox.level == "none":
+    if order.kind == "none":
         return order
     with closing(LandlockRules()) as own:
         made = (rules or own).find(reach)

@@ -1,56 +1,85 @@
-"""The environment of a command: what programs need to be found and to speak plainly, and nothing secret."""
+"""The environment of a command: the user's own, without keys and without what leads out of the sandbox."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
-KEPT = (
-    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TZDIR"),
-    *("VIRTUAL_ENV", "CONDA_PREFIX", "PYENV_ROOT", "PYTHONPATH", "NVM_DIR", "NODE_PATH", "VOLTA_HOME"),
-    *("JAVA_HOME", "GOROOT", "GOPATH", "CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "GEM_HOME"),
-    *("DOTNET_ROOT", "ANDROID_HOME", "CC", "CXX", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "MAKEFLAGS"),
-    *("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "NIX_PATH", "NIX_SSL_CERT_FILE", "LOCALE_ARCHIVE"),
+from duckflow.domain.patterns import late
+from duckflow.safety.redaction.patterns import lines_with_secrets
+from duckflow.safety.redaction.values import is_secret_name, looks_random
+
+_MORE_SECRETS = late(r"(?:PASS|PWD|COOKIE|JWT)S?$")
+_WORKING_FOLDERS = ("PWD", "OLDPWD")
+_PASSWORD_IN_ADDRESS = late(r"://[^/\s@]*:[^/\s@]*@")
+_ONE_RUN = late(r"[A-Za-z0-9+=_-]{20,}")
+_HASH = late(r"[0-9a-f]+|[0-9A-F]+")
+
+_SERVICES = (
+    *("SSH_AUTH_SOCK", "SSH_AGENT_PID", "SSH_ASKPASS", "GIT_ASKPASS", "GPG_AGENT_INFO", "GPG_TTY"),
+    *("DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DOCKER_HOST"),
+    *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "SESSION_MANAGER", "TMUX", "STY"),
 )
-"""Variables of the user that a command sees; all others, keys among them, it does not."""
+"""Lead to programs of the user's that commands can't reach; with them a program tries, and fails."""
 
-KEPT_BEGINNINGS = ("LC_",)
+_TEMPORARY = ("TMPDIR", "TMP", "TEMP", "TEMPDIR")
+_OF_THE_HOME = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
+"""Folders that are there only below the home."""
 
-WITH_NETWORK = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY")
+"""Useless without a network, where a program would look for the proxy even for its own loopback."""
 
 SET = {
-    "TERM": "dumb",
-    "NO_COLOR": "1",
-    "PAGER": "cat",
-    "GIT_PAGER": "cat",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",  # .git can't be written, so git must not try where it need not
+    # `git status` would write the index to note what it found out, and that would be a change to judge.
+    "GIT_OPTIONAL_LOCKS": "0",
+    # `git rebase --continue` or `git commit --amend` would start an editor that no one can see.
     "GIT_EDITOR": "true",
-    "EDITOR": "true",
-    "DEBIAN_FRONTEND": "noninteractive",
-    "PIP_NO_INPUT": "1",
-    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-    "PYTHONUNBUFFERED": "1",  # output is shown as it comes
+    # Python would keep back what it writes to a pipe, and lose it where a limit stops the command.
+    "PYTHONUNBUFFERED": "1",
 }
-"""Nobody is there to answer, and nothing is a terminal."""
+"""All that is added, each for its reason; a program finds out for itself that nothing is a terminal."""
 
 _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
-def command_environment(user: Mapping[str, str], temporary: str, *, network: bool) -> dict[str, str]:
-    """What a command sees, made from what the user's environment holds."""
-    kept = {name: value for name, value in user.items() if name in KEPT or name.startswith(KEPT_BEGINNINGS)}
-    if network:
-        kept |= _proxies(user)
+def command_environment(
+    user: Mapping[str, str], temporary: str, *, network: bool, own_home: bool
+) -> dict[str, str]:
+    """What a command sees, made from the user's environment. `own_home`: its home is one it can write to."""
+    home = user.get("HOME", "")
+    kept = {name: value for name, value in user.items() if _is_passed_on(name, value, home, network=network)}
     path = [part for part in kept.get("PATH", "").split(":") if part.startswith("/")]
     kept["PATH"] = ":".join(path) or _FALLBACK_PATH
-    places = {
-        "TMPDIR": temporary,
-        "XDG_CACHE_HOME": f"{temporary}/.cache",
-        "npm_config_cache": f"{temporary}/.cache/npm",
-    }
-    return {**kept, **SET, **places}
+    caches = {"XDG_CACHE_HOME": f"{temporary}/.cache", "npm_config_cache": f"{temporary}/.cache/npm"}
+    return {**kept, **SET, "TMPDIR": temporary, **({} if own_home else caches)}
 
 
-def _proxies(user: Mapping[str, str]) -> dict[str, str]:
-    """The way out, except where a password is part of it."""
-    names = (*WITH_NETWORK, *(name.lower() for name in WITH_NETWORK))
-    return {name: user[name] for name in names if name in user and "@" not in user[name]}
+def _is_passed_on(name: str, value: str, home: str, *, network: bool) -> bool:
+    if name in _SERVICES or name in _TEMPORARY or name.startswith("GIT_CONFIG"):
+        return False  # git's settings are in the home that commands see
+    if name in _OF_THE_HOME and not value.startswith(f"{home}/"):
+        return False
+    if name.upper() in _PROXIES and not network:
+        return False
+    return not _is_hidden(name, value)
+
+
+@lru_cache(2_000)
+def _is_hidden(name: str, value: str) -> bool:
+    """Whether a variable holds a key, by its name or by its value, or is no text."""
+    return any(_reasons_to_hide(name, value))
+
+
+def _reasons_to_hide(name: str, value: str) -> Iterator[bool]:
+    yield is_secret_name(name)
+    yield name not in _WORKING_FOLDERS and _MORE_SECRETS.search(name.upper()) is not None
+    yield not (name + value).isascii() and not _is_text(name + value)
+    yield _PASSWORD_IN_ADDRESS.search(value) is not None
+    yield _ONE_RUN.fullmatch(value) is not None and not _HASH.fullmatch(value) and looks_random(value)
+    yield bool(lines_with_secrets(f"{name}={value}"))
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -47,9 +47,10 @@ def ignored_folders(root: str, folders: list[str]) -> frozenset[str]:
     return frozenset(name.rstrip("/") for name in answer.split("\0") if name)
 
 
-def tracked_times(root: str, paths: list[str]) -> str:
-    """What git has noted of those of the paths that it tracks, in git's own words."""
-    return _run(("-C", root, "ls-files", "--debug", "-z", "--", *paths), {**_HIDDEN, **_LITERAL})
+def tracked_entries(root: str, paths: list[str]) -> str:
+    """What git has noted of those of the paths, and below them, that it tracks, in git's own words."""
+    words = ("-C", root, "ls-files", "--stage", "--debug", "-z", "--", *paths)
+    return _run(words, {**_HIDDEN, **_LITERAL})
 
 
 def passed_on(home: str, environment: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from duckflow.domain.frozen import Frozen
 
-Level = Literal["bubblewrap", "namespaces", "landlock", "none"]
+Level = Literal["bubblewrap", "namespaces", "landlock", "external", "none"]
 
 
 class Sandbox(Frozen):

@@ -6,22 +6,18 @@ is missed.
 """
 
 import os
-import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 
-from duckflow.safety.syscalls import LINUX, c_call
+from duckflow.safety.sandbox.view.folder_events import IS_FOLDER, FolderEvents
 
 MODIFIED, ATTRIBUTES, DELETED = 0x2, 0x4, 0x200
 """What else can be told of files."""
 
 _CREATED, _MOVED_FROM, _MOVED_TO, _MOVE_SELF = 0x100, 0x40, 0x80, 0x800
-_OVERFLOW, _IS_FOLDER, _ONLY_THAT_FOLDER = 0x4000, 0x40000000, 0x03000000
+_ONLY_THAT_FOLDER = 0x03000000
 _APPEARED = _CREATED | _MOVED_TO
 _ALWAYS = _APPEARED | _MOVED_FROM | _MOVE_SELF | _ONLY_THAT_FOLDER
-_NON_BLOCKING = os.O_NONBLOCK | os.O_CLOEXEC
-_EVENT = struct.Struct("iIII")
-_BUFFER = 1 << 16
 
 
 class WatchedNames:
@@ -36,14 +32,16 @@ class WatchedNames:
         self.paths: set[str] = set()
         self.touched: dict[str, bool] = {}
         """Files that something happened to, and whether they were there before that."""
-        self.complete = False
-        """Whether the kernel has told of all that happened, at the paths that are known."""
         self._root = root
         self._wants = wants
         self._enters = enters
         self._mask = _ALWAYS | also
-        self._opened = -1
-        self._folders: dict[int, str] = {}
+        self._events = FolderEvents()
+
+    @property
+    def complete(self) -> bool:
+        """Whether the kernel has told of all that happened, at the paths that are known."""
+        return self._events.complete
 
     def update(self) -> None:
         """Know what is there now."""
@@ -53,30 +51,23 @@ class WatchedNames:
 
     def catch_up(self) -> None:
         """Take in what happened since."""
-        for folder, name, mask in self._events():
+        for folder, name, mask in self._events.read():
             path = f"{folder}/{name}"
-            if not mask & _IS_FOLDER:
+            if not mask & IS_FOLDER:
                 self.touched.setdefault(path, not mask & _CREATED)
             if mask & _APPEARED:
                 self._note(folder, name)
-                if mask & _IS_FOLDER and self._enters(path):
+                if mask & IS_FOLDER and self._enters(path):
                     self._look(path, appeared=True)
 
     def close(self) -> None:
         """Stop watching."""
-        if self._opened >= 0:
-            os.close(self._opened)
-        self._opened = -1
-        self._folders.clear()
-        self.complete = False
+        self._events.close()
 
     def _begin(self) -> None:
         """Look at all of it, and watch it from now on."""
-        self.close()
+        self._events.begin()
         self.paths.clear()
-        with suppress(OSError):
-            self._opened = c_call("inotify_init1", _NON_BLOCKING) if LINUX else -1
-        self.complete = self._opened >= 0
         self._look(self._root, appeared=False)
 
     def _look(self, start: str, *, appeared: bool) -> None:
@@ -84,7 +75,7 @@ class WatchedNames:
         waiting = [start]
         while waiting:
             folder = waiting.pop()
-            self._watch(folder)
+            self._events.watch(folder, self._mask)
             with suppress(OSError), os.scandir(folder) as entries:
                 for entry in entries:
                     self._note(folder, entry.name)
@@ -96,31 +87,3 @@ class WatchedNames:
     def _note(self, folder: str, name: str) -> None:
         if self._wants(folder, name):
             self.paths.add(f"{folder}/{name}")
-
-    def _watch(self, folder: str) -> None:
-        try:
-            number = c_call("inotify_add_watch", self._opened, os.fsencode(folder), self._mask)
-        except OSError:
-            self.complete = self.complete and not os.path.isdir(folder)
-        else:
-            self._folders[number] = folder
-
-    def _events(self) -> Iterator[tuple[str, str, int]]:
-        """What happened, to which name in which folder; further folders may be watched meanwhile."""
-        while True:
-            try:
-                data = os.read(self._opened, _BUFFER)
-            except BlockingIOError:
-                return
-            except OSError:
-                self.complete = False
-                return
-            at = 0
-            while at < len(data):
-                number, mask, _, length = _EVENT.unpack_from(data, at)
-                name = os.fsdecode(data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0"))
-                at += _EVENT.size + length
-                if mask & (_OVERFLOW | _MOVE_SELF) or (mask & _MOVED_FROM and mask & _IS_FOLDER):
-                    self.complete = False
-                if name and number in self._folders:
-                    yield self._folders[number], name, mask

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from duckflow.domain.frozen import Frozen
@@ -15,6 +16,8 @@ from duckflow.safety.paths import is_inside
 from duckflow.safety.sandbox.view.toolchains import ToolchainSearch, credentials_in
 
 MountKind = Literal["read", "write", "link", "empty_folder", "empty_file"]
+
+MASK_KINDS: tuple[MountKind, ...] = ("empty_folder", "empty_file")
 
 SYSTEM_FOLDERS = (
     *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/opt", "/nix", "/gnu"),
@@ -35,7 +38,10 @@ _OF_OTHERS = 0o004
 
 
 class WorldMount(Frozen):
-    """One step of building it. `source` is where it comes from, or a link's target."""
+    """One step of building it. `source` is where it comes from, or a link's target.
+
+    Without one, an empty file or folder is one that all those share.
+    """
 
     kind: MountKind
     target: str
@@ -100,11 +106,11 @@ def world_of(
     parts: WorldParts,
     *,
     masked: Iterable[str] = (),
-    masks: Mapping[str, str] | None = None,
+    masks: Mapping[str, str] = MappingProxyType({}),
     guarded: Iterable[str] = (),
     git_directory: str | None = None,
 ) -> World:
-    """For one command. `masked`: secrets in the workspace, and `masks` what to see instead of some.
+    """For one command. `masked`: what it sees empty in the workspace; `masks`: what it sees instead.
 
     `guarded`: what may only be read there.
 
@@ -114,7 +120,7 @@ def world_of(
     writable = (*((git_directory,) if git_directory else ()), *_holders(guards, parts.workspace))
     held = [WorldMount(kind="write", target=path, source=path) for path in writable]
     held += [WorldMount(kind="read", target=path, source=path) for path in guards]
-    covered = (_mask(path, (masks or {}).get(path, "")) for path in (*_doors(parts), *masked))
+    covered = (*map(_mask, (*_doors(parts), *masked)), *(_mask(*one) for one in masks.items()))
     return World(parts=parts, mounts=(*parts.mounts, *held, *covered))
 
 

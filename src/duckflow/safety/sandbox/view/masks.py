@@ -1,0 +1,118 @@
+"""Masks: the empty files and folders that commands see in place of secrets.
+
+Each secret has its own mask, so that the kernel can tell which one a command opened. The mask of a file
+that git tracks and the user has changed has the size and time that git has noted, so that git takes it as
+unchanged; else `git commit -a` or `git stash` would record the mask. It holds nothing but line ends, by
+which `git_internals` knows the object that git makes if it reads the mask all the same. Git ignores secrets
+that it does not track.
+"""
+
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from duckflow.domain.patterns import late
+from duckflow.safety.sandbox.view.folder_events import FolderEvents
+from duckflow.safety.sandbox.view.tracked_files import MOST_BYTES, TrackedFile
+
+_OPENED = 0x20
+_SPECIAL = late(r"[\\*?\[\]!# ]")
+
+_Mask = tuple[str, TrackedFile | None, bool]
+
+
+class Masks:
+    """The masks of one session, in a folder of its own. Blocking; commands can run side by side."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._folder: Path | None = None
+        self._made: dict[_Mask, str] = {}
+        self._hidden: dict[str, str] = {}
+        """What each of them stands for, by its name."""
+        self._events = FolderEvents()
+        self._listening: list[set[str]] = []
+
+    def find(self, hidden: Mapping[str, TrackedFile | None], folder: Path) -> dict[str, str]:
+        """For each of the absolute paths: what is to be seen instead, below `folder`."""
+        with self._lock:
+            if folder != self._folder:
+                folder.mkdir(mode=0o700, exist_ok=True)
+                self._begin(folder)
+            return {path: f"{folder}/{self._mask_of(path, noted, folder)}" for path, noted in hidden.items()}
+
+    def listen(self) -> set[str]:
+        """Begin to collect what is opened, until `stop_listening`."""
+        collected: set[str] = set()
+        with self._lock:
+            self._drain()
+            self._listening.append(collected)
+        return collected
+
+    def take_opened(self, collected: set[str]) -> tuple[str, ...]:
+        """The hidden paths that were opened since `listen` or the last time, in order."""
+        with self._lock:
+            self._drain()
+            opened = tuple(sorted(collected))
+            collected.clear()
+        return opened
+
+    def stop_listening(self, collected: set[str]) -> tuple[str, ...]:
+        """The rest of them."""
+        opened = self.take_opened(collected)
+        with self._lock:
+            self._listening = [one for one in self._listening if one is not collected]
+        return opened
+
+    def close(self) -> None:
+        """Stop watching."""
+        with self._lock:
+            self._events.close()
+            self._folder = None
+
+    def _begin(self, folder: Path) -> None:
+        self._made.clear()
+        self._hidden.clear()
+        self._events.begin()
+        self._events.watch(str(folder), _OPENED)
+        self._folder = folder
+
+    def _drain(self) -> None:
+        opened = {self._hidden[name] for _, name, _ in self._events.read() if name in self._hidden}
+        for collected in self._listening:
+            collected.update(opened)
+
+    def _mask_of(self, path: str, noted: TrackedFile | None, folder: Path) -> str:
+        wanted = path, noted, os.path.isdir(path)
+        if wanted not in self._made:
+            name = str(len(self._made))
+            _make(folder / name, noted, is_folder=wanted[2])
+            self._made[wanted] = name
+            self._hidden[name] = path
+        return self._made[wanted]
+
+
+def _make(mask: Path, noted: TrackedFile | None, *, is_folder: bool) -> None:
+    if is_folder:
+        mask.mkdir(mode=0o555)
+    elif noted is None or noted.size > MOST_BYTES:
+        mask.touch(mode=0o444)
+    else:
+        mask.write_bytes(b"\n" * (noted.size or 2))
+        mask.chmod(0o444)
+        os.utime(mask, ns=(noted.time_ns, noted.time_ns))
+
+
+def ignore(file: str, workspace: str, paths: Iterable[str]) -> None:
+    """Tell git to ignore secrets. Commands can write where the file is, so no link there is followed."""
+    names = (path[len(workspace) :] for path in paths if "\n" not in path)
+    text = "".join(_SPECIAL.sub(r"\\\g<0>", name) + "\n" for name in names)
+    with suppress(IsADirectoryError):
+        Path(file).unlink(missing_ok=True)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(
+            os.open(file, flags, 0o600), "w", encoding="utf-8", errors="surrogateescape"
+        ) as writing:
+            writing.write(text)

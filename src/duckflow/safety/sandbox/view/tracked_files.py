@@ -1,0 +1,131 @@
+"""Files that git tracks: what is in a repository can be read there anyway, so commands see it (SPEC G7).
+
+A path in the index proves nothing, because a command can put one there (`git add -f .env` adds the mask, and
+the index is taken over). The content proves it: only who has seen a file can name its hash.
+"""
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from duckflow.domain.patterns import late
+from duckflow.safety.descriptors import READ, held
+from duckflow.safety.sandbox.view.git_settings import tracked_entries
+
+MOST_BYTES = 1_000_000
+"""A larger file is never looked at, and counts as changed."""
+
+_ENTRY = late(
+    r"[0-7]{6} (?P<id>[0-9a-f]+) \d\t(?P<name>[^\0]+)\0"
+    r"\s+ctime: \S+\s+mtime: (?P<seconds>\d+):(?P<fraction>\d+)\s.*?size: (?P<size>\d+)\s[^\n]*\n",
+    re.DOTALL,
+)
+_GITDIR = late(rb"gitdir: ([^\n]+)")
+
+
+class TrackedFile(NamedTuple):
+    """What git has noted of a file."""
+
+    ids: frozenset[str]
+    """The hashes of its content; during a merge there are several."""
+    time_ns: int
+    size: int
+
+
+Entries = Mapping[str, TrackedFile]
+
+
+class TrackedFiles:
+    """Asks the repositories that files belong to, again only when their index has changed."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[object, Entries]] = {}
+        self._digests: dict[str, tuple[object, frozenset[str]]] = {}
+        self._published: set[str] = set()
+
+    def find(self, paths: Iterable[str]) -> dict[str, TrackedFile]:
+        """Those of these absolute paths that git tracks, and what it tracks below those that are folders."""
+        by_repository: dict[str, list[str]] = {}
+        for path in paths:
+            if root := _repository_of(path):
+                by_repository.setdefault(root, []).append(path)
+        found: dict[str, TrackedFile] = {}
+        for root, asked in by_repository.items():
+            found |= self._ask(root, tuple(sorted(asked)))
+        return found
+
+    def is_published(self, path: str, tracked: TrackedFile) -> bool:
+        """Whether a repository holds this content, or did when this process first looked.
+
+        A fixture stays visible while the work changes it.
+        """
+        if path not in self._published and self._ids_of(path) & tracked.ids:
+            self._published.add(path)
+        return path in self._published
+
+    def _ask(self, root: str, paths: tuple[str, ...]) -> Entries:
+        known = (paths, _stamp(f"{_git_directory(root)}/index"))
+        if known[1] is None or self._known.get(root, ((), {}))[0] != known:
+            said = tracked_entries(root, [path[len(root) + 1 :] for path in paths])
+            self._known[root] = known, _entries(root, said)
+        return self._known[root][1]
+
+    def _ids_of(self, path: str) -> frozenset[str]:
+        stamp = _stamp(path)
+        if stamp is None or self._digests.get(path, (None,))[0] != stamp:
+            self._digests[path] = stamp, frozenset(_ids(path))
+        return self._digests[path][1]
+
+
+def _entries(root: str, said: str) -> Entries:
+    found: dict[str, TrackedFile] = {}
+    for entry in _ENTRY.finditer(said):
+        path = f"{root}/{entry['name']}"
+        others = found[path].ids if path in found else frozenset[str]()
+        when = int(entry["seconds"]) * 1_000_000_000 + int(entry["fraction"])
+        found[path] = TrackedFile(others | {str(entry["id"])}, when, int(entry["size"]))
+    return found
+
+
+def _ids(path: str) -> Iterator[str]:
+    """The hashes git has for what a file holds, with line ends as they are and as git may keep them."""
+    with suppress(OSError), held(os.open(path, READ)) as opened:
+        status = os.fstat(opened)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
+            return
+        data = os.read(opened, MOST_BYTES)
+        for content in {data, data.replace(b"\r\n", b"\n")}:
+            blob = b"blob %d\0%s" % (len(content), content)
+            yield hashlib.sha1(blob, usedforsecurity=False).hexdigest()
+            yield hashlib.sha256(blob).hexdigest()
+
+
+def _repository_of(path: str) -> str | None:
+    """The folder of the repository that a path belongs to, the nearest one above it."""
+    above = os.path.dirname(path)
+    while above != "/":
+        if os.path.lexists(f"{above}/.git"):
+            return above
+        above = os.path.dirname(above)
+    return None
+
+
+def _git_directory(root: str) -> str:
+    """Where git keeps what it knows: of a worktree or submodule, that is elsewhere."""
+    path = f"{root}/.git"
+    with suppress(OSError), held(os.open(path, READ)) as opened:
+        if stat.S_ISREG(os.fstat(opened).st_mode) and (said := _GITDIR.match(os.read(opened, 4_096))):
+            return os.path.join(root, os.fsdecode(said[1].strip()))
+    return path
+
+
+def _stamp(path: str) -> tuple[int, ...] | None:
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
