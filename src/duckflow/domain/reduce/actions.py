@@ -72,11 +72,15 @@ def _support(event: ActionFinished, running: ActionStarted | None, command: str)
 
 
 def _progress(request: Request, event: ActionFinished) -> Request:
-    """The request with what an action changed, and what it failed on or made good."""
+    """The request with what an action changed, and what it failed on or made good.
+
+    What the user refused did not fail: they do not want it.
+    """
     known = tuple(path for path in request.changed if path not in event.changed)
     target = event.path or event.operation
     failing = tuple(one for one in request.failing if one != target and one not in event.changed)
-    if event.outcome != "ok":
+    by_user = event.outcome == "refused" and not event.action_id
+    if event.outcome != "ok" and not by_user:
         failing = (*failing, target)
     return replace(
         request,
@@ -92,7 +96,10 @@ def _after(state: AgentState, event: ActionFinished) -> AgentState:
     if event.task_id is not None:
         return replace(state, task_running=None)
     if event.outcome == "ok":
-        return replace(state, running=None, status=Status.SUCCESS, queue=event.then + state.queue)
+        # A command that failed goes back to the model before anything counts as done.
+        following = state.next_step if event.exit_code in (None, 0) else "continue"
+        ended = replace(state, running=None, status=Status.SUCCESS, queue=event.then + state.queue)
+        return replace(ended, next_step=following)
     if event.then:
         return replace(state, running=None, queue=event.then + state.queue)
     return replace(state, running=None, status=Status.ERROR, queue=(), next_step="continue")
