@@ -17,10 +17,12 @@ from duckflow.domain.files.programs import find_program
 from duckflow.domain.work.checks import CheckResult, settled
 from duckflow.evaluation.check_copies import MOST_FILES, OWN_PROGRAMS, CheckCopies
 from duckflow.evaluation.checks import Checks
+from duckflow.evaluation.known_tests import KnownRun
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.safety.sandbox.view.levels import Sandbox
+from fakes.rows import every_row
 
 
 class Asked(Probe):
@@ -246,3 +248,69 @@ async def test_a_large_folder_is_checked_like_a_small_one(folder: Path, checks_i
         found = await checks.before_verdict("add(2, 3) -> 5", ["a/b/calc.py"])
     passed = {name for name, state in states(found).items() if state == "passed"}
     assert {"add(2, 3) == 5", "doctests of a/b/calc.py", "a/b/tests/test_calc.py"} <= passed, found
+
+
+OLD_CALC = "def add(a, b):\n    return a + b\n\n\ndef half(a):\n    return a\n"
+CALC_TESTS = """from calc import add, half
+
+
+def test_add():
+    assert add(1, 2) == 3
+
+
+def test_half():
+    assert half(4) == 2
+"""
+
+
+@every_row(
+    ("request_text", "new", "counts"),
+    [
+        ("Give add a docstring", OLD_CALC.replace("a + b", "a + b  # the sum"), False),
+        ("Give add a docstring", OLD_CALC.replace("a + b", "a - b"), True),
+        ("Give add a docstring", OLD_CALC.replace("return a\n", "return a - 1\n"), True),
+        ("Make tests/test_calc.py pass", OLD_CALC.replace("a + b", "a + b  # the sum"), True),
+    ],
+)
+async def test_what_failed_in_the_same_way_before_does_not_count_unless_it_is_named_J3(
+    folder: Path, checks_in, request_text: str, new: str, counts: bool
+):
+    (folder / "tests").mkdir(exist_ok=True)
+    (folder / "calc.py").write_text(new)
+    (folder / "tests" / "test_calc.py").write_text(CALC_TESTS)
+    (folder / "conftest.py").write_text("")
+    async with checks_in(folder) as checks:
+        found = await checks.before_verdict(request_text, ["calc.py"], before={"calc.py": OLD_CALC})
+    (test,) = [one for one in found if one.kind == "test"]
+    assert (test.state, test.binding, test.before) == ("failed", counts, not counts), test
+    assert settled(found) is (False if counts else None)
+    assert ("in the same way before" in test.detail) is not counts
+
+
+async def test_a_test_that_a_command_has_just_passed_is_not_run_again_J10(folder: Path, checks_in):
+    (folder / "test_calc.py").write_text("def test_add():\n    raise AssertionError('run again')\n")
+    (folder / "calc.py").write_text(OLD_CALC)
+    ran = KnownRun("pytest -q test_calc.py", "exit code 0\n1 passed in 0.01s", "e7")
+    async with checks_in(folder) as checks:
+        (known,) = await checks.before_verdict("Mend calc.py", ["calc.py"], known=[ran])
+        (again,) = await checks.before_verdict("Mend calc.py", ["calc.py"])
+    assert (known.state, known.name, "[e7]" in known.detail) == ("passed", "test_calc.py", True)
+    assert again.state == "failed"
+
+
+async def test_the_tests_that_the_request_names_are_run_wherever_they_are_J3(folder: Path, checks_in):
+    (folder / "calc.py").write_text(OLD_CALC)
+    (folder / "conftest.py").write_text("")
+    (folder / "suite").mkdir(exist_ok=True)
+    (folder / "suite" / "test_numbers.py").write_text(CALC_TESTS)
+    asked = {
+        "Make suite/test_numbers.py pass": {"suite/test_numbers.py": "failed"},
+        "`suite/test_numbers.py::test_add` must pass.": {"suite/test_numbers.py::test_add": "passed"},
+        "See my/suite/test_numbers.py": {},
+    }
+    async with checks_in(folder) as checks:
+        for request_text, expected in asked.items():
+            found = await checks.before_verdict(request_text, ["calc.py"], before={"calc.py": OLD_CALC})
+            tests = [one for one in found if one.kind == "test"]
+            assert states(tests) == expected, request_text
+            assert all(one.binding and not one.before for one in tests)

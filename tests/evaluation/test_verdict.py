@@ -197,12 +197,28 @@ def test_what_the_evaluator_says_beside_the_scores_is_kept_in_bounds_J2():
         scored(1, 0.9, "e1"),
         missing_aspects=["no\ntests", "no\ntests", " ", *(f"thing {n}" for n in range(20))],
         quality_assessment="word " * 1000,
-        completion_recommendation=False,
     )
     assert found.missing_aspects[:2] == ("no tests", "thing 0")
     assert len(found.missing_aspects) == 8
     assert len(found.quality_assessment) == 1000
-    assert (found.done, found.completion_recommendation, found.by) == (True, False, "model")
+    assert (found.done, found.completion_recommendation, found.by) == (True, True, "model")
+
+
+@every_row(
+    ("scores", "recommended", "cap"),
+    [
+        ((0.85, 0.85), True, None),
+        ((0.85, 0.85), None, None),
+        ((0.85, 0.85), False, "not_recommended"),
+        ((0.7, 1.0), True, "must_not_met"),
+    ],
+)
+def test_done_needs_every_must_and_an_evaluator_that_does_not_say_no_J3(scores, recommended, cap):
+    said = [scored(place, score, "e1") for place, score in enumerate(scores, start=1)]
+    found = judged(case(1, 1), *said, completion_recommendation=recommended)
+    assert found.done is (cap is None)
+    assert found.caps == ((cap,) if cap else ())
+    assert (found.overall_score >= 0.8) is found.done
 
 
 def test_the_numbers_can_be_others():

@@ -30,7 +30,7 @@ CONTENT: dict[str, Any] = {
     "RequirementList": {"requirements": [{"requirement": "what was asked for is there"}]},
     "SatisfactionEvaluation": {
         "requirement_scores": [
-            {"requirement": "1", "score": 1.0, "evidence": ["reply", *(f"e{n}" for n in range(1, 10))]}
+            {"requirement": "1", "score": 1.0, "evidence": ["reply", *(f"e{n}" for n in range(1, 200))]}
         ],
         "completion_recommendation": True,
     },

@@ -23,7 +23,12 @@ def test_one_request_gives_the_same_events_as_without_the_fleet(tmp_path: Path):
     script = write_script(
         tmp_path / "script.jsonl",
         [
-            decision("I write it.", action("write_file", path="hello.py", content="print('hello')\n")),
+            # Talk has no requirements that are looked for at the same time, in no certain order.
+            decision(
+                "I write it.",
+                action("write_file", path="hello.py", content="print('hello')\n"),
+                task_profile="simple_question",
+            ),
             decision("It is there."),
         ],
     )

@@ -46,6 +46,9 @@ class Player:
                 return Answer(json.dumps(TASKS))
             case "TaskReport":
                 return Answer(json.dumps(REPORT))
+            case "RequirementList":  # asked while the first actions run
+                self.asked.pop()
+                return Answer(json.dumps({"requirements": [{"requirement": "a game"}]}))
         self._decisions += 1
         return Answer(self._decision(told))
 

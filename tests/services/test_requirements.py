@@ -25,7 +25,7 @@ def listed(*parts):
 async def extract(*turns, **options):
     model = FakeModel(*turns, **options)
     found, usage = await put(model, extract_task_requirements(REQUEST, "- hello → hi"))
-    return found, usage, model
+    return found.requirements, usage, model
 
 
 async def test_a_request_becomes_requirements_with_priorities_J1():
@@ -104,3 +104,30 @@ async def test_a_model_that_can_be_bound_is_bound_and_a_small_one_says_little():
     assert schema["$defs"]["RequirementDraft"]["required"] == ["requirement", "priority", "asks_for"]
     assert (request.max_tokens, request.temperature) == (SMALL_ANSWER, 0.0)
     assert SMALL_ANSWER <= 300
+
+
+@every_row(
+    ("said", "profile"),
+    [
+        ("debugging", "debugging"),
+        ("Code Analysis", "code_analysis"),
+        ("multi-step task", "multi_step_task"),
+        ("feature", None),
+        (3, None),
+        (None, None),
+    ],
+)
+async def test_the_kind_of_task_is_asked_for_with_the_requirements_A8(said, profile):
+    answer = json.dumps({"requirements": [{"requirement": "it prints hello"}], "profile": said})
+    model = FakeModel(answer)
+    found, _ = await put(model, extract_task_requirements(REQUEST))
+    assert found.profile == profile
+    assert "- profile" in model.requests[0].messages[0].text
+
+
+async def test_a_long_request_is_in_the_question_once_and_whole_J2():
+    request = "\n".join(f"{number}. the report has a column {number}" for number in range(700))
+    model = FakeModel(listed(("a", 1)), traits=ModelTraits(name="m", window=200_000))
+    await put(model, extract_task_requirements(request))
+    asked = model.requests[0].messages[-1].text
+    assert asked.count(request) == 1

@@ -14,9 +14,10 @@ from duckflow.domain.work.objective import (
     SatisfactionEvaluation,
     TaskObjective,
 )
-from duckflow.i18n.catalogue import set_language
+from duckflow.i18n.catalogue import set_language, text
 from duckflow.ui.output.text_width import width_of
 from duckflow.ui.views.goal import attempt_text, evaluation_text, goal_text, requirements_line
+from fakes.rows import every_row
 
 VERDICT = SatisfactionEvaluation(
     overall_score=0.52,
@@ -70,6 +71,25 @@ def test_J8_goal_in_japanese():
         "  ○ 0.00  it is documented［できれば］",
         "⚖ 直近の評価: 0.52、まだ足りません",
     ]
+
+
+@every_row("language", ["en", "ja"])
+def test_J3_whoever_looks_at_a_score_sees_why_it_was_held_down(language):
+    set_language(language)
+    for whole in ("failing_verification", "must_not_met", "not_recommended", "no_reply"):
+        score = RequirementScore(
+            requirement="it has a test", priority=1, score=0.5, claimed=0.9, cap="no_evidence"
+        )
+        capped = SatisfactionEvaluation(
+            overall_score=0.5, done=False, requirement_scores=(score,), caps=(whole, "no_evidence")
+        )
+        items = [RequirementItem(requirement="it has a test")]
+        objective = end_attempt(set_requirements(TaskObjective(request="x"), items), capped)
+        _, requirement, deduction, _, reason, *_ = goal_text(state(objective)).splitlines()
+        assert "0.50" in requirement
+        assert "0.90" in deduction
+        assert reason == text(f"goal.capped.{whole}")
+        assert reason in evaluation_text(Evaluated(iteration=1, evaluation=capped, checks=()))
 
 
 def test_J8_while_requirements_are_looked_for_and_before_any_request():

@@ -24,6 +24,7 @@ from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.chat import ChatLoop
 from duckflow.loops.clients import Clients
 from duckflow.loops.judging.answers import UserAnswers
+from duckflow.loops.judging.case_evidence import CaseEvidenceCollector
 from duckflow.loops.judging.judging import Judging
 from duckflow.loops.judging.verification import Verification
 from duckflow.loops.pacing import Pacing
@@ -33,6 +34,7 @@ from duckflow.loops.thinking.model import ModelInUse, operations_of
 from duckflow.loops.thinking.rules import read_rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.loops.turn import Turn
+from duckflow.loops.undo.differences import Differences
 from duckflow.loops.undo.earlier_sessions import EarlierChanges
 from duckflow.loops.undo.recovery import Recovery
 from duckflow.loops.undo.undo import Undo
@@ -121,7 +123,8 @@ def build(
     dispatcher = _dispatcher(base, catalogue)
     pacing = Pacing(session, settings.duck_pacemaker, model.traits, Outcomes(base.log.database).loops_used)
     verifying = Verification(session, dispatcher, ProjectTests(workspace) if relay else None)
-    judging = Judging(session, advisor, workspace, verifying, base.checks, settings.evaluation)
+    collector = CaseEvidenceCollector(session, workspace, Differences(workspace, base.kept), base.checks)
+    judging = Judging(session, advisor, verifying, collector, settings.evaluation)
     turn = Turn(session, model, dispatcher, pacing, judging, verifying, base.steps, base.hooks)
     memory = SessionMemory(session, Memories(base.log.database), settings.memory, model.traits)
     answers = UserAnswers(session, dispatcher, advisor, base.steps, pacing)

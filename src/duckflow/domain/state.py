@@ -117,6 +117,11 @@ class Request(Frozen):
     objective: TaskObjective = Field(default_factory=lambda given: TaskObjective(request=given["text"]))
     """What it is for, in parts, and how far they are met."""
 
+    @property
+    def acted(self) -> bool:
+        """Whether it changed a file or ran a command."""
+        return self.ran or bool(self.changed)
+
 
 class TierUsage(Frozen):
     """What one tier has used in this session; `cost_usd` is None where a price is not known."""

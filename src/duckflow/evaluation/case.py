@@ -25,6 +25,7 @@ def build_case(
     `ran`: whether a command was run for it; `passed`: how the verifying command ended, None if there is none.
     """
     objective, results = request.objective, tuple(results)
+    refused = [line for one in (*objective.attempts, objective.current) for line in one.refused]
     return EvaluationCase(
         request=objective.request,
         requirements=objective.requirements or plain_requirements(objective.request),
@@ -37,8 +38,12 @@ def build_case(
         verification=verification_of(facts, passed, results),
         checks=results,
         failing=request.failing,
+        unwanted=tuple(line for line in refused if _NO in line),
     )
 
+
+_NO = "The user said no"
+"""In what is told of a refusal by the user, not by the policy."""
 
 TALK: tuple[TaskProfile, ...] = ("general_chat", "simple_question")
 """Profiles of requests that are over once they are answered."""

@@ -23,6 +23,9 @@ _DETAIL = 1_500
 _NO_TESTS = 5
 """pytest's exit code if it found none."""
 
+_FAILED = ("FAILED ", "ERROR ")
+"""How the lines begin in which pytest sums up what failed."""
+
 _EACH_S = 30.0
 _NO_TIME = "there was no time left for it"
 _NO_NAME = "NameError: name "
@@ -121,14 +124,14 @@ async def run_test(
     def result(state: CheckState, detail: str = "") -> CheckResult:
         return CheckResult(
             kind="test",
-            name=test.path,
+            name=test.name,
             state=state,
             detail=detail,
             path=test.path,
             binding=not test.of_itself or (state == "failed" and _NO_NAME in detail),
         )
 
-    command, seconds = test_command(test.path, source, python), time.next()
+    command, seconds = test_command(test.name, source, python), time.next()
     if not command or not seconds:
         return result("not_run", _NO_TIME if command else "it is not known how to run it")
     ended = await copy.run(command, seconds=seconds)
@@ -144,6 +147,18 @@ async def run_test(
         return result("passed", _shown(ended, copy))
     named = "\n".join(failing_lines(ended.output))  # what is shown in short must name what failed
     return result("failed", head_and_tail(f"{named}\n{_shown(ended, copy)}", _DETAIL))
+
+
+async def failing_tests(
+    copy: CheckCopy, test: RelatedTest, source: str, python: str, time: TimeLeft
+) -> frozenset[str] | None:
+    """All tests of a file that fail, each with its reason; None if the runner does not tell."""
+    command, seconds = test_command(test.path, source, python), time.next()
+    if " -m pytest " not in command or not seconds:
+        return None
+    ended = await copy.run(command.replace(" -x ", " -rfE "), seconds=seconds)
+    named = frozenset(line for line in ended.output.splitlines() if line.startswith(_FAILED))
+    return None if ended.timed_out or (ended.exit_code != 0 and not named) else named
 
 
 async def _ask_runner(

@@ -6,14 +6,24 @@ Everything runs in a copy. What can't be run is told as not run, and why.
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import NamedTuple
 
 from duckflow.config.settings import CheckSettings
 from duckflow.domain.errors import ToolError
+from duckflow.domain.frozen import replace
 from duckflow.domain.text import cut
 from duckflow.domain.work.checks import CheckResult
 from duckflow.evaluation.check_copies import CheckCopies, CheckCopy
-from duckflow.evaluation.check_runs import TimeLeft, diagnose, python_of, run_calls, run_script, run_test
+from duckflow.evaluation.check_runs import (
+    TimeLeft,
+    diagnose,
+    failing_tests,
+    python_of,
+    run_calls,
+    run_script,
+    run_test,
+)
 from duckflow.evaluation.diagnostics import CHECKERS, Checker, chosen, commands, configurations, known
 from duckflow.evaluation.examples import (
     CallExample,
@@ -23,11 +33,14 @@ from duckflow.evaluation.examples import (
     output_examples,
 )
 from duckflow.evaluation.facts import look_at, parsed_here
-from duckflow.evaluation.related_tests import RelatedTest, likely_tests, related_tests
+from duckflow.evaluation.known_tests import KnownRun, passed_in
+from duckflow.evaluation.related_tests import RelatedTest, likely_tests, named_tests, related_tests
 
 MOST_FILES = 20
 """Changed files that are checked by running, the last ones."""
 
+_BEFORE = "it failed in the same way before the request changed anything"
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 _READ = 200_000
 _DETAIL = 300
 
@@ -41,6 +54,8 @@ class _Work(NamedTuple):
     doctests: frozenset[str]
     outputs: tuple[OutputExample, ...]
     tests: tuple[RelatedTest, ...]
+    known: tuple[CheckResult, ...]
+    """Tests that a command of the model's has run just now."""
     test_sources: Mapping[str, str]
     tools: tuple[Checker, ...]
 
@@ -55,8 +70,9 @@ class _Work(NamedTuple):
         examples = [*calls, *((one.name, one.path) for one in self.outputs)]
         return (
             *self.parsed,
+            *self.known,
             *(CheckResult(kind="example", name=n, path=p, state="not_run", detail=why) for n, p in examples),
-            *(CheckResult(kind="test", name=one.path, state="not_run", detail=why) for one in self.tests),
+            *(CheckResult(kind="test", name=one.name, state="not_run", detail=why) for one in self.tests),
         )
 
 
@@ -100,24 +116,33 @@ class Checks:
             return ()  # a check that can't run is no reason to trouble the one who edits
 
     async def before_verdict(
-        self, request: str, changed: Sequence[str], candidate: Mapping[str, str] | None = None
+        self,
+        request: str,
+        changed: Sequence[str],
+        candidate: Mapping[str, str] | None = None,
+        *,
+        known: Sequence[KnownRun] = (),
+        before: Mapping[str, str] = _NOTHING,
     ) -> tuple[CheckResult, ...]:
         """Examples, the tests that belong to the changed files, and what slower tools say.
 
         `candidate`: files as they would be, instead of as they are; nothing of it is written to the folder.
+        `known`: commands that succeeded with the files as they are; what passed in one is not run again.
+        `before`: the changed files as they were. What failed then, too, in the same way, does not count.
         """
         new = candidate or {}
         paths = tuple(dict.fromkeys([*changed, *new]))[-MOST_FILES:]
         if not self._settings.before_verdict or not paths:
             return ()
-        work = await asyncio.to_thread(self._gather, request, paths, new)
+        work = await asyncio.to_thread(self._gather, request, paths, new, known)
         if not work.anything:
-            return ()
+            return work.known
         try:
             if not await self._copies.sandboxed():
                 return work.not_run("there is no sandbox here")
             async with self._copies.copy(changed=paths, files=new) as copy:
-                return await self._run(copy, work)
+                results = await self._run(copy, work)
+            return await self._compared(request, work, results, before) if before else results
         except ToolError as error:
             return work.not_run(cut(str(error), _DETAIL))
 
@@ -144,7 +169,7 @@ class Checks:
 
     async def _run(self, copy: CheckCopy, work: _Work) -> tuple[CheckResult, ...]:
         time, python = TimeLeft(self._settings.verdict_timeout_s), python_of(self._find)
-        results: list[CheckResult] = list(work.parsed)
+        results: list[CheckResult] = [*work.parsed, *work.known]
         for path in work.sources:
             calls = work.calls.get(path, ())
             results += await run_calls(copy, path, calls, python, time, doctests=path in work.doctests)
@@ -153,6 +178,30 @@ class Checks:
             results.append(await run_test(copy, test, work.test_sources[test.path], python, time))
         results += await self._diagnose(copy, work.tools, tuple(work.sources), time)
         return tuple(results)
+
+    async def _compared(
+        self, request: str, work: _Work, results: tuple[CheckResult, ...], before: Mapping[str, str]
+    ) -> tuple[CheckResult, ...]:
+        """The results, where tests that failed before any change do not count; those that it names do."""
+        named = {one.name for one in named_tests(request, [test.path for test in work.tests])}
+        failed = {one.name for one in results if one.kind == "test" and one.state == "failed"}
+        tests = [one for one in work.tests if one.name in failed - named]
+        tests = [one for one in tests if one.path in before or one.path not in work.sources]
+        if not tests:
+            return results
+        time, python = TimeLeft(self._settings.verdict_timeout_s), python_of(self._find)
+        sources = [work.test_sources[one.path] for one in tests]
+        async with self._copies.copy(changed=work.sources) as copy:
+            now = [await failing_tests(copy, *of, python, time) for of in zip(tests, sources, strict=True)]
+        async with self._copies.copy(files=before) as copy:
+            then = [await failing_tests(copy, *of, python, time) for of in zip(tests, sources, strict=True)]
+        old = {one.name for one, n, t in zip(tests, now, then, strict=True) if n and t and n <= t}
+        return tuple(
+            replace(one, binding=False, before=True, detail=f"{_BEFORE}\n{one.detail}")
+            if one.kind == "test" and one.name in old
+            else one
+            for one in results
+        )
 
     async def _diagnose(
         self, copy: CheckCopy, tools: Iterable[Checker], paths: Sequence[str], time: TimeLeft
@@ -192,11 +241,18 @@ class Checks:
         except ToolError:
             return False
 
-    def _gather(self, request: str, paths: Sequence[str], candidate: Mapping[str, str]) -> _Work:
+    def _gather(
+        self, request: str, paths: Sequence[str], candidate: Mapping[str, str], known: Sequence[KnownRun]
+    ) -> _Work:
         sources = {path: candidate[path] if path in candidate else self._text(path) for path in paths}
         sources = {path: text for path, text in sources.items() if text}
         files = {*self._copies.files(), *sources, *filter(self._is_there, likely_tests(sources))}
-        tests = related_tests(sources, files)
+        named = named_tests(request, files)
+        whole = {one.path for one in named if not one.only}
+        related = [one for one in related_tests(sources, files) if one.path not in whole]
+        tests = (*named, *related)
+        passed = {one.name: of for one in tests if (of := passed_in(one.path, known))}
+        tests = tuple(one for one in tests if one.name not in passed)
         top = self._top()
         slow = chosen(sources, top, quick=False, table=self._table)
         quick = chosen(candidate, top, quick=True, table=self._table)
@@ -209,6 +265,7 @@ class Checks:
                 one for path, text in sources.items() for one in output_examples(request, path, text)
             ),
             tests=tests,
+            known=tuple(_passed_before(name, of) for name, of in passed.items()),
             test_sources={one.path: sources.get(one.path) or self._text(one.path) for one in tests},
             tools=tuple(one for one in (*quick, *slow) if one.name not in self._unfit),
         )
@@ -216,6 +273,12 @@ class Checks:
 
 def _has_doctests(path: str, text: str) -> bool:
     return PurePosixPath(path).suffix == ".py" and has_doctests(text)
+
+
+def _passed_before(name: str, evidence_id: str) -> CheckResult:
+    """Tests that passed in a command, since which nothing has changed."""
+    path, detail = name.partition("::")[0], f"passed in [{evidence_id}], and no file has changed since"
+    return CheckResult(kind="test", name=name, state="passed", detail=detail, path=path, binding=True)
 
 
 def _parsed(path: str, text: str) -> CheckResult:

@@ -120,7 +120,7 @@ def situation_of(objective: TaskObjective) -> dict[str, JsonValue]:
     return {
         "request": one_line(objective.request, _REQUEST),
         "attempts": objective.iterations,
-        "score": f"{objective.satisfaction:.2f}",
+        "score": f"{objective.satisfaction:.2f}" if evaluation and evaluation.by != "nobody" else "",
         "missing": _listed(missing or unmet),
         "collected": _listed(objective.results[-_REPORT_LINES:]),
         "quality": one_line(evaluation.quality_assessment, _REQUEST) if evaluation else "",

@@ -1,5 +1,6 @@
 """The tests that belong to changed files, by their names and places, and how each kind is run. Pure."""
 
+import re
 from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 from shlex import quote
@@ -8,6 +9,9 @@ from duckflow.domain.frozen import Frozen
 
 MOST_TESTS = 8
 """Files with tests that are run before a verdict, so that it stays quick."""
+
+_NAMED = r"(?<![\w/.-]){path}((?:::[\w\[\].-]*\w\]?)*)(?![\w/-])"
+"""A path with the single tests that may follow it."""
 
 _FOLDERS = ("tests", "test", "__tests__", "spec")
 _SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".mts")
@@ -18,6 +22,13 @@ class RelatedTest(Frozen):
 
     path: str
     covers: tuple[str, ...]
+    only: str = ""
+    """The one test of the file that is meant, as pytest names it (`tests/test_a.py::test_b`)."""
+
+    @property
+    def name(self) -> str:
+        """What is run."""
+        return self.only or self.path
 
     @property
     def of_itself(self) -> bool:
@@ -47,6 +58,17 @@ def related_tests(changed: Iterable[str], files: Collection[str]) -> tuple[Relat
     return tuple(found)[:MOST_TESTS]
 
 
+def named_tests(request: str, files: Iterable[str]) -> tuple[RelatedTest, ...]:
+    """The tests that a request names by their path, a file or single tests of it (SPEC J3)."""
+    tests = sorted(path for path in files if is_test(path) and path in request)
+    found = (
+        RelatedTest(path=path, covers=(), only=f"{path}{single}" if single else "")
+        for path in tests
+        for single in dict.fromkeys(re.findall(_NAMED.format(path=re.escape(path)), request))
+    )
+    return tuple(found)[:MOST_TESTS]
+
+
 def likely_tests(changed: Iterable[str]) -> tuple[str, ...]:
     """Where tests next to these files would lie; in a large folder, not all files are known."""
     files = [PurePosixPath(path) for path in changed]
@@ -57,7 +79,7 @@ def likely_tests(changed: Iterable[str]) -> tuple[str, ...]:
 
 def test_command(path: str, source: str, python: str) -> str:
     """How a file with tests is run; empty if nobody knows."""
-    match PurePosixPath(path).suffix:
+    match PurePosixPath(path.partition("::")[0]).suffix:
         case ".py":
             return _python(path, source, python)
         case ".go":
@@ -95,7 +117,7 @@ def _test_names(file: PurePosixPath) -> frozenset[str]:
 
 def _python(path: str, source: str, python: str) -> str:
     pytest = f"{python} -m pytest -q -x -p no:cacheprovider --no-header {quote(path)}"
-    if "import pytest" in source or "unittest" not in source:
+    if "import pytest" in source or "unittest" not in source or "::" in path:
         return pytest
     return f"{python} -m unittest -q {quote(path)}"
 

@@ -37,14 +37,14 @@ def compute_verdict(
         return _without_judge(case, rules)
     scores = tuple(_scores(case, draft, rules))
     missing = _aspects(draft.missing_aspects)
-    overall, caps = _whole(case, scores, rules)
+    overall, caps = _whole(case, draft, scores, rules)
     return SatisfactionEvaluation(
         overall_score=overall,
         done=overall >= rules.done_at,
         requirement_scores=scores,
         missing_aspects=missing,
         quality_assessment=one_line(draft.quality_assessment, _QUALITY),
-        completion_recommendation=draft.completion_recommendation,
+        completion_recommendation=draft.completion_recommendation is not False,
         caps=caps,
     )
 
@@ -63,18 +63,22 @@ def _below(rules: EvaluationRules) -> float:
 
 
 def _whole(
-    case: EvaluationCase, scores: Sequence[RequirementScore], rules: EvaluationRules
+    case: EvaluationCase, draft: VerdictDraft, scores: Sequence[RequirementScore], rules: EvaluationRules
 ) -> tuple[float, tuple[Cap, ...]]:
     """The whole, and all that kept it, or a part of it, down."""
-    kept_down = tuple(_reasons_against(case)) if scores else ("no_requirements",)
     overall = _weighted_mean(scores, rules.weights)
+    kept_down = tuple(_reasons_against(case, draft)) if scores else ("no_requirements",)
+    if overall >= rules.done_at and any(one.priority == 1 and one.score < rules.done_at for one in scores):
+        kept_down = ("must_not_met", *kept_down)
     if kept_down:
         overall = min(overall, _below(rules))
     return overall, tuple(dict.fromkeys((*kept_down, *(one.cap for one in scores if one.cap))))
 
 
-def _reasons_against(case: EvaluationCase) -> Iterable[Cap]:
+def _reasons_against(case: EvaluationCase, draft: VerdictDraft) -> Iterable[Cap]:
     """What keeps a request from being done, however good its scores are."""
+    if draft.completion_recommendation is False:
+        yield "not_recommended"
     if case.verification == "failed":
         yield "failing_verification"
     if case.information and not case.reply.strip():

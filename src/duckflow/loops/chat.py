@@ -203,14 +203,10 @@ class ChatLoop:
     async def _settle(self, work: Coroutine[None, None, RequestOutcome]) -> RequestOutcome:
         """Let the work end, one way or another, and write down which."""
         try:
-            outcome = await work
-        except UserError as error:
-            report = report_of(error)
-            if isinstance(error, RulesTooLong):
-                self._session.record(consult(self._session.state, "rules", error.key, **report.values))
-                return self._finish("consultation")
-            self._session.record(report)
-            outcome = "provider_error" if isinstance(error, ProviderError) else "pending_user"
+            try:
+                outcome = await work
+            except UserError as error:
+                outcome = await self._end_in(error)
         except asyncio.CancelledError:
             await see_through(self._dispatcher.leave_off(cancelled=True))
             self._finish("interrupted")
@@ -218,6 +214,17 @@ class ChatLoop:
         if outcome in ENDED:
             await self._dispatcher.leave_off()
         return self._finish(outcome)
+
+    async def _end_in(self, error: UserError) -> RequestOutcome:
+        """How the work ends with an error; what was done before it is kept and judged (SPEC A6, M3)."""
+        report, request = report_of(error), self._session.state.request
+        if isinstance(error, RulesTooLong):
+            self._session.record(consult(self._session.state, "rules", error.key, **report.values))
+            return "consultation"
+        if isinstance(error, ProviderError) and request is not None and request.acted:
+            return await self._turn.settle(error)
+        self._session.record(report)
+        return "provider_error" if isinstance(error, ProviderError) else "pending_user"
 
     def _over(self) -> RequestOutcome | None:
         """How the request ended, if no more work is to be done on it."""

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Literal
 
 from duckflow.config.pacing import ComplexityScale, PacemakerSettings
-from duckflow.domain.decision import Decision, TaskProfile
+from duckflow.domain.decision import TaskProfile
 from duckflow.domain.events import (
     ConsultationAnswered,
     DecisionMade,
@@ -80,12 +80,12 @@ class Pacing:
             moved = self._moved(request, "consultation_answered")
             self._change("answer", moved, "consultation_answered")
 
-    def set_limit(self, decision: Decision) -> None:
+    def set_limit(self) -> None:
         """The limit, at the first decision of a request and where its kind of task changes (SPEC I2)."""
         request = self._state.request
         if request is None:
             return
-        if request.limit and decision.task_profile in (None, request.limit.profile):
+        if request.limit and request.profile in (None, request.limit.profile):
             return
         complexity = _complexity(self._state, request, self._table.complexity)
         used = request.loops if request.limit else 0
@@ -139,6 +139,8 @@ class Pacing:
         request = self._state.request
         if request is None or request.limit is None or request.loops == 0:
             return Go()
+        self.set_limit()  # the requirements may have said meanwhile what kind of task it is
+        request = self._state.request or request
         while True:
             situation = self._situation(request, asking=asking)
             move = next_move(situation, self._table)

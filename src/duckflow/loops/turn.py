@@ -11,12 +11,14 @@ Nothing here holds state: it is read from the session, and changed only by recor
 """
 
 from duckflow.domain.decision import Decision
+from duckflow.domain.errors import ProviderError
 from duckflow.domain.events import DecisionMade, ErrorReported, Reply
 from duckflow.domain.state import AgentState
 from duckflow.domain.transitions import Status
 from duckflow.domain.work.outcomes import ENDED, RequestOutcome
 from duckflow.loops.acting.dispatcher import Dispatcher
 from duckflow.loops.hooks.hooks import Hooks
+from duckflow.loops.judging.advice import work_so_far
 from duckflow.loops.judging.consultation import consult
 from duckflow.loops.judging.judging import Judging
 from duckflow.loops.judging.verification import Verification
@@ -64,6 +66,17 @@ class Turn:
                 return "stopped"
             outcome = await self._loop()
         return outcome
+
+    async def settle(self, error: ProviderError) -> RequestOutcome:
+        """The model can't go on: say what it did before, and judge that without another attempt (SPEC A6)."""
+        self._session.record(*work_so_far(self._state, error))
+        await self._dispatcher.leave_off()
+        if self._state.approval is not None:
+            return "awaiting_approval"
+        if not await self._judging.settle(error):
+            return self._ask(Consult(kind="escalation", cause="model"))
+        self._steps.accept()
+        return "done"
 
     def end(self, outcome: RequestOutcome) -> None:
         """The work has ended, for good or until the user answers."""
@@ -118,7 +131,7 @@ class Turn:
             self._session.record(
                 ErrorReported(key="decision.doubt", values={"doubt": decision.objection}, notice=True)
             )
-        self._pacing.set_limit(decision)
+        self._pacing.set_limit()
         self._judging.begin(decision)
         return decision
 

@@ -14,7 +14,9 @@ from duckflow.domain.questions.consultation import ConsultationKind
 from duckflow.pacemaker.budget import BudgetLevel
 from duckflow.pacemaker.limit import extend
 
-Cause = Literal["well", "budget", "limit", "vitals", "focus", "stamina", "mood", "errors", "attempts"]
+Cause = Literal[
+    "well", "budget", "limit", "vitals", "focus", "stamina", "mood", "errors", "attempts", "model"
+]
 
 
 class Go(Frozen):

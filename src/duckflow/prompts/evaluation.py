@@ -8,12 +8,11 @@ from collections.abc import Iterable, Sequence
 
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import JsonSchema, ModelRequest, ModelTraits
-from duckflow.domain.text import cut, head_and_tail
+from duckflow.domain.text import cut, head_and_tail, one_line
 from duckflow.domain.work.objective import (
     REPLY,
     EvaluationCase,
     Evidence,
-    RequirementItem,
 )
 from duckflow.prompts.evidence import harmless, show_evidence
 from duckflow.prompts.sections import object_schema, question_messages
@@ -25,9 +24,15 @@ SMALL_EVIDENCE = 400
 """Tokens for what a small model says, and for what it has to read before."""
 
 _ANSWER, _ANSWER_SHARE = 2048, 4
-_REQUEST = 4_000
+_REQUEST_SHARE, _TOKEN = 4, 3
+"""The request may take one part in so many of the window; characters a token has at least, in most texts."""
+
+_MOST_EVIDENCE, _MOST_SOURCES = 16_000, 30_000
+"""Tokens of evidence for a change, and of sources for a reply that informs, however large the window is."""
+
+_SPOKEN = 4_000
 _REPLY, _SMALL_REPLY = 12_000, 1_200
-_LINE = 300
+_LINE, _WHOLE = 300, 500
 
 
 def satisfaction_request(traits: ModelTraits, case: EvaluationCase) -> ModelRequest:
@@ -35,12 +40,14 @@ def satisfaction_request(traits: ModelTraits, case: EvaluationCase) -> ModelRequ
     reply = harmless(head_and_tail(case.reply.strip(), _SMALL_REPLY if traits.small else _REPLY))
     about = [
         f"[{REPLY}] What the user was told:\n{reply or '(nothing)'}",
-        asked_text(case.request),
-        "Requirements\n" + "\n".join(_numbered(case.requirements, with_priority=not traits.small)),
+        "Requirements\n" + "\n".join(_numbered(case, with_priority=not traits.small)),
         _situation(case),
     ]
     text = "satisfaction_small" if traits.small else "satisfaction"
-    request = evaluation_request("SatisfactionEvaluation", traits, text, about, case.evidence)
+    most = _MOST_SOURCES if case.information else _MOST_EVIDENCE
+    request = evaluation_request(
+        "SatisfactionEvaluation", traits, text, about, case.request, case.evidence, most
+    )
     if not traits.small:
         return request
     return replace(request, answer_schema=small_verdict_schema(case))
@@ -65,12 +72,21 @@ def small_verdict_schema(case: EvaluationCase) -> JsonSchema:
 
 
 def evaluation_request(
-    output: str, traits: ModelTraits, text: str, about: Sequence[str], evidence: Sequence[Evidence] = ()
+    output: str,
+    traits: ModelTraits,
+    text: str,
+    about: Sequence[str],
+    request: str,
+    evidence: Sequence[Evidence] = (),
+    most: int = _MOST_EVIDENCE,
 ) -> ModelRequest:
-    """One question: the template called `text`, what it is `about` this time, and the evidence that fits."""
-    system, asked = template(text), "\n\n".join(about)
+    """One question: the template called `text`, the evidence that fits, the request, what else it is `about`.
+
+    The request is there once and, but for a very long one, whole.
+    """
+    system, asked = template(text), "\n\n".join([asked_text(request, traits), *about])
     answer = SMALL_ANSWER if traits.small else min(traits.window // _ANSWER_SHARE, _ANSWER)
-    left = min(traits.window - answer - estimate_tokens(system + asked), traits.window // 2)
+    left = min(traits.window - answer - estimate_tokens(system + asked), traits.window // 2, most)
     seen = [show_evidence(evidence, min(left, SMALL_EVIDENCE) if traits.small else left)] if evidence else []
     return ModelRequest(
         output=output,
@@ -80,14 +96,18 @@ def evaluation_request(
     )
 
 
-def asked_text(request: str) -> str:
+def asked_text(request: str, traits: ModelTraits) -> str:
     """What the user wants, in a prompt's words."""
-    return f"The request:\n{head_and_tail(request.strip(), _REQUEST)}"
+    return f"The request:\n{head_and_tail(request.strip(), traits.window // _REQUEST_SHARE * _TOKEN)}"
 
 
-def _numbered(requirements: Iterable[RequirementItem], *, with_priority: bool) -> Iterable[str]:
-    for place, one in enumerate(requirements, start=1):
-        yield f"{place}. {one.requirement}" + (f" (priority {one.priority})" if with_priority else "")
+def _numbered(case: EvaluationCase, *, with_priority: bool) -> Iterable[str]:
+    """The requirements; where the request is its own only one, it is not said again."""
+    for place, one in enumerate(case.requirements, start=1):
+        wanted = (
+            "the request as a whole" if one.requirement == whole_request(case.request) else one.requirement
+        )
+        yield f"{place}. {wanted}" + (f" (priority {one.priority})" if with_priority else "")
 
 
 def _situation(case: EvaluationCase) -> str:
@@ -101,16 +121,29 @@ def _situation(case: EvaluationCase) -> str:
     lines = [told]
     if case.verification == "failed":
         lines.append("A check that has to succeed has failed.")
-    if failed := [one.name for one in case.checks if one.state == "failed"]:
-        lines.append(f"Run, and failed: {cut(', '.join(failed), _LINE)}")
+    failed = [one for one in case.checks if one.state == "failed"]
+    if new := [one.name for one in failed if not one.before]:
+        lines.append(f"Run, and failed: {cut(', '.join(new), _LINE)}")
+    if old := [one.name for one in failed if one.before]:
+        lines.append(
+            f"Failed in the same way before the request, so it does not count: {cut(', '.join(old), _LINE)}"
+        )
+    if case.unwanted:
+        lines.append("The user did not want this done, which lowers no score:")
+        lines += [f"- {cut(one, _LINE)}" for one in case.unwanted]
     if case.failing:
         lines.append(f"Failed and not made good since: {cut(', '.join(case.failing), _LINE)}")
     return "\n".join(lines)
 
 
+def whole_request(request: str) -> str:
+    """The request as its only requirement, in a line."""
+    return one_line(request, _WHOLE)
+
+
 def spoken_text(summary: str) -> list[str]:
     """What came before the request, if anything did."""
-    return [f"What was spoken of before:\n{cut(summary, _REQUEST)}"] if summary.strip() else []
+    return [f"What was spoken of before:\n{cut(summary, _SPOKEN)}"] if summary.strip() else []
 
 
 def listed(title: str, texts: Iterable[str]) -> list[str]:

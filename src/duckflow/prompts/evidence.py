@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 
 from duckflow.domain.patterns import late
 from duckflow.domain.state import AgentState, TranscriptEntry
-from duckflow.domain.text import head_and_tail
 from duckflow.domain.work.objective import Evidence, Support
+from duckflow.prompts.shortening import fair_shares, shorten
 from duckflow.prompts.tokens import estimate_tokens
 
 _ID_AT_START = late(r"^(\s*)\[(e\d+|reply)\]", re.MULTILINE)
@@ -42,14 +42,19 @@ def _support(entry: TranscriptEntry, changed: Collection[str]) -> Support:
 
 
 def show_evidence(evidence: Sequence[Evidence], budget: int) -> str:
-    """The checks and the newest of the rest, as far as `budget` tokens go, oldest first."""
+    """The checks and the newest of the rest, as far as `budget` tokens go, oldest first.
+
+    The checks share three quarters of it fairly if not all fits, so that each changed file is seen in part.
+    """
     current = [one for one in evidence if one.current]
-    newest_first = current[::-1]
-    shown: dict[str, str] = {}
-    for one in sorted(newest_first, key=lambda one: one.kind != "check"):
+    checks = [one for one in current if one.kind == "check"]
+    share = budget * 3 // 4 if len(checks) < len(current) else budget
+    shown = _sharing(checks, share)
+    budget -= sum(map(estimate_tokens, shown.values()))
+    for one in reversed([one for one in current if one.kind != "check"]):
         if budget < _LINE:
             break  # what is far back is not even counted
-        text, tokens = _within(f"[{one.evidence_id}] {harmless(one.text)}", budget)
+        text, tokens = _within(_labelled(one), budget)
         if text:
             shown[one.evidence_id] = text
             budget -= tokens
@@ -66,10 +71,24 @@ def harmless(text: str) -> str:
     return _ID_AT_START.sub(r"\1(\2)", text)
 
 
+def _labelled(one: Evidence) -> str:
+    return f"[{one.evidence_id}] {harmless(one.text)}"
+
+
+def _sharing(checks: Sequence[Evidence], budget: int) -> dict[str, str]:
+    """Checks by their ids, each within its fair share."""
+    labelled = {one.evidence_id: _labelled(one) for one in checks}
+    shares = fair_shares([estimate_tokens(text) for text in labelled.values()], budget)
+    fitting = (
+        (of, _within(text, share)[0]) for (of, text), share in zip(labelled.items(), shares, strict=True)
+    )
+    return {of: text for of, text in fitting if text}
+
+
 def _within(text: str, budget: int) -> tuple[str, int]:
-    """The text, its two ends if it is too long, nothing if even that would say nothing; and its tokens."""
+    """The text, shortened if it is too long, nothing if even that would say nothing; and its tokens."""
     tokens = estimate_tokens(text)
     if tokens <= budget:
         return text, tokens
-    text = head_and_tail(text, len(text) * budget // tokens) if budget >= _LEAST else ""
+    text = shorten(text, len(text) * budget // tokens) if budget >= _LEAST else ""
     return text, estimate_tokens(text)

@@ -66,11 +66,21 @@ def report_request(traits: ModelTraits, task_list: TaskList, request: str) -> Mo
 
 def summary_of(state: AgentState) -> str:
     """What was spoken of: the last requests in a line each, the present one, and what holds for it."""
-    lines = [f"- {line}" for line in state.summaries]
-    if state.request is not None:
-        lines.append(f"- Now: {cut(state.request.text, 1000)}")
-    lines += [f"- Constraint: {text}" for text in state.items.constraints]
-    return "\n".join(lines)
+    now = [f"- Now: {cut(state.request.text, 1000)}"] if state.request is not None else []
+    return "\n".join([*_earlier(state), *now, *_constraints(state)])
+
+
+def spoken_before(state: AgentState) -> str:
+    """The same without the present request, for prompts that have all of it."""
+    return "\n".join([*_earlier(state), *_constraints(state)])
+
+
+def _earlier(state: AgentState) -> list[str]:
+    return [f"- {line}" for line in state.summaries]
+
+
+def _constraints(state: AgentState) -> list[str]:
+    return [f"- Constraint: {text}" for text in state.items.constraints]
 
 
 def evidence_of(state: AgentState) -> tuple[str, ...]:

@@ -1,10 +1,12 @@
 """The questions around satisfaction: what is wanted, met, and lacking, and why something failed (SPEC K1)."""
 
+import re
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import Field, field_validator
 
+from duckflow.domain.decision import TaskProfile
 from duckflow.domain.errors import BadAnswer
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.text import one_line
@@ -18,11 +20,11 @@ from duckflow.domain.work.objective import (
     Share,
 )
 from duckflow.prompts.evaluation import (
-    asked_text,
     evaluation_request,
     listed,
     satisfaction_request,
     spoken_text,
+    whole_request,
 )
 from duckflow.services.questions import Question
 
@@ -30,7 +32,7 @@ MOST_REQUIREMENTS = 8
 MOST_MISSING, MOST_LINES = 8, 5
 MOST_FIXES = 4
 
-_LINE, _REQUEST, _CAUSE = 300, 500, 1_000
+_LINE, _CAUSE = 300, 1_000
 
 
 class RequirementDraft(Frozen):
@@ -42,30 +44,47 @@ class RequirementDraft(Frozen):
 
 
 class RequirementList(Frozen):
-    """What a request wants, as a model writes it."""
+    """What a request wants, as a model writes it, and what kind of task it takes it for."""
 
     requirements: tuple[RequirementDraft, ...]
+    profile: TaskProfile | None = None
+
+    @field_validator("profile", mode="before")
+    @classmethod
+    def _known_profile(cls, value: object) -> object:
+        """A profile in any spelling; one that is not known is as good as none."""
+        word = "_".join(re.split(r"[\W_]+", value.strip().casefold())) if isinstance(value, str) else None
+        return word if word in get_args(TaskProfile) else None
+
+
+class FoundRequirements(Frozen):
+    """What a request wants, and what kind of task it is, None if no model said."""
+
+    requirements: tuple[RequirementItem, ...]
+    profile: TaskProfile | None = None
 
 
 def extract_task_requirements(
     request: str, summary: str = ""
-) -> Question[RequirementList, tuple[RequirementItem, ...]]:
+) -> Question[RequirementList, FoundRequirements]:
     """What the request wants, in parts to be checked; the request itself if no model can tell (SPEC J1)."""
     return Question(
         kind="requirements",
         prompt=lambda traits: evaluation_request(
-            "RequirementList", traits, "requirements", [*spoken_text(summary), asked_text(request)]
+            "RequirementList", traits, "requirements", spoken_text(summary), request
         ),
         shape=RequirementList,
         check=_problems,
-        read=lambda answer: _items(answer.requirements),
-        otherwise=lambda: plain_requirements(request),
+        read=lambda answer: FoundRequirements(
+            requirements=_items(answer.requirements), profile=answer.profile
+        ),
+        otherwise=lambda: FoundRequirements(requirements=plain_requirements(request)),
     )
 
 
 def plain_requirements(request: str) -> tuple[RequirementItem, ...]:
     """The request itself as its only requirement: for when nobody can, or need, divide it."""
-    return (RequirementItem(requirement=one_line(request, _REQUEST)),)
+    return (RequirementItem(requirement=whole_request(request)),)
 
 
 def _problems(answer: RequirementList) -> Iterable[str]:
@@ -111,7 +130,7 @@ class VerdictDraft(Frozen):
     requirement_scores: tuple[ScoreDraft, ...] = Field(max_length=100)
     missing_aspects: tuple[str, ...] = ()
     quality_assessment: str = ""
-    completion_recommendation: bool = False
+    completion_recommendation: bool | None = None
 
 
 def evaluate_task_satisfaction(case: EvaluationCase) -> Question[VerdictDraft, VerdictDraft | None]:
@@ -150,7 +169,6 @@ def extract_missing_information(
         for place, one in enumerate(evaluation.requirement_scores, start=1)
     ]
     about = [
-        asked_text(case.request),
         "Requirements and how far each is met\n" + "\n".join(scores),
         *listed("Found missing", evaluation.missing_aspects),
     ]
@@ -162,7 +180,7 @@ def extract_missing_information(
     return Question(
         kind="missing",
         prompt=lambda traits: evaluation_request(
-            "MissingInfoAnalysis", traits, "missing", about, case.evidence
+            "MissingInfoAnalysis", traits, "missing", about, case.request, case.evidence
         ),
         shape=MissingInfoAnalysis,
         read=read,
@@ -228,9 +246,7 @@ def _analysis(
 ) -> AnalysisQuestion:
     return Question(
         kind=kind,
-        prompt=lambda traits: evaluation_request(
-            "FailureAnalysis", traits, kind, [asked_text(request), *told], evidence
-        ),
+        prompt=lambda traits: evaluation_request("FailureAnalysis", traits, kind, told, request, evidence),
         shape=FailureAnalysis,
         check=lambda analysis: () if analysis.cause.strip() else ("`cause` is empty",),
         read=lambda analysis: FailureAnalysis(

@@ -7,7 +7,7 @@ from duckflow.domain.model import ModelRequest, ModelTraits
 from duckflow.domain.text import cut, letters_of, one_line
 from duckflow.domain.work.objective import ContinuationContext, Evidence, ExecutionPlan
 from duckflow.prompts.continuation import SMALL_TOLD, TOLD, continuation_text
-from duckflow.prompts.evaluation import asked_text, evaluation_request
+from duckflow.prompts.evaluation import evaluation_request
 from duckflow.services.plans import MOST_STEPS, PlanDraft
 from duckflow.services.questions import Question
 
@@ -53,8 +53,8 @@ def plan_continuation_execution(
 
 def _request(traits: ModelTraits, request: str, known: str, evidence: Sequence[Evidence]) -> ModelRequest:
     """Ask for the plan of an attempt; `known` is what it must take into account."""
-    about = [*filter(None, [known.strip()]), asked_text(request)]
-    return evaluation_request("PlanDraft", traits, "execution_plan", about, evidence)
+    about = [known.strip()] if known.strip() else []
+    return evaluation_request("PlanDraft", traits, "execution_plan", about, request, evidence)
 
 
 def plain_continuation(context: ContinuationContext) -> ExecutionPlan:

@@ -271,6 +271,28 @@ async def test_G7_commands_share_a_temporary_folder_that_goes_with_the_shell(fol
     assert not temporary.exists()
 
 
+_REMOVAL = """
+import os, shutil, sys
+from duckflow.safety.sandbox.child.launcher import remove_in_time
+
+def remove():
+    open(sys.argv[1]).read()
+    shutil.rmtree(sys.argv[2])
+
+remove_in_time(remove)
+"""
+
+
+async def test_G7_leaving_does_not_wait_for_the_removal_of_a_huge_temporary_folder(tmp_path):
+    folder, gate = tmp_path / "folder", tmp_path / "gate"
+    folder.mkdir()
+    os.mkfifo(gate)
+    await asyncio.to_thread(subprocess.run, [sys.executable, "-c", _REMOVAL, gate, folder], check=True)
+    assert folder.exists()
+    await asyncio.to_thread(gate.write_text, "now")
+    await until(lambda: not folder.exists())
+
+
 async def test_G7_a_repository_can_be_read(folder, level, open_shell):
     for words in (["init", "-q"], ["config", "user.email", "a@b"], ["config", "user.name", "a"]):
         subprocess.run(["git", *words], cwd=folder, check=True)

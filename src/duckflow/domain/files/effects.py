@@ -10,6 +10,15 @@ EffectKind = Literal["created", "changed", "deleted", "moved", "mode"]
 _CACHES = frozenset({"__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
 """Folders that tools make again by themselves: nobody misses one, and nobody wants to be asked about it."""
 
+_COMPILED = (".pyc", ".pyo")
+
+
+def is_cache(path: str) -> bool:
+    """Whether a file is one that tools make again by themselves."""
+    *above, name = path.split("/")
+    return not _CACHES.isdisjoint(above) or name.endswith(_COMPILED)
+
+
 EffectsFate = Literal[
     "It changed", "Not yet real, the user is asked", "Thrown away, the workspace is as it was"
 ]

@@ -94,7 +94,10 @@ def _after(state: AgentState, event: ActionFinished) -> AgentState:
     if event.task_id is not None:
         return replace(state, task_running=None)
     if event.outcome == "ok":
-        return replace(state, running=None, status=Status.SUCCESS, queue=event.then + state.queue)
+        # A command that failed goes back to the model before anything counts as done.
+        following = state.next_step if event.exit_code in (None, 0) else "continue"
+        ended = replace(state, running=None, status=Status.SUCCESS, queue=event.then + state.queue)
+        return replace(ended, next_step=following)
     if event.then:
         return replace(state, running=None, queue=event.then + state.queue)
     dropped = range(len(state.queue)) if event.not_run_at is None else event.not_run_at

@@ -23,7 +23,7 @@ MOST_ATTEMPTS = 10
 
 MOST_LISTS, MOST_LINES = 50, 20
 _LINE = 200
-_REQUEST = 4_000
+_REQUEST = 200_000
 
 
 def digest_of(actions: Iterable[Action]) -> str:

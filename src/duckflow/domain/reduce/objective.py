@@ -74,11 +74,13 @@ def change_vitals(state: AgentState, event: VitalsChanged) -> AgentState:
 
 
 def find_requirements(state: AgentState, event: RequirementsFound) -> AgentState:
-    """The state with what the request wants, in parts."""
-    if state.request is None:
+    """The state with what the request wants, in parts; its kind of task counts if the model named none."""
+    request = state.request
+    if request is None:
         return state
-    objective = set_requirements(state.request.objective, event.requirements)
-    return replace(state, request=replace(state.request, objective=objective))
+    objective = set_requirements(request.objective, event.requirements)
+    profile = request.profile or event.profile
+    return replace(state, request=replace(request, objective=objective, profile=profile))
 
 
 def take_verdict(state: AgentState, event: Evaluated) -> AgentState:

@@ -24,6 +24,8 @@ class CheckResult(Frozen):
     """The file it speaks of."""
     binding: bool = False
     """Whether the request can't be done while it fails."""
+    before: bool = False
+    """Whether it failed in the same way before the request changed anything."""
     evidence_id: str = ""
     """Its id once it is part of a verdict."""
 

@@ -27,6 +27,8 @@ Cap = Literal[
     "failing_verification",
     "unreadable",
     "no_requirements",
+    "must_not_met",
+    "not_recommended",
 ]
 """Why the program counts less than the evaluator said. `named_missing` is only found in older sessions."""
 
@@ -122,6 +124,8 @@ class EvaluationCase(Frozen):
     """What was run to see whether it is right."""
     failing: tuple[str, ...] = ()
     """What an action failed on and none has succeeded on since."""
+    unwanted: tuple[str, ...] = ()
+    """What the user said no to."""
 
 
 class ExecutionPlan(Frozen):

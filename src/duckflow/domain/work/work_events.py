@@ -5,6 +5,7 @@ Import them from `domain/events.py`, where all events are listed.
 
 from typing import Literal
 
+from duckflow.domain.decision import TaskProfile
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
@@ -46,6 +47,8 @@ class RequirementsFound(Frozen):
     type: Literal["requirements"] = "requirements"
     requirements: tuple[RequirementItem, ...]
     by: Literal["model", "program"] = "model"
+    profile: TaskProfile | None = None
+    """What kind of task it is; counts if no decision named one. Talk has no requirements."""
 
 
 class Evaluated(Frozen):

@@ -1,7 +1,11 @@
 """Advice for the user: why the work fails, how another model sees it, and what there is so far."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from duckflow.domain.errors import BadAnswer, ProviderError
+from duckflow.domain.events import ErrorReported, Reply, report_of
+from duckflow.domain.files.effects import is_cache
+from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import one_line
 from duckflow.i18n.catalogue import text
@@ -15,6 +19,7 @@ from duckflow.services.evaluation import (
 
 _LINES, _LINE = 6, 200
 _SHOWN, _SHORT = 8, 160
+_MOST_NAMED = 40
 _MET = 0.8
 
 
@@ -56,6 +61,36 @@ def _failures(state: AgentState) -> tuple[str, ...]:
     missing = objective.evaluation.missing_aspects[:_LINES] if objective.evaluation else ()
     lines = (*(errors or state.request.failing), *missing)
     return tuple(dict.fromkeys(one_line(line, _LINE) for line in lines if line.strip()))
+
+
+def work_so_far(state: AgentState, error: ProviderError) -> tuple[ErrorReported, Reply]:
+    """What is said when the model can't go on: the error, and what was done before it (SPEC A6)."""
+    report, unusable = report_of(error), isinstance(error, BadAnswer)
+    if unusable:
+        report = replace(report, key="llm.bad_last_answer")
+    done = _work_done(state.request) if state.request else ()
+    title = text("settled.unusable_answer") if unusable else text("settled.no_answer")
+    return report, Reply(text="\n".join([title, *done]))
+
+
+def _work_done(request: Request) -> Iterator[str]:
+    changed = [path for path in request.changed if not is_cache(path)]
+    for key, paths in (
+        ("settled.changed", [path for path in changed if path not in request.removed]),
+        ("settled.removed", [path for path in changed if path in request.removed]),
+    ):
+        if paths:
+            yield text(key, files=_listed(paths))
+    if not changed:
+        yield text("settled.nothing_changed")
+    ran = [f"`{_short(one.command)}` ({one.exit_code})" for one in request.commands]
+    if ran:
+        yield text("settled.ran", commands=_listed(ran[-_SHOWN:]))
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" … (+{len(names) - _MOST_NAMED})" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def progress_text(state: AgentState) -> str:

@@ -26,8 +26,11 @@ CAUSES = ("limit", "errors", "stamina")
 SPENT = ("limit", "budget")
 """Causes that make an over-exertion another situation: all is used, though the work may have got on."""
 
+LOST = "model"
+"""The cause of an escalation if the model could not go on: its answers fail, not its work."""
+
 CARRY_ON: tuple[Choice, ...] = ("go_on", "accept", "simplify", "different_way")
-"""The choices where the work was honest and only a limit was reached: there is no cause to look for."""
+"""The choices where the work was honest and something else ended it: there is no cause to look for."""
 
 PARTS = ("request", "attempts", "score", "missing", "collected", "checks", "quality")
 """The situation report, in the order shown (SPEC J5)."""
@@ -87,7 +90,7 @@ def consult(
         known |= situation_of(state.request.objective)
     known |= values
     # Where all is used, though the work may have got on, the situation is another one.
-    spent = kind == "over_exertion" and cause in SPENT
+    spent = (kind == "over_exertion" and cause in SPENT) or cause == LOST
     return ConsultationRequested(
         kind=kind,
         consultation=Consultation(

@@ -5,31 +5,28 @@ from collections.abc import Sequence
 from typing import Literal
 
 from duckflow.domain.decision import Action, Decision
-from duckflow.domain.errors import ProviderError
+from duckflow.domain.errors import BadAnswer, ProviderError
 from duckflow.domain.events import AttemptPlanned, Evaluated, RequirementsFound, report_of
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import one_line
-from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import (
     EvaluationCase,
     EvaluationRules,
-    Evidence,
     SatisfactionEvaluation,
     TaskObjective,
 )
 from duckflow.evaluation.case import TALK, build_case, needs_evaluation
-from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.continuation import build_continuation, equal_to_failed
-from duckflow.evaluation.facts import Fact, as_evidence, check_files
+from duckflow.evaluation.facts import Fact
 from duckflow.evaluation.verdict import compute_verdict, judge_by_facts
+from duckflow.loops.judging.case_evidence import CaseEvidenceCollector
 from duckflow.loops.judging.verification import Verification
 from duckflow.loops.session import Session
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.prompts.continuation import continuation_text, plan_text, retry_text
 from duckflow.prompts.evidence import evidence_in
-from duckflow.prompts.plans import summary_of
-from duckflow.safety.files.workspace import Workspace
+from duckflow.prompts.plans import spoken_before
 from duckflow.services.evaluation import (
     analyze_execution_failure,
     evaluate_task_satisfaction,
@@ -53,16 +50,14 @@ class Judging:
         self,
         session: Session,
         advisor: Advisor,
-        workspace: Workspace,
         verifying: Verification,
-        checks: Checks,
+        collector: CaseEvidenceCollector,
         rules: EvaluationRules,
     ) -> None:
         self._session = session
         self._advisor = advisor
-        self._workspace = workspace
         self._verifying = verifying
-        self._checks = checks
+        self._collector = collector
         self._rules = rules
         self._search: asyncio.Task[None] | None = None
 
@@ -76,7 +71,7 @@ class Judging:
         if request is None or request.objective.requirements:
             return
         running = self._search is not None and not self._search.done()
-        if decision.actions and decision.task_profile not in (None, *TALK) and not running:
+        if decision.actions and request.profile not in TALK and not running:
             self._search = asyncio.create_task(self._find_requirements(request))
 
     async def refuses(self, actions: Sequence[Action]) -> bool:
@@ -94,7 +89,7 @@ class Judging:
         state, objective = self._state, self._objective()
         if objective is None:
             return
-        question = plan_initial_execution(objective.request, summary_of(state), evidence_in(state))
+        question = plan_initial_execution(objective.request, spoken_before(state), evidence_in(state))
         plan = await self._advisor.ask(question)
         if plan is not None:
             number = objective.current.number
@@ -106,49 +101,77 @@ class Judging:
         if request is None:
             return "done"
         passed = await self._verifying.run()
-        ran = _ran_anything(request, self._state.verify)
-        changed = bool(request.changed)
-        talk = not needs_evaluation(request.profile, changed_anything=changed, ran_anything=ran)
-        if talk and passed is not False:
-            self.stop()
-            return "done"
-        if not talk:
-            await self._requirements(request)
-        facts, results, checks = await self._look(request)
-        evidence, now = (*evidence_in(self._state), *checks), self._state.request or request
-        ran = _ran_anything(now, self._state.verify)
-        case = build_case(now, self._state.reply, evidence, facts, results, ran=ran, passed=passed)
-        # Talk that a command of the user's says is not enough needs no judge.
-        evaluation = compute_verdict(case, None, self._rules) if talk else await self._evaluate(case, facts)
-        # What commands and checks found stands before all else that is missing.
-        failed = (one_line(one.text, _LINE) for one in results if one.state == "failed")
-        missing = dict.fromkeys((*self._verifying.failures(), *failed, *evaluation.missing_aspects))
-        evaluation = replace(evaluation, missing_aspects=tuple(missing))
-        iteration = now.objective.iterations + 1
-        self._session.record(
-            Evaluated(iteration=iteration, evaluation=evaluation, checks=checks, results=results)
-        )
+        if request.profile is None and not request.acted:
+            request = await self._requirements(request)  # which also say what kind of task it is
+        if self._is_talk(request):
+            if passed is not False:
+                self.stop()
+                return "done"
+        else:
+            request = await self._requirements(request)
+        case, evaluation = await self._evaluate(request, passed=passed)
         if evaluation.done:
             return "done"
         if evaluation.by == "nobody":
             return "not_judged"
-        if iteration >= self._rules.max_iterations:
+        if request.objective.iterations + 1 >= self._rules.max_iterations:
             return "exhausted"
         await self._plan_next(case, evaluation)
         return "again"
 
-    async def _look(
-        self, request: Request
-    ) -> tuple[tuple[Fact, ...], tuple[CheckResult, ...], tuple[Evidence, ...]]:
-        """What the changed files are, what running them and their tests says, and both as evidence."""
-        facts = await asyncio.to_thread(check_files, self._workspace, request.changed, request.removed)
-        there = [path for path in request.changed if path not in request.removed]
-        found = await self._checks.before_verdict(request.objective.request, there)
-        first = self._state.evidence_count + 1
-        evidence = as_evidence((*facts, *found), first)
-        ids = (one.evidence_id for one in evidence[len(facts) :])
-        results = tuple(replace(one, evidence_id=of) for one, of in zip(found, ids, strict=True))
-        return facts, results, evidence
+    async def settle(self, error: ProviderError) -> bool:
+        """Judge what there is, though the model can't go on; True if it satisfies (SPEC A6, M3).
+
+        A model that can't be reached is not asked to judge either; then only the verifying command can tell.
+        """
+        request = self._state.request
+        if request is None:
+            return True
+        objective = request.objective
+        if objective.evaluation is not None and not objective.current.tried:
+            return objective.evaluation.done  # nothing was done since
+        passed = await self._verifying.run()
+        reached = isinstance(error, BadAnswer) or not self._advisor.same_model("evaluator", "creative")
+        if reached:
+            request = await self._requirements(request)
+        self.stop()
+        _, evaluation = await self._evaluate(request, passed=passed, asks=reached)
+        return evaluation.done
+
+    def _is_talk(self, request: Request) -> bool:
+        ran = _ran_anything(request, self._state.verify)
+        return not needs_evaluation(request.profile, changed_anything=bool(request.changed), ran_anything=ran)
+
+    async def _evaluate(
+        self, request: Request, *, passed: bool | None, asks: bool = True
+    ) -> tuple[EvaluationCase, SatisfactionEvaluation]:
+        """The verdict on what there is, written down with what it rests on."""
+        now = self._state.request or request
+        seen = await self._collector.collect(now)
+        ran = _ran_anything(now, self._state.verify)
+        own = replace(now, changed=seen.changed)
+        case = build_case(
+            own, self._state.reply, seen.evidence, seen.facts, seen.results, ran=ran, passed=passed
+        )
+        if not asks and passed is None and case.verification == "passed":
+            # The model was cut short, and tests of its first change say nothing of what was still to come.
+            case = replace(case, verification="none")
+        # Talk that a command of the user's says is not enough needs no judge.
+        asks = asks and not self._is_talk(now)
+        evaluation = (
+            await self._verdict(case, seen.facts) if asks else compute_verdict(case, None, self._rules)
+        )
+        # What commands and checks found stands before all else that is missing.
+        failed = (
+            one_line(one.text, _LINE) for one in seen.results if one.state == "failed" and not one.before
+        )
+        missing = dict.fromkeys((*self._verifying.failures(), *failed, *evaluation.missing_aspects))
+        evaluation = replace(evaluation, missing_aspects=tuple(missing))
+        iteration = now.objective.iterations + 1
+        self._session.record(
+            Evaluated(iteration=iteration, evaluation=evaluation, checks=seen.checks, results=seen.results)
+        )
+        return case, evaluation
 
     def stop(self) -> None:
         """Give up the search for requirements."""
@@ -166,24 +189,28 @@ class Judging:
     def _objective(self) -> TaskObjective | None:
         return self._state.request.objective if self._state.request else None
 
-    async def _requirements(self, request: Request) -> None:
-        """Come back when it is known what the request wants."""
+    async def _requirements(self, request: Request) -> Request:
+        """The request once it is known what it wants."""
         if self._search is not None:
             await asyncio.gather(self._search, return_exceptions=True)
             self._search = None
-        now = self._state.request
-        if now is not None and not now.objective.requirements:
-            await self._find_requirements(request)
+        now = self._state.request or request
+        if not now.objective.requirements and not self._is_talk(now):
+            await self._find_requirements(now)
+        return self._state.request or now
 
     async def _find_requirements(self, request: Request) -> None:
         asked = request.objective.request
-        found = await self._advisor.ask(extract_task_requirements(asked, summary_of(self._state)))
+        found = await self._advisor.ask(extract_task_requirements(asked, spoken_before(self._state)))
         now = self._state.request
-        if now is not None and (now.request_id, now.objective.request) == (request.request_id, asked):
-            by = "program" if found == plain_requirements(asked) else "model"
-            self._session.record(RequirementsFound(requirements=found, by=by))
+        if now is None or (now.request_id, now.objective.request) != (request.request_id, asked):
+            return
+        by = "program" if found.requirements == plain_requirements(asked) else "model"
+        talk = (now.profile or found.profile) in TALK and not now.acted
+        wanted = () if talk else found.requirements
+        self._session.record(RequirementsFound(requirements=wanted, by=by, profile=found.profile))
 
-    async def _evaluate(self, case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionEvaluation:
+    async def _verdict(self, case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionEvaluation:
         """The verdict of an evaluator; without one, what was run settles it, or it is not judged."""
         by_facts = judge_by_facts(case, facts, self._rules)
         try:

@@ -27,6 +27,10 @@ class Advisor:
         """Whether the model of a tier is a small one."""
         return (await self._tiers.client(tier)).traits.small
 
+    def same_model(self, one: TierName, other: TierName) -> bool:
+        """Whether one model serves both tiers."""
+        return self._tiers.name(one) == self._tiers.name(other)
+
     async def ask(
         self, question: Question[Draft, Answer], on_update: Callable[[LiveUpdate], None] = lambda _: None
     ) -> Answer:

@@ -9,13 +9,13 @@ from duckflow.domain.files.changes import FOLDER, ChangeSet, FileChange, LeftFil
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState
 from duckflow.loops.session import Session
+from duckflow.loops.undo.differences import Differences
 from duckflow.loops.undo.earlier_sessions import EarlierChanges, undoable
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.ledger import made_of
 from duckflow.safety.files.path_states import PathState
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
-from duckflow.tools.editing.differences import difference_of
 from duckflow.tools.uncancelled import finish
 
 _BATCH = 256
@@ -31,6 +31,7 @@ class Undo:
         self._workspace = workspace
         self._kept = kept
         self._earlier = earlier
+        self._differences = Differences(workspace, kept)
 
     @property
     def _state(self) -> AgentState:
@@ -66,10 +67,7 @@ class Undo:
         made = [one for one in known if one.changes and not one.by_undo]
         if made and not session:
             made = [one for one in made if one.request_id == made[-1].request_id]
-        first: dict[str, FileChange] = {}
-        for change in (change for one in made for change in one.changes):
-            first.setdefault(change.path, change)
-        return await finish(lambda: "".join(map(self._difference, first.values())))
+        return "".join((await self._differences.since(made)).values())
 
     async def _known(self, count: int = 1) -> Sequence[ChangeSet]:
         """This session's change sets; if they are not enough, those of an earlier session before them."""
@@ -158,19 +156,6 @@ class Undo:
             for folder in reversed(step.folders):
                 self._workspace.drop_folder(folder)
         return left
-
-    def _difference(self, change: FileChange) -> str:
-        path = change.path
-        try:
-            now = self._workspace.paths.now(path)
-        except ToolError as error:
-            return f"{error}\n"
-        if (now.word if now else None) == change.before:
-            return ""
-        before = self._kept.content(change.before) if change.before not in (None, FOLDER) else None
-        if change.before not in (None, FOLDER) and before is None:
-            return f"--- a/{path}\n+++ b/{path}\n(the content before is not kept any more)\n"
-        return difference_of(path, before, now.data if now and now.word != FOLDER else None)
 
 
 def _commands_since(sets: Sequence[ChangeSet], known: Sequence[ChangeSet]) -> tuple[str, ...]:

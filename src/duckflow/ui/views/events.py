@@ -86,6 +86,10 @@ class Describer:
                 return _by_table(event)
 
 
+_FOR_MODELS = {"llm.bad_answer": "llm.bad_answer_plain", "llm.bad_last_answer": "llm.bad_last_answer_plain"}
+"""Errors whose details are told to models, in English, and the same without them."""
+
+
 def waiting_line(waiting: Waiting) -> str:
     """That a model is asked again, why, and when."""
     reason = text(waiting.reason)
@@ -96,8 +100,8 @@ def waiting_line(waiting: Waiting) -> str:
 
 def error_text(event: events.ErrorReported) -> str:
     """What went wrong, for the user. What is wrong with a model's answer is told to models, in English."""
-    if event.key == "llm.bad_answer" and current_language() != "en":
-        return text("llm.bad_answer_plain")
+    if event.key in _FOR_MODELS and current_language() != "en":
+        return text(_FOR_MODELS[event.key])
     return text(event.key, **event.values)
 
 

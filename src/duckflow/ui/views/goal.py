@@ -8,6 +8,7 @@ from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import (
     AttemptResult,
     RequirementItem,
+    RequirementScore,
     SatisfactionEvaluation,
     TaskObjective,
 )
@@ -20,6 +21,9 @@ MET, PARTLY = 0.8, 0.3
 """From which score on a requirement is marked as met, and as met in part."""
 
 _LINE, _LONG = 100, 200
+_DEDUCTIONS = ("forgotten", "no_evidence")
+"""Reasons why a single requirement counts less; all others hold the whole down."""
+
 _LINES = 20
 _MISSING = 5
 _IDS = 8
@@ -32,7 +36,9 @@ def goal_text(state: AgentState) -> str:
 
 
 def requirements_line(event: RequirementsFound) -> str:
-    """How many requirements were found."""
+    """How many requirements were found; nothing for talk, which has none."""
+    if not event.requirements:
+        return ""
     if event.by == "program":
         return text("evaluation.requirements_program")
     return text("evaluation.requirements", count=len(event.requirements))
@@ -56,7 +62,12 @@ def evaluation_text(event: Evaluated) -> str:
         unproven = [text("evaluation.only_read")] if evaluation.by == "program" and not ran else []
         return "\n".join([text("evaluation.done", score=score), *checked, *unproven])
     missing = [text("evaluation.missing", what=_short(one)) for one in evaluation.missing_aspects[:_MISSING]]
-    return "\n".join([text("evaluation.not_done", score=score), *checked, *missing])
+    return "\n".join([text("evaluation.not_done", score=score), *_held_down(evaluation), *checked, *missing])
+
+
+def _held_down(evaluation: SatisfactionEvaluation) -> Iterator[str]:
+    """Why the whole counts as not done, whatever the mean of its parts is (SPEC J3)."""
+    yield from (text(f"goal.capped.{cap}") for cap in evaluation.caps if cap not in _DEDUCTIONS)
 
 
 def _tally(results: Sequence[CheckResult]) -> list[str]:
@@ -87,8 +98,19 @@ def _requirements(request: Request, objective: TaskObjective) -> Iterator[str]:
         ended = request.outcome in ENDED
         yield text("goal.no_parts") if ended else text("goal.searching")
         return
-    yield from map(_requirement, objective.requirements[:_LINES])
+    scores = objective.evaluation.requirement_scores if objective.evaluation else ()
+    scored = {one.requirement: one for one in scores}
+    for item in objective.requirements[:_LINES]:
+        yield _requirement(item)
+        if (score := scored.get(item.requirement)) is not None and score.cap in _DEDUCTIONS:
+            yield _deduction(score)
     yield from _more(objective.requirements)
+
+
+def _deduction(score: RequirementScore) -> str:
+    """Why a requirement counts less than the evaluator said (SPEC J3)."""
+    claimed = "–" if score.claimed is None else f"{score.claimed:.2f}"
+    return text(f"goal.cap.{score.cap}", claimed=claimed, score=f"{score.score:.2f}")
 
 
 def _requirement(item: RequirementItem) -> str:
@@ -111,6 +133,7 @@ def _verdict(evaluation: SatisfactionEvaluation | None) -> Iterator[str]:
     yield (
         text("goal.verdict_done", score=score) if evaluation.done else text("goal.verdict_open", score=score)
     )
+    yield from _held_down(evaluation)
     if evaluation.quality_assessment.strip():
         yield text("goal.quality", quality=_short(evaluation.quality_assessment, _LONG))
     if evaluation.missing_aspects and not evaluation.done:

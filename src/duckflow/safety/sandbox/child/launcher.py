@@ -9,9 +9,11 @@ temporary folder of the commands is removed. Standard library only.
 import contextlib
 import gc
 import os
+import select
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
 
@@ -25,6 +27,9 @@ _END = b"e"
 _NEXT = {b"n": "none", b"w": "namespaces", b"b": "bubblewrap", b"l": "landlock"}
 _WORDS = {kind: word for word, kind in _NEXT.items()}
 """What a supervisor says when it has got its order: the next one is wanted, and what to prepare for it."""
+
+_PATIENCE_S = 0.5
+"""How long Duckflow's own end may wait for the removal of the temporary folder."""
 
 _LEAST, _MOST = 2, 3
 """Descriptors of an order."""
@@ -119,4 +124,17 @@ def main() -> None:
     _Launcher(orders, sys.argv[3]).serve()
     import shutil  # noqa: PLC0415 - most of what it loads is for archives, and a command waits for the start
 
-    shutil.rmtree(sys.argv[3], ignore_errors=True)
+    remove_in_time(lambda: shutil.rmtree(sys.argv[3], ignore_errors=True))
+
+
+def remove_in_time(remove: Callable[[], None]) -> None:
+    """Remove what a session leaves; if that takes long, a process that outlives this one finishes it."""
+    removed, removing = os.pipe()
+    if os.fork() == 0:
+        os.close(removed)
+        try:
+            remove()
+        finally:
+            os._exit(0)
+    os.close(removing)
+    select.select([removed], [], [], _PATIENCE_S)

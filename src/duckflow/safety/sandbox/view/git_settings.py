@@ -40,11 +40,16 @@ _PASSED_ON = (
 
 def ignored_folders(root: str, folders: list[str]) -> frozenset[str]:
     """Those of the folders that git ignores, as the folder itself says it, not the copy of a command."""
-    if not folders or len(folders) > _MOST_FOLDERS or not Path(root, ".git").exists():
+    return frozenset(name.rstrip("/") for name in ignored_paths(root, [f"{folder}/" for folder in folders]))
+
+
+def ignored_paths(root: str, paths: list[str]) -> frozenset[str]:
+    """Those of the paths that git ignores; the name of a folder ends with a slash."""
+    if not paths or len(paths) > _MOST_FOLDERS or not Path(root, ".git").exists():
         return frozenset()
-    asked = "".join(f"{folder}/\0" for folder in folders).encode("utf-8", "surrogateescape")
+    asked = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
     answer = _run(("-C", root, "check-ignore", "-z", "--stdin"), _HIDDEN, asked)
-    return frozenset(name.rstrip("/") for name in answer.split("\0") if name)
+    return frozenset(name for name in answer.split("\0") if name)
 
 
 def tracked_entries(root: str, paths: list[str]) -> str:

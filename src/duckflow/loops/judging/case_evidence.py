@@ -1,0 +1,163 @@
+"""Collects what a verdict rests on: the difference that the request made, its last commands, the checks, and
+the sources of a reply that informs. Whole files, outdated reads and caches are no part of it (SPEC J2)."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from duckflow.domain.files.changes import ChangeSet
+from duckflow.domain.files.effects import is_cache
+from duckflow.domain.frozen import replace
+from duckflow.domain.state import AgentState, CommandRun, Request, TranscriptEntry
+from duckflow.domain.text import cut
+from duckflow.domain.work.checks import CheckResult
+from duckflow.domain.work.objective import Evidence
+from duckflow.evaluation.checks import Checks
+from duckflow.evaluation.facts import Fact, as_evidence, check_files
+from duckflow.evaluation.known_tests import KnownRun
+from duckflow.loops.session import Session
+from duckflow.loops.undo.differences import Differences
+from duckflow.prompts.evidence import evidence_in
+from duckflow.prompts.shortening import fair_shares, shorten
+from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.policy.protected import is_secret
+from duckflow.safety.sandbox.view.git_settings import ignored_paths
+
+_BEFORE = 2
+"""Commands shown that last ran before the last change, if none ran after it."""
+
+_MOST = 120_000
+"""Characters of differences that are kept with a verdict; a prompt shows what its model has room for."""
+
+_EDIT = 200
+"""Characters of what an edit, or a look at a changed file, brought."""
+
+_OWN = ("file_ops.", "shell.")
+"""Operations whose results an evaluator sees as differences and command output."""
+
+
+class CaseEvidence(NamedTuple):
+    """What was looked at for one verdict. `checks` are the facts and results as evidence, with new ids."""
+
+    changed: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    results: tuple[CheckResult, ...]
+    checks: tuple[Evidence, ...]
+    found: tuple[Evidence, ...]
+    """What commands and other actions brought, by the ids they have."""
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """All of it; the checks come last."""
+        return (*self.found, *self.checks)
+
+
+class CaseEvidenceCollector:
+    """Looks at the work of the open request of a session."""
+
+    def __init__(
+        self, session: Session, workspace: Workspace, differences: Differences, checks: Checks
+    ) -> None:
+        self._session = session
+        self._workspace = workspace
+        self._differences = differences
+        self._checks = checks
+
+    async def collect(self, request: Request) -> CaseEvidence:
+        """Look at the files, run the checks, and number both as evidence."""
+        state = self._session.state
+        changed = await asyncio.to_thread(self._visible, request)
+        facts = await asyncio.to_thread(check_files, self._workspace, changed, request.removed)
+        made = _changes_of(state, request)
+        differences = await self._differences.since(made)
+        facts = _with_differences(facts, differences)
+        there = [path for path in changed if path not in request.removed]
+        known = tuple(_known_runs(state, request))
+        before = await self._differences.before(made, there)
+        results = await self._checks.before_verdict(
+            request.objective.request, there, known=known, before=before
+        )
+        checks = as_evidence((*facts, *results), self._session.state.evidence_count + 1)
+        ids = (one.evidence_id for one in checks[len(facts) :])
+        return CaseEvidence(
+            changed=changed,
+            facts=facts,
+            results=tuple(replace(one, evidence_id=of) for one, of in zip(results, ids, strict=True)),
+            checks=checks,
+            found=found_by(state, request, informs=not changed),
+        )
+
+    def _visible(self, request: Request) -> tuple[str, ...]:
+        """The changed files without caches, and without what git ignores if there is anything else."""
+        own = [path for path in request.changed if not is_cache(path) and ".git" not in path.split("/")]
+        ignored = ignored_paths(str(self._workspace.root), own)
+        return tuple(path for path in own if path not in ignored) or tuple(own)
+
+
+def found_by(state: AgentState, request: Request, *, informs: bool) -> tuple[Evidence, ...]:
+    """What commands and other actions brought; if the reply `informs`, also what it may rest on."""
+    asked = any(one.asks_for == "information" for one in request.objective.requirements)
+    entries = {entry.evidence_id: entry for entry in state.transcript if entry.evidence_id}
+    sources: dict[str, Evidence] = {}
+    for one in evidence_in(state):
+        entry = entries[one.evidence_id]
+        if entry.path in request.changed:  # the difference of the file says the rest
+            sources[one.evidence_id] = replace(one, text=cut(one.text, _EDIT))
+        elif informs or (asked and entry.supports == "reading") or _is_other_work(entry):
+            sources[one.evidence_id] = one
+    texts = _texts(state)
+    runs = (
+        Evidence(
+            evidence_id=run.evidence_id,
+            text=f"$ {run.command}\n{note}{texts[run.evidence_id]}",
+            supports="change" if run.exit_code == 0 else "nothing",
+        )
+        for run, note in _last_runs(request)
+        if run.evidence_id in texts
+    )
+    return tuple({**sources, **{one.evidence_id: one for one in runs}}.values())
+
+
+def _is_other_work(entry: TranscriptEntry) -> bool:
+    """Whether it is the result of something that was done neither to a file here nor by a command."""
+    return entry.supports == "change" and not (entry.operation or "").startswith(_OWN)
+
+
+def _last_runs(request: Request) -> Iterable[tuple[CommandRun, str]]:
+    """The last run of each command since the last change; without one, the last runs there are."""
+    last = list({run.command.strip(): run for run in request.commands}.values())
+    current = [run for run in last if run.revision == request.objective.revision]
+    if current or not request.changed:
+        return [(run, "") for run in current or last]
+    return [(run, "(before the last change of a file)\n") for run in last[-_BEFORE:]]
+
+
+def _known_runs(state: AgentState, request: Request) -> Iterable[KnownRun]:
+    """The commands that succeeded with the files as they are now, and what they wrote."""
+    texts = _texts(state)
+    for run in request.commands:
+        if run.exit_code == 0 and run.revision == request.objective.revision:
+            yield KnownRun(run.command, texts.get(run.evidence_id, ""), run.evidence_id)
+
+
+def _texts(state: AgentState) -> Mapping[str, str]:
+    """What is still in the transcript, by its id."""
+    entries = (entry for entry in state.transcript if entry.evidence_id)
+    return {entry.evidence_id or "": entry.text.removeprefix(f"[{entry.evidence_id}] ") for entry in entries}
+
+
+def _changes_of(state: AgentState, request: Request) -> Sequence[ChangeSet]:
+    """What the request did to files and the user did not take back."""
+    own = (one for one in state.change_sets if one.request_id == request.request_id)
+    return [one for one in own if not one.by_undo and not one.undone]
+
+
+def _with_differences(facts: Sequence[Fact], differences: Mapping[str, str]) -> tuple[Fact, ...]:
+    """The facts with what changed in their files in place of whole files, where that is known."""
+    known = [differences.get(one.path, "") if not is_secret(one.path) else "" for one in facts]
+    texts = [found.rstrip("\n") or one.content for one, found in zip(facts, known, strict=True)]
+    shares = fair_shares([len(text) for text in texts], _MOST)
+    return tuple(
+        replace(one, content=shorten(text, share))
+        for one, text, share in zip(facts, texts, shares, strict=True)
+    )

@@ -1,0 +1,95 @@
+"""Shortening what an evaluator reads: a difference between its hunks and around its changed lines, never
+through them, and every kind of text with a word on how much is left out (SPEC J2)."""
+
+from collections.abc import Iterable, Sequence
+
+from duckflow.domain.text import cut, head_and_tail
+
+_HUNK = "@@ "
+_LONGEST_LINE = 400
+_CONTEXT = 1
+"""Unchanged lines that stay on each side of a change once a difference is too long."""
+
+_LEAST_HUNK = 160
+"""Characters below which a part of a hunk says nothing."""
+
+_NOTE = 80
+"""Characters kept for a word on what is left out."""
+
+
+def fair_shares(sizes: Sequence[int], budget: int) -> list[int]:
+    """How much of the budget each may take: what is small is whole, and the rest is divided evenly."""
+    shares, left = [0] * len(sizes), max(budget, 0)
+    for place, (size, at) in enumerate(sorted((size, at) for at, size in enumerate(sizes))):
+        shares[at] = min(size, left // (len(sizes) - place))
+        left -= shares[at]
+    return shares
+
+
+def shorten(text: str, limit: int) -> str:
+    """About `limit` characters of a text at most; of a difference, what changed stays as far as it fits."""
+    if len(text) <= limit:
+        return text
+    lines = [cut(line, _LONGEST_LINE) for line in text.split("\n")]
+    starts = [at for at, line in enumerate(lines) if line.startswith(_HUNK)]
+    if not starts:
+        return head_and_tail(text, limit)
+    header = "\n".join(lines[: starts[0]])
+    ends = (*starts[1:], len(lines))
+    hunks = ["\n".join(_around_changes(lines[at:end])) for at, end in zip(starts, ends, strict=True)]
+    return "\n".join([header, *_fitting(hunks, limit - len(header))])
+
+
+def _fitting(hunks: Sequence[str], room: int) -> Iterable[str]:
+    """The hunks, each cut to its share; if there are too many for that, the first of them."""
+    whole = sum(len(one) + 1 for one in hunks) <= room
+    count = len(hunks) if whole else max(1, min(len(hunks), room // _LEAST_HUNK))
+    shown, left_out = hunks[:count], hunks[count:]
+    shares = fair_shares([len(one) + 1 for one in shown], room - (_NOTE if left_out else 0))
+    yield from (_cut_hunk(one, share) for one, share in zip(shown, shares, strict=True))
+    if left_out:
+        lines = [line for one in left_out for line in one.split("\n")]
+        yield f"… {len(left_out)} more places left out: {_count(lines)} …"
+
+
+def _cut_hunk(hunk: str, limit: int) -> str:
+    """The beginning and the end of a hunk that is too long, in whole lines."""
+    if len(hunk) < limit:
+        return hunk
+    title, *lines = hunk.split("\n")
+    room = (limit - len(title) - _NOTE) // 2
+    head = _lines_within(lines, room)
+    tail = _lines_within(lines[:head:-1], room)
+    left_out = lines[head : len(lines) - tail]
+    return "\n".join([title, *lines[:head], f"… left out: {_count(left_out)} …", *lines[len(lines) - tail :]])
+
+
+def _lines_within(lines: Sequence[str], room: int) -> int:
+    """How many of the first lines fit."""
+    for count, line in enumerate(lines):
+        room -= len(line) + 1
+        if room < 0:
+            return count
+    return len(lines)
+
+
+def _around_changes(hunk: Sequence[str]) -> Iterable[str]:
+    """A hunk with only the unchanged lines next to its changes."""
+    changed = [at for at, line in enumerate(hunk) if _sign(line)]
+    kept = {near for at in changed for near in range(at - _CONTEXT, at + _CONTEXT + 1)} | {0}
+    last = 0
+    for at in sorted(kept.intersection(range(len(hunk)))):
+        if last and at > last + 1:
+            yield f"… {at - last - 1} unchanged lines …"
+        last = at
+        yield hunk[at]
+
+
+def _count(lines: Iterable[str]) -> str:
+    """How many lines of each kind there are."""
+    signs = [_sign(line) for line in lines]
+    return f"{signs.count('+')} added and {signs.count('-')} removed lines"
+
+
+def _sign(line: str) -> str:
+    return line[0] if line.startswith(("+", "-")) else ""

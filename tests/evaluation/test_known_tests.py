@@ -1,0 +1,69 @@
+"""Tests that a model has just run itself are not run again (SPEC J10)."""
+
+from duckflow.evaluation.known_tests import KnownRun, passed_in
+from fakes.rows import every_row
+
+PASSED = "exit code 0\n.....                                 [100%]\n5 passed in 0.03s"
+TEST = "tests/test_calc.py"
+
+
+def known(command: str, output: str = PASSED) -> str:
+    return passed_in(TEST, [KnownRun(command, output, "e4")])
+
+
+@every_row(
+    "command",
+    [
+        "pytest tests/test_calc.py",
+        "python -m pytest -q tests/test_calc.py tests/test_other.py",
+        ".venv/bin/pytest tests -q --tb=short",
+        ".venv/bin/python -m pytest ./tests -x -q -n 0 --tb line 2>&1 | tail -5",
+        "PYTHONPATH=src uv run pytest tests/test_calc.py && git diff --stat",
+        "python3 -m pytest -q -p no:cacheprovider tests/test_calc.py",
+    ],
+)
+def test_a_run_of_the_whole_file_counts_J10(command):
+    assert known(command) == "e4"
+
+
+@every_row(
+    "command",
+    [
+        "pytest",  # which tests that means is said in the project's settings
+        "pytest tests/test_other.py",
+        "pytest tests/test_calc.py::test_add",
+        "pytest tests/test_calc.py -k add",
+        "pytest tests/test_calc.py -m 'not slow'",
+        "pytest tests --lf",
+        "pytest tests --ignore tests/test_calc.py",
+        "pytest tests -p mine",
+        "cd other && pytest tests/test_calc.py",
+        "pytest tests/test_calc.py || true",
+        "pytest tests/test_calc.py; true",
+        "pytest tests/test_calc.py > log",
+        "pytest tests/test_calc.py | grep passed",
+        "pytest tests/test_calc.py && pytest tests/test_other.py",
+        "pytest tests/test_calc.py\ntrue",
+        "echo tests/test_calc.py",
+        "pytest 'tests/test_calc.py",
+    ],
+)
+def test_anything_less_than_certain_is_run_again_J10(command):
+    assert known(command) == ""
+
+
+@every_row(
+    ("output", "counts"),
+    [
+        ("=== 5 passed, 2 skipped, 1 warning in 1.20s ===", True),
+        ("5 passed in 65.11s (0:01:05)", True),
+        ("1 failed, 4 passed in 0.10s", False),
+        ("5 passed, 1 error in 0.10s", False),
+        ("3 deselected, 2 passed in 0.10s", False),
+        ("no tests ran in 0.01s", False),
+        ("5 passed in 0.1s\n5 passed in 0.1s", False),
+        ("", False),
+    ],
+)
+def test_only_a_summary_without_any_failure_counts_J10(output, counts):
+    assert bool(known("pytest tests/test_calc.py", output)) is counts
