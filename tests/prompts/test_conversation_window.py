@@ -8,16 +8,19 @@ from hypothesis import strategies as st
 from duckflow.domain.reduce.transcript import outdate, remember
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
 from duckflow.prompts.conversation.history import PromptHistory
+from duckflow.prompts.conversation.trimming import NO_ROOM
 from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.prompt_states import answered, asked, found, looks, said
 
 ENDING = "Output: Decision"
 
 
-async def shown(conversation: PromptHistory, state: AgentState, room: int = 10**9, evidence: int = 10**9):
+async def shown(
+    conversation: PromptHistory, state: AgentState, room: int = 10**9, limit: int | None = None
+) -> list[str]:
     """The texts a model would see, within a room."""
     await conversation.read(state)
-    await conversation.trim(room, evidence)
+    await conversation.trim(room, limit)
     return [message.text for message in conversation.with_ending(ENDING)][:-1]
 
 
@@ -76,14 +79,6 @@ async def test_F3_evidence_goes_before_words_and_the_oldest_first():
         f'{{"look": {number}}}' for number in range(1, 11)
     ]
     assert texts[2] == "[e1] file_ops.read_file: ok, part_1.py: left out, look again if you need it"
-
-
-async def test_F3_evidence_keeps_to_its_share_even_where_there_is_room():
-    state = looks(asked("Find it"), 1, 10, size=2000)
-    conversation = PromptHistory(TokenCounter())
-    texts = await shown(conversation, state, evidence=3000)
-    assert conversation.tokens["evidence"] <= 1500
-    assert full(texts, 10)
 
 
 async def test_F3_it_goes_in_large_steps():
@@ -166,7 +161,7 @@ async def test_what_was_found_just_now_is_cut_where_it_alone_is_too_much():
     )
     texts = await shown(PromptHistory(TokenCounter()), state, room=2000)
     assert sum(map(estimate_tokens, texts)) <= 2000
-    assert texts[2].endswith("left out, look again if you need it")
+    assert texts[2].endswith(NO_ROOM)
     assert "begin" in texts[3]
     assert texts[3].endswith("end")
     assert "characters left out" in texts[3]
@@ -198,8 +193,8 @@ def newest_found(entries: list[tuple[str, int, bool]]) -> int:
     return kinds.rpartition("a")[2].count("f")
 
 
-@given(ENTRIES, st.integers(200, 4000), st.integers(100, 2000))
-async def test_F3_whatever_happens_it_fits_and_the_request_is_there(entries, room, evidence):
+@given(ENTRIES, st.integers(200, 4000), st.integers(0, 4000))
+async def test_F3_whatever_happens_it_fits_and_the_request_is_there(entries, room, more):
     conversation, state = PromptHistory(TokenCounter()), asked("Find it")
     for number, (kind, size, stale) in enumerate(entries, start=1):
         text = (f"{kind} {number} " * size)[:size]
@@ -213,9 +208,9 @@ async def test_F3_whatever_happens_it_fits_and_the_request_is_there(entries, roo
             case _:
                 entry = TranscriptEntry(role="user", text=text[:100])
         state = remember(state, entry)
-        texts = await shown(conversation, state, room, evidence)
+        texts = await shown(conversation, state, room, room + more)
         total = sum(conversation.tokens.values())
         assert total == sum(map(estimate_tokens, texts))
-        assert total <= max(room, conversation.least(0) + SMALL * newest_found(entries[:number]))
+        assert total <= max(room + more, conversation.least(0) + SMALL * newest_found(entries[:number]))
         assert texts.count("Find it") == 1
         assert len(texts) < 2 or texts[0] != texts[1]

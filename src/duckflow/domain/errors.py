@@ -6,8 +6,9 @@
     └── UserError            the user reads it: a catalogue key and its values; it says what to do
         ├── UsageError       arguments or configuration are wrong           (exit code 2)
         └── ProviderError    no usable answer can be had from a model       (exit code 4)
-            ├── Unavailable  for now: busy, broken, timed out, cut off      (worth another try)
-            └── BadAnswer    it answered, twice, what can't be used
+            ├── Unavailable    for now: busy, broken, timed out, cut off    (worth another try)
+            ├── PromptTooLong  the prompt does not fit the model's window   (worth a shorter one)
+            └── BadAnswer      it answered, twice, what can't be used
 
 Anything else is a fault of ours and is allowed to crash; what was stored stays stored.
 """
@@ -59,6 +60,20 @@ class Unavailable(ProviderError):
     def __init__(self, key: str, *, retry_after_s: float | None = None, **values: object) -> None:
         super().__init__(key, **values)
         self.retry_after_s = retry_after_s
+
+
+class PromptTooLong(ProviderError):
+    """The prompt does not fit the model's window.
+
+    `window` is the size of the window and `asked` that of the prompt, in tokens, where the provider said so.
+    """
+
+    def __init__(
+        self, key: str, *, window: int | None = None, asked: int | None = None, **values: object
+    ) -> None:
+        super().__init__(key, **values)
+        self.window = window
+        self.asked = asked
 
 
 class BadAnswer(ProviderError):

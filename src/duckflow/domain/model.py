@@ -95,11 +95,19 @@ class ModelRequest(Frozen):
     """The pictures of the messages that are shown, by digest, in Base64."""
 
 
+WindowSource = Literal["setting", "learned", "server", "name", "usual", "guess"]
+"""Origin of a window's size: `llm.window`, an error of the provider, the server's own word, the model's name,
+the usual size for such models, or a guess."""
+
+
 class ModelTraits(Frozen):
     """What the prompts need to know of a model before they ask it."""
 
     name: str
     window: int = 32_768
+    window_from: WindowSource = "name"
+    token_scale: float = 1.0
+    """The provider's tokens for each one that we estimate, once an error has told."""
     small: bool = False
     native_tools: bool = False
     sees: bool = False
@@ -177,6 +185,7 @@ class PromptUse(Frozen):
 
     model: str
     window: int
+    window_from: WindowSource = "name"
     tokens: dict[str, int]
     left_out: dict[str, int] = Field(default_factory=dict[str, int])
     dropped: tuple[str, ...] = ()

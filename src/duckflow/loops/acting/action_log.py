@@ -58,11 +58,13 @@ class ActionLog:
         goes_on = outcome == "ok" or task_id or result.then
         # Redacted before it is cut: half a secret would not be recognised.
         text = self._session.redactor.clean(result.text)
+        same_as = already_shown(state, action.operation, result, text)
+        text = f"{result.path} is unchanged: see [{same_as}]." if same_as else text
         ended = ActionFinished(
             action_id=running.action_id if running else "",
             operation=action.operation,
             outcome=outcome,
-            text=head_and_tail(already_shown(state, action.operation, result, text) or text, RESULT_LIMIT),
+            text=head_and_tail(text, RESULT_LIMIT),
             path=result.path,
             changed=changed,
             removed=tuple(path for path in changed if not self._there(path)),
@@ -70,6 +72,7 @@ class ActionLog:
             exact=result.exact,
             evidence_id=self._session.next_evidence_id(),
             digest=result.digest,
+            same_as=same_as,
             exit_code=result.exit_code,
             not_run=() if goes_on else tuple(one.operation for one in state.queue),
             then=result.then,

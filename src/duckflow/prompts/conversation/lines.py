@@ -1,15 +1,19 @@
 """The lines of a conversation as a model sees it, each counted once."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from duckflow.domain.frozen import replace
-from duckflow.domain.model import PICTURE_TOKENS, ChatMessage, Picture, Role
+from duckflow.domain.model import PICTURE_TOKENS, ChatMessage
 from duckflow.prompts.tokens import TokenCounter
 
 LineKind = Literal["said", "words", "evidence", "stub"]
 """The user's own words; what the model and the program said; what was found; what is left where that was."""
+
+_SEALED = 8
+"""Letters of a thought's sealed data that make about one token for its provider."""
 
 
 @dataclass(slots=True)
@@ -40,19 +44,11 @@ class PromptLines:
         """Tokens of all lines."""
         return self.words + self.evidence
 
-    async def add(
-        self,
-        at: int,
-        kind: LineKind,
-        role: Role,
-        text: str,
-        pictures: tuple[Picture, ...] = (),
-        tokens: int | None = None,
-    ) -> None:
+    async def add(self, at: int, kind: LineKind, message: ChatMessage, tokens: int | None = None) -> None:
         """One more line, at the end; `tokens` if they were counted before."""
         if tokens is None:
-            tokens = await self._counter.count(text) + PICTURE_TOKENS * len(pictures)
-        line = PromptLine(at, kind, ChatMessage(role=role, text=text, pictures=pictures), tokens)
+            tokens = await self._count(message)
+        line = PromptLine(at, kind, message, tokens)
         self.shown.append(line)
         self._account(line, line.tokens)
         if kind == "said":
@@ -60,14 +56,14 @@ class PromptLines:
 
     async def open_with(self, kind: LineKind, text: str) -> None:
         """A first line that no entry has."""
-        await self.add(-1, kind, "user", text)
+        await self.add(-1, kind, ChatMessage(role="user", text=text))
         self.shown.insert(0, self.shown.pop())
 
     async def replace(self, line: PromptLine, text: str, kind: LineKind) -> None:
-        """Another text in the place of this line."""
+        """Another text in the place of this line. What belongs to a call still does."""
         self._account(line, -line.tokens)
         line.message = replace(line.message, text=text)
-        line.kind, line.tokens = kind, await self._counter.count(text)
+        line.kind, line.tokens = kind, await self._count(line.message)
         self._account(line, line.tokens)
 
     def remove(self, lines: Iterable[PromptLine]) -> None:
@@ -82,17 +78,41 @@ class PromptLines:
         """The lines that hold evidence."""
         return [line for line in self.shown if line.kind == "evidence"]
 
-    def newest(self) -> list[PromptLine]:
-        """What came after the model's last words."""
-        start = len(self.shown)
-        while start > 0 and self.shown[start - 1].message.role == "user":
+    def since_answer(self, back: int) -> list[PromptLine]:
+        """What came after the answer that the model gave `back` answers ago: 1 is its last."""
+        start, answers = len(self.shown), 0
+        while start > 0:
+            answers += self.shown[start - 1].message.role == "assistant"
+            if answers == back:
+                break
             start -= 1
         return self.shown[start:]
+
+    def exchanges(self) -> Iterator[list[PromptLine]]:
+        """The parts that stay or go as one: an answer with the results of its calls, or any other line."""
+        parts: list[list[PromptLine]] = []
+        part_of: dict[str, list[PromptLine]] = {}
+        for line in self.shown:
+            part = part_of.get(line.message.result_of) if line.message.result_of else None
+            if part is None:
+                parts.append(part := [])
+                part_of |= {call.id: part for call in line.message.calls if call.id}
+            part.append(line)
+        return iter(parts)
 
     def pinned(self, request: str) -> list[PromptLine]:
         """The user's request and their last message, which are never left out."""
         asked = [line for line in self.said if request and line.message.text.startswith(request)]
         return [*asked[-1:], *self.said[-1:]]
+
+    async def _count(self, message: ChatMessage) -> int:
+        tokens = await self._counter.count(message.text) + PICTURE_TOKENS * len(message.pictures)
+        for call in message.calls:
+            tokens += await self._counter.count(f"{call.name} {call.arguments}")
+        for thought in message.thoughts:
+            sealed = len(json.dumps(thought.data)) // _SEALED if thought.data else 0
+            tokens += await self._counter.count(thought.text) + sealed
+        return tokens
 
     def _account(self, line: PromptLine, tokens: int) -> None:
         if line.kind == "evidence":
