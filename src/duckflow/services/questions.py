@@ -1,17 +1,21 @@
 """The side questions around a request, as data: who is asked what, in which shape, and what else holds."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from duckflow.domain.errors import ProviderError
+from duckflow.domain.errors import PromptTooLong, ProviderError
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.model import JsonSchema, ModelClient, ModelRequest, ModelTraits, TierName, Usage
-from duckflow.llm.answers.structured import ask
+from duckflow.llm.answers.structured import StructuredAnswer, ask
+
+SHORTER_PROMPTS = 2
+"""How often a prompt is made shorter, after the provider said that it was too long, before the work stops."""
 
 QuestionKind = Literal[
     "requirements",
@@ -81,19 +85,35 @@ async def put(
     on_update: Callable[[LiveUpdate], None] = lambda _: None,
 ) -> tuple[Answer, Usage]:
     """The answer of one model, and what it took. Raises ProviderError if nothing stands in for it."""
-    request = question.prompt(client.traits)
-    if question.bound and request.answer_schema is None:
-        request = replace(request, answer_schema=schema_of(question.shape))
     try:
-        check = question.check
-        answer = await ask(
-            client, request, question.shape, on_update, lambda draft: "; ".join(check(draft)) or None
-        )
+        answer = await _ask_shorter(client, question, on_update)
     except question.covers as error:
         if question.otherwise is None:
             raise
         return question.otherwise(), error.usage or Usage()
     return question.read(answer.value), answer.usage
+
+
+async def _ask_shorter(
+    client: ModelClient, question: Question[Draft, Answer], on_update: Callable[[LiveUpdate], None]
+) -> StructuredAnswer[Draft]:
+    """The model's answer; a prompt that was too long is made again for the window that the error taught."""
+    for _ in range(SHORTER_PROMPTS):
+        with suppress(PromptTooLong):
+            return await _ask(client, question, on_update)
+    return await _ask(client, question, on_update)
+
+
+async def _ask(
+    client: ModelClient, question: Question[Draft, Answer], on_update: Callable[[LiveUpdate], None]
+) -> StructuredAnswer[Draft]:
+    traits, check = client.traits, question.check
+    request = question.prompt(replace(traits, window=int(traits.window / traits.token_scale)))
+    if question.bound and request.answer_schema is None:
+        request = replace(request, answer_schema=schema_of(question.shape))
+    return await ask(
+        client, request, question.shape, on_update, lambda draft: "; ".join(check(draft)) or None
+    )
 
 
 @cache

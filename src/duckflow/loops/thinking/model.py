@@ -1,9 +1,11 @@
 """The model a session thinks with: opened when needed, asked in a form it can bear, its use written down."""
 
+from pydantic import JsonValue
+
 from duckflow.config.settings import PromptSettings
 from duckflow.domain.decision import Decision, Operation, TaskProfile
-from duckflow.domain.errors import ProviderError, ToolError
-from duckflow.domain.events import ModelChanged, UsageReported
+from duckflow.domain.errors import PromptTooLong, ProviderError, ToolError
+from duckflow.domain.events import ErrorReported, ModelChanged, UsageReported
 from duckflow.domain.model import ModelClient, ModelTraits, TierName
 from duckflow.domain.state import AgentState, Request, RulesUse
 from duckflow.llm.tiers import Tiers
@@ -16,6 +18,7 @@ from duckflow.prompts.sections import RenderedPrompt
 from duckflow.services.decide import DecisionResult, FullDecider
 from duckflow.services.decide_compact import CompactDecider, Decider, read_ahead
 from duckflow.services.drafts import DraftLimits
+from duckflow.services.questions import SHORTER_PROMPTS
 from duckflow.tools.catalogue import Catalogue
 
 SIMPLE: tuple[TaskProfile, ...] = ("simple_question", "general_chat", "file_operation")
@@ -50,7 +53,7 @@ class ModelInUse:
         self._budgets = budgets
         self._advisor = advisor
         self._limits = limits
-        self._deciders: dict[tuple[str, RulesUse, int], Decider] = {}
+        self._deciders: dict[tuple[ModelTraits, RulesUse, int], Decider] = {}
 
     async def traits(self) -> ModelTraits:
         """What the model is; opens it."""
@@ -76,7 +79,7 @@ class ModelInUse:
         self.tier = await self._tier_for(state)
         await self._session.pause()
         try:
-            decided = await (await self._open_decider(state.rules_use)).decide(state, self._session.show)
+            decided = await self._decide(state)
         except ProviderError as error:
             await self._advisor.report_failed(self.tier, "Decision", error)
             raise
@@ -87,19 +90,31 @@ class ModelInUse:
         use = "cut" if state.rules_use == "whole" and self._rules.too_long else state.rules_use
         client = await self._client()
         await self._catalogue.ready()
-        known = self._deciders.get((self._tiers.name(self.tier), use, self._catalogue.revision))
+        known = self._deciders.get((client.traits, use, self._catalogue.revision))
         if known and state is self._session.state:
             return await known.preview(state)  # what it left out so far is left out here, too
         return await self._decider_for(client, await self._rules.fit(client, use)).preview(state)
+
+    async def _decide(self, state: AgentState) -> DecisionResult:
+        """The decision. After one that was too long, a prompt is made for the window that the error told."""
+        for _ in range(SHORTER_PROMPTS):
+            try:
+                return await (await self._open_decider(state.rules_use)).decide(state, self._session.show)
+            except PromptTooLong as error:
+                await self._advisor.report_failed(self.tier, "Decision", error)
+                learned = await self.traits()
+                values: dict[str, JsonValue] = {"model": learned.name, "window": f"{learned.window:,}"}
+                self._session.record(ErrorReported(key="llm.window_learned", values=values, notice=True))
+        return await (await self._open_decider(state.rules_use)).decide(state, self._session.show)
 
     async def _client(self) -> ModelClient:
         return await self._tiers.client(self.tier)
 
     async def _open_decider(self, use: RulesUse) -> Decider:
         await self._catalogue.ready()
-        known = self._tiers.name(self.tier), use, self._catalogue.revision
+        client = await self._client()
+        known = client.traits, use, self._catalogue.revision
         if known not in self._deciders:
-            client = await self._client()
             self._deciders[known] = self._decider_for(client, await self._rules.fit(client, use))
         return self._deciders[known]
 
