@@ -83,6 +83,19 @@ async def test_F3_eight_files_read_at_once_are_all_in_the_next_two_prompts(folde
     assert model.refused == []
 
 
+async def test_F3_what_never_goes_is_not_cut_for_a_guess_of_the_window(folder: Path):
+    """Digits take many tokens, by our estimate more than the window that is guessed."""
+    dense = ("line 123 " * 10 + "\n") * (SIZE // 91)
+    for name in FILES:
+        (folder / name).write_text(f"{name}\n{dense}")
+    model = LimitedModel(400_000, [*WORK, decision("Lines.")])
+    with ModelServer(model) as server:
+        async with engine(folder, server=server) as duck:
+            assert await duck.app.chat.say("What do the eight files say?") == "done"
+    for prompt in model.served[1:3]:
+        assert all(f"{name}\n{dense}".rstrip() in prompt for name in FILES)
+
+
 async def test_K7_the_work_goes_on_after_the_window_was_learned_and_the_next_session_knows_it(folder: Path):
     model = LimitedModel(40_000, [*WORK, decision("All eight say the same."), *WORK, decision("The same.")])
     with ModelServer(model) as server:

@@ -5,6 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duckflow.domain.frozen import replace
+from duckflow.domain.model import ToolCall
 from duckflow.domain.reduce.transcript import outdate, remember
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
 from duckflow.prompts.conversation.history import PromptHistory
@@ -165,6 +167,101 @@ async def test_what_was_found_just_now_is_cut_where_it_alone_is_too_much():
     assert "begin" in texts[3]
     assert texts[3].endswith("end")
     assert "characters left out" in texts[3]
+
+
+def read_again(number: int, before: int, path: str) -> TranscriptEntry:
+    """A look at a file that only points to an earlier one."""
+    pointer = found(number, f"{path} is unchanged: see [e{before}].", path)
+    return pointer.model_copy(update={"same_as": f"e{before}"})
+
+
+async def test_F3_a_pointer_to_what_was_left_out_shows_it_again():
+    conversation, state = PromptHistory(TokenCounter()), looks(asked("Find it"), 1, 8, size=2000)
+    texts = await shown(conversation, state, room=4000)
+    assert [number for number in range(1, 9) if full(texts, number)] == [7, 8]
+    state = remember(state, answered("Again"), read_again(9, 2, "part_2.py"), read_again(10, 8, "part_8.py"))
+    texts = await shown(conversation, state, room=8000)
+    assert texts[-2].startswith("[e9] file_ops.read_file: ok\nline 2 line 2")
+    assert texts[-1].endswith("part_8.py is unchanged: see [e8].")
+
+
+async def test_F3_what_a_late_pointer_points_to_stays():
+    state = looks(asked("Find it"), 1, 8, size=2000)
+    state = remember(state, answered("Again"), read_again(9, 2, "part_2.py"))
+    texts = await shown(PromptHistory(TokenCounter()), state, room=6000)
+    assert [number for number in range(1, 9) if full(texts, number)] == [2, 7, 8]
+
+
+async def test_F3_the_results_of_the_last_two_loops_stay_past_the_room_up_to_the_limit():
+    state = looks(asked("Find it"), 1, 4, size=2000)
+    both = [found(number, f"line {number} " * 900, f"large_{number}.py") for number in (5, 6)]
+    state = looks(remember(state, answered("Both"), *both), 7, 1)
+    texts = await shown(PromptHistory(TokenCounter()), state, room=4000, limit=9000)
+    assert [number for number in range(1, 8) if full(texts, number)] == [5, 6, 7]
+    texts = await shown(PromptHistory(TokenCounter()), state, room=4000, limit=4500)
+    assert [number for number in range(1, 8) if full(texts, number)] == [6, 7]
+
+
+async def test_F3_what_the_request_changed_stays():
+    """The newest look at a file that was changed, and what was told of the change."""
+    state = looks(asked("Mend it"), 1, 3, size=2000)
+    told = TranscriptEntry(
+        role="user",
+        text="[e4] file_ops.edit_file: ok\nchanged part_1.py\n" + "line 4 " * 100,
+        evidence_id="e4",
+        operation="file_ops.edit_file",
+        path="part_1.py",
+    )
+    state = remember(outdate(state, "part_1.py")[0], answered("Edit"), told)
+    state = remember(state, answered("Look"), found(5, "line 5 " * 300, "part_1.py"))
+    changed = replace(state.request, changed=("part_1.py",)) if state.request else None
+    state = looks(replace(state, request=changed), 6, 6, size=2000)
+    texts = await shown(PromptHistory(TokenCounter()), state, room=6000)
+    assert [number for number in range(1, 12) if full(texts, number)] == [4, 5, 10, 11]
+
+
+async def test_F3_the_largest_and_oldest_results_go_first():
+    state = looks(asked("Find it"), 1, 2, size=400)
+    state = remember(state, answered("Large"), found(3, "line 3 " * 800, "large.py"))
+    state = looks(state, 4, 5, size=400)
+    texts = await shown(PromptHistory(TokenCounter()), state, room=3500)
+    assert [number for number in range(1, 9) if not full(texts, number)] == [3]
+
+
+async def test_F3_while_nothing_may_go_the_beginning_does_not_move():
+    conversation = PromptHistory(TokenCounter())
+    state = remember(asked("Find it"), answered("All"), *(found(n, f"line {n} " * 900) for n in (1, 2, 3)))
+    before = await shown(conversation, state, room=5000, limit=20_000)
+    now = await shown(conversation, looks(state, 4, 1), room=5000, limit=20_000)
+    assert now[: len(before)] == before
+    assert [full(now, number) for number in (1, 2, 3)] == [True] * 3
+    after = await shown(conversation, looks(state, 4, 2), room=5000, limit=20_000)
+    assert not any(full(after, number) for number in (1, 2))
+
+
+def call(number: int, *more: int) -> TranscriptEntry:
+    """An answer with native calls."""
+    calls = tuple(ToolCall(name="read_file", arguments="{}", id=f"c{n}") for n in (number, *more))
+    return TranscriptEntry(role="assistant", text="", calls=calls)
+
+
+async def test_F3_each_call_keeps_its_result_whatever_is_left_out():
+    conversation, state = PromptHistory(TokenCounter()), asked("Find it")
+    for number in range(1, 400, 2):
+        text, result = f"line {number} " * 40, f"c{number}"
+        state = remember(
+            state,
+            call(number, number + 1),
+            found(number, text, result_of=result),
+            found(number + 1, text, result_of=f"c{number + 1}"),
+        )
+        if number % 20 == 1:
+            await shown(conversation, state, room=3000)
+            messages = conversation.with_ending(ENDING)
+            asked_for = [one.id for message in messages for one in message.calls]
+            assert [message.result_of for message in messages if message.result_of] == asked_for
+            assert sum(conversation.tokens.values()) <= 3000
+    assert len(asked_for) < 100
 
 
 async def test_a_transcript_that_was_cut_is_read_anew():
