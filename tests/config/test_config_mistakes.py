@@ -57,7 +57,7 @@ def test_the_line_of_a_key_is_found_or_left_out(content, key, line):
         ("mode = 'x'", "config.not_one_of", {"found": '"x"', "choices": '"plan", "ask", "edits", "auto"'}),
         ("[mode]\na = 1", "config.not_one_of", {"found": '{"a": 1}'}),
         ("llm.small = 3", "config.not_one_of", {"choices": 'true, false, "auto"'}),
-        ("llm.native_tools = 'yes'", "config.not_one_of", {"choices": "true, false"}),
+        ("llm.native_tools = 'yes'", "config.not_one_of", {"choices": 'true, false, "auto"'}),
         ("llm.max_tokens = '3'", "config.not_whole_number", {"found": '"3"'}),
         ("llm.max_tokens = 3.0", "config.not_whole_number", {"found": "3.0"}),
         ("llm.max_tokens = true", "config.not_whole_number", {"found": "true"}),

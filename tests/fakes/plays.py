@@ -29,7 +29,9 @@ def play(*decisions: str, **others: Sequence[Any]) -> Callable[[dict[str, Any]],
 
 
 def asked_for(body: dict[str, Any]) -> str:
-    """The shape a request wants, by the last line that names one."""
+    """The shape a request wants: a Decision if it offers tools, else by the last line that names one."""
+    if body.get("tools"):
+        return "Decision"
     return _OUTPUT.findall(json.dumps(body, ensure_ascii=False))[-1]
 
 

@@ -1,5 +1,6 @@
 """Whole sessions over HTTP against a scripted model, and the prompts that really went over the wire."""
 
+import json
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -53,8 +54,14 @@ async def send(folder: Path, said: Sequence[str], answers: Sequence[str]) -> lis
 
 
 def written(body: dict[str, Any]) -> str:
-    """All that a request says, in order."""
-    return "".join(message["content"] for message in body["messages"])
+    """All that a request says, in order: the tools first, as providers read them."""
+    tools = json.dumps(body.get("tools", ""), ensure_ascii=False)
+    return tools + "".join(_said(message) for message in body["messages"])
+
+
+def _said(message: dict[str, Any]) -> str:
+    calls = [call["function"] for call in message.get("tool_calls", ())]
+    return (message["content"] or "") + (json.dumps(calls, ensure_ascii=False) if calls else "")
 
 
 def repeated(prompts: Sequence[str]) -> list[int]:

@@ -285,55 +285,9 @@ async def test_A7_blocks_work_through_the_whole_path(seen):
     assert "a line `>>>block a` is missing" in model.requests[1].messages[-1].text
 
 
-async def test_A8_native_calls_are_a_decision_and_their_words_are_one_too(seen):
-    request = REQUEST.model_copy(update={"tools": TOOLS})
-    call = ToolCall(name="shell__run", arguments='{"command": "ls"}')
-    answer = await decide(
-        FakeModel([TextPiece(text="I look. "), call, StreamEnd(stop="tool_calls")]), seen, request
-    )
-    assert [action.operation for action in answer.value.actions] == ["shell.run"]
-    assert seen.text == answer.value.reply == "I look."
-    assert Decision.model_validate_json(answer.text) == answer.value
-
-
-async def test_A8_where_tools_are_offered_json_in_the_text_is_accepted_all_the_same(seen):
-    answer = await decide(FakeModel(GOOD), seen, REQUEST.model_copy(update={"tools": TOOLS}))
-    assert answer.value.reply == seen.text == "Hi 🦆"
-
-
 async def test_A8_plain_text_is_no_answer_where_no_tools_are_offered(seen):
     await decide(model := FakeModel("I am done.", GOOD), seen)
     assert "there is no JSON object" in model.requests[1].messages[-1].text
-
-
-async def test_what_was_shown_of_another_text_than_the_reply_is_void_in_the_end(seen):
-    request = REQUEST.model_copy(update={"tools": TOOLS})
-    answer = await decide(FakeModel(f"Here you are:\n{GOOD}"), seen, request)
-    assert answer.value.reply == "Hi 🦆"
-    assert seen[-1] == ReplyVoid()
-    assert seen.text == ""
-
-
-@pytest.mark.parametrize(
-    ("text", "calls"),
-    [
-        ("I will now", []),
-        ("I will now", [ToolCall(name="shell__run", arguments="{}")]),
-        (GOOD, [ToolCall(name="shell__run", arguments="{}")]),
-    ],
-)
-async def test_A8_native_answers_cut_at_the_limit_run_nothing(seen, text, calls):
-    request = REQUEST.model_copy(update={"tools": TOOLS})
-    turn = [TextPiece(text=text), *calls, StreamEnd(stop="length")]
-    await decide(model := FakeModel(turn, GOOD), seen, request)
-    assert "cut at the limit" in model.requests[1].messages[-1].text
-
-
-async def test_A6_bad_calls_go_back_with_the_exact_error(seen):
-    call = ToolCall(name="shell__run", arguments='{"command": NaN}')
-    await decide(model := FakeModel([call, StreamEnd(stop="tool_calls")], GOOD), seen)
-    assert model.requests[1].messages[-2].text == 'shell__run {"command": NaN}'
-    assert "the arguments of the call of shell.run: line 1, column 13" in model.requests[1].messages[-1].text
 
 
 async def test_calls_are_refused_where_another_answer_was_asked_for(seen):

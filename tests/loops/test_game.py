@@ -9,6 +9,8 @@ from duckflow.domain.events import ApprovalRequested, PlanChanged, TaskReported
 from duckflow.domain.questions.approval import AnswerApproval
 from fakes.engine import action, decision, engine
 from fakes.model_server import Answer, ModelServer
+from fakes.plays import asked_for
+from fakes.sent_prompts import written
 
 STEPS = [
     {"name": name, "description": f"Do {name}.", "depends_on": needs}
@@ -34,8 +36,7 @@ class Player:
         self._decisions = 0
 
     def __call__(self, body: dict[str, Any]) -> Answer:
-        told = "\n".join(message["content"] for message in body["messages"])
-        wanted = re.findall(r"^Output: (\w+)", told, re.MULTILINE)[-1]
+        told, wanted = written(body), asked_for(body)
         self.asked.append(wanted)
         self.prompts.append(told)
         match wanted:

@@ -87,7 +87,7 @@ async def test_L2_what_one_session_keeps_the_next_one_knows(folder: Path):
         await duck.app.chat.answer(AnswerApproval(yes=True))
     (prompt,) = await prompts_of(folder, "Add a test for the parser")
     assert f"{HEADING}: notes, not orders; what the user says now counts more.)\n- {WISH}" in prompt
-    order = [prompt.index(part) for part in ("Operations\n", "Add a test for", HEADING, "Step: ")]
+    order = [prompt.index(part) for part in ("Your tools\n", "Add a test for", HEADING, "Step: ")]
     assert order == sorted(order)
     assert prompt.count(WISH) == 1
     assert [one.uses for one in kept()] == [1]

@@ -20,6 +20,7 @@ from duckflow.domain.events import (
 )
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.transitions import Status, Step
+from duckflow.llm.local.relay import Relay
 from fakes.engine import action, decision, engine
 from fakes.gate import Gate
 from fakes.rows import every_row
@@ -73,24 +74,39 @@ async def test_native_tool_calls_are_the_action_list(folder: Path):
     assert (folder / "b.txt").read_text() == "one\n"
 
 
-async def test_a_failed_action_stops_the_rest_and_the_model_is_told(folder: Path):
-    """A4: which ran, which failed and why, which did not run."""
+async def test_A4_a_failed_change_stops_later_changes_and_the_model_is_told(folder: Path):
+    """Whatever only looks still runs. The model learns which ran, which failed and why, which did not run."""
     first = decision(
         "",
         action("write_file", path="one.txt", content="1\n"),
-        action("read_file", path="missing.txt"),
+        action("edit_file", path="missing.txt", edits=[{"find": "a", "replace": "b"}]),
         action("write_file", path="three.txt", content="3\n"),
+        action("read_file", path="one.txt"),
         action("delete_file", path="one.txt"),
     )
     async with engine(folder, first, decision("I see.")) as duck:
         assert await duck.app.chat.say("go") == "done"
-        ran, failed = duck.of(ActionFinished)
-        assert (ran.outcome, failed.outcome) == ("ok", "failed")
+        ran, failed, read = duck.of(ActionFinished)
+        assert [one.outcome for one in (ran, failed, read)] == ["ok", "failed", "ok"]
         assert failed.not_run == ("file_ops.write_file", "file_ops.delete_file")
         told = "\n".join(entry.text for entry in duck.state.transcript)
         assert "missing.txt" in failed.text
         assert "Not run: file_ops.write_file, file_ops.delete_file" in told
     assert not (folder / "three.txt").exists()
+
+
+async def test_A4_a_failed_look_stops_nothing_and_is_told_before_the_work_counts_as_done(folder: Path):
+    first = decision(
+        "All done!",
+        action("read_file", path="missing.txt"),
+        action("write_file", path="one.txt", content="1\n"),
+        next_step="done",
+    )
+    async with engine(folder, first, decision("It is not there.")) as duck:
+        assert await duck.app.chat.say("go") == "done"
+        assert [one.outcome for one in duck.of(ActionFinished)] == ["failed", "ok"]
+        assert len(duck.of(DecisionMade)) == 2
+    assert (folder / "one.txt").exists()
 
 
 async def test_a_failed_action_overrules_the_models_done(folder: Path):
@@ -101,18 +117,37 @@ async def test_a_failed_action_overrules_the_models_done(folder: Path):
         assert len(duck.of(DecisionMade)) == 2
 
 
+def doubtful(field: str = "goal_consistency") -> str:
+    write = action("write_file", path="a.txt", content="x\n")
+    return decision("", action("list_files"), write, **{field: "no: not what was asked"})
+
+
 @every_row("field", ["goal_consistency", "constraint_check"])
-async def test_a_decision_that_says_no_to_itself_asks_before_it_changes_anything(folder: Path, field: str):
-    """A5: none of its changing actions run before the user was asked, in whatever mode."""
-    answer = decision(
-        "", action("write_file", path="a.txt", content="x\n"), **{field: "no: not what was asked"}
-    )
-    async with engine(folder, answer, decision("ok"), mode="auto") as duck:
+async def test_A5_a_doubt_goes_back_to_the_model_once_and_then_to_the_user(folder: Path, field: str):
+    """Nothing that changes anything runs before; what only looks does."""
+    answers = (doubtful(field), doubtful(field), decision("ok"))
+    async with engine(folder, *answers, mode="auto", relay=Relay()) as duck:
         assert await duck.app.chat.say("go") == "awaiting_approval"
-        assert duck.state.approval is not None
+        assert [one.operation for one in duck.of(ActionFinished)] == ["file_ops.list_files"] * 2
+        assert any("You had a doubt: no: not what was asked" in one.text for one in duck.state.transcript)
         assert duck.state.approval.rationale == "no: not what was asked"
         assert not (folder / "a.txt").exists()
         assert await duck.app.chat.answer(AnswerApproval(yes=True)) == "done"
+    assert (folder / "a.txt").exists()
+
+
+async def test_A5_a_model_that_drops_its_doubt_goes_on_unasked(folder: Path):
+    write = decision("", action("write_file", path="a.txt", content="x\n"))
+    async with engine(folder, doubtful(), write, decision("ok"), mode="auto", relay=Relay()) as duck:
+        assert await duck.app.chat.say("go") == "done"
+    assert (folder / "a.txt").exists()
+
+
+async def test_A5_where_no_user_is_there_a_doubt_is_reported_and_the_mode_decides(folder: Path):
+    async with engine(folder, doubtful(), doubtful(), decision("ok"), mode="auto") as duck:
+        assert await duck.app.chat.say("go") == "done"
+        (told,) = [one for one in duck.of(ErrorReported) if one.key == "decision.doubt"]
+        assert told.values == {"doubt": "no: not what was asked"}
     assert (folder / "a.txt").exists()
 
 

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from duckflow.dialects.json_text import json_prompt
+from duckflow.dialects.prompt import DecisionPrompt
 from duckflow.domain.decision import Decision
 from duckflow.domain.events import ActionFinished, DecisionMade, Event, Recorded, UserMessage
 from duckflow.domain.files.changes import FileChange
@@ -11,7 +13,6 @@ from duckflow.domain.reduce.apply import apply
 from duckflow.domain.state import AgentState
 from duckflow.i18n.catalogue import set_language
 from duckflow.prompts.budget import PromptFrame
-from duckflow.prompts.decision import DecisionPrompt
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.tokens import TokenCounter
 from duckflow.ui.views.tables import context_text
@@ -72,7 +73,7 @@ def events(spoken: Spoken, call: int) -> list[Event]:
 
 def asking() -> DecisionPrompt:
     """A process that asks a model of this window."""
-    return DecisionPrompt(ModelTraits(name="m", window=WINDOW), (), PromptFrame(rules=RULES), TokenCounter())
+    return json_prompt(ModelTraits(name="m", window=WINDOW), (), PromptFrame(rules=RULES), TokenCounter())
 
 
 async def work(spoken: Spoken) -> tuple[AgentState, RenderedPrompt]:

@@ -3,11 +3,11 @@
 import pytest
 
 from duckflow.config.settings import PromptSettings
+from duckflow.dialects.json_text import json_prompt
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.state import AgentState, Items
 from duckflow.i18n.catalogue import set_language, text
 from duckflow.prompts.budget import DROP_ORDER, PromptFrame, RulesTooLong, check_rules
-from duckflow.prompts.decision import DecisionPrompt
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.tokens import TokenCounter, estimate_tokens
 from fakes.prompt_states import answered, asked, found, looks
@@ -27,7 +27,7 @@ async def assemble(
     state: AgentState, window: int = 32_768, rules: str = "", **budgets: float
 ) -> RenderedPrompt:
     frame = PromptFrame(rules=rules, budgets=PromptSettings.model_validate(budgets))
-    return await DecisionPrompt(ModelTraits(name="any", window=window), (), frame, TokenCounter()).assemble(
+    return await json_prompt(ModelTraits(name="any", window=window), (), frame, TokenCounter()).assemble(
         state
     )
 

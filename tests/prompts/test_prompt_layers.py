@@ -2,6 +2,7 @@
 
 from typing import get_args
 
+from duckflow.dialects.json_text import json_prompt
 from duckflow.domain.decision import (
     Action,
     Decision,
@@ -17,7 +18,6 @@ from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState
 from duckflow.domain.transitions import Step
 from duckflow.prompts.budget import PromptFrame
-from duckflow.prompts.decision import DecisionPrompt
 from duckflow.prompts.layers import MODES, main_text, procedure_text, session_text
 from duckflow.prompts.templates import template
 from duckflow.prompts.tokens import TokenCounter, estimate_tokens
@@ -31,7 +31,7 @@ MAIN, PROCEDURE = "Step: EXECUTION", "Procedure for EXECUTION"
 async def prompt_for(state: AgentState, rules: str = "", window: int = 32_768) -> list[str]:
     """The texts of a prompt."""
     traits = ModelTraits(name="any", window=window)
-    made = DecisionPrompt(traits, OPERATIONS, PromptFrame(rules=rules), TokenCounter())
+    made = json_prompt(traits, OPERATIONS, PromptFrame(rules=rules), TokenCounter())
     return [message.text for message in (await made.assemble(state)).request.messages]
 
 

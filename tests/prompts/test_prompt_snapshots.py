@@ -7,14 +7,14 @@ from typing import get_args
 
 from inline_snapshot import external_file
 
+from duckflow.dialects.compact_prompt import Choices, CompactPrompt
+from duckflow.dialects.json_text import json_prompt
 from duckflow.domain.decision import Operation, PromptPattern
 from duckflow.domain.model import ModelRequest, ModelTraits
 from duckflow.domain.reduce.transcript import outdate
 from duckflow.domain.state import AgentState
 from duckflow.domain.transitions import Step
 from duckflow.prompts.budget import PromptFrame
-from duckflow.prompts.compact import Choices, CompactPrompt
-from duckflow.prompts.decision import DecisionPrompt
 from duckflow.prompts.tokens import TokenCounter
 from fakes.prompt_states import ENGLISH, JAPANESE, looks
 from fakes.rows import every_row
@@ -36,7 +36,7 @@ def written(request: ModelRequest) -> str:
 
 async def full(state: AgentState, window: int = 32_768) -> str:
     traits = ModelTraits(name="any", window=window)
-    return written((await DecisionPrompt(traits, OPERATIONS, FRAME, TokenCounter()).assemble(state)).request)
+    return written((await json_prompt(traits, OPERATIONS, FRAME, TokenCounter()).assemble(state)).request)
 
 
 @every_row("language", STATES)

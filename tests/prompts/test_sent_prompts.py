@@ -40,7 +40,7 @@ async def test_F5_ten_requests_repeat_nine_tenths(bare: Path):
 
 async def test_F3_the_first_prompt_in_a_project_with_rules_is_short(project: Path):
     prompts = await send(project, ASKED, small_looks(1))
-    assert estimate_tokens(prompts[0]) <= 2500
+    assert estimate_tokens(prompts[0]) <= 3500
 
 
 async def test_F5_a_session_of_small_commands_costs_little(project: Path):

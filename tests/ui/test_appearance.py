@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
+from duckflow.dialects.json_text import json_prompt
 from duckflow.domain.model import ModelTraits, PromptUse
 from duckflow.i18n.catalogue import set_language
 from duckflow.prompts.budget import PromptFrame
-from duckflow.prompts.decision import DecisionPrompt
 from duckflow.prompts.tokens import TokenCounter
 from duckflow.ui.output.text_width import width_of
 from duckflow.ui.views.tables import context_text
@@ -68,7 +68,7 @@ async def test_M2_context_tells_what_is_in_the_prompt_and_what_was_left_out(fold
         await duck.app.chat.say("read them all")
         whole = await duck.app.model.preview(duck.state)
         small = ModelTraits(name="m", window=6_000)
-        cut = await DecisionPrompt(small, (), PromptFrame(), TokenCounter()).assemble(duck.state)
+        cut = await json_prompt(small, (), PromptFrame(), TokenCounter()).assemble(duck.state)
     assert not any(whole.left_out.values())
     assert cut.left_out["evidence"] > 0
     assert cut.tokens["evidence"] < whole.tokens["evidence"]

@@ -13,6 +13,7 @@ from duckflow.config.files.markdown import COMMANDS_FOLDER, read_commands
 from duckflow.config.places import cache_dir, config_dir, state_dir
 from duckflow.config.settings import Settings
 from duckflow.config.version import __version__
+from duckflow.dialects.drafts import DraftLimits
 from duckflow.domain.events import SessionStarted
 from duckflow.domain.extensions import Extensions
 from duckflow.domain.work.plan import Plan, PlanStep, Task
@@ -37,7 +38,6 @@ from duckflow.loops.undo.recovery import Recovery
 from duckflow.loops.undo.undo import Undo
 from duckflow.prompts.plans import evidence_of, summary_of
 from duckflow.safety.files.lock import WorkspaceLock
-from duckflow.services.drafts import DraftLimits
 from duckflow.services.plans import draft_plan
 from duckflow.services.task_lists import draft_tasks
 from duckflow.store.live_file import LiveWriter, live_path
@@ -160,7 +160,14 @@ def build(
         live=live,
         verify=settings.evaluation.verify,
         problems=(*base.log.database.notices, *rules.problems, *extensions.plugins.problems),
-        started=_started(settings, choice, base, resumed=session.state.seq > 0, keeps_mode=keeps_mode),
+        started=_started(
+            settings,
+            choice,
+            base,
+            resumed=session.state.seq > 0,
+            keeps_mode=keeps_mode,
+            attended=relay is not None,
+        ),
     )
 
 
@@ -180,7 +187,13 @@ def _dispatcher(base: Foundation, catalogue: Catalogue) -> Dispatcher:
 
 
 def _started(
-    settings: Settings, choice: ModelChoice, base: Foundation, *, resumed: bool, keeps_mode: bool
+    settings: Settings,
+    choice: ModelChoice,
+    base: Foundation,
+    *,
+    resumed: bool,
+    keeps_mode: bool,
+    attended: bool,
 ) -> SessionStarted:
     return SessionStarted(
         session_id=base.session.state.session_id,
@@ -191,4 +204,5 @@ def _started(
         mode=base.session.state.mode if resumed and keeps_mode else settings.mode,
         version=__version__,
         resumed=resumed,
+        attended=attended,
     )

@@ -158,8 +158,8 @@ class LlmSettings(Frozen):
     candidates_time_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60.0
     """Seconds after which no further draft is begun."""
 
-    native_tools: bool = False
-    """Let models that can do so call operations through their provider's own interface."""
+    native_tools: bool | Literal["auto"] = "auto"
+    """Whether models call operations through their provider's own interface; `auto`: large models do."""
 
     max_retries: Annotated[int, Field(ge=0, le=20)] = 4
     """How often a call is repeated when the provider is busy or breaks off."""

@@ -52,6 +52,8 @@ class SessionStarted(Frozen):
     mode: Mode
     version: str
     resumed: bool = False
+    attended: bool = True
+    """Whether a user is there who can be asked."""
 
 
 class UserMessage(Frozen):
@@ -76,6 +78,8 @@ class DecisionMade(Frozen):
     loop: int
     decision: Decision
     exchange: tuple[ChatMessage, ...]
+    held: tuple[int, ...] = ()
+    """Places of the actions that do not run, because the model itself doubts them (SPEC A5)."""
 
 
 class Transition(Frozen):
@@ -133,6 +137,8 @@ class ActionFinished(Frozen):
     exit_code: int | None = None
     """Of a command that ran to its end, or was stopped."""
     not_run: tuple[str, ...] = ()
+    not_run_at: tuple[int, ...] | None = None
+    """Their places in the queue; None stands for all of it."""
     then: tuple[Action, ...] = ()
     """What the program wants done next, before the rest of the list."""
     task_id: str | None = None

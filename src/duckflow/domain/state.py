@@ -135,6 +135,8 @@ class AgentState(Frozen):
     workspace: str = ""
     model: str = ""
     mode: Mode = "ask"
+    attended: bool = True
+    """Whether a user is there who can be asked."""
     seq: int = 0
     step: Step = Step.PLANNING
     status: Status = Status.SUCCESS
@@ -184,7 +186,9 @@ class AgentState(Frozen):
     next_step: NextStep = "continue"
     """What the last decision wants after its actions; "continue" once one of them failed."""
     objection: str | None = None
-    """The last decision's own "no" to its goal or constraints."""
+    """The last decision's own "no" to its goal or constraints, if the user is to be asked about it."""
+    doubted: bool = False
+    """Whether the last decision doubted itself and the doubt went back to the model."""
     running: ActionStarted | None = None
     """The action the chat has started. If it is still here after a restart, its outcome is unknown."""
     task_running: ActionStarted | None = None

@@ -113,6 +113,6 @@ def _set_traits(name: str, settings: LlmSettings) -> ModelTraits:
         name=name,
         window=SCRIPT_WINDOW,
         small=small,
-        native_tools=settings.native_tools,
+        native_tools=settings.native_tools is True and not small,
         sees=settings.sees is True and not small,
     )

@@ -113,7 +113,7 @@ async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[st
         window=window,
         window_from=window_from,
         small=small,
-        native_tools=settings.native_tools,
+        native_tools=settings.native_tools is not False and not small,
         sees=sees and not small,
     )
 

@@ -24,9 +24,15 @@ class Steps:
     def _state(self) -> AgentState:
         return self._session.state
 
-    def take(self, decision: Decision) -> None:
-        """The one step a decision may take; one that may not follow is refused, and nothing changes."""
+    def take(self, decision: Decision, *, changes: bool) -> None:
+        """Take the one step of a decision. One that may not follow is refused, and nothing changes.
+
+        If the model names none, it follows from the actions, where it may (SPEC D3).
+        """
         start, end = self._state.step, decision.step
+        if end is None and decision.actions:
+            derived = Step.EXECUTION if changes else Step.PLANNING
+            end = derived if self._transitions.permit(start, derived) else None
         if end is None or end == start:
             return
         if end == Step.DONE:

@@ -11,7 +11,7 @@ Nothing here holds state: it is read from the session, and changed only by recor
 """
 
 from duckflow.domain.decision import Decision
-from duckflow.domain.events import DecisionMade, Reply
+from duckflow.domain.events import DecisionMade, ErrorReported, Reply
 from duckflow.domain.state import AgentState
 from duckflow.domain.transitions import Status
 from duckflow.domain.work.outcomes import ENDED, RequestOutcome
@@ -105,16 +105,26 @@ class Turn:
         decided, used = await self._model.decide(self._state)
         decision = decided.decision
         loops = self._state.request.loops if self._state.request else 0
-        made = DecisionMade(loop=loops + 1, decision=decision, exchange=decided.exchange)
+        changing = self._dispatcher.changing(decision.actions)
+        made = DecisionMade(
+            loop=loops + 1,
+            decision=decision,
+            exchange=decided.exchange,
+            held=changing if decision.objection and not self._state.doubted else (),
+        )
         said = (Reply(text=decision.reply),) if decision.reply.strip() else ()
         self._session.record(*used, made, *said)
+        if decision.objection and changing and not made.held and not self._state.attended:
+            self._session.record(
+                ErrorReported(key="decision.doubt", values={"doubt": decision.objection}, notice=True)
+            )
         self._pacing.set_limit(decision)
         self._judging.begin(decision)
         return decision
 
     async def _judge(self, decision: Decision) -> bool:
         """Take or refuse the step; True if the actions are refused, too (SPEC D3, D4, J4)."""
-        self._steps.take(decision)
+        self._steps.take(decision, changes=bool(self._dispatcher.changing(decision.actions)))
         refused = await self._judging.refuses(decision.actions)
         if refused:
             self._dispatcher.refuse_queue(TRIED_BEFORE)

@@ -7,7 +7,7 @@ from typing import Literal
 from duckflow.domain.decision import PromptPattern
 from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.vitals import Vitals
-from duckflow.domain.state import AgentState, Items
+from duckflow.domain.state import AgentState, Items, Request
 from duckflow.domain.text import one_line
 from duckflow.domain.transitions import Step
 from duckflow.domain.work.plan import TaskList, progress
@@ -36,6 +36,7 @@ _LABELS = {
     "open_questions": "Open questions",
 }
 _TASK = 120
+_REQUIREMENT = 200
 
 LOW_FOCUS_BELOW = 0.5
 LOW_FOCUS = "Your focus is low: make a simpler, more direct plan, and take its first step.\n"
@@ -60,10 +61,23 @@ def main_text(state: AgentState, dropped: Collection[Droppable] = ()) -> str:
         status=state.status,
         vitals=_vitals(state.vitals),
         task=f"Task: {one_line(state.request.text, _TASK)}\n" if state.request else "",
+        requirements=_requirements(state.request),
         items=items_text(state.items, dropped),
         plan=f"Plan: {progress(plan)}\n" if plan else "",
         background="".join(_background(state)),
     )
+
+
+def _requirements(request: Request | None) -> str:
+    """What the request is judged by, once it is known (SPEC J8)."""
+    found = request.objective.requirements if request else ()
+    judged = bool(request and request.objective.evaluation)
+    lines = (
+        f"{place}. {one_line(one.requirement, _REQUIREMENT)}"
+        + (f" (so far {one.satisfaction:.2f})\n" if judged else "\n")
+        for place, one in enumerate(found, start=1)
+    )
+    return "".join(["Requirements it is judged by\n", *lines]) if found else ""
 
 
 def items_text(items: Items, dropped: Collection[Droppable] = ()) -> str:

@@ -21,6 +21,10 @@ from duckflow.tools.arguments import argument_schema, parse_arguments, signature
 CommandEnd = Literal["well", "failed", "stopped", "cancelled"]
 
 
+LOOKS: tuple[Effect, ...] = ("read", "fetch")
+"""Effects of operations that change nothing."""
+
+
 class HeldEffects(Frozen):
     """What a command did to its copy, before it is decided what becomes of it."""
 
@@ -177,6 +181,13 @@ class Catalogue:
         """The tool an action names and its arguments, or a ToolError that lists what is wrong with them."""
         tool = self.get(action.operation)
         return tool, parse_arguments(tool.operation, tool.args, action.args)
+
+    def only_looks(self, action: Action) -> bool:
+        """Whether an action changes nothing; of an unknown operation this is not certain."""
+        try:
+            return self.get(action.operation).effect in LOOKS
+        except ToolError:
+            return False
 
     def _nearest(self, wanted: str) -> str:
         known = [tool.operation for tool in self.tools if not tool.by_program]

@@ -48,8 +48,8 @@ def install_shown(name: str, source: Path | None) -> None:
 
 async def _read_beginning(name: str, *, bar: bool) -> None:
     """Let the model read what all prompts begin with, so that no first answer has to wait for it."""
+    from duckflow.dialects.compact_prompt import compact_system  # noqa: PLC0415 - as above
     from duckflow.llm.local.embedded import open_embedded  # noqa: PLC0415 - only once there are weights
-    from duckflow.prompts.compact import compact_system  # noqa: PLC0415 - as above
 
     options = replace(load(Path()).settings.llm.embedded, model=name, path=None)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())

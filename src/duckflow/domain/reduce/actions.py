@@ -111,4 +111,6 @@ def _after(state: AgentState, event: ActionFinished) -> AgentState:
         return replace(state, running=None, status=Status.SUCCESS, queue=event.then + state.queue)
     if event.then:
         return replace(state, running=None, queue=event.then + state.queue)
-    return replace(state, running=None, status=Status.ERROR, queue=(), next_step="continue")
+    dropped = range(len(state.queue)) if event.not_run_at is None else event.not_run_at
+    left = tuple(one for place, one in enumerate(state.queue) if place not in dropped)
+    return replace(state, running=None, status=Status.ERROR, queue=left, next_step="continue")

@@ -33,6 +33,13 @@ SUMMARIES, SUMMARY = 5, 100
 ONE_QUESTION = "You asked several questions at once. Ask one at most, the one whose answer decides most."
 """What the model is told after it broke that rule of the dialog (SPEC F6)."""
 
+DOUBT = (
+    "You had a doubt: {doubt}. So nothing that changes anything has run. Is the doubt right? Then find "
+    "another way. If not, decide the same again without it. If only the user can tell, repeat it, and the "
+    "user is asked."
+)
+"""What the model is told after a decision that doubted itself (SPEC A5)."""
+
 SAID, SAID_LINE = 20, 150
 DECIDED, DECIDED_LINE = 60, 100
 """How many messages and decisions outlive the transcript, and how much of each."""
@@ -151,6 +158,7 @@ def _session_started(state: AgentState, event: events.SessionStarted) -> AgentSt
         workspace=event.workspace,
         model=event.model,
         mode=event.mode,
+        attended=event.attended,
         allowed=(),
     )
 
@@ -207,9 +215,10 @@ def _decision(state: AgentState, event: events.DecisionMade) -> AgentState:
         state,
         request=request,
         status=Status.IN_PROGRESS,
-        queue=decision.actions,
-        next_step=decision.next_step,
-        objection=decision.objection,
+        queue=tuple(one for place, one in enumerate(decision.actions) if place not in event.held),
+        next_step="continue" if event.held else decision.next_step,
+        objection=decision.objection if state.attended else None,
+        doubted=bool(event.held),
         list_granted=False,
         pattern=decision.prompt_pattern or state.pattern,
         items=check_items(items, decision),
@@ -222,11 +231,14 @@ def _decision(state: AgentState, event: events.DecisionMade) -> AgentState:
             calls=message.calls,
             thoughts=message.thoughts,
             result_of=message.result_of,
+            failed=message.failed,
         )
         for message in event.exchange
     )
     if decision.next_step == "pending_user" and count_questions(decision.reply) > 1:
         notes = (*notes, ONE_QUESTION)
+    if event.held:
+        notes = (*notes, DOUBT.format(doubt=decision.objection))
     return tell(remember(decided, *said), *notes)
 
 

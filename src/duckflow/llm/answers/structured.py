@@ -9,14 +9,12 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from duckflow.domain.decision import Decision
 from duckflow.domain.errors import BadAnswer, ProviderError
 from duckflow.domain.frozen import replace
 from duckflow.domain.live_updates import LiveUpdate, ReplyVoid
-from duckflow.domain.model import ChatMessage, ModelClient, ModelRequest, Usage
+from duckflow.domain.model import ChatMessage, ModelClient, ModelRequest, Thought, Usage
 from duckflow.domain.text import cut
 from duckflow.domain.validation import describe_faults
-from duckflow.llm.answers.native_calls import read_native
 from duckflow.llm.answers.raw_blocks import read_answer
 from duckflow.llm.answers.response import MAX_RESPONSE, SURROGATE, CollectedResponse, collect
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer
@@ -38,6 +36,7 @@ class StructuredAnswer(Generic[T]):
     text: str
     usage: Usage
     tries: int
+    thoughts: tuple[Thought, ...] = ()
 
 
 async def ask(
@@ -68,9 +67,7 @@ async def ask(
         else:
             if response.shown and response.shown != getattr(value, "reply", None):
                 on_update(ReplyVoid())
-            # Calls have no words of their own: with them it is told as its Decision.
-            said = value.model_dump_json(exclude_defaults=True) if response.calls else response.text
-            return StructuredAnswer(value, said, spent, attempt)
+            return StructuredAnswer(value, response.text, spent, attempt, tuple(response.thoughts))
     error = BadAnswer("llm.bad_answer", output=request.output, problem=problem)
     error.usage = spent
     raise error
@@ -83,9 +80,9 @@ def _understand(
     check: Callable[[T], str | None] | None,
 ) -> T:
     """The answer, whole and permitted, or an UnusableAnswer with the reason."""
-    _whole(response)
+    check_whole(response)
     try:
-        value = answer.model_validate(_fields(response, request, answer))
+        value = answer.model_validate(_fields(response))
     except ValidationError as exc:
         raise UnusableAnswer(describe_faults(exc, answer)) from exc
     except UnusableAnswer as fault:
@@ -99,8 +96,8 @@ def _understand(
     return value
 
 
-def _whole(response: CollectedResponse) -> None:
-    """Refuse what no one needs to read."""
+def check_whole(response: CollectedResponse) -> None:
+    """Refuse an answer that did not arrive whole."""
     if response.too_large:
         raise UnusableAnswer(f"the answer is too large: more than {MAX_RESPONSE:,} bytes")
     if response.stop == "refusal":
@@ -113,18 +110,10 @@ def _whole(response: CollectedResponse) -> None:
         raise UnusableAnswer("the answer has half of a surrogate pair, which is no character")
 
 
-def _fields(response: CollectedResponse, request: ModelRequest, answer: type[BaseModel]) -> JsonObject:
-    if not issubclass(answer, Decision):
-        if response.calls:
-            raise UnusableAnswer("no tool can be called here: give the JSON object as text")
-        return read_answer(response.text)
-    native = bool(request.tools or response.calls)
-    if native and response.stop == "length":
-        # What was cut may have been a call: only a whole object in the text is certain.
-        if response.calls:
-            raise UnusableAnswer("calls may be missing")
-        return read_answer(response.text)
-    return read_native(response.text, response.calls) if native else read_answer(response.text)
+def _fields(response: CollectedResponse) -> JsonObject:
+    if response.calls:
+        raise UnusableAnswer("no tool can be called here: give the JSON object as text")
+    return read_answer(response.text)
 
 
 def _repair(request: ModelRequest, response: CollectedResponse, problem: str) -> ModelRequest:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError
 
 from duckflow.domain.errors import ProviderError, Unavailable, UsageError
-from duckflow.domain.frozen import Frozen
+from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import ModelPiece, ModelRequest, ModelTraits, StreamEnd, TextPiece, ToolCall, Usage
 from duckflow.domain.validation import describe_faults
 from duckflow.llm.streams import bounded
@@ -98,7 +98,10 @@ async def open_scripted(
     file: Path, traits: ModelTraits, asked: Mapping[str, int] = MappingProxyType({})
 ) -> ScriptedModel:
     """The model of a JSON Lines file, of which so many answers of each type were used before."""
-    model = ScriptedModel(await asyncio.to_thread(read_script, file), traits, str(file))
+    lines = await asyncio.to_thread(read_script, file)
+    if any(line.tool_calls for line in lines):
+        traits = replace(traits, native_tools=True)
+    model = ScriptedModel(lines, traits, str(file))
     model.skip(asked)
     return model
 

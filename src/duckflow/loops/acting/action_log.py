@@ -10,7 +10,7 @@ from duckflow.loops.session import Session
 from duckflow.safety.files.ledger import made_of
 from duckflow.safety.files.workspace import Workspace
 from duckflow.store.kept_files import ChangeOwner, KeptFiles
-from duckflow.tools.catalogue import ToolResult
+from duckflow.tools.catalogue import Catalogue, ToolResult
 
 RESULT_LIMIT = 60_000
 """Characters of a result that are kept: its head and its tail."""
@@ -19,8 +19,9 @@ RESULT_LIMIT = 60_000
 class ActionLog:
     """Writes down one action after the other."""
 
-    def __init__(self, session: Session, workspace: Workspace, kept: KeptFiles) -> None:
+    def __init__(self, session: Session, workspace: Workspace, kept: KeptFiles, catalogue: Catalogue) -> None:
         self._session = session
+        self._catalogue = catalogue
         self._workspace = workspace
         self._kept = kept
 
@@ -56,6 +57,7 @@ class ActionLog:
         seen = () if result.exact else (change.path for change in made)
         changed = tuple(dict.fromkeys((*result.changed, *seen)))
         goes_on = outcome == "ok" or task_id or result.then
+        dropped = () if goes_on else self._dropped(action)
         # Redacted before it is cut: half a secret would not be recognised.
         text = self._session.redactor.clean(result.text)
         same_as = already_shown(state, action.operation, result, text)
@@ -74,12 +76,21 @@ class ActionLog:
             digest=result.digest,
             same_as=same_as,
             exit_code=result.exit_code,
-            not_run=() if goes_on else tuple(one.operation for one in state.queue),
+            not_run=tuple(state.queue[place].operation for place in dropped),
+            not_run_at=dropped,
             then=result.then,
             task_id=task_id,
         )
         self._session.record(ended, *result.events, *self._kept.take_notices())
         return ended
+
+    def _dropped(self, failed: Action) -> tuple[int, ...]:
+        """Places in the queue of what does not run after a failure: a failed look stops nothing, and after a
+        failed change whatever only looks still runs (SPEC A4)."""
+        if self._catalogue.only_looks(failed):
+            return ()
+        queue = enumerate(self._session.state.queue)
+        return tuple(place for place, one in queue if not self._catalogue.only_looks(one))
 
     def _there(self, path: str) -> bool:
         try:

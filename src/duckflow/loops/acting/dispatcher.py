@@ -68,7 +68,7 @@ class Dispatcher:
         self._checks = checks
         self._hooks = hooks
         self._hooks_said: tuple[str, str] | None = None
-        self._log = ActionLog(session, workspace, kept)
+        self._log = ActionLog(session, workspace, kept, catalogue)
 
     @property
     def _state(self) -> AgentState:
@@ -114,6 +114,10 @@ class Dispatcher:
         """Show the model what the user's message mentions, of what is no file."""
         await self._catalogue.ready()
         await self.run_now(self._catalogue.mentioned(text), by_user=True)
+
+    def changing(self, actions: Sequence[Action]) -> tuple[int, ...]:
+        """Places of the actions that do more than look."""
+        return tuple(place for place, one in enumerate(actions) if not self._catalogue.only_looks(one))
 
     def refuse_queue(self, reason: str) -> None:
         """Run nothing of what is queued, and tell the model why."""

@@ -2,13 +2,13 @@
 
 from collections.abc import Awaitable, Callable
 
+from duckflow.dialects.dialect import ModelCall
 from duckflow.domain.errors import ProviderError
 from duckflow.domain.events import UsageReported
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.model import TierName, Usage
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.session import Session
-from duckflow.services.decide import ModelCall
 from duckflow.services.questions import ASKED, Answer, Draft, Question, put
 
 Price = Callable[[str, Usage], Awaitable[float | None]]

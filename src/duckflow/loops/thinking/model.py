@@ -3,6 +3,11 @@
 from pydantic import JsonValue
 
 from duckflow.config.settings import PromptSettings
+from duckflow.dialects.compact import Compact, read_ahead
+from duckflow.dialects.dialect import DecisionResult, Dialect
+from duckflow.dialects.drafts import DraftLimits
+from duckflow.dialects.json_text import JsonText
+from duckflow.dialects.native import Native
 from duckflow.domain.decision import Decision, Operation, TaskProfile
 from duckflow.domain.errors import PromptTooLong, ProviderError, ToolError
 from duckflow.domain.events import ErrorReported, ModelChanged, UsageReported
@@ -15,9 +20,6 @@ from duckflow.loops.thinking.rules import Rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
 from duckflow.prompts.budget import PromptFrame, RulesTooLong
 from duckflow.prompts.sections import RenderedPrompt
-from duckflow.services.decide import DecisionResult, FullDecider
-from duckflow.services.decide_compact import CompactDecider, Decider, read_ahead
-from duckflow.services.drafts import DraftLimits
 from duckflow.services.questions import SHORTER_PROMPTS
 from duckflow.tools.catalogue import Catalogue
 
@@ -53,7 +55,7 @@ class ModelInUse:
         self._budgets = budgets
         self._advisor = advisor
         self._limits = limits
-        self._deciders: dict[tuple[ModelTraits, RulesUse, int], Decider] = {}
+        self._dialects: dict[tuple[ModelTraits, RulesUse, int], Dialect] = {}
 
     async def traits(self) -> ModelTraits:
         """What the model is; opens it."""
@@ -62,7 +64,7 @@ class ModelInUse:
     async def change(self, name: str) -> None:
         """Think with another model from now on. Raises UserError if it can't be had."""
         await self._tiers.use(name)
-        self._deciders.clear()
+        self._dialects.clear()
         self._session.record(ModelChanged(model=name))
 
     async def warm(self) -> None:
@@ -90,33 +92,33 @@ class ModelInUse:
         use = "cut" if state.rules_use == "whole" and self._rules.too_long else state.rules_use
         client = await self._client()
         await self._catalogue.ready()
-        known = self._deciders.get((client.traits, use, self._catalogue.revision))
+        known = self._dialects.get((client.traits, use, self._catalogue.revision))
         if known and state is self._session.state:
             return await known.preview(state)  # what it left out so far is left out here, too
-        return await self._decider_for(client, await self._rules.fit(client, use)).preview(state)
+        return await self._dialect_for(client, await self._rules.fit(client, use)).preview(state)
 
     async def _decide(self, state: AgentState) -> DecisionResult:
         """The decision. After one that was too long, a prompt is made for the window that the error told."""
         for _ in range(SHORTER_PROMPTS):
             try:
-                return await (await self._open_decider(state.rules_use)).decide(state, self._session.show)
+                return await (await self._open_dialect(state.rules_use)).decide(state, self._session.show)
             except PromptTooLong as error:
                 await self._advisor.report_failed(self.tier, "Decision", error)
                 learned = await self.traits()
                 values: dict[str, JsonValue] = {"model": learned.name, "window": f"{learned.window:,}"}
                 self._session.record(ErrorReported(key="llm.window_learned", values=values, notice=True))
-        return await (await self._open_decider(state.rules_use)).decide(state, self._session.show)
+        return await (await self._open_dialect(state.rules_use)).decide(state, self._session.show)
 
     async def _client(self) -> ModelClient:
         return await self._tiers.client(self.tier)
 
-    async def _open_decider(self, use: RulesUse) -> Decider:
+    async def _open_dialect(self, use: RulesUse) -> Dialect:
         await self._catalogue.ready()
         client = await self._client()
         known = client.traits, use, self._catalogue.revision
-        if known not in self._deciders:
-            self._deciders[known] = self._decider_for(client, await self._rules.fit(client, use))
-        return self._deciders[known]
+        if known not in self._dialects:
+            self._dialects[known] = self._dialect_for(client, await self._rules.fit(client, use))
+        return self._dialects[known]
 
     async def _tier_for(self, state: AgentState) -> TierName:
         """The fast tier if it is another model, the work is simple, and it is asked in the same form."""
@@ -126,11 +128,12 @@ class ModelInUse:
         creative, fast = await self._tiers.client("creative"), await self._tiers.client("fast")
         return "fast" if creative.traits.small == fast.traits.small else "creative"
 
-    def _decider_for(self, client: ModelClient, rules: str) -> Decider:
+    def _dialect_for(self, client: ModelClient, rules: str) -> Dialect:
         if client.traits.small:
-            return CompactDecider(client, self._look, rules, self._check, self._limits)
+            return Compact(client, self._look, rules, self._check, self._limits)
         frame = PromptFrame(rules=rules, budgets=self._budgets)
-        return FullDecider(client, operations_of(self._catalogue), frame, self._check)
+        dialect = Native if client.traits.native_tools else JsonText
+        return dialect(client, operations_of(self._catalogue), frame, self._check)
 
     def _check(self, decision: Decision) -> str | None:
         """An operation nobody knows is a bad answer, not a failed action (SPEC A6)."""

@@ -9,6 +9,9 @@ import asyncio
 import re
 from collections.abc import Sequence
 
+from duckflow.dialects.compact import LOOKING, MAKING, PROFILES
+from duckflow.dialects.compact_prompt import LONG_MESSAGE, Choices, Wish
+from duckflow.dialects.drafts import DraftCheck
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ToolError
 from duckflow.domain.patterns import late
@@ -17,11 +20,8 @@ from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.facts import look_at
 from duckflow.evaluation.related_tests import is_test
 from duckflow.loops.thinking.pictures import FoundPictures, find_pictures
-from duckflow.prompts.compact import LONG_MESSAGE, Choices, Wish
 from duckflow.safety.files.listing import SKIPPED
 from duckflow.safety.files.workspace import Workspace
-from duckflow.services.decide_compact import LOOKING, MAKING, PROFILES
-from duckflow.services.drafts import DraftCheck
 
 WISHES: dict[str, Wish] = {profile: wish for wish, profile in PROFILES.items()}
 _MOST_LOOKS = 3

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage
 from duckflow.domain.state import AgentState, TranscriptEntry, new_state
-from duckflow.prompts.conversation.lines import LineKind, PromptLines
+from duckflow.prompts.conversation.lines import LineKind, PromptLine, PromptLines
 from duckflow.prompts.conversation.recap import write_recap
 from duckflow.prompts.conversation.trimming import (
     KEPT_LOOPS,
@@ -120,9 +120,8 @@ class PromptHistory:
 
     def least(self, evidence: int) -> int:
         """Tokens that can't be left out, `evidence` at most of them for what was found lately."""
-        newest = self._lines.since_answer(1)
-        lately = self._lines.since_answer(KEPT_LOOPS)
-        found = sum(line.tokens for line in lately if line.kind == "evidence")
+        newest = self._lines.newest()
+        found = sum(line.tokens for line in self._lines.recent_results(KEPT_LOOPS))
         words = {id(line): line for line in (*newest, *self._lines.pinned(self._request))}
         said = sum(line.tokens for line in words.values() if line.kind != "evidence")
         return said + min(found, evidence)
@@ -150,15 +149,21 @@ class PromptHistory:
         """Whether a message of the user's that begins so is among what is shown."""
         return any(line.message.text.startswith(opening) for line in self._lines.said)
 
-    def with_ending(self, ending: str) -> list[ChatMessage]:
-        """All that is shown and a last word from our side. Marks stand where the next prompt, and the one
-        before, have the same beginning."""
-        messages = [line.message for line in self._lines.shown]
-        answered = len(messages) - len(self._lines.since_answer(1)) - 1
-        for end in {answered - 1, len(messages) - 1}:
+    def marked(self) -> list[PromptLine]:
+        """Return all that is shown, with marks where the next prompt, and the one before, have the same
+        beginning."""
+        lines = list(self._lines.shown)
+        answered = len(lines) - len(self._lines.newest()) - 1
+        for end in {answered - 1, len(lines) - 1}:
             if end >= 0:
-                messages[end] = replace(messages[end], stable=True)
-        return [*messages, ChatMessage(role="user", text=ending)]
+                line = lines[end]
+                stable = replace(line.message, stable=True)
+                lines[end] = PromptLine(line.at, line.kind, stable, line.tokens)
+        return lines
+
+    def with_ending(self, ending: str) -> list[ChatMessage]:
+        """Return all that is shown and a last word from our side."""
+        return [*(line.message for line in self.marked()), ChatMessage(role="user", text=ending)]
 
 
 def _message(entry: TranscriptEntry, text: str) -> ChatMessage:

@@ -45,7 +45,7 @@ class PromptLines:
         return self.words + self.evidence
 
     async def add(self, at: int, kind: LineKind, message: ChatMessage, tokens: int | None = None) -> None:
-        """One more line, at the end; `tokens` if they were counted before."""
+        """Add a line at the end. Pass `tokens` if they were counted before."""
         if tokens is None:
             tokens = await self._count(message)
         line = PromptLine(at, kind, message, tokens)
@@ -78,15 +78,26 @@ class PromptLines:
         """The lines that hold evidence."""
         return [line for line in self.shown if line.kind == "evidence"]
 
-    def since_answer(self, back: int) -> list[PromptLine]:
-        """What came after the answer that the model gave `back` answers ago: 1 is its last."""
-        start, answers = len(self.shown), 0
-        while start > 0:
-            answers += self.shown[start - 1].message.role == "assistant"
-            if answers == back:
-                break
+    def newest(self) -> list[PromptLine]:
+        """What came after the model's last words."""
+        start = len(self.shown)
+        while start > 0 and self.shown[start - 1].message.role == "user":
             start -= 1
         return self.shown[start:]
+
+    def recent_results(self, loops: int) -> list[PromptLine]:
+        """What was found in the last loops that found something."""
+        results: list[PromptLine] = []
+        found = False
+        for line in reversed(self.shown):
+            if line.kind == "evidence":
+                results.append(line)
+                found = True
+            elif found and line.message.role == "assistant":
+                loops, found = loops - 1, False
+            if loops == 0:
+                break
+        return results
 
     def exchanges(self) -> Iterator[list[PromptLine]]:
         """The parts that stay or go as one: an answer with the results of its calls, or any other line."""
@@ -106,13 +117,13 @@ class PromptLines:
         return [*asked[-1:], *self.said[-1:]]
 
     async def _count(self, message: ChatMessage) -> int:
-        tokens = await self._counter.count(message.text) + PICTURE_TOKENS * len(message.pictures)
-        for call in message.calls:
-            tokens += await self._counter.count(f"{call.name} {call.arguments}")
-        for thought in message.thoughts:
-            sealed = len(json.dumps(thought.data)) // _SEALED if thought.data else 0
-            tokens += await self._counter.count(thought.text) + sealed
-        return tokens
+        """Tokens of a message with its calls, thinking and pictures."""
+        thoughts = (thought.text for thought in message.thoughts)
+        calls = (part for call in message.calls for part in (call.name, call.arguments))
+        text = "\n".join((message.text, *calls, *thoughts))
+        sealed = sum(len(json.dumps(thought.data)) for thought in message.thoughts if thought.data)
+        pictures = PICTURE_TOKENS * len(message.pictures)
+        return await self._counter.count(text) + sealed // _SEALED + pictures
 
     def _account(self, line: PromptLine, tokens: int) -> None:
         if line.kind == "evidence":

@@ -51,11 +51,11 @@ def untouchable(lines: PromptLines, state: AgentState) -> Untouchable:
     request = state.request.text if state.request else ""
     pinned = lines.pinned(request)
     begun = pinned[0].at if request and pinned else 0
-    recent = {line.at for line in lines.since_answer(KEPT_LOOPS) if line.kind in ("evidence", "stub")}
+    recent = {line.at for line in lines.recent_results(KEPT_LOOPS)}
     changed = {at for at, entry in enumerate(state.transcript) if _shows_change(entry, at, begun, state)}
     ids = {entry.evidence_id: at for at, entry in enumerate(state.transcript) if entry.evidence_id}
     meant = {ids[one] for at in recent if (one := state.transcript[at].same_as) in ids}
-    newest = {line.at for line in lines.since_answer(1)}
+    newest = {line.at for line in lines.newest()}
     return Untouchable(
         results=frozenset(recent | changed | meant), words=frozenset(newest | {line.at for line in pinned})
     )

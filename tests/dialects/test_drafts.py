@@ -1,8 +1,8 @@
 """Drafts that go round without end: noticed, cut, used (SPEC J11)."""
 
+from duckflow.dialects.compact_prompt import content_prompt
+from duckflow.dialects.drafts import DraftCheck, DraftLimits, draft, first_round
 from duckflow.domain.model import ModelRequest
-from duckflow.prompts.compact import content_prompt
-from duckflow.services.drafts import DraftCheck, DraftLimits, draft, first_round
 from fakes.model import FakeModel
 
 HEAD = "def is_paired(text):\n    return not text\n\n"

@@ -10,17 +10,7 @@ from typing import Any, Protocol, cast
 
 from pydantic import model_validator
 
-from duckflow.domain.decision import Action, Decision, TaskProfile
-from duckflow.domain.errors import BadAnswer
-from duckflow.domain.frozen import replace
-from duckflow.domain.live_updates import ReplyVoid
-from duckflow.domain.model import ChatMessage, ModelClient, ModelRequest
-from duckflow.domain.state import AgentState
-from duckflow.domain.text import is_japanese
-from duckflow.i18n.catalogue import Language, text_in
-from duckflow.llm.answers.response import collect
-from duckflow.llm.answers.structured import StructuredAnswer, ask
-from duckflow.prompts.compact import (
+from duckflow.dialects.compact_prompt import (
     LONG_MESSAGE,
     Choices,
     CompactPrompt,
@@ -29,10 +19,20 @@ from duckflow.prompts.compact import (
     content_prompt,
     plain_prompt,
 )
+from duckflow.dialects.dialect import Check, DecisionResult, ModelCall, OnUpdate
+from duckflow.dialects.drafts import DraftCheck, DraftLimits, draft
+from duckflow.domain.decision import Action, Decision, TaskProfile
+from duckflow.domain.errors import BadAnswer
+from duckflow.domain.frozen import replace
+from duckflow.domain.live_updates import ReplyVoid
+from duckflow.domain.model import ChatMessage, Effort, ModelClient, ModelRequest
+from duckflow.domain.state import AgentState
+from duckflow.domain.text import is_japanese
+from duckflow.i18n.catalogue import Language, text_in
+from duckflow.llm.answers.response import collect
+from duckflow.llm.answers.structured import StructuredAnswer, ask
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.prompts.tokens import TokenCounter
-from duckflow.services.decide import Check, DecisionResult, FullDecider, ModelCall, OnUpdate
-from duckflow.services.drafts import DraftCheck, DraftLimits, draft
 
 LOOKING = ("file_ops.read_file", "file_ops.search")
 MAKING = ("file_ops.write_file", "file_ops.move_file")
@@ -105,7 +105,7 @@ class Look(Protocol):
         ...
 
 
-class CompactDecider:
+class Compact:
     """For small models. `look` tells what there is to choose from at this moment."""
 
     def __init__(
@@ -118,13 +118,15 @@ class CompactDecider:
         self._limits = limits
         self._plain = not rules
 
-    async def decide(self, state: AgentState, on_update: OnUpdate) -> DecisionResult:
-        """The next decision in this state, file contents included."""
+    async def decide(
+        self, state: AgentState, on_update: OnUpdate, effort: Effort | None = None
+    ) -> DecisionResult:
+        """Return the next decision in this state, file contents included."""
         choices = await self._look.choices(state)
         if self._plain and choices.told and not choices.files and _nothing_else_known(state, "", None):
             decided = _told(choices.told, _language(state))
             return await self._with_content(state, (), decided, 0, choices)
-        request = (await self._prompt.assemble(state, choices)).request
+        request = replace((await self._prompt.assemble(state, choices)).request, effort=effort)
         language = _language(state)
         answer = await self._ask(request, on_update, language)
         decision = Decision.model_validate(answer.value.model_dump())
@@ -233,9 +235,6 @@ class CompactDecider:
             exchange=(*decided.exchange, question, answered),
             calls=(*decided.calls, ModelCall(output="Content", tokens=usage)),
         )
-
-
-Decider = FullDecider | CompactDecider
 
 
 async def read_ahead(client: ModelClient, rules: str) -> None:

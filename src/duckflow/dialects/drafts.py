@@ -9,11 +9,11 @@ from itertools import takewhile
 from time import monotonic
 from typing import NamedTuple
 
+from duckflow.dialects.compact_prompt import ContentPrompt
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.model import ModelClient, ModelRequest, Usage
 from duckflow.domain.patterns import late
 from duckflow.llm.answers.response import collect
-from duckflow.prompts.compact import ContentPrompt
 
 _TEMPERATURE = 0.8
 _LOOKED_AT = 100

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from duckflow.dialects.compact import Compact, CompactDecision
+from duckflow.dialects.compact_prompt import Choices, compact_schema, content_prompt
+from duckflow.dialects.drafts import DraftCheck, DraftLimits, inside_fence
 from duckflow.domain.decision import Decision
 from duckflow.domain.errors import BadAnswer
 from duckflow.domain.events import ActionFinished
 from duckflow.domain.model import ModelTraits
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
 from duckflow.domain.work.objective import AttemptResult, TaskObjective
-from duckflow.prompts.compact import Choices, compact_schema, content_prompt
-from duckflow.services.decide_compact import CompactDecider, CompactDecision
-from duckflow.services.drafts import DraftCheck, DraftLimits, inside_fence
 from fakes.engine import engine
 from fakes.model import FakeModel, said
 from fakes.rows import every_row
@@ -61,7 +61,7 @@ def flat(operation: str, wants: str = "change", **args: object) -> str:
 
 
 async def decide(model: FakeModel, folder: Folder, text: str = "Create hello.py"):
-    decider = CompactDecider(model, folder, "", lambda _: None, DraftLimits(most=3))
+    decider = Compact(model, folder, "", lambda _: None, DraftLimits(most=3))
     return await decider.decide(asked(text), lambda _: None)
 
 
@@ -204,7 +204,7 @@ WRITE = flat("write", paths=["a.py"])
 async def content_of(*drafts: str, current: str = "", **fields: object) -> tuple[object, FakeModel]:
     model = FakeModel(WRITE, *drafts, traits=SMALL)
     folder = Folder(a_py=current) if current else Folder()
-    decider = CompactDecider(model, folder, "", lambda _: None, DraftLimits(most=3, **fields))
+    decider = Compact(model, folder, "", lambda _: None, DraftLimits(most=3, **fields))
     decided = await decider.decide(asked("Write a.py"), lambda _: None)
     return decided.decision.actions[0].args["content"], model
 
@@ -236,7 +236,7 @@ async def test_J11_a_new_attempt_is_drawn_with_other_seeds_and_differs_from_what
     state = state.model_copy(update={"request": state.request.model_copy(update={"objective": failed})})
     model = FakeModel(WRITE, "x = 1", "x = 2", traits=SMALL)
     folder = Folder(a_py="x = 1\n")
-    decided = await CompactDecider(model, folder, "", lambda _: None, DraftLimits(most=3)).decide(
+    decided = await Compact(model, folder, "", lambda _: None, DraftLimits(most=3)).decide(
         state, lambda _: None
     )
     assert decided.decision.actions[0].args["content"] == "x = 2\n"
@@ -256,7 +256,7 @@ async def test_J11_a_question_is_repeated_behind_what_was_looked_up_for_it():
     later = state.model_copy(update={"transcript": (*state.transcript, looked)})
     for one, repeated in ((state, False), (later, True)):
         model = FakeModel(flat("reply", wants="answer", reply="list.reverse()"), traits=SMALL)
-        decider = CompactDecider(model, Asked(), "", lambda _: None, DraftLimits())
+        decider = Compact(model, Asked(), "", lambda _: None, DraftLimits())
         await decider.decide(one, lambda _: None)
         assert ("The question: How do I" in model.requests[0].messages[-1].text) == repeated
 
@@ -293,7 +293,7 @@ async def test_F8_a_japanese_answer_to_an_english_question_is_asked_for_in_engli
 async def test_where_there_are_rules_a_long_request_is_not_read_twice_and_its_end_is_where_the_question_is():
     story = "Once there was a duck. " * 60 + "Now write a.py."
     model = FakeModel(WRITE, "x", traits=SMALL)
-    decider = CompactDecider(model, Folder(), "Rules.", lambda _: None, DraftLimits())
+    decider = Compact(model, Folder(), "Rules.", lambda _: None, DraftLimits())
     await decider.decide(asked(story), lambda _: None)
     first, second = model.requests
     assert "Now write a.py." in first.messages[-1].text
@@ -312,7 +312,7 @@ async def test_J11_what_the_user_adds_to_a_request_is_part_of_it():
     request = state.request.model_copy(update={"objective": objective})
     state = state.model_copy(update={"request": request, "transcript": state.transcript + later})
     model = FakeModel(WRITE, "x", traits=SMALL)
-    await CompactDecider(model, Folder(), "", lambda _: None, DraftLimits()).decide(state, lambda _: None)
+    await Compact(model, Folder(), "", lambda _: None, DraftLimits()).decide(state, lambda _: None)
     question = model.requests[1].messages[-2].text
     assert "Write a.py" in question
     assert "with two functions" in question
@@ -370,6 +370,6 @@ async def test_J11_a_stub_is_in_view_and_rules_are_never_left_out():
     await decide(model, Told(pond_py=stub), STORY)
     assert stub in model.requests[1].messages[0].text
     model = FakeModel(flat("write", paths=["pond.py"]), "x", traits=SMALL)
-    decider = CompactDecider(model, Told(), "Use tabs.", lambda _: None, DraftLimits())
+    decider = Compact(model, Told(), "Use tabs.", lambda _: None, DraftLimits())
     await decider.decide(asked(STORY), lambda _: None)
     assert all("Use tabs." in one.messages[0].text for one in model.requests)

@@ -1,41 +1,60 @@
 """The prompt for a Decision: fixed text, operations, rules; then what grows; then what changes (SPEC F5)."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
-from duckflow.domain.decision import Operation
-from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits, NativeTool
+from duckflow.domain.model import ChatMessage, Effort, ModelRequest, ModelTraits, NativeTool
 from duckflow.domain.state import AgentState
-from duckflow.llm.answers.native_calls import native_name
 from duckflow.prompts.budget import DROP_ORDER, LayerBudget, Layers, PromptFrame, share_window
 from duckflow.prompts.conversation.history import PromptHistory
+from duckflow.prompts.conversation.lines import PromptLine
 from duckflow.prompts.layers import session_text
 from duckflow.prompts.sections import RenderedPrompt, SectionName
 from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import TokenCounter
 
-ENDING = "Output: Decision"
-
 _NEWEST_SHARE = 2
 """What was found lately has this part of the window before anything but evidence goes: one in so many."""
 
 
+class PromptForm(NamedTuple):
+    """The parts of a decision prompt that depend on the dialect."""
+
+    output: str
+    """How to answer."""
+    operations: str
+    """The operations, if they are listed in the text."""
+    tools: tuple[NativeTool, ...]
+    """The operations, if the provider is given them as tools."""
+    ending: str
+    """Last line of every prompt; may be empty."""
+    render: Callable[[Sequence[PromptLine]], list[ChatMessage]]
+    """Turns the lines of the conversation into messages."""
+
+
 class DecisionPrompt:
-    """Asks one model, with room and sense, for the decisions of one session."""
+    """Asks one large model for the decisions of one session."""
 
     def __init__(
-        self, traits: ModelTraits, operations: Sequence[Operation], frame: PromptFrame, counter: TokenCounter
+        self, traits: ModelTraits, form: PromptForm, frame: PromptFrame, counter: TokenCounter
     ) -> None:
         self._traits = traits
+        self._form = form
         self._room = share_window(traits)
         self._counter = counter
         self._conversation = PromptHistory(counter)
         self._budget = LayerBudget(frame.budgets, counter)
-        self._tools = native_tools(operations) if traits.native_tools else ()
-        self._parts = fixed_parts(operations, frame.rules)
+        self._parts: dict[SectionName, str] = {
+            "base": template("base"),
+            "output": form.output,
+            "operations": form.operations,
+            "rules": f"Rules of this project\n{frame.rules}\n" if frame.rules else "",
+        }
         self._fixed: dict[SectionName, int] = {}
 
-    async def assemble(self, state: AgentState) -> RenderedPrompt:
-        """What the model is asked in this state."""
+    async def assemble(self, state: AgentState, effort: Effort | None = None) -> RenderedPrompt:
+        """Return what the model is asked in this state."""
         system = await self._beginning(session_text(state))
         await self._conversation.read(state)
         fixed = sum(self._fixed.values())
@@ -45,9 +64,11 @@ class DecisionPrompt:
             layers = await self._layers(state, self._room.limit - fixed)
         request = ModelRequest(
             output="Decision",
-            messages=(system, *self._conversation.with_ending(layers.text + ENDING)),
-            tools=self._tools,
+            messages=(system, *self._messages(layers.text + self._form.ending)),
+            tools=self._form.tools,
             max_tokens=self._room.answer,
+            effort=effort,
+            cache_key=state.session_id,
         )
         return RenderedPrompt(
             model=self._traits.name,
@@ -58,6 +79,11 @@ class DecisionPrompt:
             left_out=self._left_out(state, layers),
             recap=self._conversation.recap,
         )
+
+    def _messages(self, ending: str) -> list[ChatMessage]:
+        """The conversation as the dialect shows it, and the part that changes with every prompt."""
+        messages = self._form.render(self._conversation.marked())
+        return [*messages, ChatMessage(role="user", text=ending)] if ending.strip() else messages
 
     @property
     def dropped(self) -> tuple[str, ...]:
@@ -83,6 +109,7 @@ class DecisionPrompt:
         if self._parts.get("session") != session:
             self._parts["session"] = session
             self._fixed = {name: await self._counter.count(text) for name, text in self._parts.items()}
+            self._fixed["operations"] += await self._counter.count(written_out(self._form.tools))
         return ChatMessage(role="system", text=fill("system", **self._parts).strip(), stable=True)
 
     async def _layers(self, state: AgentState, room: int) -> Layers:
@@ -99,26 +126,9 @@ class DecisionPrompt:
         return layers
 
 
-def fixed_parts(operations: Sequence[Operation], rules: str) -> dict[SectionName, str]:
-    """The beginning that never changes within a session, by part."""
-    return {
-        "base": template("base"),
-        "output": template("decision"),
-        "operations": "".join(["Operations\n", *(f"- {operation.line}\n" for operation in operations)]),
-        "rules": f"Rules of this project\n{rules}\n" if rules else "",
-    }
-
-
-def native_tools(operations: Sequence[Operation]) -> tuple[NativeTool, ...]:
-    """The same operations as tool calls of the provider's own kind."""
-    return tuple(
-        NativeTool(
-            name=native_name(operation.name),
-            description=operation.line,
-            parameters=dict(operation.schema()),
-        )
-        for operation in operations
-    )
+def written_out(tools: Sequence[NativeTool]) -> str:
+    """The tools as JSON text, to count what they take of the window."""
+    return "\n".join(json.dumps(tool.model_dump(), ensure_ascii=False) for tool in tools)
 
 
 def _opening(summary: str) -> str:

@@ -1,0 +1,72 @@
+"""JSON text: the model writes one JSON object, and long text in raw blocks behind it (SPEC A6, A7, N)."""
+
+import json
+from collections.abc import Sequence
+
+from duckflow.dialects.dialect import Check, DecisionResult, ModelCall, OnUpdate
+from duckflow.dialects.prompt import DecisionPrompt, PromptForm
+from duckflow.domain.decision import Decision, Operation
+from duckflow.domain.frozen import replace
+from duckflow.domain.model import ChatMessage, Effort, ModelClient, ModelTraits
+from duckflow.domain.state import AgentState
+from duckflow.llm.answers.structured import ask
+from duckflow.prompts.budget import PromptFrame
+from duckflow.prompts.conversation.lines import PromptLine
+from duckflow.prompts.sections import RenderedPrompt
+from duckflow.prompts.templates import template
+from duckflow.prompts.tokens import TokenCounter
+
+
+class JsonText:
+    """For large models without tools of their own: the whole Decision in one answer."""
+
+    def __init__(
+        self, client: ModelClient, operations: Sequence[Operation], frame: PromptFrame, check: Check
+    ) -> None:
+        self._client = client
+        self._prompt = json_prompt(client.traits, operations, frame, TokenCounter(client))
+        self._check = check
+
+    async def decide(
+        self, state: AgentState, on_update: OnUpdate, effort: Effort | None = None
+    ) -> DecisionResult:
+        """Return the next decision in this state."""
+        prompt = await self._prompt.assemble(state, effort)
+        answer = await ask(self._client, prompt.request, Decision, on_update, self._check)
+        return DecisionResult(
+            decision=answer.value,
+            exchange=(ChatMessage(role="assistant", text=answer.text, thoughts=answer.thoughts),),
+            calls=(ModelCall(output="Decision", tokens=answer.usage),),
+        )
+
+    async def preview(self, state: AgentState) -> RenderedPrompt:
+        """Return the prompt of this state without sending it."""
+        return replace(await self._prompt.assemble(state), dropped=self._prompt.dropped)
+
+
+def json_prompt(
+    traits: ModelTraits, operations: Sequence[Operation], frame: PromptFrame, counter: TokenCounter
+) -> DecisionPrompt:
+    """The prompt that asks for a Decision as JSON text."""
+    form = PromptForm(
+        output=template("decision"),
+        operations="".join(["Operations\n", *(f"- {operation.line}\n" for operation in operations)]),
+        tools=(),
+        ending="Output: Decision",
+        render=as_text,
+    )
+    return DecisionPrompt(traits, form, frame, counter)
+
+
+def as_text(lines: Sequence[PromptLine]) -> list[ChatMessage]:
+    """The conversation as plain messages; calls that another model made are written out."""
+    return [_plain(line.message) for line in lines]
+
+
+def _plain(message: ChatMessage) -> ChatMessage:
+    if not message.calls and not message.result_of:
+        return message
+    calls = [{"operation": call.name, "args": call.arguments} for call in message.calls]
+    written = [json.dumps(call, ensure_ascii=False) for call in calls]
+    text = "\n".join(part for part in (message.text, *written) if part)
+    return replace(message, text=text, calls=(), result_of="", failed=False)

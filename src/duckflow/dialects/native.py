@@ -1,0 +1,147 @@
+"""Native calls: the model uses its provider's own protocol for tools, and plain text for the reply (SPEC A8).
+
+Calls are replayed as the model made them, and results under their ids. Notes, and calls that can't be run,
+are answered at once: the model is asked again before anything runs.
+"""
+
+from collections.abc import Sequence
+
+from duckflow.dialects.dialect import Check, DecisionResult, ModelCall, OnUpdate
+from duckflow.dialects.native_answer import NativeAnswer, UnusableCalls, join_notes, read_calls
+from duckflow.dialects.native_messages import as_native, result_of
+from duckflow.dialects.native_tools import native_tools
+from duckflow.dialects.prompt import DecisionPrompt, PromptForm
+from duckflow.domain.decision import Decision, Operation
+from duckflow.domain.errors import BadAnswer, ProviderError
+from duckflow.domain.frozen import replace
+from duckflow.domain.live_updates import ReplyVoid
+from duckflow.domain.model import ChatMessage, Effort, ModelClient, ModelRequest, ToolCall, Usage
+from duckflow.domain.state import AgentState
+from duckflow.domain.text import cut
+from duckflow.llm.answers.response import CollectedResponse, collect
+from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer
+from duckflow.llm.answers.structured import check_whole
+from duckflow.prompts.budget import PromptFrame
+from duckflow.prompts.sections import RenderedPrompt
+from duckflow.prompts.templates import template
+from duckflow.prompts.tokens import TokenCounter
+
+MAX_REPAIRS = 3
+"""Times the model is asked again because its answer can't be used."""
+
+MAX_NOTES = 3
+"""Times an answer of one decision may hold notes and nothing else."""
+
+_PROBLEM = 2_000
+_OTHERS_NOT_RUN = "Nothing of this answer ran, because another call in it can't. Send all calls again."
+
+
+class Native:
+    """For large models: operations are tools, and an answer without calls is the reply."""
+
+    def __init__(
+        self, client: ModelClient, operations: Sequence[Operation], frame: PromptFrame, check: Check
+    ) -> None:
+        self._client = client
+        form = PromptForm(
+            output=template("native"),
+            operations="",
+            tools=native_tools(operations),
+            ending="",
+            render=as_native,
+        )
+        self._operations = {operation.name: operation for operation in operations}
+        self._prompt = DecisionPrompt(client.traits, form, frame, TokenCounter(client))
+        self._check = check
+
+    async def preview(self, state: AgentState) -> RenderedPrompt:
+        """Return the prompt of this state without sending it."""
+        return replace(await self._prompt.assemble(state), dropped=self._prompt.dropped)
+
+    async def decide(
+        self, state: AgentState, on_update: OnUpdate, effort: Effort | None = None
+    ) -> DecisionResult:
+        """Return the next decision in this state."""
+        request = (await self._prompt.assemble(state, effort)).request
+        exchange: list[ChatMessage] = []
+        spent, noted, fault = Usage(), JsonObject(), ""
+        repairs = notes = 0
+        while repairs <= MAX_REPAIRS and notes <= MAX_NOTES:
+            response = await self._ask(request, exchange, on_update, spent)
+            spent += response.usage
+            said = _said(response, f"{state.seq}_{len(exchange)}")
+            try:
+                answer = self._understand(response, said, request)
+            except UnusableAnswer as unusable:
+                on_update(ReplyVoid())
+                exchange += _repair(said, unusable)
+                if unusable.problem == fault:
+                    break
+                repairs, fault = repairs + 1, unusable.problem
+                continue
+            calls = (ModelCall(output="Decision", tokens=spent),)
+            if isinstance(answer, Decision):
+                return DecisionResult(decision=answer, exchange=(*exchange, said), calls=calls)
+            exchange += [
+                said,
+                *(
+                    result_of(call, answer.told.get(call.id, ""))
+                    for call in said.calls
+                    if answer.goes_on or call.id in answer.told
+                ),
+            ]
+            if not answer.goes_on:
+                return DecisionResult(decision=answer.decision(noted), exchange=tuple(exchange), calls=calls)
+            noted = join_notes(noted, answer.fields)
+            notes += 1
+        error = BadAnswer("llm.bad_answer", output=request.output, problem=fault or "notes and nothing else")
+        error.usage = spent
+        raise error
+
+    def _understand(
+        self, response: CollectedResponse, said: ChatMessage, request: ModelRequest
+    ) -> NativeAnswer | Decision:
+        """The answer, whole and permitted, or an UnusableAnswer with all that is wrong with it."""
+        check_whole(response)
+        if response.stop == "length":
+            limit = f"the answer was cut at the limit of {request.max_tokens} tokens"
+            raise UnusableAnswer(f"{limit}: say it shorter, and write a long file in several calls")
+        return read_calls(response.text, said.calls, self._check, self._operations)
+
+    async def _ask(
+        self, request: ModelRequest, exchange: Sequence[ChatMessage], on_update: OnUpdate, spent: Usage
+    ) -> CollectedResponse:
+        asked = replace(request, messages=(*request.messages, *exchange))
+        try:
+            return await collect(self._client, asked, on_update, has_reply=True)
+        except ProviderError as error:
+            error.usage = spent
+            raise
+
+
+def _said(response: CollectedResponse, unique: str) -> ChatMessage:
+    """The answer as a message. A call without an id, or with one that is taken, gets one."""
+    calls: list[ToolCall] = []
+    taken: set[str] = set()
+    for place, call in enumerate(response.calls):
+        named = call if call.id and call.id not in taken else replace(call, id=f"call_{unique}_{place}")
+        taken.add(named.id)
+        calls.append(named)
+    return ChatMessage(
+        role="assistant", text=response.text.strip(), calls=tuple(calls), thoughts=tuple(response.thoughts)
+    )
+
+
+def _repair(said: ChatMessage, unusable: UnusableAnswer) -> list[ChatMessage]:
+    """The answer, and to each of its calls, or to its text, what is wrong with it."""
+    problem = cut(unusable.problem.encode("utf-8", "replace").decode(), _PROBLEM)
+    if said.calls:
+        faults = unusable.faults if isinstance(unusable, UnusableCalls) else {said.calls[0].id: problem}
+        told = (
+            result_of(call, cut(faults.get(call.id, _OTHERS_NOT_RUN), _PROBLEM), failed=True)
+            for call in said.calls
+        )
+        return [said, *told]
+    text = f"That answer can't be used: {problem}. Call tools, or reply in plain text."
+    asked = ChatMessage(role="user", text=text)
+    return [said, asked] if said.text else [asked]

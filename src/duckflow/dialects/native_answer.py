@@ -1,0 +1,159 @@
+"""Reads an answer in the native protocol: its calls become actions, its text the reply."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pydantic import JsonValue, ValidationError
+
+from duckflow.dialects.dialect import Check
+from duckflow.dialects.native_tools import (
+    ASK_USER,
+    NOTE,
+    action_of,
+    asks_for_description,
+    describe,
+    read_arguments,
+)
+from duckflow.domain.decision import Action, Decision, Operation
+from duckflow.domain.model import ToolCall
+from duckflow.domain.patterns import late
+from duckflow.domain.text import one_line
+from duckflow.domain.validation import describe_faults
+from duckflow.llm.answers.json_object import after_thoughts
+from duckflow.llm.answers.raw_blocks import read_answer
+from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer
+
+_RATIONALE = 200
+_ITEMS = {
+    "goal": "goal",
+    "constraints": "constraints",
+    "plan": "plan_brief",
+    "open_questions": "open_questions",
+}
+_LISTS = ("constraints", "plan", "open_questions")
+_DECISION_KEY = late(r'"next_step"\s*+:')
+_OBJECT = late(r'(?:```\w*\s*)?\{\s*"(?:rationale|goal_consistency|reply|actions)"\s*:')
+
+
+class UnusableCalls(UnusableAnswer):
+    """An answer whose calls, or some of them, can't be run. `faults` is what each of these is told, by id."""
+
+    def __init__(self, faults: Mapping[str, str]) -> None:
+        super().__init__("; ".join(faults.values()))
+        self.faults = faults
+
+
+class NativeAnswer(NamedTuple):
+    """One answer, understood. `fields` are those of a Decision that its notes set."""
+
+    text: str
+    actions: tuple[Action, ...]
+    fields: JsonObject
+    question: str | None
+    told: Mapping[str, str]
+    """Results that the program gives at once, by the id of the call."""
+    goes_on: bool
+    """Whether the model must be asked again before anything can follow: it only noted or looked up things."""
+
+    def decision(self, noted: JsonObject) -> Decision:
+        """The decision, with what earlier answers of the same turn had noted."""
+        reply = "\n\n".join(part for part in (self.text, self.question) if part)
+        goes_on = "continue" if self.actions else "done"
+        fields: JsonObject = {
+            "rationale": one_line(self.text, _RATIONALE),
+            "next_step": goes_on if self.question is None else "pending_user",
+            "reply": reply,
+            **noted,
+            **self.fields,
+        }
+        return Decision.model_validate({**fields, "actions": [one.model_dump() for one in self.actions]})
+
+
+def read_calls(
+    text: str, calls: Sequence[ToolCall], check: Check, operations: Mapping[str, Operation]
+) -> NativeAnswer | Decision:
+    """Understand an answer; one that is a Decision as JSON text is taken as that (SPEC N)."""
+    text = after_thoughts(text).strip()
+    if _DECISION_KEY.search(text) or _OBJECT.match(text):
+        decision = _as_json(text, check)
+        if not calls:
+            return decision
+        text = decision.reply  # a model that writes its calls into the text as well means them once
+    actions: list[Action] = []
+    fields: JsonObject = {}
+    question: str | None = None
+    told: dict[str, str] = {}
+    faults: dict[str, str] = {}
+    for call in calls:
+        try:
+            args = read_arguments(call)
+            wanted = operations.get(asks_for_description(call, args) or "")
+            if wanted is not None and wanted.schema().get("required"):
+                told[call.id] = describe(wanted)
+            elif call.name == NOTE:
+                fields = _joined(fields, _noted(args))
+            elif call.name == ASK_USER:
+                question = str(args.get("question", "")).strip()
+            else:
+                actions.append(_checked(action_of(call, args), check))
+        except UnusableAnswer as fault:
+            faults[call.id] = fault.problem
+    if faults:
+        raise UnusableCalls(faults)
+    goes_on = bool(calls) and not actions and not question
+    return NativeAnswer(text, tuple(actions), fields, question, told, goes_on)
+
+
+def join_notes(earlier: JsonObject, later: JsonObject) -> JsonObject:
+    """Two sets of noted fields as one; the later one counts where both say something."""
+    return _joined(earlier, later)
+
+
+def _as_json(text: str, check: Check) -> Decision:
+    try:
+        decision = Decision.model_validate(read_answer(text))
+    except ValidationError as exc:
+        raise UnusableAnswer(describe_faults(exc, Decision)) from exc
+    problem = check(decision)
+    if problem:
+        raise UnusableAnswer(problem)
+    return decision
+
+
+def _checked(action: Action, check: Check) -> Action:
+    problem = check(Decision(next_step="continue", actions=(action,)))
+    if problem:
+        raise UnusableAnswer(problem)
+    return action
+
+
+def _noted(args: JsonObject) -> JsonObject:
+    """The fields of a Decision that a note sets."""
+    delta: JsonObject = {_ITEMS[name]: _as_list(name, args[name]) for name in _ITEMS if args.get(name)}
+    fields: JsonObject = {"state_delta": delta} if delta else {}
+    if args.get("confidence") is not None:
+        fields["confidence"] = args["confidence"]
+    if args.get("profile"):
+        fields["task_profile"] = args["profile"]
+    if args.get("pattern"):
+        fields["prompt_pattern"] = args["pattern"]
+    doubt = args.get("doubt")
+    if doubt and doubt is not True:
+        fields["goal_consistency"] = f"no: {doubt}"
+    return fields
+
+
+def _as_list(name: str, value: JsonValue) -> JsonValue:
+    return (
+        [line for line in value.splitlines() if line.strip()]
+        if name in _LISTS and isinstance(value, str)
+        else value
+    )
+
+
+def _joined(earlier: JsonObject, later: JsonObject) -> JsonObject:
+    first, second = earlier.get("state_delta"), later.get("state_delta")
+    joined = {**earlier, **later}
+    if isinstance(first, dict) and isinstance(second, dict):
+        joined["state_delta"] = {**first, **second}
+    return joined

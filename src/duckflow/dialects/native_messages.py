@@ -1,0 +1,71 @@
+"""The conversation in a provider's own protocol: each call is followed by its result, under its id."""
+
+from collections.abc import Iterator, Sequence
+
+from duckflow.dialects.native_tools import ASK_USER, NOTE, native_name
+from duckflow.domain.frozen import replace
+from duckflow.domain.model import ChatMessage, ToolCall
+from duckflow.domain.patterns import late
+from duckflow.prompts.conversation.lines import PromptLine
+
+NOTED = "Noted. Go on, or reply without calls if all is done."
+
+_WITHOUT_RESULT = {NOTE: NOTED, ASK_USER: "The user's answer follows."}
+_NOT_RUN = "Not run."
+_HEADER = late(r"\A(\[e\d+\]) \S+: (\w+)")
+_LEFT_OUT = late(r"^Not run: (.+)$", flags=8)
+
+
+def as_native(lines: Sequence[PromptLine]) -> list[ChatMessage]:
+    """The lines as messages. Thinking is handed back within the request it belongs to (SPEC K6)."""
+    asked = max((at for at, line in enumerate(lines) if line.kind == "said"), default=-1)
+    messages: list[ChatMessage] = []
+    start = 0
+    for end in (*_answers(lines), len(lines)):
+        messages += _turn([line.message for line in lines[start:end]], thinks=start > asked)
+        start = end
+    return messages
+
+
+def result_of(call: ToolCall, text: str = "", *, failed: bool = False) -> ChatMessage:
+    """The result of a call; without a text, what a call is told that has no result of its own."""
+    said = text or _WITHOUT_RESULT.get(call.name, _NOT_RUN)
+    return ChatMessage(role="user", text=said, result_of=call.id, failed=failed)
+
+
+def _answers(lines: Sequence[PromptLine]) -> Iterator[int]:
+    """Places of the model's answers."""
+    return (at for at, line in enumerate(lines) if line.message.role == "assistant" and at > 0)
+
+
+def _turn(turn: Sequence[ChatMessage], *, thinks: bool) -> Iterator[ChatMessage]:
+    """An answer and all that follows it up to the next one: first the results, then everything else."""
+    answer, *rest = turn or (None,)
+    if answer is None:
+        return
+    yield answer if thinks or not answer.thoughts else replace(answer, thoughts=())
+    results: dict[str, list[ChatMessage]] = {}
+    ids = {call.id for call in answer.calls}
+    for message in rest:
+        if message.result_of in ids:
+            results.setdefault(message.result_of, []).append(message)
+    for call in answer.calls:
+        yield _together(results[call.id]) if call.id in results else result_of(call)
+    yield from (_plain(message) for message in rest if message.result_of not in ids)
+
+
+def _together(parts: Sequence[ChatMessage]) -> ChatMessage:
+    text = "\n\n".join(_in_native_words(part.text) for part in parts)
+    stable, failed = any(part.stable for part in parts), any(part.failed for part in parts)
+    return replace(parts[0], text=text, stable=stable, failed=failed)
+
+
+def _plain(message: ChatMessage) -> ChatMessage:
+    """A message of the program or the user; a result whose call is not shown any more is one, too."""
+    return replace(message, text=_in_native_words(message.text), result_of="", failed=False)
+
+
+def _in_native_words(text: str) -> str:
+    """The text of a result, with operations called as the model knows them."""
+    text = _HEADER.sub(r"\1 \2", text, count=1)
+    return _LEFT_OUT.sub(lambda found: f"Not run: {', '.join(map(native_name, found[1].split(', ')))}", text)

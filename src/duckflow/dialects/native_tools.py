@@ -1,0 +1,191 @@
+"""The operations as native tools: most under common names, the rare ones listed in one tool (SPEC A8)."""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import cast, get_args
+
+from pydantic import JsonValue
+
+from duckflow.domain.decision import Action, Operation, PromptPattern, TaskProfile
+from duckflow.domain.model import JsonSchema, NativeTool, ToolCall
+from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer, parse_object
+
+NOTE, ASK_USER, RARE = "note", "ask_user", "other"
+
+COMMON: Mapping[str, str] = {
+    "file_ops.read_file": "read_file",
+    "file_ops.write_file": "write_file",
+    "file_ops.edit_file": "edit_file",
+    "file_ops.delete_file": "delete_file",
+    "file_ops.move_file": "move_file",
+    "file_ops.list_files": "list_files",
+    "file_ops.search": "search",
+    "file_ops.outline": "outline",
+    "shell.run": "shell",
+}
+"""Operations that models are offered as tools of their own, by the name most models know."""
+
+ALIASES: Mapping[str, str] = {"bash": "shell.run", "run_command": "shell.run", "grep": "file_ops.search"}
+"""Names that models use although they were offered another one."""
+
+FAMILIES: Mapping[str, str] = {
+    "shell": "commands that go on in the background, such as servers",
+    "plan_tool": "plans for long work; one of high risk needs the user's approval",
+    "task_tool": "write the tasks of a plan's step; runs nothing",
+    "task_loop": "run tasks of a step, or a list of {operation, args}, in the background",
+    "memory": "keep what the user wants known in later sessions",
+}
+"""Families of rare operations, each told in one line."""
+
+_OPERATIONS = {name: operation for operation, name in COMMON.items()} | dict(ALIASES)
+_STRING: JsonSchema = {"type": "string"}
+_TEXTS: JsonSchema = {"type": "array", "items": _STRING}
+
+EDIT_SCHEMA: JsonSchema = {
+    "type": "object",
+    "properties": {
+        "path": _STRING,
+        "old_string": {**_STRING, "description": "exact text, found once"},
+        "new_string": _STRING,
+        "replace_all": {"type": "boolean"},
+    },
+    "required": ["path", "old_string", "new_string"],
+}
+
+NOTE_TOOL = NativeTool(
+    name=NOTE,
+    description="Notes for the program and your later self, beside other calls. All fields are optional.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "goal": _STRING,
+            "constraints": {**_TEXTS, "description": "at most 2"},
+            "plan": {**_TEXTS, "description": "at most 3 steps"},
+            "open_questions": {**_TEXTS, "description": "at most 2"},
+            "confidence": {"type": "number", "description": "0 to 1"},
+            "doubt": {**_STRING, "description": "why these calls may go against the goal or a constraint"},
+            "profile": {"enum": list(get_args(TaskProfile)), "description": "kind of task"},
+            "pattern": {"enum": list(get_args(PromptPattern)), "description": "layers of the next prompt"},
+        },
+    },
+)
+
+ASK_TOOL = NativeTool(
+    name=ASK_USER,
+    description="Ask the user one question that only they can answer. Ends your turn.",
+    parameters={"type": "object", "properties": {"question": _STRING}, "required": ["question"]},
+)
+
+
+def native_tools(operations: Sequence[Operation]) -> tuple[NativeTool, ...]:
+    """The tools of a session: common operations each by itself, the others listed in one."""
+    common = [_common(operation) for operation in operations if operation.name in COMMON]
+    rare = [operation for operation in operations if operation.name not in COMMON]
+    return (*common, *([_rare(rare)] if rare else []), NOTE_TOOL, ASK_TOOL)
+
+
+def _common(operation: Operation) -> NativeTool:
+    edits = operation.name == "file_ops.edit_file"
+    return NativeTool(
+        name=COMMON[operation.name],
+        description="replace text in a file" if edits else _summary(operation),
+        parameters=EDIT_SCHEMA if edits else _slim(operation.schema()),
+    )
+
+
+def _slim(schema: JsonSchema) -> JsonSchema:
+    """A schema without the parts that tell a model nothing."""
+    properties = {
+        name: {
+            key: value
+            for key, value in field.items()
+            if key not in ("default", "minimum") and not (key == "description" and name == "path")
+        }
+        for name, field in schema.get("properties", {}).items()
+    }
+    return {"type": "object", "properties": properties, "required": schema.get("required", [])}
+
+
+def _rare(operations: Sequence[Operation]) -> NativeTool:
+    """One tool for many operations: a line for each family. Its details are told when they are asked for."""
+    families = groupby(operations, key=lambda operation: operation.name.partition(".")[0])
+    lines = "\n".join(_family(name, list(members)) for name, members in families)
+    return NativeTool(
+        name=RARE,
+        description=f"Run one of these operations. Without args, you get its description instead.\n{lines}",
+        parameters={
+            "type": "object",
+            "properties": {"operation": _STRING, "args": {"type": "object"}},
+            "required": ["operation"],
+        },
+    )
+
+
+def _family(name: str, members: Sequence[Operation]) -> str:
+    if name not in FAMILIES:
+        return "\n".join(member.line for member in members)
+    calls = ", ".join(member.line.partition("): ")[0] + ")" for member in members)
+    return f"{calls}: {FAMILIES[name]}"
+
+
+def _summary(operation: Operation) -> str:
+    return operation.line.partition("): ")[2]
+
+
+def describe(operation: Operation) -> str:
+    """All that there is to know about an operation before it is called."""
+    schema = json.dumps(operation.schema(), ensure_ascii=False)
+    return f"{operation.line}\nargs: {schema}\nCall it with its args to run it."
+
+
+def asks_for_description(call: ToolCall, args: JsonObject) -> str | None:
+    """The operation whose description a call wants, if it wants one."""
+    return str(args.get("operation", "")) if call.name == RARE and set(args) <= {"operation"} else None
+
+
+def native_name(operation: str) -> str:
+    """The name under which a model knows an operation."""
+    return COMMON.get(operation, operation)
+
+
+def read_arguments(call: ToolCall) -> JsonObject:
+    """The arguments of a call. UnusableAnswer says what is wrong with them."""
+    return parse_object(call.arguments) if call.arguments.strip() else {}
+
+
+def action_of(call: ToolCall, args: JsonObject) -> Action:
+    """The action that a call stands for."""
+    name = call.name.strip()
+    if name == RARE:
+        name, args = str(args.get("operation", "")).strip(), _inner(args)
+    operation = _OPERATIONS.get(name, name.replace("__", "."))
+    if not operation:
+        raise UnusableAnswer(f"`{RARE}` needs the name of an operation")
+    return Action(operation=operation, args=_folded(operation, args), call_id=call.id)
+
+
+def _inner(args: JsonObject) -> JsonObject:
+    """The arguments inside a rare call; some models write them beside `operation`, or as text."""
+    inner = args.get("args")
+    if isinstance(inner, str) and inner.strip():
+        return parse_object(inner)
+    if isinstance(inner, dict):
+        return cast("JsonObject", inner)
+    return {name: value for name, value in args.items() if name not in ("operation", "args")}
+
+
+def _folded(operation: str, args: JsonObject) -> JsonObject:
+    """The arguments of an edit as the operation takes them; all others are the same already."""
+    if operation != "file_ops.edit_file" or "old_string" not in args:
+        return args
+    edit: JsonObject = {"find": args["old_string"], "replace": args.get("new_string", "")}
+    if _is_true(args.get("replace_all")):
+        edit["all"] = True
+    rest = {name: args[name] for name in args if name not in ("old_string", "new_string", "replace_all")}
+    edits: list[JsonValue] = [edit]
+    return {**rest, "edits": edits}
+
+
+def _is_true(value: JsonValue) -> bool:
+    return value is True or (isinstance(value, str) and value.strip().lower() == "true")
