@@ -146,7 +146,7 @@ async def test_a_server_that_does_not_answer_does_not_hold_us_up(monkeypatch):
 async def test_the_setting_decides_first(small):
     with serving({"data": [{"meta": {"n_params": 1e9, "n_ctx": 2048}}]}) as server:
         found = await traits_at(server, "qwen-1.5b", LlmSettings(small=small, native_tools=True))
-    assert (found.small, found.window, found.native_tools) == (small, 2048, True)
+    assert (found.small, found.window, found.native_tools) == (small, 2048, not small)
 
 
 async def test_a_provider_is_not_asked_what_it_serves():

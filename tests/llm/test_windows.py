@@ -13,6 +13,7 @@ from duckflow.llm import providers
 from duckflow.llm.providers import open_client
 from duckflow.llm.token_estimate import estimate_request
 from duckflow.llm.windows import KEPT, LEAST_WINDOW, LearnedWindows, WindowedClient, window_after
+from duckflow.prompts.budget import share_window
 from duckflow.prompts.tokens import TokenCounter
 from fakes.model import FakeModel
 from fakes.rows import every_row
@@ -74,14 +75,16 @@ async def test_K7_the_embedded_models_own_window_counts_more(settings: LlmSettin
         (128_000, too_long(), 60_000, 30_000, 1.0),
         (128_000, too_long(40_000, 1_000_000), 60_000, 40_000, 3.0),  # no estimate is so far off
         (40_000, too_long(40_000), 25_000, 25_000, 1.0),  # it said no to what should fit
-        (40_000, too_long(40_000, 39_000), 25_000, 40_000, 1.56),
+        (40_000, too_long(40_000, 39_000), 25_000, 30_000, 1.56),  # with the answer it was too much
+        (40_000, too_long(40_000, 45_000), 25_000, 40_000, 1.8),
+        (40_000, too_long(40_000), 39_000, 30_000, 1.0),
         (128_000, too_long(300), 60_000, LEAST_WINDOW, 1.0),
     ],
 )
 def test_K7_after_an_error_the_next_prompt_is_shorter(known, error, estimated, window, scale):
     traits = ModelTraits(name="m", window=known)
     assert window_after(traits, error, estimated) == (window, pytest.approx(scale))
-    assert window * 3 // 4 / scale < estimated
+    assert share_window(ModelTraits(name="m", window=window)).limit / scale < estimated
 
 
 async def test_K7_what_an_error_tells_changes_traits_and_counting_and_is_remembered(tmp_path: Path):

@@ -89,6 +89,8 @@ class ModelRequest(Frozen):
     time_limit_s: float = 300.0
     effort: Effort | None = None
     """How much to think, for models that can be told; None leaves it to the provider."""
+    window: int | None = None
+    """The model's window as it is known by now, which an error may have told since the client was opened."""
     cache_key: str = ""
     """Same for all prompts with the same beginning, so that a provider can route them to the same cache."""
     picture_data: Mapping[str, str] = Field(default_factory=dict[str, str], repr=False)

@@ -99,8 +99,9 @@ class WindowedClient(WrappingClient):
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """The answer. After a PromptTooLong a prompt made for the new traits is shorter."""
+        asked = replace(request, window=self._traits.window)
         try:
-            async with closing(self.inner.stream(request)) as pieces:
+            async with closing(self.inner.stream(asked)) as pieces:
                 async for piece in pieces:
                     yield piece
         except PromptTooLong as error:
@@ -117,14 +118,14 @@ class WindowedClient(WrappingClient):
 def window_after(traits: ModelTraits, error: PromptTooLong, estimated: int) -> tuple[int, float]:
     """The window and the scale of our estimates after an error; we took its prompt for `estimated` tokens.
 
-    A prompt may take three quarters of a window. So the next one is shorter in any case, even if the provider
-    tells a size that the prompt was within. If it tells none, half of the prompt is taken for the window.
+    The next prompt is shorter in any case, even if the provider tells a size that the prompt was within. If it
+    tells none, half of the prompt is taken for the window.
     """
     scale = traits.token_scale
     if error.asked and estimated:
         scale = min(max(error.asked / estimated, _SCALES[0]), _SCALES[1])
     size = int(estimated * scale)
     window = error.window or size // 2
-    if window >= traits.window and size <= window * 3 // 4:
-        window = size
+    if window >= traits.window and (not error.asked or error.asked <= window):
+        window = min(size, traits.window * 3 // 4)  # it was within; with the answer's part it was too much
     return max(window, LEAST_WINDOW), scale
