@@ -220,6 +220,32 @@ async def test_F3_what_the_request_changed_stays():
     assert [number for number in range(1, 12) if full(texts, number)] == [4, 5, 10, 11]
 
 
+async def test_F3_looks_that_can_not_fit_cost_neither_the_changes_nor_the_words():
+    told = found(1, "line 1 " * 40).model_copy(update={"path": "a.py"})
+    state = remember(asked("Mend it"), answered("First I edit."), told)
+    changed = replace(state.request, changed=("a.py",)) if state.request else None
+    state = looks(replace(state, request=changed), 2, 2)
+    state = remember(state, answered("All"), *(found(n, f"line {n} " * 900) for n in range(4, 9)))
+    texts = await shown(PromptHistory(TokenCounter()), state, room=6000, limit=8000)
+    assert "First I edit." in texts
+    assert [number for number in range(1, 9) if full(texts, number)] == [1, 7, 8]
+
+
+async def test_F3_of_very_many_changes_the_oldest_go_in_one_step_at_the_limit():
+    conversation, state, moved = PromptHistory(TokenCounter()), asked("Mend it"), 0
+    changed = replace(state.request, changed=("a.py",)) if state.request else None
+    state, before = replace(state, request=changed), list[str]()
+    for number in range(1, 101):
+        told = found(number, f"line {number} " * 40).model_copy(update={"path": "a.py"})
+        state = remember(state, answered("Edit"), told)
+        now = await shown(conversation, state, room=6000, limit=8000)
+        moved += now[: len(before)] != before
+        before = now
+        assert sum(conversation.tokens.values()) <= 8000
+    assert 1 <= moved <= 8
+    assert all(full(before, number) for number in range(90, 101))
+
+
 async def test_F3_the_largest_and_oldest_results_go_first():
     state = looks(asked("Find it"), 1, 2, size=400)
     state = remember(state, answered("Large"), found(3, "line 3 " * 800, "large.py"))

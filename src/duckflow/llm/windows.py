@@ -118,8 +118,8 @@ class WindowedClient(WrappingClient):
 def window_after(traits: ModelTraits, error: PromptTooLong, estimated: int) -> tuple[int, float]:
     """The window and the scale of our estimates after an error; we took its prompt for `estimated` tokens.
 
-    The next prompt is shorter in any case, even if the provider tells a size that the prompt was within. If it
-    tells none, half of the prompt is taken for the window.
+    The next prompt is shorter in any case, even if the provider tells a size that the prompt was within. If
+    it tells none, half of the prompt is taken for the window.
     """
     scale = traits.token_scale
     if error.asked and estimated:

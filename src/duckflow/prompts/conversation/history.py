@@ -13,6 +13,7 @@ from duckflow.prompts.conversation.recap import write_recap
 from duckflow.prompts.conversation.trimming import (
     KEPT_LOOPS,
     Room,
+    Untouchable,
     droppable,
     shorten,
     trim,
@@ -91,18 +92,18 @@ class PromptHistory:
         `limit`, if that is more, is what even that may take which never goes. True if something was left out.
         """
         lines, room = self._lines, Room(most, max(limit or 0, most))
-        over = False
+        over, keep = False, Untouchable()
         if lines.tokens > room.most:
             keep = untouchable(lines, self._state)
             going = droppable(lines, self._state, keep)
-            over = worth_a_step(lines, going, room)
+            over = worth_a_step(lines, going, keep, room)
             if over:
                 lines.remove([line for line in lines.shown if line.at < 0 and line.kind == "words"])
                 await trim(lines, self._state, going, keep, room)
         if over or self._cut_off:
             await self._sum_up(room)
         if over:
-            await shorten(lines, self._transcript, room.limit)
+            await shorten(lines, self._state, keep, room.limit)
         return over
 
     async def _sum_up(self, room: Room) -> None:

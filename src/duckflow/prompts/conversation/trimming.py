@@ -40,10 +40,17 @@ class Room(NamedTuple):
 class Untouchable(Frozen):
     """What a trim leaves as it is, by the places of its entries."""
 
-    results: frozenset[int]
-    """Results of the last loops, and of what the request changed."""
-    words: frozenset[int]
+    recent: frozenset[int] = frozenset()
+    """Results of the last loops."""
+    changed: frozenset[int] = frozenset()
+    """What the request changed."""
+    words: frozenset[int] = frozenset()
     """What was said since the last answer, the request, and the user's last message."""
+
+    @property
+    def all(self) -> frozenset[int]:
+        """All of it."""
+        return self.recent | self.changed | self.words
 
 
 def untouchable(lines: PromptLines, state: AgentState) -> Untouchable:
@@ -57,7 +64,9 @@ def untouchable(lines: PromptLines, state: AgentState) -> Untouchable:
     meant = {ids[one] for at in recent if (one := state.transcript[at].same_as) in ids}
     newest = {line.at for line in lines.newest()}
     return Untouchable(
-        results=frozenset(recent | changed | meant), words=frozenset(newest | {line.at for line in pinned})
+        recent=frozenset(recent | meant),
+        changed=frozenset(changed),
+        words=frozenset(newest | {line.at for line in pinned}),
     )
 
 
@@ -71,6 +80,7 @@ def _shows_change(entry: TranscriptEntry, at: int, begun: int, state: AgentState
 def droppable(lines: PromptLines, state: AgentState, keep: Untouchable) -> list[PromptLine]:
     """The results that may go, in the order in which they do."""
     transcript, count = state.transcript, len(lines.shown)
+    kept = keep.all
     old: list[PromptLine] = []
     others: list[tuple[int, PromptLine]] = []
     for place, line in enumerate(lines.shown):
@@ -78,15 +88,20 @@ def droppable(lines: PromptLines, state: AgentState, keep: Untouchable) -> list[
             continue
         if transcript[line.at].stale:
             old.append(line)
-        elif line.at not in keep.results and line.tokens > _SHORT:
+        elif line.at not in kept and line.tokens > _SHORT:
             others.append((line.tokens * (count - place), line))
     return [*old, *(line for _, line in sorted(others, key=lambda one: -one[0]))]
 
 
-def worth_a_step(lines: PromptLines, going: Collection[PromptLine], room: Room) -> bool:
+def worth_a_step(lines: PromptLines, going: Collection[PromptLine], keep: Untouchable, room: Room) -> bool:
     """Whether a trim is due: there is too much, and enough of it may go, or it has to."""
-    wins = sum(line.tokens for line in going) + max(lines.words - room.most // 2, 0)
-    return lines.tokens > room.limit or (lines.tokens > room.most and wins > room.most // _WORTH)
+    if lines.tokens > room.limit:
+        return True
+    wins = sum(line.tokens for line in going)
+    if lines.words > room.most // 2:
+        kept = keep.all
+        wins += sum(line.tokens for line in lines.shown if line.kind != "evidence" and line.at not in kept)
+    return lines.tokens > room.most and wins > room.most // _WORTH
 
 
 async def trim(
@@ -99,8 +114,9 @@ async def trim(
             await _leave_out(lines, line, entry)
     if lines.words > room.most // 2:
         _forget(lines, keep, lines.words - room.most // 4)
-    if lines.tokens > room.limit:
-        _forget(lines, keep, lines.tokens - room.limit * 3 // 4)
+    needed = sum(line.tokens for line in lines.shown if line.at in keep.recent | keep.words)
+    if lines.tokens > room.limit >= needed:
+        await _make_room(lines, state, keep, room.most * 3 // 4)
 
 
 async def _leave_out(
@@ -116,10 +132,18 @@ def _stub(entry: TranscriptEntry, reason: str) -> str:
     return f"{what}{f', {entry.path}' if entry.path else ''}: {reason}"
 
 
+async def _make_room(lines: PromptLines, state: AgentState, keep: Untouchable, goal: int) -> None:
+    """Leave out, oldest first, even what should stay, but for the last loops and what the user asked."""
+    _forget(lines, keep, lines.tokens - goal)
+    for line in lines.found():
+        if line.at not in keep.recent and lines.tokens > goal:
+            await _leave_out(lines, line, state.transcript[line.at])
+
+
 def _forget(lines: PromptLines, keep: Untouchable, over: int) -> None:
     """Drop the oldest parts of the conversation, each whole, until `over` tokens less are left."""
     gone: list[PromptLine] = []
-    kept = keep.results | keep.words
+    kept = keep.all
     for part in lines.exchanges():
         if over <= 0:
             break
@@ -129,15 +153,18 @@ def _forget(lines: PromptLines, keep: Untouchable, over: int) -> None:
     lines.remove(gone)
 
 
-async def shorten(lines: PromptLines, transcript: Sequence[TranscriptEntry], most: int) -> None:
-    """Where even what never goes is too much, the oldest of it goes, and the last is cut until it fits."""
-    evidence = lines.found()
-    for line in evidence[:-1]:
+async def shorten(lines: PromptLines, state: AgentState, keep: Untouchable, most: int) -> None:
+    """Where the results of the last loops alone are too much, the oldest of them go, and the last is cut."""
+    recent = [line for line in lines.found() if line.at in keep.recent]
+    for line in recent[:-1]:
         if lines.tokens > most:
-            await _leave_out(lines, line, transcript[line.at], NO_ROOM)
-    for line in evidence[-1:]:
+            await _leave_out(lines, line, state.transcript[line.at], NO_ROOM)
+    if lines.tokens > most:
+        last = recent[-1].tokens if recent else 0
+        await _make_room(lines, state, keep, last + most // 2)
+    for line in lines.found()[-1:]:
         if lines.tokens > most:
-            await _cut(lines, line, transcript[line.at], most)
+            await _cut(lines, line, state.transcript[line.at], most)
 
 
 async def _cut(lines: PromptLines, line: PromptLine, entry: TranscriptEntry, most: int) -> None:
