@@ -22,8 +22,9 @@ from duckflow.app.work import Update, Work, Working
 from duckflow.config.loading import LoadedSettings, load
 from duckflow.domain import commands
 from duckflow.domain.errors import UsageError
-from duckflow.domain.events import ModeChanged, Recorded
+from duckflow.domain.events import EffortChanged, ModeChanged, Recorded
 from duckflow.domain.files.changes import UndoReport
+from duckflow.domain.model import EffortChoice
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
@@ -217,6 +218,10 @@ class OpenSession:
         """Think with another model from now on."""
         await self.app.model.change(name)
 
+    def set_effort(self, effort: EffortChoice) -> None:
+        """Let models think more, or less, from now on."""
+        self.app.session.record(EffortChanged(effort=effort))
+
     def events(self) -> Sequence[Recorded]:
         """All that happened, from the first event; not what was gone back behind."""
         return present(self.app.log.load(self.id))
@@ -256,6 +261,8 @@ class OpenSession:
                 return self.cancel if busy else "clients.nothing_runs"
             case commands.SetMode(mode=mode):
                 return lambda: self.set_mode(mode)
+            case commands.SetEffort(effort=effort):
+                return lambda: self.set_effort(effort)
             case commands.AnswerShown() | commands.ChooseShown():
                 objection = "clients.stale" if self._given else commands.objection_to(command, self.state)
                 if objection is not None or self._work is None or self._work.over:

@@ -275,6 +275,6 @@ async def test_A8_calls_without_an_id_or_with_the_same_one_get_their_own():
 
 async def test_A6_an_answer_cut_at_its_limit_runs_nothing():
     cut = [call("shell", command="ls"), StreamEnd(stop="length")]
-    duck = Asked(cut, turn("Done."))
+    duck = Asked(cut, cut, cut, turn("Done."))
     assert (await duck.decide()).decision.actions == ()
     assert "cut at the limit" in duck.sent()[-1].text

@@ -85,7 +85,7 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
     script = write_script(folder.parent / f"{folder.name}.jsonl", answers)
     name = options.pop("model", "openai:any") if server else f"scripted:{script}"
     traits = {trait: options.pop(trait, "auto") for trait in ("small", "sees")}
-    llm = LlmSettings(model=name, max_retries=0, **traits)
+    llm = LlmSettings.model_validate({"model": name, "max_retries": 0, **traits, **options.pop("llm", {})})
     limits = {
         "dynamic_limits": {"max_loops": options.pop("max_loops", 20)},
         "budget": options.pop("budget", {}),

@@ -183,11 +183,6 @@ async def test_A6_E2_wrong_fields_are_named_by_path(seen, bad, words):
         ([TextPiece(text=GOOD)], "the answer was cut off before its end"),
         (said("I can't help with that.", stop="refusal"), "the request was declined"),
         (said(GOOD, stop="refusal"), "the request was declined"),
-        (
-            said(GOOD[:-4], stop="length"),
-            "the answer was cut at the limit of 4096 tokens, say it shorter (line 1",
-        ),
-        (said("Let me think about", stop="length"), "the answer was cut at the limit of 4096 tokens"),
         (said("\ud83e lone", width=1), "half of a surrogate pair"),
         (said("ends in half \ud83e", width=1), "half of a surrogate pair"),
     ],

@@ -19,6 +19,23 @@ async def test_K4_a_known_model_has_a_price_and_cached_tokens_cost_less():
     assert 0 < cached < full
 
 
+@every_row(
+    ("name", "plain", "written"),
+    [
+        ("openai:gpt-6.1-terra", 0.1, 0.125),
+        ("openai:gpt-5.6", 0.4, 0.5),
+        ("openai:gpt-5", 0.125, 0.125),
+        ("anthropic:claude-sonnet-4-5", 0.3, 0.375),
+        ("openrouter:anthropic/claude-sonnet-4.5", 0.3, 0.375),
+    ],
+)
+async def test_K4_tokens_put_into_the_cache_are_priced_as_billed(name, plain, written):
+    read = Usage(input_tokens=100_000)
+    kept = Usage(input_tokens=100_000, cache_written_tokens=100_000)
+    assert await cost_usd(name, read, {}) == pytest.approx(plain)
+    assert await cost_usd(name, kept, {}) == pytest.approx(written)
+
+
 @every_row("name", ["anthropic:claude-sonnet-5-5", "google:gemini-3.8-flash", "groq:openai/gpt-oss-120b"])
 async def test_K4_the_default_models_have_prices(name):
     assert (await cost_usd(name, MILLION, {}) or 0) > 0

@@ -84,11 +84,20 @@ async def test_K4_a_piece_says_that_what_was_streamed_is_void():
     assert "".join(piece.text for piece in pieces[at + 1 : -1]) == "whole"
 
 
-@every_row(("asked_for", "waited"), [(0.0, 0.0), (7.0, 7.0), (1e12, LONGEST_WAIT_S), (-5.0, 0.0)])
-async def test_K4_a_wish_of_the_provider_is_honoured_within_reason(asked_for, waited):
+@every_row(("asked_for", "waited"), [(0.0, 0.0), (7.0, 7.0), (290.0, 290.0), (300.0, 300.0), (-5.0, 0.0)])
+async def test_K4_a_provider_may_ask_for_minutes(asked_for, waited):
     client, _, clock = patient([Unavailable("llm.rate_limited", retry_after_s=asked_for)], "ok")
     await collected(client)
     assert clock.waits == [waited]
+
+
+@every_row(("asked_for", "minutes"), [(301.0, "6"), (3_600.0, "60"), (1e7, "166,667")])
+async def test_K4_a_longer_wait_is_left_to_the_user_at_once(asked_for, minutes):
+    client, model, clock = patient([Unavailable("llm.rate_limited", retry_after_s=asked_for)], "never heard")
+    with pytest.raises(ProviderError) as caught:
+        await collected(client)
+    assert (len(model.requests), clock.waits) == (1, [])
+    assert f"{minutes} minutes" in text(caught.value.key, **caught.value.values)
 
 
 async def test_K4_waits_do_not_grow_for_ever():

@@ -14,9 +14,10 @@ from duckflow.llm.wire import http
 from duckflow.llm.wire.anthropic import ANTHROPIC
 from duckflow.llm.wire.client import WireModel
 from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint
-from duckflow.llm.wire.errors import seconds_to_wait
+from duckflow.llm.wire.errors import seconds_to_wait, wait_of
 from duckflow.llm.wire.openai import OPENAI
 from fakes.model_server import Answer, Fault, ModelServer, Raw, free_port
+from fakes.rows import every_row
 
 WIRES = {"openai": (OPENAI, "/v1"), "anthropic": (ANTHROPIC, "")}
 REQUEST = ModelRequest(output="Decision", messages=(ChatMessage(role="user", text="hi"),), time_limit_s=120.0)
@@ -124,6 +125,50 @@ async def test_K4_retry_after_in_seconds(wire, header, seconds):
     failure = await failure_for(wire, Fault(429, headers={"Retry-After": header}))
     assert isinstance(failure, Unavailable)
     assert failure.retry_after_s == seconds
+
+
+@every_row(
+    ("headers", "seconds"),
+    [
+        ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
+        (
+            {"retry-after": "2", "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "9s"},
+            2.0,
+        ),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6m0s"}, 360.0),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "20ms"}, 0.02),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "2m59.56s"}, 179.56),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "7.5"}, 7.5),
+        ({"x-ratelimit-remaining-tokens": "12", "x-ratelimit-reset-tokens": "9s"}, None),
+        ({"x-ratelimit-reset-tokens": "9s"}, None),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "later"}, None),
+        (
+            {"anthropic-ratelimit-tokens-remaining": "0", "anthropic-ratelimit-tokens-reset": "2015-10-21"},
+            None,
+        ),
+        (
+            {
+                "anthropic-ratelimit-requests-remaining": "0",
+                "anthropic-ratelimit-requests-reset": "2015-10-21T07:28:00Z",
+            },
+            0.0,
+        ),
+        ({"retry-after-ms": "soon"}, None),
+        ({}, None),
+    ],
+)
+async def test_K4_other_headers_tell_the_wait_too(wire, headers, seconds):
+    failure = await failure_for(wire, Fault(429, headers=headers))
+    assert isinstance(failure, Unavailable)
+    assert failure.retry_after_s == seconds
+
+
+def test_K4_a_limit_that_is_renewed_at_a_time_is_waited_for(wire):
+    later = (datetime.now(UTC) + timedelta(seconds=100)).isoformat()
+    name = "anthropic-ratelimit-input-tokens"
+    wait = seconds_to_wait(wait_of({f"{name}-remaining": "0", f"{name}-reset": later}))
+    assert wait is not None
+    assert 50 < wait <= 100
 
 
 def test_K4_retry_after_as_a_date(wire):

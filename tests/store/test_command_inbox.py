@@ -5,7 +5,7 @@ from pathlib import Path
 
 from duckflow.domain.commands import CancelWork, SayMessage
 from duckflow.domain.events import SessionStarted
-from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid, Waiting
+from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown, Waiting
 from duckflow.store.command_inbox import CommandInbox
 from duckflow.store.event_log import SqliteEventLog
 from duckflow.store.live_file import LiveView, LiveWriter, read_live
@@ -62,7 +62,22 @@ def test_M7_pieces_of_a_reply_reach_others_through_a_private_file_that_goes_away
     view = read_live(path)
     assert view.reply == "Hello"
     assert len(view.output) == 4_000
-    writer(Waiting(reason="llm.busy", wait_s=3))
-    assert read_live(path).wait_s == 3
     writer.close()
     assert not path.exists()
+
+
+def test_K4_K6_a_wait_counts_down_for_others_and_thinking_reaches_them(tmp_path: Path):
+    path, now = tmp_path / "s.live", 1000.0
+    writer = LiveWriter(path, lambda: now)
+    writer(Waiting(reason="llm.waits_rate_limited", wait_s=90))
+    for passed, left in ((0, 90), (0.5, 90), (60, 30), (90, 0), (99, 0)):
+        assert read_live(path, lambda later=now + passed: later).wait_s == left
+    writer(Waiting(reason="llm.thought_only"))
+    for word in ("Let me ", "think."):
+        writer(ThinkingShown(text=word))
+    assert read_live(path, lambda: now) == LiveView(thinking="Let me think.")
+    writer(ReplyPiece(text="So"))
+    assert read_live(path, lambda: now) == LiveView(reply="So", thinking="Let me think.")
+    writer(ReplyVoid())
+    assert read_live(path, lambda: now) == LiveView()
+    writer.close()

@@ -23,6 +23,7 @@ from duckflow.ui.commands.table import (
 from duckflow.ui.engine import EarlierSession
 from duckflow.ui.screen import Screen
 from fakes.keyboard import FakeWriter
+from fakes.rows import every_row
 
 SPEC = "help status goal plan tasks diff undo mode model cost memory history resume config quit"
 
@@ -89,6 +90,7 @@ def suggested(typed: str) -> list[str]:
     [
         ("/st", ["/status"]),
         ("/mode e", ["edits"]),
+        ("/effort l", ["low"]),
         ("／st", ["/status"]),
         ("/ヘル", ["/help"]),
         ("/モード e", ["edits"]),
@@ -122,3 +124,25 @@ async def test_M2_history_tells_of_the_open_request_and_diff_of_what_it_does_not
     assert writer.text.endswith("/diff all.")
     await show_difference(context, "session")
     assert writer.text.endswith("Nothing was changed.")
+
+
+@every_row(
+    ("typed", "told", "shown"),
+    [
+        ("high", ["high"], ""),
+        ("HIGH", ["high"], ""),
+        ("auto", ["auto"], ""),
+        ("", [], "Effort medium: models think for a while."),
+        ("huge", [], "There is no effort huge. Choose one of: auto, low, medium, high."),
+    ],
+)
+def test_K6_the_effort_is_chosen_or_shown_by_a_command(typed: str, told: list[str], shown: str):
+    chosen: list[str] = []
+    engine: Any = SimpleNamespace(set_effort=chosen.append, state=AgentState(effort="medium"))
+    writer = FakeWriter()
+    context = CommandContext(engine, writer, Screen(writer), lambda _: None)
+    command = find_command("思考量")
+    assert command is not None
+    ACTIONS[command.name](context, typed)
+    assert chosen == told
+    assert writer.text == shown

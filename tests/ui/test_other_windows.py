@@ -8,6 +8,7 @@ from duckflow.domain.commands import (
     CancelWork,
     ChooseShown,
     SayMessage,
+    SetEffort,
     SetMode,
     hash_of,
     objection_to,
@@ -62,6 +63,8 @@ def test_M7_a_question_answered_elsewhere_vanishes_in_the_terminal_and_the_other
             assert window.send(CancelWork()) == "clients.nothing_runs"
             assert window.send(SetMode(mode="plan")) == ""
             wait_until(lambda: window.state.mode == "plan")
+            assert window.send(SetEffort(effort="high")) == ""
+            wait_until(lambda: window.state.effort == "high")
             said = [one.text for one in window.events if isinstance(one, UserMessage)]
             answered = [one.yes for one in window.events if isinstance(one, ApprovalAnswered)]
     assert said == ["!touch never, and write a.txt", "And b.txt"]

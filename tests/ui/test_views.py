@@ -16,7 +16,7 @@ from duckflow.domain.model import Usage
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState, Request, TierUsage
 from duckflow.domain.work.plan import Plan, PlanStep, Task, TaskList
-from duckflow.i18n.catalogue import entries, set_language
+from duckflow.i18n.catalogue import entries, set_language, text
 from duckflow.ui.commands.actions import CommandContext, show_help
 from duckflow.ui.engine import Surroundings
 from duckflow.ui.output.diff import difference_lines
@@ -147,6 +147,24 @@ def test_help_first_lines_and_costs_fit(language, columns):
     assert all(width_of(line) <= columns for line in writer.text.split("\n"))
     for expected in ("/status", "/undo", "Ctrl-R", "AGENTS.md", "pytest", "12,345", "$0.0123"):
         assert expected in writer.text
+
+
+@pytest.mark.parametrize("language", ["en", "ja"])
+def test_K4_costs_name_tokens_put_into_the_cache_and_thought_where_there_are_any(language):
+    set_language(language)
+    counted = Usage(input_tokens=1_234_567, cached_tokens=1_000_000, output_tokens=54_321)
+    rare = {"cache_written_tokens": 123_456, "thinking_tokens": 43_210}
+    used = TierUsage(calls=120, tokens=counted, cost_usd=1.5)
+    more = TierUsage(calls=3, tokens=Usage.model_validate({**counted.model_dump(), **rare}), cost_usd=0.5)
+    plain, whole = (cost_text(AgentState(usage={"creative": used, "evaluator": one})) for one in (used, more))
+    assert "1,000,000" in plain
+    for tokens in ("123,456", "43,210", "$2.0000"):
+        assert tokens in whole
+        assert tokens == "$2.0000" or tokens not in plain
+    titles = {text("cost.written"), text("cost.thinking")}
+    assert all(title in whole.split("\n")[0] for title in titles)
+    assert not any(title in plain for title in titles)
+    assert all(width_of(line) <= 80 for line in whole.split("\n"))
 
 
 @pytest.mark.parametrize(("language", "columns"), SIZES)

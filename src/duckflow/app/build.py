@@ -205,4 +205,5 @@ def _started(
         version=__version__,
         resumed=resumed,
         attended=attended,
+        effort=base.session.state.effort if base.session.state.effort_chosen else settings.llm.effort,
     )

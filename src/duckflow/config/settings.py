@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 from duckflow.config.mcp import McpSettings, from_home
 from duckflow.config.pacing import PacemakerSettings
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import EffortChoice
 from duckflow.domain.modes import Mode
 from duckflow.domain.transitions import Transitions
 from duckflow.domain.work.objective import EvaluationRules
@@ -168,7 +169,10 @@ class LlmSettings(Frozen):
     """Seconds one call may take."""
 
     max_tokens: Count = 8192
-    """The longest answer asked for, in tokens."""
+    """The longest answer asked for, in tokens; room to think comes on top of it."""
+
+    effort: EffortChoice = "auto"
+    """How much models that can think do so; `auto` goes by the question, and by how the work goes."""
 
     embedded: EmbeddedSettings = EmbeddedSettings.model_construct()
 

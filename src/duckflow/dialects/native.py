@@ -18,7 +18,8 @@ from duckflow.domain.live_updates import ReplyVoid
 from duckflow.domain.model import ChatMessage, Effort, ModelClient, ModelRequest, ToolCall, Usage
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
-from duckflow.llm.answers.response import CollectedResponse, collect
+from duckflow.llm.answers.continuing import collect_whole
+from duckflow.llm.answers.response import CollectedResponse
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer
 from duckflow.llm.answers.structured import check_whole
 from duckflow.prompts.budget import PromptFrame
@@ -113,9 +114,11 @@ class Native:
     ) -> CollectedResponse:
         asked = replace(request, messages=(*request.messages, *exchange))
         try:
-            return await collect(self._client, asked, on_update, has_reply=True)
+            return await collect_whole(
+                self._client, asked, on_update, has_reply=True, is_usable=lambda _: False
+            )
         except ProviderError as error:
-            error.usage = spent
+            error.usage = spent + (error.usage or Usage())
             raise
 
 

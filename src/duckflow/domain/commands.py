@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.model import EffortChoice
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import AnswerApproval, Approval
 from duckflow.domain.questions.consultation import ChooseWay, Consultation
@@ -70,8 +71,15 @@ class SetMode(Frozen):
     mode: Mode
 
 
+class SetEffort(Frozen):
+    """Let models think more, or less, from now on."""
+
+    kind: Literal["effort"] = "effort"
+    effort: EffortChoice
+
+
 ClientCommand = Annotated[
-    SayMessage | AnswerShown | ChooseShown | CancelWork | UndoWork | RewindWork | SetMode,
+    SayMessage | AnswerShown | ChooseShown | CancelWork | UndoWork | RewindWork | SetMode | SetEffort,
     Field(discriminator="kind"),
 ]
 

@@ -13,7 +13,7 @@ from duckflow.domain.errors import UserError
 from duckflow.domain.extensions import HookEvent, HookOutcome
 from duckflow.domain.files.changes import FileChange, LeftFile, ToolEffect
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.model import ChatMessage, Picture, TierName, Usage
+from duckflow.domain.model import ChatMessage, EffortChoice, Picture, TierName, Usage
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import Approval, ApprovalScope
 from duckflow.domain.questions.consultation import ChooseWay, Consultation, ConsultationKind
@@ -54,6 +54,8 @@ class SessionStarted(Frozen):
     resumed: bool = False
     attended: bool = True
     """Whether a user is there who can be asked."""
+    effort: EffortChoice = "auto"
+    """How much models are asked to think."""
 
 
 class UserMessage(Frozen):
@@ -281,6 +283,13 @@ class ModelChanged(Frozen):
     model: str
 
 
+class EffortChanged(Frozen):
+    """The user chose how much models think for the rest of the session."""
+
+    type: Literal["effort_changed"] = "effort_changed"
+    effort: EffortChoice
+
+
 class SessionTitled(Frozen):
     """A few words for the session, for lists of sessions."""
 
@@ -383,6 +392,7 @@ Event = Annotated[
     | UsageReported
     | ModeChanged
     | ModelChanged
+    | EffortChanged
     | SessionTitled
     | MemoryKept
     | MemoryRecalled

@@ -20,10 +20,10 @@ class ThinkingShown(Frozen):
 
 
 class Waiting(Frozen):
-    """The provider asked for patience: the call is repeated after `wait_s`."""
+    """The model is asked again, after `wait_s` if the provider needs time. `reason` is a catalogue key."""
 
     reason: str
-    wait_s: float
+    wait_s: float | None = None
 
 
 class OutputPiece(Frozen):

@@ -1,7 +1,7 @@
 """What is asked of a language model and what comes back, whoever provides it."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from pydantic import Field, JsonValue
 
@@ -23,6 +23,9 @@ Role = Literal["system", "user", "assistant"]
 TierName = Literal["creative", "fast", "evaluator"]
 StopReason = Literal["end", "length", "tool_calls", "refusal"]
 Effort = Literal["low", "medium", "high"]
+EffortChoice = Literal["auto", "low", "medium", "high"]
+EFFORTS: tuple[EffortChoice, ...] = get_args(EffortChoice)
+"""Levels a user can choose. On "auto" the pacemaker chooses for each call."""
 JsonSchema = dict[str, Any]
 
 
@@ -83,6 +86,8 @@ class ModelRequest(Frozen):
     stop: tuple[str, ...] = ()
     """Texts at which a model that can be bound stops; it also goes on from a last assistant message."""
     max_tokens: int = 4096
+    extra_tokens: int = 0
+    """Tokens on top of `max_tokens` after an answer was cut; `llm.max_tokens` does not limit them."""
     temperature: float | None = None
     seed: int | None = None
     """Where to draw from, at a temperature above 0; providers that know no seed may ignore it."""

@@ -9,7 +9,7 @@ from duckflow.domain.decision import Action, NextStep, PromptPattern, TaskProfil
 from duckflow.domain.events import ActionStarted, ApprovalAnswered, BackgroundCommand
 from duckflow.domain.files.changes import ChangeSet
 from duckflow.domain.frozen import Frozen
-from duckflow.domain.model import Picture, Thought, TierName, ToolCall, Usage
+from duckflow.domain.model import EffortChoice, Picture, Thought, TierName, ToolCall, Usage
 from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.limits import LoopLimit, LoopTrace
 from duckflow.domain.pacing.vitals import Vitals
@@ -137,6 +137,9 @@ class AgentState(Frozen):
     mode: Mode = "ask"
     attended: bool = True
     """Whether a user is there who can be asked."""
+    effort: EffortChoice = "auto"
+    effort_chosen: bool = False
+    """Whether the user chose the effort in this session. Opening it again keeps that choice."""
     seq: int = 0
     step: Step = Step.PLANNING
     status: Status = Status.SUCCESS

@@ -8,6 +8,7 @@ from duckflow.domain.patterns import late
 _CODE = late(r"```.*?```|`[^`]*`", re.DOTALL)
 _QUESTION = late(r"[?？]+(?=\s|$|[」』”\")）])")
 _JAPANESE = late("[\u3041-\u30ff\u3400-\u9fff]")
+_WORD = late("[\u3041-\u309f]+|[\u30a0-\u30ff]+|[\u3400-\u9fff]+|[^\\W\u3041-\u30ff\u3400-\u9fff]+")
 _JOINER = "\u200d"
 _JOINERS = ("\u200c", _JOINER)
 _ELLIPSIS = "…"
@@ -80,6 +81,11 @@ def head_and_tail(text: str, limit: int) -> str:
     while start < len(text) and not _boundary(text, start):
         start += 1
     return f"{text[:end]}\n… {start - end} characters left out …\n{text[start:]}"
+
+
+def count_words(text: str) -> int:
+    """How many words a text has; of Japanese, which has no spaces, the runs of one kind of character."""
+    return len(_WORD.findall(text))
 
 
 def count_questions(text: str) -> int:

@@ -29,6 +29,7 @@ def _look_up(provider: Provider, model: str, usage: Usage, env: Mapping[str, str
         tokens = genai_prices.Usage(
             input_tokens=usage.input_tokens,
             cache_read_tokens=usage.cached_tokens,
+            cache_write_tokens=usage.cache_written_tokens,
             output_tokens=usage.output_tokens,
         )
         return float(genai_prices.calc_price(tokens, model, provider_id=provider.name).total_price)

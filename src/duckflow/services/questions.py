@@ -11,7 +11,15 @@ from pydantic import BaseModel
 from duckflow.domain.errors import PromptTooLong, ProviderError
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.live_updates import LiveUpdate
-from duckflow.domain.model import JsonSchema, ModelClient, ModelRequest, ModelTraits, TierName, Usage
+from duckflow.domain.model import (
+    Effort,
+    JsonSchema,
+    ModelClient,
+    ModelRequest,
+    ModelTraits,
+    TierName,
+    Usage,
+)
 from duckflow.llm.answers.structured import StructuredAnswer, ask
 
 SHORTER_PROMPTS = 2
@@ -37,19 +45,21 @@ class AskedModel(Frozen):
 
     tier: TierName
     output: str
+    effort: Effort = "low"
+    """How much thought it usually deserves."""
     small: bool = False
 
 
 ASKED: Mapping[QuestionKind, AskedModel] = {
     "requirements": AskedModel(tier="fast", output="RequirementList"),
-    "verdict": AskedModel(tier="evaluator", output="SatisfactionEvaluation", small=True),
+    "verdict": AskedModel(tier="evaluator", output="SatisfactionEvaluation", effort="high", small=True),
     "missing": AskedModel(tier="fast", output="MissingInfoAnalysis"),
-    "failure": AskedModel(tier="evaluator", output="FailureAnalysis"),
-    "second_opinion": AskedModel(tier="evaluator", output="FailureAnalysis"),
-    "first_plan": AskedModel(tier="creative", output="PlanDraft"),
-    "next_plan": AskedModel(tier="creative", output="PlanDraft"),
-    "plan": AskedModel(tier="creative", output="PlanDraft", small=True),
-    "tasks": AskedModel(tier="creative", output="TaskListDraft", small=True),
+    "failure": AskedModel(tier="evaluator", output="FailureAnalysis", effort="high"),
+    "second_opinion": AskedModel(tier="evaluator", output="FailureAnalysis", effort="high"),
+    "first_plan": AskedModel(tier="creative", output="PlanDraft", effort="high"),
+    "next_plan": AskedModel(tier="creative", output="PlanDraft", effort="high"),
+    "plan": AskedModel(tier="creative", output="PlanDraft", effort="high", small=True),
+    "tasks": AskedModel(tier="creative", output="TaskListDraft", effort="medium", small=True),
     "report": AskedModel(tier="fast", output="TaskReport", small=True),
     "title": AskedModel(tier="fast", output="SessionTitle"),
 }
@@ -83,10 +93,11 @@ async def put(
     client: ModelClient,
     question: Question[Draft, Answer],
     on_update: Callable[[LiveUpdate], None] = lambda _: None,
+    effort: Effort | None = None,
 ) -> tuple[Answer, Usage]:
     """The answer of one model, and what it took. Raises ProviderError if nothing stands in for it."""
     try:
-        answer = await _ask_shorter(client, question, on_update)
+        answer = await _ask_shorter(client, question, on_update, effort)
     except question.covers as error:
         if question.otherwise is None:
             raise
@@ -95,20 +106,27 @@ async def put(
 
 
 async def _ask_shorter(
-    client: ModelClient, question: Question[Draft, Answer], on_update: Callable[[LiveUpdate], None]
+    client: ModelClient,
+    question: Question[Draft, Answer],
+    on_update: Callable[[LiveUpdate], None],
+    effort: Effort | None,
 ) -> StructuredAnswer[Draft]:
     """The model's answer; a prompt that was too long is made again for the window that the error taught."""
     for _ in range(SHORTER_PROMPTS):
         with suppress(PromptTooLong):
-            return await _ask(client, question, on_update)
-    return await _ask(client, question, on_update)
+            return await _ask(client, question, on_update, effort)
+    return await _ask(client, question, on_update, effort)
 
 
 async def _ask(
-    client: ModelClient, question: Question[Draft, Answer], on_update: Callable[[LiveUpdate], None]
+    client: ModelClient,
+    question: Question[Draft, Answer],
+    on_update: Callable[[LiveUpdate], None],
+    effort: Effort | None,
 ) -> StructuredAnswer[Draft]:
     traits, check = client.traits, question.check
     request = question.prompt(replace(traits, window=int(traits.window / traits.token_scale)))
+    request = replace(request, effort=effort)
     if question.bound and request.answer_schema is None:
         request = replace(request, answer_schema=schema_of(question.shape))
     return await ask(

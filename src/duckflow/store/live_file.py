@@ -4,7 +4,10 @@ Never worth waiting for: the event that follows is in the database. What can't b
 """
 
 import json
+import math
 import os
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +25,9 @@ class LiveView(NamedTuple):
 
     reply: str = ""
     output: str = ""
-    wait_s: float = 0.0
+    wait_s: int = 0
+    """Whole seconds until the model is asked again."""
+    thinking: str = ""
 
 
 def live_path(folder: Path, session_id: str) -> Path:
@@ -33,8 +38,9 @@ def live_path(folder: Path, session_id: str) -> Path:
 class LiveWriter:
     """Subscribes to a session. The file is made with the first piece, emptied by the event that follows."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self._path = path
+        self._clock = clock
         self._file: int | None = None
         self._size = 0
 
@@ -50,9 +56,9 @@ class LiveWriter:
         elif isinstance(what, OutputPiece):
             self._write({"output": what.text[-_TAIL:]})
         elif isinstance(what, ThinkingShown):
-            self._write({"thinking": what.text[-_TAIL:]})
-        else:
-            self._write({"wait_s": what.wait_s})
+            self._write({"thinking": what.text})
+        elif what.wait_s:
+            self._write({"until": self._clock() + what.wait_s})
 
     def close(self) -> None:
         """Leave nothing behind."""
@@ -78,17 +84,21 @@ class LiveWriter:
         self._size = 0
 
 
-def read_live(path: Path) -> LiveView:
+def read_live(path: Path, clock: Callable[[], float] = time.time) -> LiveView:
     """What is being written in a session now; nothing if nothing is."""
     reply: list[str] = []
-    output, wait_s = "", 0.0
+    thinking: list[str] = []
+    output, until = "", 0.0
     with suppress(OSError):
         for line in path.read_bytes().splitlines():
             with suppress(ValueError):  # the last line may be half there
                 piece = json.loads(line)
                 if "void" in piece:
                     reply.clear()
+                    thinking.clear()
                 reply.append(piece.get("reply", ""))
+                thinking.append(piece.get("thinking", ""))
                 output = (output + piece.get("output", ""))[-_TAIL:]
-                wait_s = float(piece.get("wait_s", 0.0))
-    return LiveView("".join(reply), output, wait_s)
+                until = float(piece.get("until", 0.0))
+    wait_s = math.ceil(max(until - clock(), 0.0)) if until else 0
+    return LiveView("".join(reply), output, wait_s, "".join(thinking))

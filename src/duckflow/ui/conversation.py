@@ -64,6 +64,8 @@ class Conversation:
                 return self._keyboard.listener.stop if self._job.busy else "clients.nothing_runs"
             case commands.SetMode():
                 return lambda: self._engine.set_mode(command.mode)
+            case commands.SetEffort():
+                return lambda: self._engine.set_effort(command.effort)
             case commands.AnswerShown() | commands.ChooseShown():
                 asked, objection = self._asked, commands.objection_to(command, self._engine.state)
                 if objection is not None or asked is None or asked.done():

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from duckflow.domain.extensions import Extensions, ServerReport
 from duckflow.domain.files.changes import UndoReport
-from duckflow.domain.model import PromptUse
+from duckflow.domain.model import EffortChoice, PromptUse
 from duckflow.domain.modes import Mode
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.domain.questions.consultation import ChooseWay
@@ -91,6 +91,10 @@ class Engine(Protocol):
 
     async def set_model(self, name: str) -> None:
         """Think with another model from now on; UserError if it can't be had."""
+        ...
+
+    def set_effort(self, effort: EffortChoice) -> None:
+        """Let models think more, or less, from now on."""
         ...
 
     async def undo(self, wanted: str) -> UndoReport:

@@ -1,8 +1,9 @@
 """What happens, written down as it happens: replies block by block, the rest in lines."""
 
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 
-from duckflow.domain.events import ActionFinished, Recorded
+from duckflow.domain.events import ActionFinished, Recorded, RequestFinished
 from duckflow.domain.live_updates import (
     LiveUpdate,
     OutputPiece,
@@ -11,6 +12,7 @@ from duckflow.domain.live_updates import (
     ThinkingShown,
     Waiting,
 )
+from duckflow.domain.text import count_words
 from duckflow.i18n.catalogue import text
 from duckflow.ui.output.colours import Colour
 from duckflow.ui.output.diff import difference_lines
@@ -34,41 +36,57 @@ class Screen:
     """Writes events and live updates. Messages, questions and undos are written by whoever asks for them,
     unless they are among `also`."""
 
-    def __init__(self, writer: Writer, also: Collection[EventKind] = ()) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        also: Collection[EventKind] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._writer = writer
         self._also = also
         self._describe = Describer()
         self._replies = ReplyStream(writer)
         self._shown: list[str] = []
-        self._last: ActionFinished | None = None
-        self.activity = Activity(self._replies.preview)
+        self._last: str | None = None
+        self.activity = Activity(self._replies.preview, clock)
 
     def __call__(self, what: Recorded | LiveUpdate) -> None:
         """Show one thing."""
         match what:
+            case ThinkingShown():
+                self.activity.add_thinking(what.text)
+            case OutputPiece():
+                self.activity.add_output(what.text)
+            case _:
+                self._fold_thinking()
+                self._take(what)
+
+    def _take(self, what: Recorded | ReplyPiece | ReplyVoid | Waiting) -> None:
+        match what:
             case ReplyPiece():
+                self.activity.end_waiting()
                 self._shown.append(what.text)
                 self._replies.feed(what.text)
             case ReplyVoid():
                 self._end_reply()
-            case ThinkingShown():
-                pass
             case Waiting():
-                self._line(waiting_line(what), "dim")
-            case OutputPiece():
-                self.activity.add_output(what.text)
+                self.activity.wait(what)
+                if what.wait_s is not None or not self._shown:  # else it would tear the reply apart
+                    self._line(waiting_line(what), "dim")
             case Recorded(event=event):
-                self._last = event if isinstance(event, ActionFinished) else self._last
+                if isinstance(event, RequestFinished):
+                    self.activity.end_waiting()
+                self._last = event.text if isinstance(event, ActionFinished) else self._last
                 described = self._describe(event)
                 if described is not None:
                     self._event(described)
 
     def expand(self) -> None:
-        """Show the last result whole."""
+        """Show the last result, or the last thinking, whole."""
         if self._last is None:
             self._line(text("chat.nothing_to_expand"), "dim")
             return
-        self._writer.raw(visible(self._last.text))
+        self._writer.raw(visible(self._last))
 
     def said(self, message: str) -> None:
         """Write what the user said, before what comes of it."""
@@ -77,6 +95,15 @@ class Screen:
         prompt = text("chat.prompt")
         lines = harmless(message).expandtabs(4).replace("\n", f"\n{' ' * len(prompt)}")
         self._writer.raw(f"\n{self._writer.painted(prompt + lines, 'bold')}")
+
+    def _fold_thinking(self) -> None:
+        """Say in one line that the model thought, and for how long."""
+        thinking = self.activity.end_thinking()
+        if thinking is None:
+            return
+        self._last = thinking.text
+        seconds, words = max(round(thinking.seconds), 1), count_words(thinking.text)
+        self._line(text("thinking.over", seconds=seconds, words=f"{words:,}"), "dim")
 
     def _event(self, described: EventDescription) -> None:
         match described.kind:

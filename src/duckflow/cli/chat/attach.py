@@ -19,7 +19,8 @@ from duckflow.domain import commands
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import Recorded, Rewound
 from duckflow.domain.extensions import Extensions
-from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid
+from duckflow.domain.live_updates import OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown
+from duckflow.domain.model import EffortChoice
 from duckflow.domain.modes import MODES, Mode
 from duckflow.domain.questions.approval import Approval
 from duckflow.domain.questions.consultation import Consultation
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 _LOOK_S = 0.1
 _OWNER_LOOKS = 10
 """So many looks later it is asked again whether anybody has the session open."""
-_HERE = ("status", "goal", "plan", "tasks", "cost", "expand", "mode", "quit")
+_HERE = ("status", "goal", "plan", "tasks", "cost", "expand", "mode", "effort", "quit")
 """Commands that need the state and nothing else."""
 _PARTS: dict[str, commands.RewindPart] = {"conversation": "conversation", "files": "files"}
 
@@ -141,6 +142,10 @@ class OpenElsewhere:
         """Ask more, or less, from now on."""
         self.send(commands.SetMode(mode=mode))
 
+    def set_effort(self, effort: EffortChoice) -> None:
+        """Let models think more, or less, from now on."""
+        self.send(commands.SetEffort(effort=effort))
+
 
 class AttachedWindow(Listener):
     """Listens to the keyboard and shows what happens; a question is asked here too, until it is answered."""
@@ -212,8 +217,10 @@ class AttachedWindow(Listener):
         await asyncio.Event().wait()
 
     def _show_live(self, live: LiveView) -> None:
-        """Show what is new of a reply and of a command's output."""
+        """Show what is new of the model's thinking, of a reply and of a command's output."""
         before, self._shown = self._shown, live
+        if live.thinking and live.thinking != before.thinking:
+            self._screen(ThinkingShown(text=live.thinking.removeprefix(before.thinking)))
         if live.reply != before.reply and live.reply:
             if not live.reply.startswith(before.reply):
                 self._screen(ReplyVoid())

@@ -7,10 +7,10 @@ from duckflow.app.app import App
 from duckflow.config.loading import LoadedSettings, rows
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import ProviderError, ToolError, UsageError
-from duckflow.domain.events import ModeChanged, SessionTitled
+from duckflow.domain.events import EffortChanged, ModeChanged, SessionTitled
 from duckflow.domain.extensions import ServerReport
 from duckflow.domain.files.changes import UndoReport
-from duckflow.domain.model import PromptUse
+from duckflow.domain.model import EffortChoice, PromptUse
 from duckflow.domain.modes import Mode
 from duckflow.domain.state import AgentState
 from duckflow.domain.work.memory import Memory
@@ -111,6 +111,10 @@ class ChatEngine:
         """Think with another model from now on."""
         await self._app.model.change(name)
         self.around = self.around._replace(window=(await self._app.model.traits()).window)
+
+    def set_effort(self, effort: EffortChoice) -> None:
+        """Let models think more, or less, from now on."""
+        self._app.session.record(EffortChanged(effort=effort))
 
     async def undo(self, wanted: str) -> UndoReport:
         """Take changes back: a number of actions, "all" of the last request, or "redo"."""

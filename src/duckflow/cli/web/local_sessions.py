@@ -89,10 +89,12 @@ class LocalSessions:
             return self.fleet.events(session_id.removeprefix(RUN), after)
         return self._events.load_after(session_id, after)
 
-    def live(self, session_id: str) -> tuple[str, str, float]:
-        """What is being written."""
-        reply, output, wait_s = read_live(live_path(state_dir() / LIVE, session_id.removeprefix(RUN)))
-        return harmless(reply), harmless(output), wait_s
+    def live(self, session_id: str) -> tuple[str, str, int, str]:
+        """What is being written: a reply, output of a command, seconds to wait, thinking."""
+        reply, output, wait_s, thinking = read_live(
+            live_path(state_dir() / LIVE, session_id.removeprefix(RUN))
+        )
+        return harmless(reply), harmless(output), wait_s, harmless(thinking)
 
     async def difference(self, session_id: str) -> str:
         """What the session changed in files, as it is now."""

@@ -72,6 +72,8 @@ class SessionWorker:
                 return self._job.stop if self._job.busy else "clients.nothing_runs"
             case commands.SetMode():
                 return lambda: self._engine.set_mode(command.mode)
+            case commands.SetEffort():
+                return lambda: self._engine.set_effort(command.effort)
             case commands.AnswerShown() | commands.ChooseShown():
                 objection = commands.objection_to(command, state)
                 if objection is not None or busy:

@@ -145,6 +145,8 @@ def _apply(state: AgentState, event: Event) -> AgentState:
             return tell(state, event.told) if event.told else state
         case events.ModelChanged():
             return replace(state, model=event.model)
+        case events.EffortChanged():
+            return replace(state, effort=event.effort, effort_chosen=True)
         case events.ErrorReported() | events.SessionTitled() | events.MemoryKept() | events.Rewound():
             return state  # what was gone back behind is left out before it comes here
         case _:
@@ -159,6 +161,7 @@ def _session_started(state: AgentState, event: events.SessionStarted) -> AgentSt
         model=event.model,
         mode=event.mode,
         attended=event.attended,
+        effort=event.effort,
         allowed=(),
     )
 

@@ -81,6 +81,13 @@ class CollectedResponse:
             case StreamEnd():
                 self.stop, self.usage = piece.stop, piece.usage
 
+    def go_on(self, text: str, rest: "CollectedResponse") -> None:
+        """Add the rest of a response that was cut: `text` and what came with it."""
+        self.take(TextPiece(text=text))
+        self.calls += rest.calls
+        self.thoughts = rest.thoughts  # those of a part that was cut don't fit the whole
+        self.stop, self.usage = rest.stop, self.usage + rest.usage
+
     def _text(self, text: str) -> None:
         self._size += _size(text)
         text = self._half + text

@@ -15,8 +15,9 @@ from duckflow.domain.live_updates import LiveUpdate, ReplyVoid
 from duckflow.domain.model import ChatMessage, ModelClient, ModelRequest, Thought, Usage
 from duckflow.domain.text import cut
 from duckflow.domain.validation import describe_faults
+from duckflow.llm.answers.continuing import collect_whole
 from duckflow.llm.answers.raw_blocks import read_answer
-from duckflow.llm.answers.response import MAX_RESPONSE, SURROGATE, CollectedResponse, collect
+from duckflow.llm.answers.response import MAX_RESPONSE, SURROGATE, CollectedResponse
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer
 
 SHOWN_AGAIN = 4_000
@@ -53,9 +54,15 @@ async def ask(
     spent, asked, problem = Usage(), request, ""
     for attempt in range(1, _TRIES + 1):
         try:
-            response = await collect(client, asked, on_update, has_reply="reply" in answer.model_fields)
+            response = await collect_whole(
+                client,
+                asked,
+                on_update,
+                has_reply="reply" in answer.model_fields,
+                is_usable=lambda cut: _is_usable(cut, request, answer),
+            )
         except ProviderError as error:
-            error.usage = spent
+            error.usage = spent + (error.usage or Usage())
             raise
         spent += response.usage
         try:
@@ -94,6 +101,15 @@ def _understand(
     if problem:
         raise UnusableAnswer(problem)
     return value
+
+
+def _is_usable(response: CollectedResponse, request: ModelRequest, answer: type[BaseModel]) -> bool:
+    """Whether a response that was cut says all that matters."""
+    try:
+        _understand(response, request, answer, None)
+    except UnusableAnswer:
+        return False
+    return True
 
 
 def check_whole(response: CollectedResponse) -> None:

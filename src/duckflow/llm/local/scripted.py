@@ -11,7 +11,17 @@ from pydantic import Field, ValidationError
 
 from duckflow.domain.errors import ProviderError, Unavailable, UsageError
 from duckflow.domain.frozen import Frozen, replace
-from duckflow.domain.model import ModelPiece, ModelRequest, ModelTraits, StreamEnd, TextPiece, ToolCall, Usage
+from duckflow.domain.model import (
+    ModelPiece,
+    ModelRequest,
+    ModelTraits,
+    StopReason,
+    StreamEnd,
+    TextPiece,
+    ThinkingPiece,
+    ToolCall,
+    Usage,
+)
 from duckflow.domain.validation import describe_faults
 from duckflow.llm.streams import bounded
 
@@ -28,6 +38,10 @@ class ScriptedLine(Frozen):
 
     output: Annotated[str, Field(alias="for")] = "Decision"
     text: str = ""
+    thinking: str = ""
+    """Readable thinking before the answer."""
+    stop: StopReason | None = None
+    """Why the answer ends, if not because it is whole."""
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     error: Fault | None = None
@@ -69,6 +83,9 @@ class ScriptedModel:
         text = line.text[: len(line.text) // 2] if line.error == "cut" else line.text
         if line.error not in (None, "cut"):
             raise _fault(line.error, request)
+        for start in range(0, len(line.thinking), PIECE_CHARACTERS):
+            yield ThinkingPiece(text=line.thinking[start : start + PIECE_CHARACTERS])
+            await asyncio.sleep(0)
         for start in range(0, len(text), PIECE_CHARACTERS):
             yield TextPiece(text=text[start : start + PIECE_CHARACTERS])
             await asyncio.sleep(0)  # a reader who stops, stops between two pieces
@@ -76,7 +93,7 @@ class ScriptedModel:
             raise _fault(line.error, request)
         for call in line.tool_calls:
             yield call
-        stop = "tool_calls" if line.tool_calls else "end"
+        stop = line.stop or ("tool_calls" if line.tool_calls else "end")
         yield StreamEnd(stop=stop, usage=line.usage or _estimate(request, text))
 
     def _take(self, output: str) -> ScriptedLine:

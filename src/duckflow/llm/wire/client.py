@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from duckflow.domain.frozen import replace
 from duckflow.domain.model import ModelPiece, ModelRequest, ModelTraits, TextPiece
 from duckflow.llm.streams import closing, read_end
 from duckflow.llm.wire.endpoints import Endpoint
@@ -50,8 +49,7 @@ class WireModel:
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """The answer, piece by piece."""
-        traits = replace(self.traits, window=request.window) if request.window else self.traits
-        body = self._wire.body(self._endpoint, traits, request)
+        body = self._wire.body(self._endpoint, self.traits, request)
         return self._fallbacks.apply(body, lambda body: self._answer(request, body))
 
     async def aclose(self) -> None:

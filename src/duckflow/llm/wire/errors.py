@@ -2,10 +2,12 @@
 
 import json
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from duckflow.domain.errors import PromptTooLong, ProviderError, Unavailable
+from duckflow.domain.patterns import late
 from duckflow.domain.text import one_line
 from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.window_errors import read_too_long
@@ -74,6 +76,54 @@ def seconds_to_wait(retry_after: str | None) -> float | None:
         except (ValueError, OverflowError):
             return None
     return max(seconds, 0.0) if math.isfinite(seconds) else None
+
+
+def wait_of(headers: Mapping[str, str]) -> str | None:
+    """The wait that the headers of a refusal ask for, in the form of Retry-After; None if they say nothing.
+
+    Besides that header itself there are its milliseconds, and the time at which a limit that is used up is
+    renewed: `x-ratelimit-reset-requests: 6m0s`, `anthropic-ratelimit-tokens-reset: 2026-11-18T22:00:00Z`.
+    """
+    milliseconds = _number(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return str(milliseconds / 1000)
+    if headers.get("retry-after"):
+        return headers["retry-after"]
+    waits = (_until(headers.get(reset, "")) for left, reset in _LIMITS if _number(headers.get(left, "")) == 0)
+    longest = max((wait for wait in waits if wait is not None), default=None)
+    return None if longest is None else str(longest)
+
+
+_KINDS = ("requests", "tokens", "input-tokens", "output-tokens")
+_LIMITS = (
+    *((f"x-ratelimit-remaining-{kind}", f"x-ratelimit-reset-{kind}") for kind in _KINDS),
+    *((f"anthropic-ratelimit-{kind}-remaining", f"anthropic-ratelimit-{kind}-reset") for kind in _KINDS),
+)
+"""Headers that say how much is left of a limit, and when it is renewed."""
+_DURATION = late(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def _until(said: str) -> float | None:
+    """Seconds until a time that is said as a duration (`6m0s`, `20ms`, `7.66`) or as a date."""
+    parts = _DURATION.findall(said)
+    if parts and "".join(number + unit for number, unit in parts) == said:
+        return sum(float(number) * _SECONDS[unit] for number, unit in parts)
+    seconds = _number(said)
+    if seconds is not None:
+        return seconds
+    try:
+        return max((datetime.fromisoformat(said) - datetime.now(UTC)).total_seconds(), 0.0)
+    except (ValueError, TypeError):  # a date without its zone can't be compared
+        return None
+
+
+def _number(said: str) -> float | None:
+    try:
+        number = float(said)
+    except ValueError:
+        return None
+    return max(number, 0.0) if math.isfinite(number) else None
 
 
 def _detail(body: str, key: str) -> str:

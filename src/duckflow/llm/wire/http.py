@@ -8,7 +8,7 @@ from duckflow.config.version import __version__
 from duckflow.domain.errors import ProviderError
 from duckflow.llm.streams import MAX_ANSWER_BYTES, bounded, closing
 from duckflow.llm.wire.endpoints import Endpoint
-from duckflow.llm.wire.errors import not_understood, status_failure
+from duckflow.llm.wire.errors import not_understood, status_failure, wait_of
 from duckflow.llm.wire.plain_http import PlainAnswer, PlainClient, speaks_plainly
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class HttpConnection:
         async with self._client.stream("POST", self.endpoint.address + path, content) as answer:
             if answer.status_code != 200:
                 said = (await read_body(answer, MAX_ERROR_BYTES)).decode("utf-8", "replace")
-                wait = answer.headers.get("retry-after")
+                wait = wait_of(answer.headers)
                 raise status_failure(self.endpoint, answer.status_code, said, wait)
             kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind == "application/json":

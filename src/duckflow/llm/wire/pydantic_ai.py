@@ -2,10 +2,12 @@
 
 import base64
 import json
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from itertools import groupby
 
+from pydantic import TypeAdapter, ValidationError
 from pydantic_ai import exceptions as foreign
 from pydantic_ai import messages as parts
 from pydantic_ai.direct import model_request_stream
@@ -22,13 +24,16 @@ from duckflow.domain.model import (
     StopReason,
     StreamEnd,
     TextPiece,
+    ThinkingPiece,
+    Thought,
     ToolCall,
     Usage,
 )
 from duckflow.llm.streams import MAX_ANSWER_BYTES, bounded, closing
-from duckflow.llm.wire.endpoints import THINKING_ALLOWANCE, Endpoint
+from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.errors import plain, status_failure
 from duckflow.llm.wire.library_http import TRANSPORT_ERRORS, transport_failure
+from duckflow.llm.wire.request import answer_room, usable_messages
 
 STOPS: dict[str, StopReason] = {
     "stop": "end",
@@ -80,8 +85,12 @@ class PydanticAIModel:
             raise self._failure(exc, request.time_limit_s) from exc
 
     def _ask(self, request: ModelRequest) -> AbstractAsyncContextManager[StreamedResponse]:
-        allowance = THINKING_ALLOWANCE if self._endpoint.provider.name == "google" else 0
-        settings = ModelSettings(max_tokens=request.max_tokens + allowance)
+        profile = self._model.profile
+        thinks = profile.get("supports_thinking", False) or profile.get("thinking_always_enabled", False)
+        room = answer_room(self.traits, request) if thinks else request.max_tokens
+        settings = ModelSettings(max_tokens=room)
+        if request.effort is not None:
+            settings["thinking"] = request.effort  # pydantic-ai leaves it out for models that don't think
         if request.temperature is not None:
             settings["temperature"] = request.temperature
         tools = [
@@ -92,7 +101,7 @@ class PydanticAIModel:
         ]
         return model_request_stream(
             self._model,
-            to_foreign(request.messages, request.picture_data),
+            to_foreign(usable_messages(request, self.traits.name), request.picture_data),
             model_settings=settings,
             model_request_parameters=ModelRequestParameters(function_tools=tools),
             instrument=False,
@@ -105,9 +114,8 @@ class PydanticAIModel:
             if piece is None:
                 continue
             called = called or isinstance(piece, ToolCall)
-            size += len(
-                (piece.text if isinstance(piece, TextPiece) else piece.arguments).encode("utf-8", "replace")
-            )
+            words = piece.arguments if isinstance(piece, ToolCall) else piece.text
+            size += len(words.encode("utf-8", "replace"))
             if size > MAX_ANSWER_BYTES:
                 raise ProviderError(
                     "llm.too_large", address=self._endpoint.provider.name, detail=f"{size} bytes"
@@ -115,6 +123,9 @@ class PydanticAIModel:
             yield piece
         if response.finish_reason == "error":
             raise Unavailable("llm.cut_off")
+        thought = _thought(self.traits.name, response.get())
+        if thought is not None:
+            yield thought
         stop = STOPS.get(response.finish_reason or "", "end")
         yield StreamEnd(stop="tool_calls" if called and stop == "end" else stop, usage=_usage(response))
 
@@ -156,41 +167,104 @@ def open_pydantic_ai(endpoint: Endpoint, traits: ModelTraits) -> PydanticAIModel
 def to_foreign(messages: Iterable[ChatMessage], data: Mapping[str, str]) -> list[parts.ModelMessage]:
     """A prompt in pydantic-ai's words."""
     turns: list[parts.ModelMessage] = []
+    names: dict[str, str] = {}
     for answered, turn in groupby(messages, key=lambda message: message.role == "assistant"):
         if answered:
-            turns.append(parts.ModelResponse(parts=[parts.TextPart(message.text) for message in turn]))
+            said = [*turn]
+            names |= {call.id: call.name for message in said for call in message.calls}
+            first, *more = map(_answered, said)
+            turns.append(replace(first, parts=[part for one in (first, *more) for part in one.parts]))
         else:
-            turns.append(parts.ModelRequest(parts=[_asked(message, data) for message in turn]))
+            asked = (part for message in turn for part in _asked(message, names, data))
+            turns.append(parts.ModelRequest(parts=[*asked]))
     return turns
 
 
-def _asked(message: ChatMessage, data: Mapping[str, str]) -> parts.SystemPromptPart | parts.UserPromptPart:
-    if message.role == "system":
-        return parts.SystemPromptPart(message.text)
+def _answered(message: ChatMessage) -> parts.ModelResponse:
+    """An answer as it came, if its provider wants it back so; else its text and its calls."""
+    for thought in message.thoughts:
+        try:
+            response = _RESPONSES.validate_python(thought.data)
+        except ValidationError:  # such as one that another release of pydantic-ai wrote
+            continue
+        if _text_and_calls(response) == (message.text.strip(), [call.id for call in message.calls]):
+            return response
+    said = [parts.TextPart(message.text)] if message.text or not message.calls else []
+    calls = (parts.ToolCallPart(call.name, call.arguments, tool_call_id=call.id) for call in message.calls)
+    return parts.ModelResponse(parts=[*said, *calls])
+
+
+def _asked(
+    message: ChatMessage, names: Mapping[str, str], data: Mapping[str, str]
+) -> Iterator[parts.ModelRequestPart]:
     pictures = [
         parts.BinaryContent(base64.b64decode(data[picture.digest]), media_type=picture.media)
         for picture in message.pictures
         if picture.digest in data
     ]
-    return parts.UserPromptPart([*pictures, message.text] if pictures else message.text)
+    if message.role == "system":
+        yield parts.SystemPromptPart(message.text)
+    elif message.result_of in names:
+        yield parts.ToolReturnPart(
+            names[message.result_of],
+            [message.text, *pictures] if pictures else message.text,
+            tool_call_id=message.result_of,
+            outcome="failed" if message.failed else "success",
+        )
+    else:
+        yield parts.UserPromptPart([*pictures, message.text] if pictures else message.text)
 
 
-def _piece(event: object) -> TextPiece | ToolCall | None:
-    """What of an event the port has a word for; thinking and the rest is passed over."""
+def _piece(event: object) -> TextPiece | ThinkingPiece | ToolCall | None:
+    """Piece of ours that an event stands for, if there is one."""
     match event:
         case parts.PartStartEvent(part=parts.TextPart(content=text)) if text:
             return TextPiece(text=text)
         case parts.PartDeltaEvent(delta=parts.TextPartDelta(content_delta=text)) if text:
             return TextPiece(text=text)
+        case parts.PartStartEvent(part=parts.ThinkingPart(content=text)) if text:
+            return ThinkingPiece(text=text)
+        case parts.PartDeltaEvent(delta=parts.ThinkingPartDelta(content_delta=text)) if text:
+            return ThinkingPiece(text=text)
         case parts.PartEndEvent(part=parts.ToolCallPart() as call):
             written = call.args if isinstance(call.args, str) else call.args_as_json_str()
-            return ToolCall(name=call.tool_name, arguments=written or "{}")
+            return ToolCall(name=call.tool_name, arguments=written or "{}", id=call.tool_call_id)
         case _:
             return None
 
 
+def _thought(model: str, response: parts.ModelResponse) -> Thought | None:
+    """The whole answer, if a part of it is signed or has details that its provider wants back with it."""
+    signed = any(
+        part.provider_details or (isinstance(part, parts.ThinkingPart) and (part.signature or part.id))
+        for part in response.parts
+    )
+    if not signed:
+        return None
+    text = "\n\n".join(part.content for part in response.parts if isinstance(part, parts.ThinkingPart))
+    data = _RESPONSES.dump_python(response, mode="json", include=_HANDED_BACK, exclude_none=True)
+    return Thought(model=model, text=text, data=data)
+
+
+_RESPONSES = TypeAdapter(parts.ModelResponse)
+_HANDED_BACK = {"parts", "provider_name", "provider_url", "canonical_system"}
+"""What of an answer decides how it is handed back."""
+
+
+def _text_and_calls(response: parts.ModelResponse) -> tuple[str, list[str]]:
+    text = "".join(part.content for part in response.parts if isinstance(part, parts.TextPart))
+    return text.strip(), [
+        part.tool_call_id for part in response.parts if isinstance(part, parts.ToolCallPart)
+    ]
+
+
 def _usage(response: StreamedResponse) -> Usage:
     used = response.usage
+    thinking = (used.details.get(name, 0) for name in ("thoughts_tokens", "reasoning_tokens"))
     return Usage(
-        input_tokens=used.input_tokens, cached_tokens=used.cache_read_tokens, output_tokens=used.output_tokens
+        input_tokens=used.input_tokens,
+        cached_tokens=used.cache_read_tokens,
+        cache_written_tokens=used.cache_write_tokens,
+        output_tokens=used.output_tokens,
+        thinking_tokens=max(thinking),
     )

@@ -9,6 +9,7 @@ from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.model import TierName, Usage
 from duckflow.llm.tiers import Tiers
 from duckflow.loops.session import Session
+from duckflow.pacemaker.effort import effort_for_question
 from duckflow.services.questions import ASKED, Answer, Draft, Question, put
 
 Price = Callable[[str, Usage], Awaitable[float | None]]
@@ -36,7 +37,8 @@ class Advisor:
             if client.traits.small and not asked.small and question.otherwise is not None:
                 return question.otherwise()
             await self._session.pause()
-            answer, tokens = await put(client, question, on_update)
+            effort = effort_for_question(self._session.state, asked.effort)
+            answer, tokens = await put(client, question, on_update, effort)
         except ProviderError as error:
             await self.report_failed(asked.tier, asked.output, error)
             if question.otherwise is None or not isinstance(error, question.covers):

@@ -18,6 +18,7 @@ from duckflow.loops.session import Session
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.loops.thinking.rules import Rules
 from duckflow.loops.thinking.small_models import WorkspaceLook
+from duckflow.pacemaker.effort import effort_for_decision
 from duckflow.prompts.budget import PromptFrame, RulesTooLong
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.services.questions import SHORTER_PROMPTS
@@ -99,15 +100,17 @@ class ModelInUse:
 
     async def _decide(self, state: AgentState) -> DecisionResult:
         """The decision. After one that was too long, a prompt is made for the window that the error told."""
+        effort = effort_for_decision(state)
         for _ in range(SHORTER_PROMPTS):
+            dialect = await self._open_dialect(state.rules_use)
             try:
-                return await (await self._open_dialect(state.rules_use)).decide(state, self._session.show)
+                return await dialect.decide(state, self._session.show, effort)
             except PromptTooLong as error:
                 await self._advisor.report_failed(self.tier, "Decision", error)
                 learned = await self.traits()
                 values: dict[str, JsonValue] = {"model": learned.name, "window": f"{learned.window:,}"}
                 self._session.record(ErrorReported(key="llm.window_learned", values=values, notice=True))
-        return await (await self._open_dialect(state.rules_use)).decide(state, self._session.show)
+        return await (await self._open_dialect(state.rules_use)).decide(state, self._session.show, effort)
 
     async def _client(self) -> ModelClient:
         return await self._tiers.client(self.tier)

@@ -1,7 +1,8 @@
 """Redaction of what happens: events before they are stored, live updates before they are shown."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import cast
 
 from duckflow.domain.events import (
     ActionFinished,
@@ -13,18 +14,22 @@ from duckflow.domain.events import (
     Recorded,
     Reply,
     TaskListStarted,
+    UsageReported,
     UserMessage,
 )
 from duckflow.domain.frozen import replace
-from duckflow.domain.live_updates import LiveUpdate, OutputPiece, ReplyPiece, ReplyVoid
+from duckflow.domain.live_updates import LiveUpdate, OutputPiece, ReplyPiece, ReplyVoid, ThinkingShown
+from duckflow.domain.model import ChatMessage
 from duckflow.domain.patterns import late
 from duckflow.safety.redaction.patterns import NAME_NEEDLES
-from duckflow.safety.redaction.redactor import Redactor
+from duckflow.safety.redaction.redactor import Redactor, rewrite
 
 _BEGIN, _END = "-----BEGIN", "-----END"
 _LONGEST_KEY = 20_000
 _LONGEST_LINE = 600
 _LONGEST_RUN = 65_536
+_OPAQUE = late(r"[A-Za-z0-9+/=_-]{200,}\Z")
+"""A signature or encrypted thinking, in which chance may spell the beginning of any kind of key."""
 _TELLING = late(rf"[!-~]*(?:{'|'.join(NAME_NEEDLES)}|bearer|basic|login)", re.IGNORECASE)
 
 
@@ -34,7 +39,7 @@ def redact_event(redactor: Redactor, event: Event) -> Event:
         case DecisionMade():
             # The decision first: the words it was made in have the same values, but escaped.
             decision = redactor.clean_all(event.decision, own=True)
-            exchange = redactor.clean_all(event.exchange)
+            exchange = tuple(clean_message(message, redactor.clean) for message in event.exchange)
             return replace(event, decision=decision, exchange=exchange)
         case PlanChanged() | TaskListStarted():
             return redactor.clean_all(event, own=True)
@@ -43,6 +48,18 @@ def redact_event(redactor: Redactor, event: Event) -> Event:
             return replace(rest, edited=redactor.clean_all(edited, own=True))
         case _:
             return redactor.clean_all(event)
+
+
+def clean_message(message: ChatMessage, clean: Callable[[str], str]) -> ChatMessage:
+    """The message without secrets. A thought that holds one is left out: its provider may have signed it, and
+    refuses it if it is altered."""
+
+    def clean_readable(text: str) -> str:
+        return text if _OPAQUE.match(text) else clean(text)
+
+    thoughts = tuple(one for one in message.thoughts if rewrite(one, clean_readable) is one)
+    cleaned = cast("ChatMessage", rewrite(replace(message, thoughts=()), clean))
+    return replace(cleaned, thoughts=thoughts)
 
 
 def said_by_user(event: Event) -> bool:
@@ -55,12 +72,17 @@ class LiveRedaction:
 
     def __init__(self, redactor: Redactor) -> None:
         self._reply = PieceRedaction(redactor)
+        self._thinking = PieceRedaction(redactor)
         self._output = PieceRedaction(redactor)
 
     def take(self, what: Recorded | LiveUpdate) -> Iterator[Recorded | LiveUpdate]:
         """What may be shown now."""
         match what:
+            case ThinkingShown():
+                yield from (ThinkingShown(text=text) for text in self._thinking.take(what.text))
+                return
             case ReplyPiece():
+                yield from self._rest_of_thinking()
                 yield from (ReplyPiece(text=text) for text in self._reply.take(what.text))
                 return
             case OutputPiece():
@@ -68,13 +90,20 @@ class LiveRedaction:
                 return
             case ReplyVoid():
                 self._reply.drop()
+                yield from self._rest_of_thinking()
+            case Recorded(event=UsageReported()):
+                yield from self._rest_of_thinking()
             case Recorded(event=DecisionMade() | Reply()):
+                yield from self._rest_of_thinking()
                 yield from (ReplyPiece(text=text) for text in self._reply.flush())
             case Recorded(event=ActionFinished()):
                 yield from (OutputPiece(text=text) for text in self._output.flush())
             case _:
                 pass
         yield what
+
+    def _rest_of_thinking(self) -> Iterator[LiveUpdate]:
+        yield from (ThinkingShown(text=text) for text in self._thinking.flush())
 
 
 class PieceRedaction:

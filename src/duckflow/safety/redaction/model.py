@@ -7,15 +7,16 @@ an answer that goes back to be mended.
 from collections.abc import AsyncIterator
 
 from duckflow.domain.frozen import replace
-from duckflow.domain.model import ChatMessage, ModelClient, ModelPiece, ModelRequest
+from duckflow.domain.model import ModelClient, ModelPiece, ModelRequest
 from duckflow.llm.wrapping_client import WrappingClient
+from duckflow.safety.redaction.events import clean_message
 from duckflow.safety.redaction.redactor import Redactor
 
 _MOST_REMEMBERED = 50_000
 
 
 class RedactedModel(WrappingClient):
-    """Another client, whose requests are redacted. A message is searched once, however often it is sent."""
+    """Another client, whose requests are redacted. A text is searched once, however often it is sent."""
 
     def __init__(self, client: ModelClient, redactor: Redactor) -> None:
         super().__init__(client)
@@ -24,18 +25,18 @@ class RedactedModel(WrappingClient):
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         """The answer to the request without its secrets."""
-        messages = tuple(map(self._message, request.messages))
+        messages = tuple(clean_message(message, self._text) for message in request.messages)
         schema = self._redactor.clean_all(request.answer_schema)
         return self.inner.stream(replace(request, messages=messages, answer_schema=schema))
 
-    def _message(self, message: ChatMessage) -> ChatMessage:
-        seen = hash(message.text), len(message.text)
+    def _text(self, text: str) -> str:
+        seen = hash(text), len(text)
         if seen in self._clean:
-            return message
-        cleaned = self._redactor.clean(message.text)
-        if cleaned != message.text:
-            return replace(message, text=cleaned)
+            return text
+        cleaned = self._redactor.clean(text)
+        if cleaned != text:
+            return cleaned
         if len(self._clean) >= _MOST_REMEMBERED:
             self._clean.clear()
         self._clean.add(seen)
-        return message
+        return text

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
+from duckflow.domain.model import EFFORTS, EffortChoice
 from duckflow.domain.modes import MODES, Mode
 from duckflow.domain.state import AgentState
 from duckflow.domain.text import cut
@@ -156,6 +157,19 @@ async def set_model(context: CommandContext, argument: str) -> None:
         context.writer.line(text("model.now", model=context.engine.state.model))
 
 
+def set_effort(context: CommandContext, argument: str) -> None:
+    """Show how much models are asked to think, or change it."""
+    wanted: EffortChoice | None = next((effort for effort in EFFORTS if effort == argument.casefold()), None)
+    if argument and wanted is None:
+        levels = ", ".join(EFFORTS)
+        context.writer.line(text("effort.unknown", effort=on_one_line(argument), efforts=levels), "yellow")
+    elif wanted is not None:
+        context.engine.set_effort(wanted)
+    else:
+        effort = context.engine.state.effort
+        context.writer.line(text("effort.now", effort=effort, means=text(f"effort.means.{effort}")))
+
+
 async def show_context(context: CommandContext) -> None:
     """What is in the prompt, and what it takes of the model's window."""
     context.writer.raw(context_text(await context.engine.context(), context.writer.columns))
@@ -253,6 +267,7 @@ ACTIONS: Mapping[str, Callable[[CommandContext, str], Awaitable[None] | None]] =
     "fork": fork,
     "mode": set_mode,
     "model": set_model,
+    "effort": set_effort,
     "cost": lambda context, _: context.writer.raw(cost_text(context.engine.state)),
     "context": lambda context, _: show_context(context),
     "rate": rate,

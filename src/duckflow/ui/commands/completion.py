@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
+from duckflow.domain.model import EFFORTS
 from duckflow.domain.modes import MODES
 from duckflow.domain.text import cut
 from duckflow.i18n.catalogue import text
@@ -60,6 +61,8 @@ class Suggestions(Completer):
                 return [(mode, text(f"status.means.{mode}")) for mode in MODES]
             case "models":
                 return [(name, "") for name in self._engine.models()]
+            case "efforts":
+                return [(effort, text(f"effort.means.{effort}")) for effort in EFFORTS]
             case "sessions":
                 earlier = self._engine.sessions()
                 return [(one.session_id, cut(on_one_line(one.title), _TITLE)) for one in earlier]

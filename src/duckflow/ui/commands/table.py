@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 from duckflow.domain.extensions import CustomCommand, Extensions, ServerReport
+from duckflow.domain.model import EFFORTS
 from duckflow.domain.modes import MODES
 from duckflow.domain.patterns import late
 
-Completes = Literal["nothing", "modes", "models", "sessions", "scopes"]
+Completes = Literal["nothing", "modes", "models", "efforts", "sessions", "scopes"]
 
 
 class Command(NamedTuple):
@@ -40,6 +41,7 @@ COMMANDS: Mapping[str, Command] = {
         Command("fork", ("分岐",), "[N]", now=False),
         Command("mode", ("モード",), f"[{'|'.join(MODES)}]", "modes"),
         Command("model", ("モデル",), "[NAME]", "models", now=False),
+        Command("effort", ("思考量",), f"[{'|'.join(EFFORTS)}]", "efforts"),
         Command("cost", ("費用", "コスト")),
         Command("context", ("コンテキスト",), now=False),
         Command("rate", ("評価",), "1-10", now=False),

@@ -41,6 +41,17 @@ def cut_to_width(text: str, columns: int) -> str:
     return kept.rstrip("\u200d") + "…" if columns > 0 else ""
 
 
+def end_to_width(text: str, columns: int) -> str:
+    """As much of the end of a line as fits, behind an ellipsis if something was left out."""
+    if width_of(text) <= columns:
+        return text
+    start, used = len(text), 0
+    while start > 0 and used + _width(text[start - 1]) <= columns - 1:
+        start -= 1
+        used += _width(text[start])
+    return f"…{text[start:]}" if columns > 0 else ""
+
+
 def wrap(text: str, columns: int) -> str:
     """A text with line breaks; a word that no line can hold runs over."""
     return "\n".join(_wrap_line(line, columns) for line in text.split("\n"))

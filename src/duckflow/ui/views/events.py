@@ -87,8 +87,11 @@ class Describer:
 
 
 def waiting_line(waiting: Waiting) -> str:
-    """That a model call will be repeated, why, and when."""
-    return text("llm.waiting", reason=text(waiting.reason), seconds=round(waiting.wait_s))
+    """That a model is asked again, why, and when."""
+    reason = text(waiting.reason)
+    if waiting.wait_s is None:
+        return reason
+    return text("llm.waiting", reason=reason, seconds=round(waiting.wait_s))
 
 
 def error_text(event: events.ErrorReported) -> str:
@@ -238,6 +241,11 @@ _TABLE: Mapping[type[object], _Row] = {
         "note",
         "quiet",
         lambda event: text("mode.now", mode=event.mode, means=text(f"status.means.{event.mode}")),
+    ),
+    events.EffortChanged: (
+        "note",
+        "quiet",
+        lambda event: text("effort.now", effort=event.effort, means=text(f"effort.means.{event.effort}")),
     ),
     events.ModelChanged: ("note", "quiet", lambda event: text("model.changed", model=event.model)),
     events.Rewound: ("note", "quiet", rewound_text),

@@ -1,6 +1,6 @@
 """Tables and lists: what is in the prompt, what models used, how requests ended, what is remembered."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import get_args
 
 from duckflow.domain.decision import TaskProfile
@@ -12,25 +12,34 @@ from duckflow.i18n.catalogue import text
 from duckflow.ui.output.escaping import on_one_line
 from duckflow.ui.output.text_width import cut_to_width, width_of, wrap_beside
 
-_COST_COLUMNS = ("tier", "calls", "input", "cached", "output", "cost")
+_COUNTS: Mapping[str, Callable[[TierUsage], int]] = {
+    "calls": lambda used: used.calls,
+    "input": lambda used: used.tokens.input_tokens,
+    "cached": lambda used: used.tokens.cached_tokens,
+    "written": lambda used: used.tokens.cache_written_tokens,
+    "output": lambda used: used.tokens.output_tokens,
+    "thinking": lambda used: used.tokens.thinking_tokens,
+}
+_WHERE_NOT_ZERO = ("written", "thinking")
+"""Columns that only some providers fill."""
 
 
 def cost_text(state: AgentState) -> str:
-    """A table: calls, tokens read, read before, written, and money if a price is known."""
+    """A table: calls, tokens of input and output and the parts of both, and money if a price is known."""
     if not state.usage:
         return text("cost.none")
-    rows = [[text(f"cost.{name}") for name in _COST_COLUMNS]]
-    rows += [[text(f"cost.of_{tier}"), *_usage_cells(used)] for tier, used in state.usage.items()]
+    total = _total(state)
+    counts = [name for name, count in _COUNTS.items() if count(total) or name not in _WHERE_NOT_ZERO]
+    rows = [[text(f"cost.{name}") for name in ("tier", *counts, "cost")]]
+    rows += [[text(f"cost.of_{tier}"), *_usage_cells(used, counts)] for tier, used in state.usage.items()]
     if len(state.usage) > 1:
-        rows.append([text("cost.total"), *_usage_cells(_total(state))])
+        rows.append([text("cost.total"), *_usage_cells(total, counts)])
     return "\n".join(aligned(rows, names=0))
 
 
-def _usage_cells(used: TierUsage) -> list[str]:
-    tokens = used.tokens
-    counts = (used.calls, tokens.input_tokens, tokens.cached_tokens, tokens.output_tokens)
+def _usage_cells(used: TierUsage, counts: Sequence[str]) -> list[str]:
     cost = "–" if used.cost_usd is None else f"${used.cost_usd:.4f}"
-    return [*(f"{count:,}" for count in counts), cost]
+    return [*(f"{_COUNTS[name](used):,}" for name in counts), cost]
 
 
 def _total(state: AgentState) -> TierUsage:

@@ -71,7 +71,7 @@ function open(id) {
   at('run').hidden = true;
   at('conversation').hidden = id === 'fleet';
   drawQuestion(at('question'), null, act);
-  drawLive(['', '', 0]);
+  drawLive(['', '', 0, '']);
   drawTop();
   drawComposer();
   show('main');
@@ -122,10 +122,11 @@ function goBack(seq) {
     h('p', { class: 'row' }, back('both'), back('conversation'), back('files'), h('button', { type: 'button', 'data-back': 'fork', onclick: fork }, t('back.fork'))));
 }
 
-function drawLive([reply, output, wait]) {
+function drawLive([reply, output, wait, thinking]) {
   const box = at('live');
-  box.hidden = !reply && !output && !wait;
-  box.replaceChildren(...[reply ? prose(reply) : [], output ? [h('pre', { class: 'code' }, output)] : [], wait ? [h('p', { class: 'faint' }, t('waiting', { seconds: Math.round(wait) }))] : []].flat());
+  const open = Boolean(box.querySelector('details')?.open);
+  box.hidden = !reply && !output && !wait && !thinking;
+  box.replaceChildren(...[thinking ? [h('details', { open }, h('summary', {}, t('thinking')), h('pre', { class: 'code' }, thinking))] : [], reply ? prose(reply) : [], output ? [h('pre', { class: 'code' }, output)] : [], wait ? [h('p', { class: 'faint' }, t('waiting', { seconds: Math.round(wait) }))] : []].flat());
   box.scrollTop = box.scrollHeight;
 }
 

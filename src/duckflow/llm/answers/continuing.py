@@ -1,0 +1,142 @@
+"""Answers that were cut by their length: continued, or asked for again with more room (SPEC K4)."""
+
+import re
+from collections.abc import Callable
+
+from duckflow.domain.errors import BadAnswer, ProviderError
+from duckflow.domain.frozen import replace
+from duckflow.domain.live_updates import LiveUpdate, ReplyVoid, Waiting
+from duckflow.domain.model import ChatMessage, ModelClient, ModelRequest
+from duckflow.domain.patterns import late
+from duckflow.llm.answers.response import CollectedResponse, collect
+
+MOST_ROUNDS = 2
+"""Times that one answer is continued or asked for again."""
+
+MORE_ROOM = 8192
+"""Tokens added in the first round if thinking left no answer; in the second, three times as many."""
+
+CONTINUE = (
+    "Your answer was cut because it reached its length limit. Continue exactly where it stopped, with the "
+    "very next character: repeat nothing, explain nothing, open no new code fence."
+)
+CALL_AGAIN = " A tool call that was cut must be made again."
+
+_WINDOW_SHARE = 4
+_OVERLAP, _LETTERS = 6, 4
+"""How many characters, and how many different ones, a continuation must repeat to count as a repetition."""
+_LONGEST_OVERLAP = 4_000
+_SAME_START = 40
+"""Characters after which an answer that begins like the first one counts as written again from the start."""
+_FENCE = late(r"\s*```[^\n]*\n")
+_THOUGHT = late(r"\s*<think>(?:(?!</think>).)*\Z", re.DOTALL)
+
+
+async def collect_whole(
+    client: ModelClient,
+    request: ModelRequest,
+    on_update: Callable[[LiveUpdate], None],
+    *,
+    has_reply: bool,
+    is_usable: Callable[[CollectedResponse], bool],
+) -> CollectedResponse:
+    """Ask once, and get the rest of an answer that was cut before it was usable.
+
+    An answer that is still cut after some rounds is returned as it is.
+    """
+    response = await collect(client, request, on_update, has_reply=has_reply)
+    for number in range(1, MOST_ROUNDS + 1):
+        if response.stop != "length" or is_usable(response):
+            return response
+        thought = only_thought(response)
+        if client.traits.small and not thought:
+            return response  # a small model that is to go on in the middle begins something else
+        extra = min(MORE_ROOM if thought else request.max_tokens, client.traits.window // _WINDOW_SHARE)
+        asked = replace(request, extra_tokens=extra * (2**number - 1))
+        try:
+            if thought:
+                _tell(on_update, "llm.thought_only")
+                asked = replace(asked, effort="low")
+                response = await _again(client, asked, on_update, response, has_reply=has_reply)
+            elif response.calls:
+                on_update(ReplyVoid())
+                _tell(on_update, "llm.answer_cut_again")
+                response = await _again(client, asked, on_update, response, has_reply=has_reply)
+            else:
+                _tell(on_update, "llm.answer_cut")
+                response = await _go_on(client, asked, on_update, response, has_reply=has_reply)
+        except ProviderError:
+            return response  # such as more room than the provider has: what came so far tells more
+    if response.stop == "length" and only_thought(response):
+        error = BadAnswer("llm.thought_only_still", rounds=MOST_ROUNDS + 1)
+        error.usage = response.usage
+        raise error
+    return response
+
+
+def only_thought(response: CollectedResponse) -> bool:
+    """Whether thinking took the whole answer."""
+    text = response.text
+    return not response.calls and (not text.strip() or _THOUGHT.match(text) is not None)
+
+
+def join_parts(first: str, rest: str) -> str:
+    """An answer and its continuation, which may repeat the end, begin with a fence, or be all of it again."""
+    if len(first) >= _SAME_START and rest.lstrip().startswith(first.lstrip()[:_SAME_START]):
+        return rest
+    fence = _FENCE.match(rest)
+    bare = rest[fence.end() :] if fence and not first.endswith("\n") else rest
+    for part in (rest, bare, bare.lstrip()):
+        repeated = _overlap(first, part)
+        if repeated:
+            return first + part[repeated:]
+    return first + bare
+
+
+def _overlap(first: str, rest: str) -> int:
+    """How many characters at the beginning of `rest` repeat the end of `first`, beyond mere chance."""
+    for length in range(min(len(first), len(rest), _LONGEST_OVERLAP), _OVERLAP - 1, -1):
+        if first.endswith(rest[:length]) and len(set(rest[:length])) >= _LETTERS:
+            return length
+    return 0
+
+
+async def _again(
+    client: ModelClient,
+    request: ModelRequest,
+    on_update: Callable[[LiveUpdate], None],
+    before: CollectedResponse,
+    *,
+    has_reply: bool,
+) -> CollectedResponse:
+    response = await collect(client, request, on_update, has_reply=has_reply)
+    response.usage += before.usage
+    return response
+
+
+async def _go_on(
+    client: ModelClient,
+    request: ModelRequest,
+    on_update: Callable[[LiveUpdate], None],
+    first: CollectedResponse,
+    *,
+    has_reply: bool,
+) -> CollectedResponse:
+    """The first part with the rest behind it, which is shown once it is complete: it may repeat something."""
+    said = ChatMessage(role="assistant", text=first.text)
+    wanted = ChatMessage(role="user", text=CONTINUE + (CALL_AGAIN if request.tools else ""))
+    asked = replace(request, messages=(*request.messages, said, wanted))
+    rest = await collect(client, asked, on_update, has_reply=False)
+    whole = join_parts(first.text, rest.text)
+    if whole.startswith(first.text):
+        first.go_on(whole[len(first.text) :], rest)
+        return first
+    on_update(ReplyVoid())
+    again = CollectedResponse(on_update, has_reply=has_reply, plain=bool(request.tools))
+    again.go_on(whole, rest)
+    again.usage += first.usage
+    return again
+
+
+def _tell(on_update: Callable[[LiveUpdate], None], reason: str) -> None:
+    on_update(Waiting(reason=reason))

@@ -1,0 +1,113 @@
+"""What every wire does to a request before it writes it down: calls that fit, cache marks, room to think."""
+
+import json
+from collections.abc import Sequence
+from hashlib import sha256
+from itertools import groupby
+from re import Pattern
+
+from duckflow.domain.frozen import replace
+from duckflow.domain.model import PICTURE_TOKENS, ChatMessage, ModelRequest, ModelTraits, ToolCall
+from duckflow.domain.patterns import late
+from duckflow.llm.wire.endpoints import THINKING_ALLOWANCE
+
+BYTES_PER_TOKEN = 3
+"""Few, so that a prompt is rather taken for longer than it is."""
+
+SMALL_THINKERS = ("qwen3", "deepseek-r1", "gpt-oss", "magistral", "smollm3", "think", "reason")
+"""Parts of the names of small models that think. Room would only make the others ramble."""
+
+MAX_CACHE_MARKS = 4
+"""Anthropic refuses more, OpenAI heeds no more."""
+
+_BAD_IN_NAME = late(r"[^a-zA-Z0-9_-]")
+_CHAT_ID = late(r"[\x21-\x7e]{1,64}")
+
+
+def usable_messages(
+    request: ModelRequest, model: str, *, fitting_id: Pattern[str] = _CHAT_ID
+) -> tuple[ChatMessage, ...]:
+    """The messages as a provider accepts them: no other model's thoughts, each id once and in its form,
+    arguments that are JSON. Without tools on offer, calls and results become text."""
+    usable: list[ChatMessage] = []
+    used: set[str] = set()
+    called: dict[str, ToolCall] = {}
+    for message in request.messages:
+        if message.calls:
+            called = {call.id: _fitting(call, fitting_id, used) for call in message.calls}
+        answered = called.get(message.result_of) if message.result_of else None
+        changed = replace(
+            message,
+            thoughts=tuple(thought for thought in message.thoughts if thought.model == model),
+            calls=tuple(called[call.id] for call in message.calls),
+            result_of=answered.id if answered else "",
+        )
+        usable.append(changed if request.tools else _as_text(changed, answered))
+    return tuple(usable)
+
+
+def _fitting(call: ToolCall, fitting_id: Pattern[str], used: set[str]) -> ToolCall:
+    """A call under an id that the provider accepts and that no earlier call has."""
+    name = call.id
+    if name in used or not fitting_id.fullmatch(name):
+        name = sha256(f"{len(used)} {name}".encode("utf-8", "replace")).hexdigest()[:9]
+    used.add(name)
+    return ToolCall(
+        name=_BAD_IN_NAME.sub("_", call.name)[:64] or "unnamed", arguments=_arguments(call), id=name
+    )
+
+
+def _arguments(call: ToolCall) -> str:
+    """The arguments word for word, if they are an object. Many servers fail on anything else in a prompt."""
+    try:
+        if isinstance(json.loads(call.arguments), dict):
+            return call.arguments
+    except (ValueError, RecursionError):
+        pass
+    return json.dumps({"unreadable": call.arguments}, ensure_ascii=False) if call.arguments.strip() else "{}"
+
+
+def _as_text(message: ChatMessage, answered: ToolCall | None) -> ChatMessage:
+    """A call or a result as text, for a question without tools: servers refuse one without the other."""
+    if answered is not None:
+        text = f"[result of {answered.name}]\n{message.text}"
+        return replace(message, text=text, result_of="", failed=False)
+    if not message.calls:
+        return message
+    lines = [message.text, *(f"[called {call.name}({call.arguments})]" for call in message.calls)]
+    return replace(message, text="\n".join(line for line in lines if line), calls=(), thoughts=())
+
+
+def leading_system(messages: Sequence[ChatMessage]) -> int:
+    """Number of messages at the beginning that are the system's. Later ones are sent as the user's."""
+    return next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
+
+
+def cache_marks(messages: Sequence[ChatMessage]) -> set[int]:
+    """Places of the messages that end a part worth caching: the system's part, and the last turns of the user
+    and the program that the next prompt repeats. An answer is never marked: not every block takes a mark."""
+    system = leading_system(messages)
+    stable = [at for at, message in enumerate(messages) if message.stable]
+    first = [at for at in stable if at < system][-1:] or ([system - 1] if system else [])
+    kept = range(system, stable[-1] + 1 if stable else 0)
+    turns = groupby(kept, key=lambda at: messages[at].role == "assistant")
+    ends = [list(places)[-1] for answers, places in turns if not answers]
+    return {*first, *ends[-(MAX_CACHE_MARKS - len(first)) :]}
+
+
+def answer_room(traits: ModelTraits, request: ModelRequest) -> int:
+    """Most tokens the answer may take together with the thinking before it, as far as the window allows."""
+    name = traits.name.lower()
+    if traits.small and not any(part in name for part in SMALL_THINKERS):
+        return request.max_tokens
+    left = (request.window or traits.window) - _prompt_tokens(request)
+    return max(request.max_tokens, min(request.max_tokens + THINKING_ALLOWANCE, left))
+
+
+def _prompt_tokens(request: ModelRequest) -> int:
+    texts = [message.text for message in request.messages]
+    texts += [call.arguments for message in request.messages for call in message.calls]
+    texts += [thought.text for message in request.messages for thought in message.thoughts]
+    texts += [json.dumps(tool.parameters) + tool.description for tool in request.tools]
+    size = sum(len(text.encode("utf-8", "replace")) for text in texts)
+    return size // BYTES_PER_TOKEN + PICTURE_TOKENS * len(request.picture_data)
