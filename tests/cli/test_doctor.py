@@ -53,6 +53,15 @@ def test_N_as_json_each_line_is_an_object(folder):
     assert "700" in found["state"]["found"]
 
 
+def test_K7_it_tells_the_models_window_and_its_origin(folder, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "test")
+    _, found = findings("--workspace", str(folder), "--model", "openai:gpt-4o")
+    assert found["model"]["found"].endswith("window: 128,000 tokens, known by the model's name")
+    monkeypatch.setenv("DUCKFLOW_LLM__WINDOW", "50000")
+    _, found = findings("--workspace", str(folder), "--model", "openai:gpt-4o")
+    assert found["model"]["found"].endswith("window: 50,000 tokens, set by `llm.window`")
+
+
 def test_M4_it_speaks_japanese(folder):
     set_language("ja")
     code, said = doctor("--workspace", str(folder))

@@ -67,6 +67,15 @@ def test_a_small_model_gets_its_own_prompt(folder: Path, monkeypatch: pytest.Mon
     assert "Be kind to ducks." in small.stdout
 
 
+def test_K7_the_window_is_the_one_that_is_set(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DUCKFLOW_LLM__WINDOW", "50000")
+    assert (
+        "of a window of 50,000 (set by `llm.window`)" in duckflow("prompt", "show", *MODEL, cwd=folder).stderr
+    )
+    told = json.loads(duckflow("prompt", "show", "--json", *MODEL, cwd=folder).stdout)
+    assert (told["window"], told["window_from"]) == (50_000, "setting")
+
+
 def test_M4_the_table_is_in_the_users_language(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LANG", "ja_JP.UTF-8")
     assert "操作の一覧" in duckflow("prompt", "show", *MODEL, cwd=folder).stderr

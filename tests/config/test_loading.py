@@ -133,6 +133,7 @@ def test_the_user_can_loosen_by_flag_what_the_project_tightened(tmp_path):
 
 
 EXAMPLES = {
+    "llm.window": "131072",
     "llm.embedded.threads": "2",
     "duck_pacemaker.budget.max_cost_usd": "1.0",
     "duck_pacemaker.budget.max_tokens": "1000",

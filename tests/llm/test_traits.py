@@ -5,7 +5,7 @@ import pytest
 from duckflow.config.settings import LlmSettings
 from duckflow.llm import traits
 from duckflow.llm.traits import (
-    DEFAULT_WINDOW,
+    LARGE_WINDOW,
     OLLAMA_WINDOW,
     find_traits,
     known_of,
@@ -50,7 +50,7 @@ def test_a_size_in_the_name_is_read(name, billions):
         ("gpt-4-0613", 8192),
         ("openai/gpt-oss-120b", 131_072),
         ("gpt-5.4-mini", 400_000),
-        ("something-new", DEFAULT_WINDOW),
+        ("something-new", None),
     ],
 )
 def test_a_window_is_known_by_name(name, window):
@@ -132,7 +132,7 @@ async def test_any_unexpected_answer_means_not_small(answer):
     with serving(answer) as server:
         found = await traits_at(server, "local")
         assert server.questions == ["/v1/models"]
-    assert (found.small, found.window) == (False, DEFAULT_WINDOW)
+    assert (found.small, found.window) == (False, LARGE_WINDOW)
 
 
 async def test_a_server_that_does_not_answer_does_not_hold_us_up(monkeypatch):

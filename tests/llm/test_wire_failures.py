@@ -7,7 +7,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from duckflow.domain.errors import ProviderError, Unavailable
+from duckflow.domain.errors import PromptTooLong, ProviderError, Unavailable
 from duckflow.domain.model import ChatMessage, ModelRequest, ModelTraits, StreamEnd, TextPiece
 from duckflow.i18n.catalogue import text
 from duckflow.llm.wire import http
@@ -60,7 +60,7 @@ async def failure_for(wire: str, reply, request: ModelRequest = REQUEST) -> Prov
         (403, ProviderError, "llm.wrong_key"),
         (404, ProviderError, "llm.unknown_model"),
         (408, Unavailable, "llm.server_error"),
-        (413, ProviderError, "llm.refused_request"),
+        (413, PromptTooLong, "llm.prompt_too_long"),
         (422, ProviderError, "llm.refused_request"),
         (429, Unavailable, "llm.rate_limited"),
         (500, Unavailable, "llm.server_error"),

@@ -1,8 +1,10 @@
 """Evidence is kept once, named by id, and never taken for current when it is old (SPEC F5, N)."""
 
 from pathlib import Path
+from typing import Any
 
 from duckflow.domain.events import ActionFinished
+from duckflow.domain.state import TranscriptEntry
 from fakes.engine import action, decision, engine
 
 READ = decision("", action("read_file", path="a.txt"))
@@ -52,3 +54,39 @@ async def test_a_file_that_did_not_change_is_not_read_again(tmp_path: Path):
         await duck.app.chat.say("read")
         await duck.app.chat.say("and now?")
         assert len(duck.of(ActionFinished)) == 1
+
+
+def results(duck: Any) -> dict[str, TranscriptEntry]:
+    """The results in the transcript, by id."""
+    return {entry.evidence_id: entry for entry in duck.state.transcript if entry.evidence_id}
+
+
+async def test_F5_another_part_of_a_file_does_not_make_the_first_part_old(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("".join(f"line {number}\n" for number in range(100)))
+    parts = [decision("", action("read_file", path="a.txt", start=at, end=at + 9)) for at in (1, 40, 1)]
+    edit = decision("", action("edit_file", path="a.txt", edits=[{"find": "line 3\n", "replace": "three\n"}]))
+    async with engine(tmp_path, *parts[:2], edit, parts[2], decision("ok")) as duck:
+        await duck.app.chat.say("read it")
+        found = results(duck)
+        assert [found[one].stale for one in ("e1", "e2", "e4")] == [True, True, False]
+        assert "Older now" not in found["e2"].text
+        assert "Older now, do not rely on it: e1, e2" in found["e3"].text
+
+
+async def test_F5_what_a_pointer_points_to_stays_current(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("one\n" * 50)
+    async with engine(tmp_path, READ, READ, decision("ok")) as duck:
+        await duck.app.chat.say("read")
+        found = results(duck)
+        assert (found["e1"].stale, found["e2"].same_as) == (False, "e1")
+        assert "Older now" not in found["e2"].text
+
+
+async def test_F3_a_newer_look_at_the_same_thing_replaces_the_older_one(tmp_path: Path):
+    (tmp_path / "a.txt").write_text("one\n")
+    search = decision("", action("search", pattern="one"))
+    other = decision("", action("search", pattern="two"))
+    write = decision("", action("write_file", path="b.txt", content="one\n"))
+    async with engine(tmp_path, search, other, write, search, decision("ok")) as duck:
+        await duck.app.chat.say("search")
+        assert [entry.stale for entry in results(duck).values()] == [True, False, False, False]

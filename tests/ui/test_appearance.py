@@ -89,6 +89,14 @@ def test_M2_context_fits_the_screen(language: str, columns: int):
     assert lines[3].count("█") > lines[2].count("█") >= lines[4].count("█") == 1
 
 
+def test_K7_context_tells_the_window_and_its_origin(folder: Path):
+    with conversation(folder, decision("Hello."), env={"DUCKFLOW_LLM__WINDOW": "50000"}) as terminal:
+        ready(terminal)
+        terminal.type("/context\r")
+        terminal.wait_for("of 50,000 tokens")
+        terminal.wait_for("The window: set by")
+
+
 def test_M2_context_in_a_conversation_with_vi_keys(folder: Path):
     settings = {"DUCKFLOW_UI__EDITING_MODE": "vi", "DUCKFLOW_UI__THEME": "none"}
     with conversation(folder, decision("Hello."), env=settings) as terminal:

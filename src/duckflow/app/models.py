@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import get_args
 
+from duckflow.app.places import WINDOWS
+from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
 from duckflow.domain.events import ErrorReported
 from duckflow.domain.model import ModelClient, TierName, Usage
@@ -11,6 +13,7 @@ from duckflow.llm.local.relay import Relay
 from duckflow.llm.pricing import cost_usd
 from duckflow.llm.providers import OpenModel, open_client
 from duckflow.llm.tiers import Tiers, tier_names
+from duckflow.llm.windows import LearnedWindows
 from duckflow.loops.session import Session
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.loops.thinking.pictures import PictureClient
@@ -48,9 +51,10 @@ def open_models(
     others: Mapping[str, OpenModel],
 ) -> tuple[Tiers, Advisor]:
     """The models of a session, which get to see no secrets, and who asks them and knows what they cost."""
+    learned = LearnedWindows(state_dir() / WINDOWS)
 
     async def opened(name: str) -> ModelClient:
-        client = await open_client(name, settings.llm, env, relay, asked, others)
+        client = await open_client(name, settings.llm, env, relay, asked, others, learned)
         # What is small is asked in a form that has no pictures.
         seeing = client if client.traits.small else PictureClient(client, workspace)
         return RedactedModel(seeing, session.redactor)

@@ -15,6 +15,7 @@ KEPT_FILES = "undo.db"
 LOCKS = "locks"
 COPIES = "copies"
 LIVE = "live"
+WINDOWS = "windows.json"
 
 
 def open_log() -> SqliteEventLog:

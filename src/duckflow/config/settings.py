@@ -100,6 +100,7 @@ class GateSettings(Frozen):
 Language = Literal["auto", "ja", "en"]
 Name = Annotated[str, Field(min_length=1, max_length=500)]
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
+Window = Annotated[int, Field(ge=512, le=10_000_000)]
 HomePath = Annotated[Path, AfterValidator(lambda path: Path(from_home(str(path))))]
 
 
@@ -115,8 +116,8 @@ class EmbeddedSettings(Frozen):
     threads: Count | None = None
     """Processor threads; left out, all cores but one."""
 
-    window: Annotated[int, Field(ge=512, le=10_000_000)] = 8192
-    """Tokens of prompt and answer together; more needs more memory."""
+    window: Window = 8192
+    """Tokens of prompt and answer together, instead of `llm.window`; more needs more memory."""
 
     drafts: Literal["auto", "on", "off"] = "auto"
     """Guess words that repeat what was read, which is quicker on x86-64; `auto` does so only there."""
@@ -145,6 +146,9 @@ class LlmSettings(Frozen):
 
     small: bool | Literal["auto"] = "auto"
     """Whether to lead the model in small, narrow steps; `auto` does so for small models."""
+
+    window: Window | None = None
+    """Tokens of prompt and answer together that every model takes; left out, its server or its name tells."""
 
     sees: bool | Literal["auto"] = "auto"
     """Whether the model is shown pictures that you mention; `auto` goes by its name. Small ones never are."""
@@ -202,9 +206,6 @@ class PromptSettings(Frozen):
 
     specialized_tokens: Annotated[int, Field(ge=100, le=100_000)] = 1200
     """Tokens for the procedure of a step; one that does not fit is left out."""
-
-    evidence_share: Annotated[float, Field(ge=0.05, le=0.9)] = 0.5
-    """The share of the window that file contents and results may take."""
 
 
 class UiSettings(Frozen):

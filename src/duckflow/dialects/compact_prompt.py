@@ -65,7 +65,7 @@ class CompactPrompt:
             self._fixed = {name: await self._counter.count(text) for name, text in self._parts.items()}
         room = self._traits.window // 2 - sum(self._fixed.values())
         await self._conversation.read(state)
-        await self._conversation.trim(room, room)
+        await self._conversation.trim(room)
         request = ModelRequest(
             output="Decision",
             messages=(self._system, *self._conversation.with_ending(_ending(state, choices))),
@@ -76,6 +76,7 @@ class CompactPrompt:
         return RenderedPrompt(
             model=self._traits.name,
             window=self._traits.window,
+            window_from=self._traits.window_from,
             request=request,
             tokens={**self._fixed, **self._conversation.tokens},
         )

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from duckflow.domain.model import ChatMessage, Effort, ModelRequest, ModelTraits, NativeTool
 from duckflow.domain.state import AgentState
-from duckflow.prompts.budget import DROP_ORDER, LayerBudget, Layers, PromptFrame
+from duckflow.prompts.budget import DROP_ORDER, LayerBudget, Layers, PromptFrame, share_window
 from duckflow.prompts.conversation.history import PromptHistory
 from duckflow.prompts.conversation.lines import PromptLine
 from duckflow.prompts.layers import session_text
@@ -14,12 +14,8 @@ from duckflow.prompts.sections import RenderedPrompt, SectionName
 from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import TokenCounter
 
-_ANSWER_SHARE = 4
-"""The part of the window kept for the answer: one in so many."""
-
-_LONGEST_ANSWER = 8192
-_NEWEST_SHARE = 8
-"""What was found just now has this part of the window before anything but evidence goes: one in so many."""
+_NEWEST_SHARE = 2
+"""What was found lately has this part of the window before anything but evidence goes: one in so many."""
 
 
 class PromptForm(NamedTuple):
@@ -46,7 +42,7 @@ class DecisionPrompt:
         self._traits = traits
         self._form = form
         self._sandbox = frame.sandbox
-        self._share = frame.budgets.evidence_share
+        self._room = share_window(traits)
         self._counter = counter
         self._conversation = PromptHistory(counter)
         self._budget = LayerBudget(frame.budgets, counter)
@@ -62,21 +58,23 @@ class DecisionPrompt:
         """Return what the model is asked in this state."""
         system = await self._beginning(session_text(state, self._sandbox))
         await self._conversation.read(state)
-        room = self._traits.window - self._traits.window // _ANSWER_SHARE - sum(self._fixed.values())
-        layers = await self._layers(state, room)
-        if await self._conversation.trim(room - layers.total, int(self._share * self._traits.window)):
-            layers = await self._layers(state, room)
+        fixed = sum(self._fixed.values())
+        layers = await self._layers(state, self._room.limit - fixed)
+        taken = fixed + layers.total
+        if await self._conversation.trim(self._room.most - taken, self._room.limit - taken):
+            layers = await self._layers(state, self._room.limit - fixed)
         request = ModelRequest(
             output="Decision",
             messages=(system, *self._messages(layers.text + self._form.ending)),
             tools=self._form.tools,
-            max_tokens=min(self._traits.window // _ANSWER_SHARE, _LONGEST_ANSWER),
+            max_tokens=self._room.answer,
             effort=effort,
             cache_key=state.session_id,
         )
         return RenderedPrompt(
             model=self._traits.name,
             window=self._traits.window,
+            window_from=self._traits.window_from,
             request=request,
             tokens={**self._fixed, **self._conversation.tokens, **layers.tokens},
             left_out=self._left_out(state, layers),

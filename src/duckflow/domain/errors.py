@@ -6,9 +6,10 @@
     └── UserError            the user reads it: a catalogue key and its values; it says what to do
         ├── UsageError       arguments or configuration are wrong           (exit code 2)
         └── ProviderError    no usable answer can be had from a model       (exit code 4)
-            ├── Unavailable  for now: busy, broken, timed out, cut off      (worth another try)
+            ├── Unavailable       for now: busy, broken, timed out, cut off (worth another try)
             ├── ToolsUnsupported  it takes no native tool calls             (worth another try without)
-            └── BadAnswer    it answered, and again when asked, what can't be used
+            ├── PromptTooLong     the prompt does not fit the model's window (worth a shorter one)
+            └── BadAnswer         it answered, and again when asked, what can't be used
 
 Anything else is a fault of ours and is allowed to crash; what was stored stays stored.
 """
@@ -64,6 +65,20 @@ class Unavailable(ProviderError):
 
 class ToolsUnsupported(ProviderError):
     """The server, or its model, takes no native tool calls; the same question as text may be answered."""
+
+
+class PromptTooLong(ProviderError):
+    """The prompt does not fit the model's window.
+
+    `window` is the size of the window and `asked` that of the prompt, in tokens, where the provider said so.
+    """
+
+    def __init__(
+        self, key: str, *, window: int | None = None, asked: int | None = None, **values: object
+    ) -> None:
+        super().__init__(key, **values)
+        self.window = window
+        self.asked = asked
 
 
 class BadAnswer(ProviderError):

@@ -134,6 +134,8 @@ class ActionFinished(Frozen):
     """Of a command: whether `changes` is all that it did."""
     evidence_id: str
     digest: str | None = None
+    same_as: str = ""
+    """Id of the result that shows the same, where the text only points to it."""
     exit_code: int | None = None
     """Of a command that ran to its end, or was stopped."""
     not_run: tuple[str, ...] = ()

@@ -94,10 +94,17 @@ class ModelRequest(Frozen):
     time_limit_s: float = 300.0
     effort: Effort | None = None
     """How much to think, for models that can be told; None leaves it to the provider."""
+    window: int | None = None
+    """The model's window as it is known by now, which an error may have told since the client was opened."""
     cache_key: str = ""
     """Same for all prompts with the same beginning, so that a provider can route them to the same cache."""
     picture_data: Mapping[str, str] = Field(default_factory=dict[str, str], repr=False)
     """The pictures of the messages that are shown, by digest, in Base64."""
+
+
+WindowSource = Literal["setting", "learned", "server", "name", "usual", "guess"]
+"""Origin of a window's size: `llm.window`, an error of the provider, the server's own word, the model's name,
+the usual size for such models, or a guess."""
 
 
 class ModelTraits(Frozen):
@@ -105,6 +112,9 @@ class ModelTraits(Frozen):
 
     name: str
     window: int = 32_768
+    window_from: WindowSource = "name"
+    token_scale: float = 1.0
+    """The provider's tokens for each one that we estimate, once an error has told."""
     small: bool = False
     native_tools: bool = False
     sees: bool = False
@@ -182,6 +192,7 @@ class PromptUse(Frozen):
 
     model: str
     window: int
+    window_from: WindowSource = "name"
     tokens: dict[str, int]
     left_out: dict[str, int] = Field(default_factory=dict[str, int])
     dropped: tuple[str, ...] = ()

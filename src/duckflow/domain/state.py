@@ -45,6 +45,10 @@ class TranscriptEntry(Frozen):
     path: str | None = None
     digest: str | None = None
     """Of the file it shows, where it shows all of one."""
+    subject: str = ""
+    """Digest of the operation and its arguments, for looks: a later look at the same thing has the same."""
+    same_as: str = ""
+    """Id of the result that shows the same, where this one only points to it."""
     supports: Support = "change"
     """What a tool result can show in a verdict."""
     stale: bool = False

@@ -6,13 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from duckflow.config.settings import LlmSettings
+from duckflow.config.settings import EmbeddedSettings, LlmSettings
 from duckflow.domain.errors import ProviderError, UsageError
+from duckflow.domain.frozen import replace
 from duckflow.domain.model import ModelClient, ModelTraits
 from duckflow.llm.local.relay import Relay, RelayModel
 from duckflow.llm.retry import RetryingClient
 from duckflow.llm.traits import find_traits
-from duckflow.llm.wire.endpoints import Endpoint, find_endpoint
+from duckflow.llm.windows import LearnedWindows, WindowedClient
+from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint, find_endpoint
 
 SCRIPT_WINDOW = 131_072
 
@@ -27,16 +29,28 @@ async def open_client(
     relay: Relay | None = None,
     asked: Mapping[str, int] = MappingProxyType({}),
     others: Mapping[str, OpenModel] = MappingProxyType({}),
+    learned: LearnedWindows | None = None,
 ) -> ModelClient:
     """The model called `name`, asked again if its provider is busy. Only its own parts are imported.
 
     `asked` says how often earlier processes of the same run asked for what: a script goes on from there.
-    `others` are the providers that plugins bring.
+    `others` are the providers that plugins bring, `learned` the windows that errors told earlier sessions.
     """
     kind, _, rest = name.partition(":")
     own = others.get(kind)
     client = await (own(rest, env) if own else _open(name, settings, env, relay or Relay(), asked))
-    return RetryingClient(client, settings)
+    patient = RetryingClient(client, settings)
+    if kind == "embedded":
+        return patient  # it is opened with its window, and refuses what is too long before it is read
+    return WindowedClient(patient, settings.window, _place(name, env, own=own is not None), learned)
+
+
+def _place(name: str, env: Mapping[str, str], *, own: bool) -> str:
+    """The model and its address: another server may give a model of the same name another window."""
+    if own or name.partition(":")[0] not in PROVIDERS:
+        return name
+    endpoint = find_endpoint(name, env)
+    return f"{endpoint.name} {endpoint.shown_address}"
 
 
 async def _open(
@@ -46,7 +60,7 @@ async def _open(
     if kind == "embedded":
         from duckflow.llm.local.embedded import open_embedded  # noqa: PLC0415 - only when named
 
-        return await open_embedded(_path(rest) if rest else None, settings.embedded)
+        return await open_embedded(_path(rest) if rest else None, _embedded(settings))
     if kind == "scripted":
         from duckflow.llm.local.scripted import open_scripted  # noqa: PLC0415 - only when named
 
@@ -81,6 +95,13 @@ def _open_other(endpoint: Endpoint, traits: ModelTraits) -> ModelClient:
         return open_pydantic_ai(endpoint, traits)
     except ImportError as exc:
         raise ProviderError("llm.extra_missing", provider=endpoint.provider.name, extra="providers") from exc
+
+
+def _embedded(settings: LlmSettings) -> EmbeddedSettings:
+    """The settings of the embedded model; its own window counts more than `llm.window`."""
+    own = settings.embedded
+    wanted = None if "window" in own.model_fields_set else settings.window
+    return replace(own, window=wanted) if wanted else own
 
 
 def _path(text: str) -> Path:

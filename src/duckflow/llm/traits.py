@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 
 from duckflow.config.settings import LlmSettings
-from duckflow.domain.model import ModelTraits
+from duckflow.domain.model import ModelTraits, WindowSource
 from duckflow.domain.patterns import late
 from duckflow.llm.wire.endpoints import Endpoint
-from duckflow.llm.wire.probes import LlamaCppDetails, ServedModel, list_served, list_tags
+from duckflow.llm.wire.probes import ServedModel, list_served, list_tags
 
 PROBE_TIMEOUT_S = 1.0
 SMALL_PARAMETERS = 9e9
-DEFAULT_WINDOW = 32_768
+LARGE_WINDOW, SMALL_WINDOW = 128_000, 32_768
+"""What a large and a small model count as having where neither server nor name says it."""
 OLLAMA_WINDOW = 8192
 """Ollama cuts longer prompts without a word, unless its user gave it a larger window."""
 
@@ -45,8 +46,8 @@ FAMILIES = (
     ("o3", 200_000, True),
     ("o4", 200_000, True),
     ("gemini-", 1_000_000, True),
-    ("gemma-3", DEFAULT_WINDOW, True),
-    ("gemma3", DEFAULT_WINDOW, True),
+    ("gemma-3", None, True),
+    ("gemma3", None, True),
     ("codestral", 256_000, False),
     ("devstral", 131_072, False),
     ("magistral", 40_000, False),
@@ -54,22 +55,22 @@ FAMILIES = (
     ("mistral-medium", 131_072, True),
     ("mistral-small", 131_072, True),
     ("mistral-", 131_072, False),
-    ("pixtral", DEFAULT_WINDOW, True),
+    ("pixtral", None, True),
     ("llama-3.", 131_072, False),
-    ("llama3.2-vision", DEFAULT_WINDOW, True),
-    ("llama-4", DEFAULT_WINDOW, True),
-    ("llama4", DEFAULT_WINDOW, True),
-    ("llava", DEFAULT_WINDOW, True),
-    ("qwen2.5vl", DEFAULT_WINDOW, True),
-    ("qwen2.5-vl", DEFAULT_WINDOW, True),
+    ("llama3.2-vision", None, True),
+    ("llama-4", None, True),
+    ("llama4", None, True),
+    ("llava", None, True),
+    ("qwen2.5vl", None, True),
+    ("qwen2.5-vl", None, True),
     ("qwen3-vl", 131_072, True),
     ("qwen3", 131_072, False),
     ("kimi-k2", 131_072, False),
     ("deepseek-", 128_000, False),
-    ("", DEFAULT_WINDOW, False),
+    ("", None, False),
 )
-"""The window in tokens, and whether it sees pictures, by the beginning of a name; the first that fits counts.
-On the safe side where a family differs."""
+"""The window in tokens if the name tells it, and whether it sees pictures, by the beginning of a name: the
+first that fits counts. On the safe side where a family differs."""
 
 _SIZE = late(r"(?<![a-z0-9.])e?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
 _UNITS = {"b": 1e9, "m": 1e6}
@@ -81,34 +82,53 @@ def parameters_in(name: str) -> float | None:
     return max(sizes, default=None)
 
 
-def known_of(name: str) -> tuple[int, bool]:
-    """The window of a provider's model, and whether it is known to see, by its name."""
+def known_of(name: str) -> tuple[int | None, bool]:
+    """The window of a provider's model if it is known, and whether it is known to see, by its name."""
     base = name.rpartition("/")[2].lower()
     return next((window, sees) for begins, window, sees in FAMILIES if base.startswith(begins))
 
 
 async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[str, str]) -> ModelTraits:
-    """Traits by setting, then by name, then by what the user's own server says of itself."""
-    (window, sees), parameters = known_of(endpoint.model), parameters_in(endpoint.model)
+    """Traits by setting, then by what the user's own server says of itself, then by name.
+
+    `llm.window` and what errors taught come later: they hold for every kind of model (`WindowedClient`).
+    """
+    (named, sees), parameters = known_of(endpoint.model), parameters_in(endpoint.model)
+    told: int | None = None
     if endpoint.provider.name == "ollama":
-        window = _number(env.get("OLLAMA_CONTEXT_LENGTH", "")) or OLLAMA_WINDOW
+        told, named = _number(env.get("OLLAMA_CONTEXT_LENGTH", "")), None
         if parameters is None and settings.small == "auto":
             parameters = await _size_in_ollama(endpoint)
     elif endpoint.own and endpoint.wire in ("openai", "responses"):
         served = await _served(endpoint)
-        meta = served.meta or LlamaCppDetails()
-        window = meta.n_ctx or served.max_model_len or DEFAULT_WINDOW
-        parameters = parameters or meta.n_params
+        told, parameters = served.window, parameters or (served.meta.n_params if served.meta else None)
     small = parameters is not None and parameters <= SMALL_PARAMETERS
     small = small if settings.small == "auto" else settings.small
+    if small and endpoint.own:
+        named = None  # whoever runs a small model gives it a small window
+    window, window_from = _window(endpoint, told, named, small=small)
     sees = sees if settings.sees == "auto" else settings.sees
     return ModelTraits(
         name=endpoint.name,
         window=window,
+        window_from=window_from,
         small=small,
         native_tools=settings.native_tools is not False and not small,
         sees=sees and not small,
     )
+
+
+def _window(
+    endpoint: Endpoint, told: int | None, named: int | None, *, small: bool
+) -> tuple[int, WindowSource]:
+    """The window by the server's word, else by the name, else as such models usually have it."""
+    if told:
+        return told, "server"
+    if named:
+        return named, "name"
+    if endpoint.provider.name == "ollama":
+        return OLLAMA_WINDOW, "usual"
+    return (SMALL_WINDOW, "usual") if small else (LARGE_WINDOW, "guess")
 
 
 async def _served(endpoint: Endpoint) -> ServedModel:

@@ -1,6 +1,7 @@
 """What each part of a prompt may take, and what goes where that is too much (SPEC F3)."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from duckflow.config.settings import PromptSettings
 from duckflow.domain.errors import UserError
@@ -23,6 +24,32 @@ DROP_ORDER: tuple[Droppable, ...] = ("summaries", "open_questions", "plan_brief"
 
 RULES_SHARE = 4
 """The project's rules may take one in so many tokens of the window."""
+
+_ANSWER_SHARE = 4
+"""The part of the window that a prompt leaves free before anything of it goes: one in so many."""
+
+_LONGEST_ANSWER = 8192
+_GUESS = 2
+"""A window that is only guessed may be so many times larger. What never goes is not cut for a guess: if it is
+too long, the provider's error tells the real size."""
+
+
+class PromptRoom(NamedTuple):
+    """The window of a large model, shared out, in tokens."""
+
+    most: int
+    """What a prompt may take before it is trimmed."""
+    limit: int
+    """What it may take if it has to: the last loops, the request, the rules."""
+    answer: int
+    """What the answer may take."""
+
+
+def share_window(traits: ModelTraits) -> PromptRoom:
+    """Three quarters of the window for the prompt; what never goes may take all but the answer's part."""
+    answer = min(traits.window // _ANSWER_SHARE, _LONGEST_ANSWER)
+    largest = traits.window * _GUESS if traits.window_from == "guess" else traits.window
+    return PromptRoom(traits.window - traits.window // _ANSWER_SHARE, largest - answer, answer)
 
 
 class PromptFrame(Frozen):

@@ -1,13 +1,14 @@
 """The side questions around a request, as data: who is asked what, in which shape, and what else holds."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from duckflow.domain.errors import ProviderError
+from duckflow.domain.errors import PromptTooLong, ProviderError
 from duckflow.domain.frozen import Frozen, replace
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.domain.model import (
@@ -19,7 +20,10 @@ from duckflow.domain.model import (
     TierName,
     Usage,
 )
-from duckflow.llm.answers.structured import ask
+from duckflow.llm.answers.structured import StructuredAnswer, ask
+
+SHORTER_PROMPTS = 2
+"""How often a prompt is made shorter, after the provider said that it was too long, before the work stops."""
 
 QuestionKind = Literal[
     "requirements",
@@ -92,16 +96,40 @@ async def put(
     effort: Effort | None = None,
 ) -> tuple[Answer, Usage]:
     """The answer of one model, and what it took. Raises ProviderError if nothing stands in for it."""
-    request = replace(question.prompt(client.traits), effort=effort)
-    if question.bound and request.answer_schema is None:
-        request = replace(request, answer_schema=schema_of(question.shape))
     try:
-        answer = await ask(client, request, question.shape, on_update, question.check)
+        answer = await _ask_shorter(client, question, on_update, effort)
     except question.covers as error:
         if question.otherwise is None:
             raise
         return question.otherwise(), error.usage or Usage()
     return question.read(answer.value), answer.usage
+
+
+async def _ask_shorter(
+    client: ModelClient,
+    question: Question[Draft, Answer],
+    on_update: Callable[[LiveUpdate], None],
+    effort: Effort | None,
+) -> StructuredAnswer[Draft]:
+    """The model's answer; a prompt that was too long is made again for the window that the error taught."""
+    for _ in range(SHORTER_PROMPTS):
+        with suppress(PromptTooLong):
+            return await _ask(client, question, on_update, effort)
+    return await _ask(client, question, on_update, effort)
+
+
+async def _ask(
+    client: ModelClient,
+    question: Question[Draft, Answer],
+    on_update: Callable[[LiveUpdate], None],
+    effort: Effort | None,
+) -> StructuredAnswer[Draft]:
+    traits, check = client.traits, question.check
+    request = question.prompt(replace(traits, window=int(traits.window / traits.token_scale)))
+    request = replace(request, effort=effort)
+    if question.bound and request.answer_schema is None:
+        request = replace(request, answer_schema=schema_of(question.shape))
+    return await ask(client, request, question.shape, on_update, check)
 
 
 @cache

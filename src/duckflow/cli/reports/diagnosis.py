@@ -14,14 +14,17 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from duckflow.app.models import choose
-from duckflow.app.places import DATABASE
+from duckflow.app.places import DATABASE, WINDOWS
 from duckflow.config.loading import LoadedSettings, load, user_file
 from duckflow.config.places import state_dir
 from duckflow.config.settings import Settings
 from duckflow.config.version import __version__
 from duckflow.domain.errors import UserError
 from duckflow.i18n.catalogue import text
+from duckflow.llm.providers import open_client
 from duckflow.llm.weights.installation import find
+from duckflow.llm.windows import LearnedWindows
+from duckflow.llm.wire.endpoints import PROVIDERS
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.tools.searching.ripgrep import find_ripgrep
 
@@ -89,12 +92,29 @@ async def _model(settings: Settings) -> DoctorFinding:
     reason = text(choice.reason_key, **choice.values)
     missing = choice.name == "embedded" and not settings.llm.embedded.path and not find(_name(settings))
     key = "doctor.model_not_installed" if missing else "doctor.model_is"
+    found = text(key, model=choice.name, reason=reason)
     return DoctorFinding(
         "model",
         "lacking" if missing else "ok",
-        text(key, model=choice.name, reason=reason),
+        await _with_window(found, choice.name, settings),
         text("doctor.model_advice") if missing else "",
     )
+
+
+async def _with_window(found: str, name: str, settings: Settings) -> str:
+    """The finding with the model's window, where that can be told without loading anything large."""
+    provider = PROVIDERS.get(name.partition(":")[0])
+    if provider is None or provider.wire == "pydantic_ai":
+        return found
+    try:
+        learned = LearnedWindows(state_dir() / WINDOWS)
+        client = await open_client(name, settings.llm, os.environ, learned=learned)
+    except UserError:
+        return found  # the first message meets the same error, and tells it
+    traits = client.traits
+    await client.aclose()
+    source = text(f"window.{traits.window_from}")
+    return text("doctor.model_window", model=found, window=f"{traits.window:,}", source=source)
 
 
 def _embedded(settings: Settings) -> DoctorFinding:

@@ -66,6 +66,7 @@ def _as_json(turns: tuple[ChatMessage, ...], prompt: RenderedPrompt) -> str:
         {
             "model": prompt.model,
             "window": prompt.window,
+            "window_from": prompt.window_from,
             "messages": [turn.model_dump(include={"role", "text"}) for turn in turns],
             "sections": [{"section": name, "tokens": count} for name, count in prompt.tokens.items()],
             "tokens": sum(prompt.tokens.values()),
@@ -76,6 +77,8 @@ def _as_json(turns: tuple[ChatMessage, ...], prompt: RenderedPrompt) -> str:
 
 def _table(prompt: RenderedPrompt) -> str:
     rows = [(count, text(f"prompt.section.{name}")) for name, count in prompt.tokens.items() if count]
-    rows.append((sum(prompt.tokens.values()), text("prompt.total", window=f"{prompt.window:,}")))
+    source = text(f"window.{prompt.window_from}")
+    total = text("prompt.total", window=f"{prompt.window:,}", source=source)
+    rows.append((sum(prompt.tokens.values()), total))
     listed = "".join(f"{count:>9,}  {title}\n" for count, title in rows)
     return f"\n{text('prompt.tokens', model=prompt.model)}\n{listed}"

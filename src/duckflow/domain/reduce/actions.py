@@ -1,12 +1,15 @@
 """What happens with actions: queued, started, finished, and what their results show."""
 
+import hashlib
+import json
+
 from duckflow.domain.events import ActionFinished, ActionQueued, ActionStarted
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.approvals import count_unseen
 from duckflow.domain.reduce.changes import note_changes
 from duckflow.domain.reduce.objective import note_action
 from duckflow.domain.reduce.plans import set_task
-from duckflow.domain.reduce.transcript import outdate, remember
+from duckflow.domain.reduce.transcript import outdate, remember, supersede
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
 from duckflow.domain.transitions import Status
 from duckflow.domain.work.objective import Support
@@ -42,8 +45,11 @@ def finish_action(state: AgentState, event: ActionFinished) -> AgentState:
         unseen=count_unseen(state, event),
     )
     finished = _after(finished, event)
-    shown = (event.path,) if event.path and event.digest else ()
-    current, outdated = outdate(finished, *event.changed, *shown)
+    current, outdated = outdate(finished, *event.changed)
+    subject = _subject(running, event)
+    if not event.same_as:
+        current, replaced = supersede(current, subject, event.path, event.digest)
+        outdated += replaced
     lines = [f"[{event.evidence_id}] {event.operation}: {event.outcome}", event.text]
     if event.not_run:
         lines.append("Not run: " + ", ".join(event.not_run))
@@ -56,11 +62,21 @@ def finish_action(state: AgentState, event: ActionFinished) -> AgentState:
         operation=event.operation,
         path=event.path,
         digest=event.digest,
+        subject=subject,
+        same_as=event.same_as,
         supports=_support(event, running, command),
         result_of=running.action.call_id if running and event.task_id is None else "",
         failed=event.outcome != "ok",
     )
     return remember(current, entry)
+
+
+def _subject(running: ActionStarted | None, event: ActionFinished) -> str:
+    """What was looked at, so that a later look at the same thing is known; nothing for other operations."""
+    if running is None or running.effect not in ("read", "fetch", "execute") or event.outcome == "refused":
+        return ""
+    asked = f"{event.operation} {json.dumps(running.action.args, sort_keys=True)}"
+    return hashlib.sha256(asked.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _support(event: ActionFinished, running: ActionStarted | None, command: str) -> Support:

@@ -1,15 +1,18 @@
 """The conversation with the model as state keeps it: it only grows, until the older half goes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, TranscriptEntry
 
-TRANSCRIPT_LIMIT = 400_000
-"""Characters of conversation kept in state; past it, the older half goes (the event log keeps all)."""
+TRANSCRIPT_LIMIT = 6_000_000
+"""Characters of conversation kept in state, more than the largest windows hold: those decide what a model is
+shown. Past it, the older half goes (the event log keeps all)."""
 
-TRANSCRIPT_ENTRIES = 2_000
-"""Entries kept, however short: each one that comes copies what is there."""
+TRANSCRIPT_ENTRIES = 5_000
+"""Entries kept, however short: each one that comes copies the list of those before it."""
+
+_GONE = "left out, look again if you need it"
 
 
 def remember(state: AgentState, *entries: TranscriptEntry) -> AgentState:
@@ -31,13 +34,36 @@ def tell(state: AgentState, *notes: str) -> AgentState:
 def outdate(state: AgentState, *paths: str) -> tuple[AgentState, tuple[str, ...]]:
     """The state with all that showed these files marked as old, and the ids of those entries (SPEC F5)."""
     old = {one for path in paths for one in state.shown_files.get(path, ())}
+    return _mark(state, old)
+
+
+def supersede(
+    state: AgentState, subject: str, path: str | None, digest: str | None
+) -> tuple[AgentState, tuple[str, ...]]:
+    """The state with the looks marked as old that a new look replaces, and the ids of those at its file.
+
+    They show the same thing, or another version of the file. Other parts of the same version stay current.
+    """
+
+    def replaced(entry: TranscriptEntry) -> bool:
+        if subject and entry.subject == subject:
+            return True
+        return bool(path and digest and entry.digest) and entry.path == path and entry.digest != digest
+
+    old = {one.evidence_id for one in state.transcript if not one.stale and replaced(one) and one.evidence_id}
+    marked, ids = _mark(state, old)
+    return marked, ids if path and digest else ()
+
+
+def _mark(state: AgentState, old: Set[str]) -> tuple[AgentState, tuple[str, ...]]:
     if not old:
         return state, ()
-    shown = {path: ids for path, ids in state.shown_files.items() if path not in paths}
     transcript = tuple(
-        replace(entry, stale=True) if entry.evidence_id in old else entry for entry in state.transcript
+        replace(one, stale=True) if one.evidence_id in old else one for one in state.transcript
     )
-    ids = tuple(entry.evidence_id for entry in transcript if entry.evidence_id and entry.evidence_id in old)
+    kept = ((path, tuple(one for one in ids if one not in old)) for path, ids in state.shown_files.items())
+    shown = {path: ids for path, ids in kept if ids}
+    ids = tuple(one.evidence_id for one in transcript if one.evidence_id and one.evidence_id in old)
     return replace(state, transcript=transcript, shown_files=shown), ids
 
 
@@ -53,11 +79,24 @@ def _shown_files(
 
 
 def _newest(transcript: tuple[TranscriptEntry, ...], limit: int) -> tuple[tuple[TranscriptEntry, ...], int]:
-    """The newest entries within `limit` that are not old versions, and at least the last one."""
-    current = tuple(entry for entry in transcript[:-1] if not entry.stale) + transcript[-1:]
+    """The newest entries within `limit` without old versions, and at least the last one.
+
+    A call and its results stay together: a result that may go leaves a word in its place.
+    """
+    current = tuple(_without_old(transcript[:-1])) + transcript[-1:]
     current = current[-TRANSCRIPT_ENTRIES // 2 :]
     size, start = 0, len(current)
     while start > 0 and (start == len(current) or size + len(current[start - 1].text) <= limit):
         start -= 1
         size += len(current[start].text)
-    return current[start:], size
+    called = {call.id for entry in current[start:] for call in entry.calls}
+    kept = tuple(one for one in current[start:] if not one.result_of or one.result_of in called)
+    return kept, sum(len(entry.text) for entry in kept)
+
+
+def _without_old(entries: Iterable[TranscriptEntry]) -> Iterable[TranscriptEntry]:
+    for entry in entries:
+        if not entry.stale:
+            yield entry
+        elif entry.result_of:
+            yield replace(entry, text=f"{entry.text.partition(chr(10))[0]}: {_GONE}")

@@ -53,8 +53,9 @@ class WireModel:
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         """The answer, piece by piece."""
-        window = min(self.traits.window, self._fallbacks.window or self.traits.window)
-        body = self._wire.body(self._endpoint, replace(self.traits, window=window), request)
+        known = request.window or self.traits.window
+        window = min(known, self._fallbacks.window or known)
+        body = self._wire.body(self._endpoint, self.traits, replace(request, window=window))
         return self._fallbacks.apply(body, lambda body: self._answer(request, body))
 
     async def aclose(self) -> None:

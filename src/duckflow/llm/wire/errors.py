@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from duckflow.domain.errors import ProviderError, ToolsUnsupported, Unavailable
+from duckflow.domain.errors import PromptTooLong, ProviderError, ToolsUnsupported, Unavailable
 from duckflow.domain.patterns import late
 from duckflow.domain.text import one_line
 from duckflow.llm.wire.endpoints import Endpoint
+from duckflow.llm.wire.window_errors import read_too_long
 
 REFUSED = "llm.refused_request"
 """The key of a request the provider finds wrong; its `detail` says what."""
@@ -28,6 +29,10 @@ def status_failure(
     """Our error for an HTTP status, or for the same number inside a stream."""
     provider, address = endpoint.provider.name, endpoint.shown_address
     detail = _detail(body, endpoint.key)
+    too_long = read_too_long(status, body)
+    if too_long is not None:
+        model, window, asked = endpoint.name, too_long.window, too_long.asked
+        return PromptTooLong("llm.prompt_too_long", window=window, asked=asked, model=model, detail=detail)
     if status in (401, 403):
         variable = endpoint.provider.key_variables[0]
         return ProviderError("llm.wrong_key", provider=provider, variable=variable, detail=detail)

@@ -25,6 +25,17 @@ class ServedModel(LenientModel):
     id: str = ""
     meta: LlamaCppDetails | None = None
     max_model_len: int | None = None
+    context_length: int | None = None
+    context_window: int | None = None
+    max_context_length: int | None = None
+
+    @property
+    def window(self) -> int | None:
+        """The window in tokens, under the name that llama.cpp, vLLM or another server gives it."""
+        own = self.meta.n_ctx if self.meta else None
+        return (
+            own or self.max_model_len or self.context_length or self.context_window or self.max_context_length
+        )
 
 
 class ServedModels(LenientModel):

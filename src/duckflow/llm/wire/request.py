@@ -100,7 +100,7 @@ def answer_room(traits: ModelTraits, request: ModelRequest) -> int:
     name = traits.name.lower()
     if traits.small and not any(part in name for part in SMALL_THINKERS):
         return request.max_tokens
-    left = traits.window - _prompt_tokens(request)
+    left = (request.window or traits.window) - _prompt_tokens(request)
     return max(request.max_tokens, min(request.max_tokens + THINKING_ALLOWANCE, left))
 
 

@@ -60,11 +60,13 @@ class ActionLog:
         dropped = () if goes_on else self._dropped(action)
         # Redacted before it is cut: half a secret would not be recognised.
         text = self._session.redactor.clean(result.text)
+        same_as = already_shown(state, action.operation, result, text)
+        text = f"{result.path} is unchanged: see [{same_as}]." if same_as else text
         ended = ActionFinished(
             action_id=running.action_id if running else "",
             operation=action.operation,
             outcome=outcome,
-            text=head_and_tail(already_shown(state, action.operation, result, text) or text, RESULT_LIMIT),
+            text=head_and_tail(text, RESULT_LIMIT),
             path=result.path,
             changed=changed,
             removed=tuple(path for path in changed if not self._there(path)),
@@ -72,6 +74,7 @@ class ActionLog:
             exact=result.exact,
             evidence_id=self._session.next_evidence_id(),
             digest=result.digest,
+            same_as=same_as,
             exit_code=result.exit_code,
             not_run=tuple(state.queue[place].operation for place in dropped),
             not_run_at=dropped,

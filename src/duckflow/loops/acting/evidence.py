@@ -16,15 +16,15 @@ _WATCHED, _FAR = 8, 200
 """How many files are looked at for changes before a decision, and how many entries back."""
 
 
-def already_shown(state: AgentState, operation: str, result: ToolResult, text: str) -> str | None:
-    """If the very same text was shown a moment ago, a pointer to it; `text` has no secrets any more."""
+def already_shown(state: AgentState, operation: str, result: ToolResult, text: str) -> str:
+    """Id of the result that showed the very same text a moment ago; `text` has no secrets any more."""
     if result.digest is None:
-        return None
+        return ""
     for entry in reversed(state.transcript[-RECENT:]):
         same = entry.path == result.path and entry.operation == operation and not entry.stale
         if same and entry.evidence_id and entry.text.endswith(f"\n{text}"):
-            return f"{result.path} is unchanged: see [{entry.evidence_id}]."
-    return None
+            return entry.evidence_id
+    return ""
 
 
 async def changed_files(state: AgentState, workspace: Workspace) -> tuple[Action, ...]:

@@ -11,7 +11,7 @@ from duckflow.dialects.drafts import DraftLimits
 from duckflow.dialects.json_text import JsonText
 from duckflow.dialects.native import Native
 from duckflow.domain.decision import Action, Decision, Operation, TaskProfile
-from duckflow.domain.errors import ProviderError, ToolError, ToolsUnsupported
+from duckflow.domain.errors import PromptTooLong, ProviderError, ToolError, ToolsUnsupported
 from duckflow.domain.events import ErrorReported, ModelChanged, UsageReported
 from duckflow.domain.model import ModelClient, ModelTraits, TierName
 from duckflow.domain.state import AgentState, Request, RulesUse
@@ -26,6 +26,7 @@ from duckflow.prompts.layers import SandboxKind, sandbox_text
 from duckflow.prompts.sections import RenderedPrompt
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.safety.sandbox.view.levels import Sandbox
+from duckflow.services.questions import SHORTER_PROMPTS
 from duckflow.tools.catalogue import Catalogue
 
 SIMPLE: tuple[TaskProfile, ...] = ("simple_question", "general_chat", "file_operation")
@@ -62,7 +63,7 @@ class ModelInUse:
         self._advisor = advisor
         self._limits = limits
         self._shell = shell
-        self._dialects: dict[tuple[str, RulesUse, int], Dialect] = {}
+        self._dialects: dict[tuple[ModelTraits, RulesUse, int], Dialect] = {}
         self._without_tools: set[str] = set()
         """Models whose servers have refused native tools."""
 
@@ -99,39 +100,46 @@ class ModelInUse:
             self._session.record(ErrorReported(key="llm.left_out", values=named, notice=True))
         return decided, await self._advisor.priced(self.tier, *decided.calls)
 
-    async def _decide(self, state: AgentState) -> DecisionResult:
-        """Decide in the model's dialect. A server that takes no tools is asked for JSON text instead."""
-        effort = effort_for_decision(state)
-        dialect = await self._open_dialect(state.rules_use)
-        try:
-            return await dialect.decide(state, self._session.show, effort)
-        except ToolsUnsupported:
-            self._without_tools.add((await self._client()).traits.name)
-            self._dialects.clear()
-            dialect = await self._open_dialect(state.rules_use)
-            return await dialect.decide(state, self._session.show, effort)
-
     async def preview(self, state: AgentState) -> RenderedPrompt:
         """What the model would be asked in this state; nothing is sent."""
         use = "cut" if state.rules_use == "whole" and self._rules.too_long else state.rules_use
         client = await self._client()
         await self._catalogue.ready()
-        known = self._dialects.get((self._tiers.name(self.tier), use, self._catalogue.revision))
+        known = self._dialects.get((client.traits, use, self._catalogue.revision))
         if known and state is self._session.state:
             return await known.preview(state)  # what it left out so far is left out here, too
         dialect = await self._dialect_for(client, await self._rules.fit(client, use))
         return await dialect.preview(state)
-        decider = await self._decider_for(client, await self._rules.fit(client, use))
-        return await decider.preview(state)
+
+    async def _decide(self, state: AgentState) -> DecisionResult:
+        """Decide in the model's dialect.
+
+        After a prompt that was too long, another is made for the window that the error told. A server that
+        takes no tools is asked for JSON text from then on.
+        """
+        effort = effort_for_decision(state)
+        for _ in range(SHORTER_PROMPTS):
+            dialect = await self._open_dialect(state.rules_use)
+            try:
+                return await dialect.decide(state, self._session.show, effort)
+            except ToolsUnsupported:
+                self._without_tools.add((await self.traits()).name)
+                self._dialects.clear()
+            except PromptTooLong as error:
+                await self._advisor.report_failed(self.tier, "Decision", error)
+                learned = await self.traits()
+                values: dict[str, JsonValue] = {"model": learned.name, "window": f"{learned.window:,}"}
+                self._session.record(ErrorReported(key="llm.window_learned", values=values, notice=True))
+        return await (await self._open_dialect(state.rules_use)).decide(state, self._session.show, effort)
 
     async def _client(self) -> ModelClient:
         return await self._tiers.client(self.tier)
 
     async def _open_dialect(self, use: RulesUse) -> Dialect:
         await self._catalogue.ready()
-        known = self._tiers.name(self.tier), use, self._catalogue.revision
+        client = await self._client()
+        known = client.traits, use, self._catalogue.revision
         if known not in self._dialects:
-            client = await self._client()
             rules = await self._rules.fit(client, use)
             self._dialects[known] = await self._dialect_for(client, rules)
         return self._dialects[known]

@@ -10,7 +10,16 @@ from duckflow.domain.model import ChatMessage
 from duckflow.domain.state import AgentState, TranscriptEntry, new_state
 from duckflow.prompts.conversation.lines import LineKind, PromptLine, PromptLines
 from duckflow.prompts.conversation.recap import write_recap
-from duckflow.prompts.conversation.trimming import shorten, trim
+from duckflow.prompts.conversation.trimming import (
+    KEPT_LOOPS,
+    Room,
+    Untouchable,
+    droppable,
+    shorten,
+    trim,
+    untouchable,
+    worth_a_step,
+)
 from duckflow.prompts.sections import SectionName
 from duckflow.prompts.tokens import TokenCounter
 
@@ -31,6 +40,8 @@ class PromptHistory:
         """Whether the state itself has let go of the beginning since the last recap."""
         self._let_go = 0
         """How many results went with it."""
+        self._found = 0
+        """How many results there are in the transcript."""
         self.recap = ""
         """What is said in place of what is left out."""
 
@@ -40,11 +51,13 @@ class PromptHistory:
         start = len(self._transcript) if _goes_on(self._transcript, state.transcript) else 0
         counted = self._counted() if start == 0 else {}
         if start == 0:
-            self._lines = PromptLines(self._counter)
+            self._lines, self._found = PromptLines(self._counter), 0
         for at in range(start, len(state.transcript)):
             entry = state.transcript[at]
-            tokens = counted.get(id(entry.text))
-            await self._lines.add(at, _kind(entry), _message(entry), tokens)
+            message = _message(entry, self._seen_again(state, entry))
+            self._found += entry.evidence_id is not None
+            tokens = counted.get(id(entry.text)) if message.text is entry.text else None
+            await self._lines.add(at, _kind(entry), message, tokens)
         cut_off = bool(self._transcript) or len(self._lines.said) < len(state.said)
         self._state, self._transcript = state, state.transcript
         if start == 0 and self._lines.shown:
@@ -60,24 +73,44 @@ class PromptHistory:
         shown = ((line, self._transcript[line.at].text) for line in self._lines.shown if line.at >= 0)
         return {id(text): line.tokens for line, text in shown if text == line.message.text}
 
-    async def trim(self, most: int, most_evidence: int) -> bool:
-        """Leave out what does not fit, and say what matters of it; whether that was needed."""
-        lines = self._lines
-        over = lines.tokens > most or lines.evidence > most_evidence
-        if over:
-            lines.remove([line for line in lines.shown if line.at < 0 and line.kind == "words"])
-            await trim(lines, self._transcript, self._request, (most, most_evidence))
+    def _seen_again(self, state: AgentState, entry: TranscriptEntry) -> str:
+        """The text of a result. One that points to another shows that again where it is shown no more."""
+        if not entry.same_as:
+            return entry.text
+        places = (at for at, one in enumerate(state.transcript) if one.evidence_id == entry.same_as)
+        place = next(places, None)
+        if place is None:
+            return entry.text
+        meant = state.transcript[place].text
+        if any(line.at == place and line.message.text == meant for line in self._lines.shown):
+            return entry.text
+        return f"{entry.text.partition(chr(10))[0]}\n{meant.partition(chr(10))[2]}"
+
+    async def trim(self, most: int, limit: int | None = None) -> bool:
+        """Leave out what may go once there are more than `most` tokens, and say what matters of it.
+
+        `limit`, if that is more, is what even that may take which never goes. True if something was left out.
+        """
+        lines, room = self._lines, Room(most, max(limit or 0, most))
+        over, keep = False, Untouchable()
+        if lines.tokens > room.most:
+            keep = untouchable(lines, self._state)
+            going = droppable(lines, self._state, keep)
+            over = worth_a_step(lines, going, keep, room)
+            if over:
+                lines.remove([line for line in lines.shown if line.at < 0 and line.kind == "words"])
+                await trim(lines, self._state, going, keep, room)
         if over or self._cut_off:
-            await self._sum_up(most)
+            await self._sum_up(room)
         if over:
-            await shorten(lines, self._transcript, most)
+            await shorten(lines, self._state, keep, room.limit)
         return over
 
-    async def _sum_up(self, most: int) -> None:
+    async def _sum_up(self, room: Room) -> None:
         forgotten = self._cut_off or self.left_out[1] > 0
         self._cut_off = False
-        room = min(most // _RECAP_SHARE, most - self._lines.tokens)
-        self.recap = await write_recap(self._state, self._lines, self._counter, room, forgotten=forgotten)
+        most = min(room.most // _RECAP_SHARE, room.limit - self._lines.tokens)
+        self.recap = await write_recap(self._state, self._lines, self._counter, most, forgotten=forgotten)
         if self.recap:
             await self._lines.open_with("words", self.recap)
 
@@ -87,9 +120,9 @@ class PromptHistory:
         return {"conversation": self._lines.words, "evidence": self._lines.evidence}
 
     def least(self, evidence: int) -> int:
-        """Tokens that can't be left out, `evidence` at most of them for what was found just now."""
+        """Tokens that can't be left out, `evidence` at most of them for what was found lately."""
         newest = self._lines.newest()
-        found = sum(line.tokens for line in newest if line.kind == "evidence")
+        found = sum(line.tokens for line in self._lines.recent_results(KEPT_LOOPS))
         words = {id(line): line for line in (*newest, *self._lines.pinned(self._request))}
         said = sum(line.tokens for line in words.values() if line.kind != "evidence")
         return said + min(found, evidence)
@@ -108,9 +141,10 @@ class PromptHistory:
     @property
     def left_out(self) -> tuple[int, int]:
         """How much is not shown any more: of what was found, and of what was said."""
-        stubs = sum(line.kind == "stub" for line in self._lines.shown)
-        gone = len(self._transcript) - sum(line.at >= 0 for line in self._lines.shown)
-        return self._let_go + stubs, gone
+        kinds = [line.kind for line in self._lines.shown if line.at >= 0]
+        found = self._found - kinds.count("evidence")
+        words = kinds.count("said") + kinds.count("words")
+        return self._let_go + found, len(self._transcript) - self._found - words
 
     def shows(self, opening: str) -> bool:
         """Whether a message of the user's that begins so is among what is shown."""
@@ -133,10 +167,10 @@ class PromptHistory:
         return [*(line.message for line in self.marked()), ChatMessage(role="user", text=ending)]
 
 
-def _message(entry: TranscriptEntry) -> ChatMessage:
+def _message(entry: TranscriptEntry, text: str) -> ChatMessage:
     return ChatMessage(
         role=entry.role,
-        text=entry.text,
+        text=text,
         pictures=entry.pictures,
         calls=entry.calls,
         thoughts=entry.thoughts,

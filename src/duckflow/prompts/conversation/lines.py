@@ -1,6 +1,7 @@
 """The lines of a conversation as a model sees it, each counted once."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,6 +11,9 @@ from duckflow.prompts.tokens import TokenCounter
 
 LineKind = Literal["said", "words", "evidence", "stub"]
 """The user's own words; what the model and the program said; what was found; what is left where that was."""
+
+_SEALED = 8
+"""Letters of a thought's sealed data that make about one token for its provider."""
 
 
 @dataclass(slots=True)
@@ -56,10 +60,10 @@ class PromptLines:
         self.shown.insert(0, self.shown.pop())
 
     async def replace(self, line: PromptLine, text: str, kind: LineKind) -> None:
-        """Another text in the place of this line."""
+        """Another text in the place of this line. What belongs to a call still does."""
         self._account(line, -line.tokens)
         line.message = replace(line.message, text=text)
-        line.kind, line.tokens = kind, await self._counter.count(text)
+        line.kind, line.tokens = kind, await self._count(line.message)
         self._account(line, line.tokens)
 
     def remove(self, lines: Iterable[PromptLine]) -> None:
@@ -81,6 +85,32 @@ class PromptLines:
             start -= 1
         return self.shown[start:]
 
+    def recent_results(self, loops: int) -> list[PromptLine]:
+        """What was found in the last loops that found something."""
+        results: list[PromptLine] = []
+        found = False
+        for line in reversed(self.shown):
+            if line.kind == "evidence":
+                results.append(line)
+                found = True
+            elif found and line.message.role == "assistant":
+                loops, found = loops - 1, False
+            if loops == 0:
+                break
+        return results
+
+    def exchanges(self) -> Iterator[list[PromptLine]]:
+        """The parts that stay or go as one: an answer with the results of its calls, or any other line."""
+        parts: list[list[PromptLine]] = []
+        part_of: dict[str, list[PromptLine]] = {}
+        for line in self.shown:
+            part = part_of.get(line.message.result_of) if line.message.result_of else None
+            if part is None:
+                parts.append(part := [])
+                part_of |= {call.id: part for call in line.message.calls if call.id}
+            part.append(line)
+        return iter(parts)
+
     def pinned(self, request: str) -> list[PromptLine]:
         """The user's request and their last message, which are never left out."""
         asked = [line for line in self.said if request and line.message.text.startswith(request)]
@@ -91,7 +121,9 @@ class PromptLines:
         thoughts = (thought.text for thought in message.thoughts)
         calls = (part for call in message.calls for part in (call.name, call.arguments))
         text = "\n".join((message.text, *calls, *thoughts))
-        return await self._counter.count(text) + PICTURE_TOKENS * len(message.pictures)
+        sealed = sum(len(json.dumps(thought.data)) for thought in message.thoughts if thought.data)
+        pictures = PICTURE_TOKENS * len(message.pictures)
+        return await self._counter.count(text) + sealed // _SEALED + pictures
 
     def _account(self, line: PromptLine, tokens: int) -> None:
         if line.kind == "evidence":

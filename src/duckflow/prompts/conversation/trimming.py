@@ -1,74 +1,170 @@
 """What is left out of a conversation that has grown too long, and in which order (SPEC F3).
 
-Evidence goes first: old versions of files, then the oldest. Words follow. A large step is taken at once, so
-that the beginning of the prompts to come stays the same for long. What the user asked stays, and so does what
-was found just now, as far as it fits.
+Results go first: those that a newer look at the same thing has replaced, then the largest and oldest. Words
+follow. A large step is taken at once, so that the beginning of the prompts to come stays the same for long.
+What the user asked never goes, nor the results of the last two loops, nor what the request changed, as far as
+the window can hold it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
-from duckflow.domain.state import TranscriptEntry
+from duckflow.domain.frozen import Frozen
+from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.domain.text import head_and_tail
 from duckflow.prompts.conversation.lines import PromptLine, PromptLines
+
+KEPT_LOOPS = 2
+"""Loops whose results never go."""
 
 _SHORT = 40
 """Tokens up to which evidence stays as it is: a word in its place would hardly be shorter."""
 
+_WORTH = 8
+"""A step has to win one in so many tokens of the room: small steps would change every prompt's beginning."""
+
 _FEW_LETTERS = 200
 _TRIES = 4
 
+LEFT_OUT = "left out, look again if you need it"
+NO_ROOM = "left out, for all that was found at once does not fit: look again, at less at a time"
+
+
+class Room(NamedTuple):
+    """Tokens that a conversation may take: past `most` it is trimmed; it never takes more than `limit`."""
+
+    most: int
+    limit: int
+
+
+class Untouchable(Frozen):
+    """What a trim leaves as it is, by the places of its entries."""
+
+    recent: frozenset[int] = frozenset()
+    """Results of the last loops."""
+    changed: frozenset[int] = frozenset()
+    """What the request changed."""
+    words: frozenset[int] = frozenset()
+    """What was said since the last answer, the request, and the user's last message."""
+
+    @property
+    def all(self) -> frozenset[int]:
+        """All of it."""
+        return self.recent | self.changed | self.words
+
+
+def untouchable(lines: PromptLines, state: AgentState) -> Untouchable:
+    """What may not go now."""
+    request = state.request.text if state.request else ""
+    pinned = lines.pinned(request)
+    begun = pinned[0].at if request and pinned else 0
+    recent = {line.at for line in lines.recent_results(KEPT_LOOPS)}
+    changed = {at for at, entry in enumerate(state.transcript) if _shows_change(entry, at, begun, state)}
+    ids = {entry.evidence_id: at for at, entry in enumerate(state.transcript) if entry.evidence_id}
+    meant = {ids[one] for at in recent if (one := state.transcript[at].same_as) in ids}
+    newest = {line.at for line in lines.newest()}
+    return Untouchable(
+        recent=frozenset(recent | meant),
+        changed=frozenset(changed),
+        words=frozenset(newest | {line.at for line in pinned}),
+    )
+
+
+def _shows_change(entry: TranscriptEntry, at: int, begun: int, state: AgentState) -> bool:
+    """Whether a result tells of a change of this request, or shows a file as it is after one."""
+    if not state.request or at < begun or entry.path not in state.request.changed or entry.stale:
+        return False
+    return entry.supports == "change" or entry.digest is not None
+
+
+def droppable(lines: PromptLines, state: AgentState, keep: Untouchable) -> list[PromptLine]:
+    """The results that may go, in the order in which they do."""
+    transcript, count = state.transcript, len(lines.shown)
+    kept = keep.all
+    old: list[PromptLine] = []
+    others: list[tuple[int, PromptLine]] = []
+    for place, line in enumerate(lines.shown):
+        if line.kind != "evidence":
+            continue
+        if transcript[line.at].stale:
+            old.append(line)
+        elif line.at not in kept and line.tokens > _SHORT:
+            others.append((line.tokens * (count - place), line))
+    return [*old, *(line for _, line in sorted(others, key=lambda one: -one[0]))]
+
+
+def worth_a_step(lines: PromptLines, going: Collection[PromptLine], keep: Untouchable, room: Room) -> bool:
+    """Whether a trim is due: there is too much, and enough of it may go, or it has to."""
+    if lines.tokens > room.limit:
+        return True
+    wins = sum(line.tokens for line in going)
+    if lines.words > room.most // 2:
+        kept = keep.all
+        wins += sum(line.tokens for line in lines.shown if line.kind != "evidence" and line.at not in kept)
+    return lines.tokens > room.most and wins > room.most // _WORTH
+
 
 async def trim(
-    lines: PromptLines, transcript: Sequence[TranscriptEntry], request: str, room: tuple[int, int]
+    lines: PromptLines, state: AgentState, going: Sequence[PromptLine], keep: Untouchable, room: Room
 ) -> None:
-    """Leave out a large part. `room` is the tokens there are for all, and of these for evidence."""
-    most, most_evidence = room
-    newest = {id(line) for line in lines.newest()}
-    evidence = lines.found()
-    stale = [line for line in evidence if transcript[line.at].stale]
-    for line in stale:
-        await _leave_out(lines, line, transcript[line.at])
-    for line in (line for line in evidence if id(line) not in newest and line.kind == "evidence"):
-        if lines.tokens <= most // 2 and lines.evidence <= most_evidence // 2:
-            break
-        await _leave_out(lines, line, transcript[line.at])
-    if lines.tokens > most * 3 // 4:
-        _forget(lines, newest, request, most // 2)
+    """Leave out a large part: results down to half of the room, and words where they alone are too much."""
+    for line in going:
+        entry = state.transcript[line.at]
+        if entry.stale or lines.tokens > room.most // 2:
+            await _leave_out(lines, line, entry)
+    if lines.words > room.most // 2:
+        _forget(lines, keep, lines.words - room.most // 4)
+    needed = sum(line.tokens for line in lines.shown if line.at in keep.recent | keep.words)
+    if lines.tokens > room.limit >= needed:
+        await _make_room(lines, state, keep, room.most * 3 // 4)
 
 
-async def _leave_out(lines: PromptLines, line: PromptLine, entry: TranscriptEntry) -> None:
-    """A word stays in place of the evidence, so that each answer still follows a question."""
+async def _leave_out(
+    lines: PromptLines, line: PromptLine, entry: TranscriptEntry, reason: str = LEFT_OUT
+) -> None:
+    """A word stays in its place, so that each call keeps its result and each answer its question."""
     if line.tokens > _SHORT or entry.stale:
-        await lines.replace(line, _stub(entry), "stub")
+        await lines.replace(line, _stub(entry, reason), "stub")
 
 
-def _stub(entry: TranscriptEntry) -> str:
+def _stub(entry: TranscriptEntry, reason: str) -> str:
     what = entry.text.partition("\n")[0]
-    return f"{what}{f', {entry.path}' if entry.path else ''}: left out, look again if you need it"
+    return f"{what}{f', {entry.path}' if entry.path else ''}: {reason}"
 
 
-def _forget(lines: PromptLines, newest: set[int], request: str, goal: int) -> None:
-    """Drop the oldest lines until the goal is met."""
-    kept = newest | {id(line) for line in lines.pinned(request)}
-    over, gone = lines.tokens - goal, list[PromptLine]()
-    for line in lines.shown:
+async def _make_room(lines: PromptLines, state: AgentState, keep: Untouchable, goal: int) -> None:
+    """Leave out, oldest first, even what should stay, but for the last loops and what the user asked."""
+    _forget(lines, keep, lines.tokens - goal)
+    for line in lines.found():
+        if line.at not in keep.recent and lines.tokens > goal:
+            await _leave_out(lines, line, state.transcript[line.at])
+
+
+def _forget(lines: PromptLines, keep: Untouchable, over: int) -> None:
+    """Drop the oldest parts of the conversation, each whole, until `over` tokens less are left."""
+    gone: list[PromptLine] = []
+    kept = keep.all
+    for part in lines.exchanges():
         if over <= 0:
             break
-        if id(line) not in kept:
-            gone.append(line)
-            over -= line.tokens
+        if not any(line.at in kept for line in part):
+            gone += part
+            over -= sum(line.tokens for line in part)
     lines.remove(gone)
 
 
-async def shorten(lines: PromptLines, transcript: Sequence[TranscriptEntry], most: int) -> None:
-    """Where even what was found just now is too much, its last part is cut until it fits."""
-    evidence = lines.found()
-    for line in evidence[:-1]:
+async def shorten(lines: PromptLines, state: AgentState, keep: Untouchable, most: int) -> None:
+    """Where the results of the last loops alone are too much, the oldest of them go, and the last is cut."""
+    recent = [line for line in lines.found() if line.at in keep.recent]
+    for line in recent[:-1]:
         if lines.tokens > most:
-            await _leave_out(lines, line, transcript[line.at])
-    for line in evidence[-1:]:
+            await _leave_out(lines, line, state.transcript[line.at], NO_ROOM)
+    if lines.tokens > most:
+        last = recent[-1].tokens if recent else 0
+        await _make_room(lines, state, keep, last + most // 2)
+    for line in lines.found()[-1:]:
         if lines.tokens > most:
-            await _cut(lines, line, transcript[line.at], most)
+            await _cut(lines, line, state.transcript[line.at], most)
 
 
 async def _cut(lines: PromptLines, line: PromptLine, entry: TranscriptEntry, most: int) -> None:
@@ -76,7 +172,7 @@ async def _cut(lines: PromptLines, line: PromptLine, entry: TranscriptEntry, mos
     letters = allowed * len(line.message.text) // line.tokens
     for _ in range(_TRIES):
         letters = letters * 9 // 10
-        text = head_and_tail(entry.text, letters) if letters > _FEW_LETTERS else _stub(entry)
+        text = head_and_tail(entry.text, letters) if letters > _FEW_LETTERS else _stub(entry, NO_ROOM)
         await lines.replace(line, text, "evidence")
         if lines.tokens <= most:
             return

@@ -146,7 +146,12 @@ def context_text(use: PromptUse, columns: int) -> str:
     used = sum(use.tokens.values())
     share = used / use.window
     head = text(
-        "context.head", model=use.model, used=f"{used:,}", window=f"{use.window:,}", share=f"{share:.0%}"
+        "context.head",
+        model=use.model,
+        used=f"{used:,}",
+        window=f"{use.window:,}",
+        share=f"{share:.0%}",
+        source=text(f"window.{use.window_from}"),
     )
     rows = [(text(f"prompt.section.{name}"), count) for name, count in use.tokens.items() if count]
     wide = max((width_of(title) for title, _ in rows), default=0)

@@ -1,0 +1,131 @@
+"""Windows that the user has set, and those that errors taught, remembered for later sessions (SPEC K7)."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, ValidationError
+
+from duckflow.domain.errors import PromptTooLong
+from duckflow.domain.frozen import Frozen, replace
+from duckflow.domain.model import ModelClient, ModelPiece, ModelRequest, ModelTraits
+from duckflow.llm.streams import closing
+from duckflow.llm.token_estimate import estimate_request
+from duckflow.llm.wrapping_client import WrappingClient
+
+LEAST_WINDOW = 512
+KEPT = timedelta(days=30)
+"""A learned window counts for so long: no error ever tells that a model's window has grown."""
+
+_MOST_MODELS = 200
+_MOST_BYTES = 200_000
+_SCALES = 0.5, 3.0
+"""By how much an estimate may be off. What lies outside counts something else than the prompt."""
+
+
+class LearnedWindow(Frozen):
+    """What an error told of a model at one address."""
+
+    window: Annotated[int, Field(ge=LEAST_WINDOW, le=100_000_000)]
+    token_scale: Annotated[float, Field(ge=_SCALES[0], le=_SCALES[1])] = 1.0
+    learned: datetime
+
+
+class _LearnedFile(Frozen):
+    models: dict[str, LearnedWindow] = Field(default_factory=dict[str, LearnedWindow])
+
+
+class LearnedWindows:
+    """The windows that errors told, for the sessions to come, in a small file."""
+
+    def __init__(self, path: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._path = path
+        self._now = now
+
+    def find(self, model: str) -> LearnedWindow | None:
+        """What was learned of a model, if that is not too long ago."""
+        return self._read().get(model)
+
+    def keep(self, model: str, window: int, token_scale: float) -> None:
+        """Remember this. Where it can't be written, it is learned again in another session."""
+        learned = LearnedWindow(window=window, token_scale=token_scale, learned=self._now())
+        known = {name: one for name, one in self._read().items() if name != model}
+        models = dict([*known.items(), (model, learned)][-_MOST_MODELS:])
+        temporary = self._path.with_name(f"{self._path.name}.{secrets.token_hex(4)}")
+        try:
+            with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(_LearnedFile(models=models).model_dump_json(indent=1))
+            temporary.replace(self._path)
+        except OSError:
+            with suppress(OSError):
+                temporary.unlink()
+
+    def _read(self) -> dict[str, LearnedWindow]:
+        """What is still worth knowing. A file that can't be read counts as empty: it can be learned again."""
+        try:
+            with self._path.open("rb") as file:
+                models = _LearnedFile.model_validate_json(file.read(_MOST_BYTES)).models
+        except (OSError, ValidationError):
+            return {}
+        oldest = self._now() - KEPT
+        return {name: one for name, one in models.items() if one.learned >= oldest}
+
+
+class WindowedClient(WrappingClient):
+    """Another client, with the window that is set or was learned. Each PromptTooLong teaches it."""
+
+    def __init__(
+        self, client: ModelClient, wanted: int | None, place: str, learned: LearnedWindows | None = None
+    ) -> None:
+        """`place` names the model and its address; `wanted` is the window that the user has set."""
+        super().__init__(client)
+        self._place = place
+        self._learned = learned
+        self._traits = client.traits
+        if wanted:
+            self._traits = replace(self._traits, window=wanted, window_from="setting")
+        elif learned and (known := learned.find(place)):
+            self._take(known.window, known.token_scale)
+
+    @property
+    def traits(self) -> ModelTraits:
+        """Those of the client inside, with the window that is known by now."""
+        return self._traits
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
+        """The answer. After a PromptTooLong a prompt made for the new traits is shorter."""
+        asked = replace(request, window=self._traits.window)
+        try:
+            async with closing(self.inner.stream(asked)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except PromptTooLong as error:
+            self._take(*window_after(self._traits, error, estimate_request(request)))
+            if self._learned is not None:
+                keep = self._learned.keep
+                await asyncio.to_thread(keep, self._place, self._traits.window, self._traits.token_scale)
+            raise
+
+    def _take(self, window: int, token_scale: float) -> None:
+        self._traits = replace(self._traits, window=window, token_scale=token_scale, window_from="learned")
+
+
+def window_after(traits: ModelTraits, error: PromptTooLong, estimated: int) -> tuple[int, float]:
+    """The window and the scale of our estimates after an error; we took its prompt for `estimated` tokens.
+
+    The next prompt is shorter in any case, even if the provider tells a size that the prompt was within. If
+    it tells none, half of the prompt is taken for the window.
+    """
+    scale = traits.token_scale
+    if error.asked and estimated:
+        scale = min(max(error.asked / estimated, _SCALES[0]), _SCALES[1])
+    size = int(estimated * scale)
+    window = error.window or size // 2
+    if window >= traits.window and (not error.asked or error.asked <= window):
+        window = min(size, traits.window * 3 // 4)  # it was within; with the answer's part it was too much
+    return max(window, LEAST_WINDOW), scale
