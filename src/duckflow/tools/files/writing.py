@@ -124,7 +124,10 @@ WRITE_FILE = Tool(
 EDIT_FILE = Tool(
     operation="file_ops.edit_file",
     args=EditFile,
-    summary="change the file at path; edits is a list of {find, replace}, find being text that occurs once",
+    summary=(
+        "change the file at path; edits is a list of {find, replace}, find being text that occurs once, or "
+        "{find, replace, all: true} for every place"
+    ),
     effect="write",
     run=partial(finish, _make),
     propose=partial(finish, _propose),
