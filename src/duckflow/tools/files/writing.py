@@ -124,10 +124,7 @@ WRITE_FILE = Tool(
 EDIT_FILE = Tool(
     operation="file_ops.edit_file",
     args=EditFile,
-    summary=(
-        "change the file at path; edits is a list of {find, replace}, find being text that occurs once, or "
-        "{find, replace, all: true} for every place"
-    ),
+    summary="change the file at path; edits is a list of {find, replace}; find occurs once, or add all: true",
     effect="write",
     run=partial(finish, _make),
     propose=partial(finish, _propose),
