@@ -52,3 +52,10 @@ async def test_a_file_that_did_not_change_is_not_read_again(tmp_path: Path):
         await duck.app.chat.say("read")
         await duck.app.chat.say("and now?")
         assert len(duck.of(ActionFinished)) == 1
+
+
+async def test_J10_an_edit_says_which_quick_checks_ran(tmp_path: Path):
+    write = decision("", action("write_file", path="a.json", content="{}"))
+    async with engine(tmp_path, write, decision("ok"), checks={"before_verdict": False}) as duck:
+        await duck.app.chat.say("write it")
+        assert duck.of(ActionFinished)[0].text == "created a.json (1 lines)\nchecked: syntax ok"

@@ -135,7 +135,7 @@ def test_what_the_prompt_says_of_each_operation(catalogue):
         (
             "file_ops.read_file(path, start?, end?): the file at path, or its lines start to end",
             "file_ops.write_file(path, content): make or replace the file at path; content is all of it",
-            'file_ops.edit_file(path, edits): change the file at path; edits is a list of {find, replace}; find occurs once, or add all: true',
+            "file_ops.edit_file(path, edits): change the file at path; edits is a list of {find, replace}; find occurs once, or add all: true",
             "file_ops.delete_file(path): remove the file at path",
             "file_ops.move_file(path, to): move or rename the file at path; to is its new path",
             "file_ops.list_files(path?, pattern?, depth?): files below path that match pattern, depth folders deep",
@@ -192,13 +192,19 @@ def test_the_schemas_of_the_file_tools(catalogue):
                     "$defs": {
                         "Edit": {
                             "additionalProperties": False,
-                            "description": 'One change, of one place or of all.',
+                            "description": "One change, of one place or of all.",
                             "properties": {
                                 "find": {
                                     "description": "text that is in the file now, once; whole lines are safest",
                                     "type": "string",
                                 },
-                                "replace": {"description": "text to put in its place", "type": "string"}, 'all': {'default': False, 'description': 'whether to replace it in every place it is in', 'type': 'boolean'}},
+                                "replace": {"description": "text to put in its place", "type": "string"},
+                                "all": {
+                                    "default": False,
+                                    "description": "whether to replace it in every place it is in",
+                                    "type": "boolean",
+                                },
+                            },
                             "required": ["find", "replace"],
                             "type": "object",
                         }
