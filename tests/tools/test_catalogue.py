@@ -139,7 +139,7 @@ def test_what_the_prompt_says_of_each_operation(catalogue):
             "file_ops.delete_file(path): remove the file at path",
             "file_ops.move_file(path, to): move or rename the file at path; to is its new path",
             "file_ops.list_files(path?, pattern?, depth?): files below path that match pattern, depth folders deep",
-            "file_ops.search(pattern, path?, glob?): lines that match the regular expression pattern, below path, in files that match glob",
+            "file_ops.search(pattern, path?, glob?, context?): lines that match the regular expression pattern, and context lines around, in path, in glob",
             "file_ops.outline(path): what path defines, by line",
         )
     )
@@ -284,6 +284,12 @@ def test_the_schemas_of_the_file_tools(catalogue):
                             "type": "string",
                         },
                         "glob": {"description": "only files that match, such as *.py", "type": "string"},
+                        "context": {
+                            "default": 0,
+                            "description": "lines to show around each match",
+                            "minimum": 0,
+                            "type": "integer",
+                        },
                     },
                     "required": ["pattern"],
                     "type": "object",
