@@ -53,7 +53,7 @@ class ActionLog:
         state = self._session.state
         running = state.running if task_id is None else state.task_running
         made = changes if outcome == "ok" else made_of(self._workspace, changes)
-        seen = () if result.exact else (change.path for change in made)
+        seen = () if result.exact else (change.path for change in made if not change.ignored)
         changed = tuple(dict.fromkeys((*result.changed, *seen)))
         goes_on = outcome == "ok" or task_id or result.then
         # Redacted before it is cut: half a secret would not be recognised.

@@ -5,17 +5,13 @@ from collections.abc import Callable, Collection
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from duckflow.domain.files.caches import ENVIRONMENTS, TOOL_CACHES
 from duckflow.safety.descriptors import held
 from duckflow.safety.files.atomic import is_temporary
 
 Kind = Literal["file", "folder", "link", "other"]
 
-SKIPPED = frozenset(
-    (
-        *(".git", ".hg", ".svn", ".jj", "node_modules", ".venv", "__pycache__", ".mypy_cache"),
-        *(".pytest_cache", ".ruff_cache", ".tox", ".nox"),
-    )
-)
+SKIPPED = TOOL_CACHES | ENVIRONMENTS | {".git", ".hg", ".svn", ".jj"}
 """Folders nobody means when they list or search, unless they name them."""
 
 _READ_AT_MOST = 100_000  # names of one folder
