@@ -179,7 +179,7 @@ def _first_line(result: CommandResult, shell: Shell, seconds: float) -> str:
         return _STOPPED[result.stopped].format(limit=getattr(shell.settings, name))
     code = result.exit_code
     if code is None or code - 128 not in set(signal.Signals):
-        return f"exit code {code}"
+        return f"exit code {code}{f' ({result.pipeline})' if result.pipeline else ''}"
     perhaps = " (perhaps out of memory)" if code - 128 == signal.SIGKILL else ""
     if code - 128 == signal.SIGXFSZ:
         perhaps = f" (a file larger than {shell.settings.file_mb} MB)"

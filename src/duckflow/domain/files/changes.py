@@ -109,8 +109,9 @@ def changed_files(sets: Iterable[ChangeSet], request_id: str) -> tuple[str, ...]
         if not one.undone and not one.by_undo:
             earlier = 2 if one.request_id != request_id else 0
             ranked.append((earlier + bool(one.command), one))
-    ordered = sorted(reversed(ranked), key=lambda pair: pair[0])
-    paths = (change.path for _, one in ordered for change in reversed(one.changes) if _is_work(change))
+    ranked.reverse()
+    ranked.sort(key=lambda pair: pair[0])
+    paths = (change.path for _, one in ranked for change in reversed(one.changes) if _is_work(change))
     return tuple(dict.fromkeys(paths))
 
 

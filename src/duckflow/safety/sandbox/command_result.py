@@ -17,6 +17,8 @@ class CommandResult(Frozen):
 
     exit_code: int | None
     output: str
+    pipeline: str = ""
+    """How the parts of its last pipeline ended, if not all ended well: `pytest 1 | tail 0`."""
     timed_out: bool = False
     stopped: str | None = None
     """The limit it reached, if one stopped it: seconds, processes, memory_mb, disk_mb."""

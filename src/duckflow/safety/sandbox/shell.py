@@ -20,6 +20,7 @@ from duckflow.safety.sandbox.copy.take_over import TakenOver, take_over
 from duckflow.safety.sandbox.copy.target_folder import KeepChanges
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
 from duckflow.safety.sandbox.output import CommandOutput, Emit, LiveOutput
+from duckflow.safety.sandbox.pipelines import end_of_pipeline, read_statuses, watch_pipeline
 from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.shell_view import ShellView
 from duckflow.safety.sandbox.view import bubblewrap
@@ -185,6 +186,7 @@ class Shell:
 
     async def _run(self, run: RunOrder, order: LaunchOrder, wanted: _WantedCommand) -> CommandResult:
         output, live = CommandOutput(self.settings.max_output_bytes), LiveOutput(wanted.emit)
+        order, noted = watch_pipeline(order, await self._launcher.temporary())
 
         def take(block: bytes) -> None:
             output.take(block)
@@ -192,7 +194,12 @@ class Shell:
 
         ending = await run(order, take)
         live.finish()
-        return result_of(ending, output.text(), wanted.sandbox)
+        result = result_of(ending, output.text(), wanted.sandbox)
+        if noted is None or result.exit_code is None:
+            return result
+        statuses = await asyncio.to_thread(read_statuses, noted)
+        ended = end_of_pipeline(wanted.command, statuses, result.exit_code)
+        return replace(result, exit_code=ended.code, pipeline=ended.text)
 
     async def _with_effects(self, result: CommandResult, copy: WorkspaceCopy) -> CommandResult:
         self._held[copy.id] = copy
