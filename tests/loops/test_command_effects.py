@@ -476,3 +476,16 @@ async def test_caches_are_known_by_name_without_git(folder: Path):
         (ended,) = duck.of(ActionFinished)
         assert ended.text.splitlines()[-1] == "It changed: new a.txt; and 2 ignored files."
         assert ended.changed == ("a.txt",)
+
+
+async def test_H4_a_pipeline_that_failed_in_its_first_part_is_told_and_asks_nothing(folder: Path):
+    """All of the command ran, so that nothing is half done; but it shows no success."""
+    command = "echo more >> a.txt; (echo 1 failed; exit 1) | tail -3"
+    async with engine(folder, decision("", run(command)), decision("Done."), mode="auto") as duck:
+        assert await duck.app.chat.say("go") == "done"
+        (ended,) = duck.of(ActionFinished)
+        assert ended.text.startswith("exit code 1 ((…) 1 | tail 0)\n1 failed\nIt changed: ")
+        assert ended.exit_code == 1
+        assert {e.supports for e in duck.state.transcript if e.evidence_id == ended.evidence_id} == {
+            "nothing"
+        }

@@ -72,7 +72,7 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
         result = await shell.run(
             args.command, timeout_s=seconds, network=args.network, secrets=args.secrets, emit=emit
         )
-        ended: CommandEnd = "well" if result.exit_code == 0 else "failed"
+        ended: CommandEnd = "well" if result.exit_code == 0 or result.ran_through else "failed"
         hint = await _hint(shell, result, network=args.network)
         lines = [_first_line(result, shell, seconds), result.output.rstrip("\n"), hint]
         return ToolResult(

@@ -61,14 +61,14 @@ def test_the_parts_of_a_pipeline_are_found_in_the_text(command, last):
 
 
 REAL = {
-    "(exit 3) | cat": (3, "(exit 3 | cat 0)"),
+    "(exit 3) | cat": (3, "(…) 3 | cat 0"),
     "yes | head -1": (0, ""),
-    "echo a | grep -q b | cat": (0, "(echo 0 | grep 1 | cat 0)"),
+    "echo a | grep -q b | cat": (0, "echo 0 | grep 1 | cat 0"),
     "false | true; echo next": (0, ""),
-    "set -euo pipefail; false | true; echo next": (1, "(false 1 | true 0)"),
+    "set -euo pipefail; false | true; echo next": (1, "false 1 | true 0"),
     "trap 'echo mine' EXIT; false | true": (0, ""),
     "false | true; exit 7": (7, ""),
-    "sh -c 'exit 4' | tail -n 1": (4, "(sh 4 | tail 0)"),
+    "sh -c 'exit 4' | tail -n 1": (4, "sh 4 | tail 0"),
 }
 
 
@@ -78,7 +78,7 @@ async def test_H4_bash_says_how_each_part_of_the_last_pipeline_ended(folder: Pat
     wrong = []
     for command, (code, text) in REAL.items():
         result = await shell.run(command)
-        if (result.exit_code, result.pipeline) != (code, text.strip("()")):
+        if (result.exit_code, result.pipeline) != (code, text):
             wrong.append((command, result))
     listed = await shell.run("find $TMPDIR -maxdepth 1 -type f | cat; echo a | cat")
     await shell.aclose()

@@ -19,6 +19,8 @@ class CommandResult(Frozen):
     output: str
     pipeline: str = ""
     """How the parts of its last pipeline ended, if not all ended well: `pytest 1 | tail 0`."""
+    ran_through: bool = False
+    """Whether the shell itself ended with success, though a part of the pipeline failed: nothing is half done."""
     timed_out: bool = False
     stopped: str | None = None
     """The limit it reached, if one stopped it: seconds, processes, memory_mb, disk_mb."""

@@ -120,6 +120,8 @@ def _words(part: str) -> list[str]:
 
 def _name(part: str) -> str:
     """The program of a part, in a word or two: `python -m pytest` is pytest."""
+    if part.startswith(("(", "{")):
+        return f"{part[0]}…{')' if part[0] == '(' else '}'}"
     words = _words(part)
     if "-m" in words[:3] and words.index("-m") + 1 < len(words):
         return words[words.index("-m") + 1]

@@ -199,7 +199,8 @@ class Shell:
             return result
         statuses = await asyncio.to_thread(read_statuses, noted)
         ended = end_of_pipeline(wanted.command, statuses, result.exit_code)
-        return replace(result, exit_code=ended.code, pipeline=ended.text)
+        through = result.exit_code == 0
+        return replace(result, exit_code=ended.code, pipeline=ended.text, ran_through=through)
 
     async def _with_effects(self, result: CommandResult, copy: WorkspaceCopy) -> CommandResult:
         self._held[copy.id] = copy
