@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 from duckflow.domain.patterns import late
 
@@ -11,6 +12,7 @@ _JAPANESE = late("[\u3041-\u30ff\u3400-\u9fff]")
 _JOINER = "\u200d"
 _JOINERS = ("\u200c", _JOINER)
 _ELLIPSIS = "…"
+_KEY_BEGINS, _KEY_ENDS = "-----BEGIN", "-----END"
 
 
 def _extends(character: str) -> bool:
@@ -80,6 +82,18 @@ def head_and_tail(text: str, limit: int) -> str:
     while start < len(text) and not _boundary(text, start):
         start += 1
     return f"{text[:end]}\n… {start - end} characters left out …\n{text[start:]}"
+
+
+def in_pieces(text: str, size: int) -> Iterator[str]:
+    """The text in pieces of whole lines of about `size` characters; a key in several lines is not torn."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start + size) + 1 or len(text)
+        begun = text.rfind(_KEY_BEGINS, start, end)
+        if begun >= 0 and (ends := text.find(_KEY_ENDS, begun, begun + size)) >= end:
+            end = text.find("\n", ends) + 1 or len(text)
+        yield text[start:end]
+        start = end
 
 
 def count_questions(text: str) -> int:

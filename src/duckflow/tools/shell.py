@@ -77,6 +77,7 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
         lines = [_first_line(result, shell, seconds), result.output.rstrip("\n"), hint]
         return ToolResult(
             text="\n".join(line for line in lines if line),
+            whole=result.whole,
             changed=result.changed,
             exit_code=result.exit_code,
             exact=result.effects is not None,

@@ -283,7 +283,9 @@ class Dispatcher:
             self._log.end(action, "unknown", stopped, access.changes, task_id)
             await see_through(self._offer_interrupted())
             raise
-        return self._log.end(action, "ok", result, access.changes, task_id)
+        ended = self._log.end(action, "ok", result, access.changes, task_id)
+        await self._log.keep_whole(ended, result)
+        return ended
 
     async def _checked(self, result: ToolResult, changes: Sequence[FileChange]) -> ToolResult:
         """The result of an edit, with the quick checks of the files it wrote (SPEC J10)."""
