@@ -38,38 +38,50 @@ class Listing(NamedTuple):
 
 
 def list_tree(
-    open_folder: Callable[[str], int], start: str, *, depth: int, limit: int, skip: Collection[str] = ()
+    open_folder: Callable[[str], int],
+    start: str,
+    *,
+    depth: int,
+    limit: int,
+    each: int | None = None,
+    skip: Collection[str] = (),
 ) -> Listing:
-    """The tree below `start`, nearest levels first when `limit` cuts it; names in `skip` are left out."""
-    found = _read(open_folder(start), start, skip)
+    """The tree below `start`, nearest levels first when `limit` cuts it; names in `skip` are left out.
+
+    `each`: how many names of one folder are looked at; then the list is not complete.
+    """
+    most = _READ_AT_MOST if each is None else each
+    found = _read(open_folder(start), start, skip, most)
+    full = len(found) >= most
     level = [entry.path for entry in found if entry.kind == "folder"]
     for _ in range(depth - 1):
         below: list[str] = []
         for folder in level:
             if len(found) > limit:
                 break
-            entries = _read_if_there(open_folder, folder, skip)
+            entries = _read_if_there(open_folder, folder, skip, most)
+            full = full or len(entries) >= most
             found.extend(entries)
             below.extend(entry.path for entry in entries if entry.kind == "folder")
         level = below
     entries = sorted(found[:limit], key=lambda entry: entry.path.split("/"))
-    return Listing(entries=tuple(entries), complete=len(found) <= limit)
+    return Listing(entries=tuple(entries), complete=len(found) <= limit and not full)
 
 
 def _read_if_there(
-    open_folder: Callable[[str], int], folder: str, skip: Collection[str]
+    open_folder: Callable[[str], int], folder: str, skip: Collection[str], most: int
 ) -> list[ListedEntry]:
     try:
-        return _read(open_folder(folder), folder, skip)
+        return _read(open_folder(folder), folder, skip, most)
     except OSError:
         return []  # removed meanwhile, or closed to us: the rest of the list is still true
 
 
-def _read(opened: int, folder: str, skip: Collection[str]) -> list[ListedEntry]:
+def _read(opened: int, folder: str, skip: Collection[str], most: int) -> list[ListedEntry]:
     prefix = "" if folder == "." else folder + "/"
     with held(opened), os.scandir(opened) as scanned:
         wanted = (entry for entry in scanned if entry.name not in skip and not is_temporary(entry.name))
-        entries = [_entry(prefix, entry) for entry in islice(wanted, _READ_AT_MOST)]
+        entries = [_entry(prefix, entry) for entry in islice(wanted, most)]
     return sorted(entries, key=lambda entry: entry.path)
 
 
