@@ -134,12 +134,12 @@ def test_what_the_prompt_says_of_each_operation(catalogue):
     assert tuple(tool.line for tool in catalogue.tools) == snapshot(
         (
             "file_ops.read_file(path, start?, end?): the file at path, or its lines start to end",
-            "file_ops.write_file(path, content): make or replace the file at path; content is all of it",
-            "file_ops.edit_file(path, edits): change the file at path; edits is a list of {find, replace}; find occurs once, or add all: true",
+            "file_ops.write_file(path, content): make or replace the file at path with content",
+            "file_ops.edit_file(path, edits): change the file at path; edits: {find, replace} each, where find occurs once, or all: true",
             "file_ops.delete_file(path): remove the file at path",
-            "file_ops.move_file(path, to): move or rename the file at path; to is its new path",
+            "file_ops.move_file(path, to): move or rename the file at path; to: its new path",
             "file_ops.list_files(path?, pattern?, depth?): files below path that match pattern, depth folders deep",
-            "file_ops.search(pattern, path?, glob?, context?): lines that match the regular expression pattern, and context lines around, in path, in glob",
+            "file_ops.search(pattern, path?, glob?, context?): lines that match the regex pattern in path and glob, with context lines",
             "file_ops.outline(path): what path defines, by line",
         )
     )

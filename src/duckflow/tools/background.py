@@ -112,7 +112,7 @@ def background_tools(shell: Shell) -> tuple[Tool, ...]:
         Tool(
             operation="shell.read",
             args=ReadOutput,
-            summary="what the command id wrote since; or lines start to end of a cut result (id: e1, …)",
+            summary="what the command id wrote since; of a cut result id (e1), lines start to end",
             effect="execute",
             run=read,
             propose=propose_read,

@@ -60,7 +60,7 @@ def search_tool(ripgrep: Path | None) -> Tool:
     return Tool(
         operation="file_ops.search",
         args=Search,
-        summary="lines that match the regular expression pattern, and context lines around, in path, in glob",
+        summary="lines that match the regex pattern in path and glob, with context lines",
         effect="read",
         run=run,
         targets=lambda args: (args.path,),
