@@ -68,7 +68,10 @@ class CommandOutput:
         head = b"".join(bytes(self._head).splitlines(keepends=True)[: self._lines])
         tail = b"".join(bytes(rest[-self._half :]).splitlines(keepends=True)[-self._lines :])
         lines = self._newlines - head.count(b"\n") - tail.count(b"\n")
-        left_out = f"… {lines} lines ({self._size - len(head) - len(tail)} bytes) left out …"
+        first = head.count(b"\n") + 1
+        left_out = (
+            f"… {lines} lines from line {first} on ({self._size - len(head) - len(tail)} bytes) left out …"
+        )
         beginning, end = (plain(_decode_part(part)) for part in (head, tail))
         return f"{beginning.rstrip()}\n{left_out}\n{end}"
 
