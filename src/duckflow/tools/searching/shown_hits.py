@@ -38,7 +38,7 @@ class _FileHits(NamedTuple):
     withheld: frozenset[int]
 
     @property
-    def count(self) -> str:
+    def number(self) -> str:
         """How many lines match."""
         return f"{len(self.hits)}{'+' if len(self.hits) >= LINES_PER_FILE else ''}"
 
@@ -75,7 +75,7 @@ def _more(rest: Sequence[_FileHits]) -> list[str]:
     """The files none of whose lines are shown."""
     if not rest:
         return []
-    named = ", ".join(f"{one.path} ({one.count})" for one in rest[:_FILES_NAMED])
+    named = ", ".join(f"{one.path} ({one.number})" for one in rest[:_FILES_NAMED])
     more = f" and {len(rest) - _FILES_NAMED} more" if len(rest) > _FILES_NAMED else ""
     return [f"Not shown, {len(rest)} more file{'s' * (len(rest) != 1)}: {named}{more}"]
 
@@ -121,7 +121,9 @@ def _show(file: _FileHits, share: int, context: int) -> str:
     count = max(bisect_right(counts, share, key=lambda count: len(_rows(file, count, context))), 1)
     rows = _rows(file, count, context)
     rest = file.hits[count:]
-    head = f"{file.path} ({file.count} line{'s' * (len(file.hits) != 1)}{f', {count} shown' if rest else ''})"
+    head = (
+        f"{file.path} ({file.number} line{'s' * (len(file.hits) != 1)}{f', {count} shown' if rest else ''})"
+    )
     if rest:
         named = ", ".join(str(hit.line) for hit in rest[:_LINES_NAMED])
         more = ", …" if len(rest) > _LINES_NAMED else ""
