@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.domain.text import cut, head_and_tail
+from duckflow.domain.text import cut, head_and_tail, in_pieces
 from fakes.rows import every_row
 
 FAMILY = "👩‍👩‍👧‍👦"
@@ -94,3 +94,15 @@ def test_head_tail_and_what_was_left_out_add_up(text, limit):
             if shortened == f"{head}\n… {len(text) - at - size} characters left out …\n{tail}":
                 return
     pytest.fail("not a head and a tail of the text")
+
+
+@given(text=st.text(st.sampled_from("ab\n-"), max_size=60), size=st.integers(1, 10))
+def test_pieces_are_whole_lines_and_make_the_text_again(text, size):
+    pieces = list(in_pieces(text, size))
+    assert "".join(pieces) == text
+    assert all(piece.endswith("\n") for piece in pieces[:-1])
+
+
+def test_a_key_in_several_lines_stays_in_one_piece():
+    key = "-----BEGIN KEY-----\nabc\ndef\n-----END KEY-----\n"
+    assert list(in_pieces(f"x\n{key}y\n" * 2, 40)) == [f"x\n{key}", f"y\nx\n{key}", "y\n"]

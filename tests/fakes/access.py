@@ -14,6 +14,9 @@ class NothingKept:
     def keep(self, owner, changes, contents):
         pass
 
+    def output(self, session_id, evidence_id):
+        return None
+
 
 def access_to(where: Path | Workspace, permit: Permit | None = None) -> Access:
     workspace = where if isinstance(where, Workspace) else Workspace(where)

@@ -437,3 +437,55 @@ async def test_G9_a_crash_while_effects_are_taken_over_is_finished_and_can_be_un
         assert duck.of(ActionFinished)[0].outcome == "ok"
         assert (await duck.app.undoing.undo()).left == ()
     assert tree(folder) == before
+
+
+async def test_G9_caches_and_ignored_files_are_only_counted_and_can_be_undone_like_the_rest(folder: Path):
+    """The work is named, also in a folder with source code that has the name of a build folder."""
+    repository(folder)
+    (folder / ".gitignore").write_text("*.log\n/out/\nlocal.cfg\n")
+    (folder / "src/build").mkdir(parents=True)
+    (folder / "src/build/core.py").write_text("x = 1\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "sources")
+    before = tree(folder)
+    made = "src/__pycache__/a.pyc .pytest_cache/x src/b.pyc out/report.csv out/more.csv run.log local.cfg"
+    command = (
+        f"mkdir -p src/__pycache__ .pytest_cache out && echo 1 | tee {made} > /dev/null; "
+        "echo 2 > src/build/core.py; echo new > src/build/new.py; echo mine > src/work.py"
+    )
+    async with engine(folder, decision("", run(command)), decision("Done."), mode="auto") as duck:
+        assert await duck.app.chat.say("go") == "done"
+        (ended,) = duck.of(ActionFinished)
+        assert ended.text.splitlines()[-1] == (
+            "It changed: new src/work.py; changed src/build/core.py, src/build/new.py; "
+            "and 7 ignored files (local.cfg, run.log, out/)."
+        )
+        assert set(ended.changed) == {"src/work.py", "src/build/core.py", "src/build/new.py"}
+        assert (folder / "out/more.csv").read_text() == "1\n"
+        ignored = {change.path for change in ended.changes if change.ignored}
+        assert {"src/__pycache__/a.pyc", "src/b.pyc", "run.log", "out/report.csv"} <= ignored
+        assert not ignored & set(ended.changed)
+        assert (await duck.app.undoing.undo()).left == ()
+    assert tree(folder) == before
+
+
+async def test_caches_are_known_by_name_without_git(folder: Path):
+    command = "mkdir -p __pycache__ && echo 1 > __pycache__/a.pyc; echo 1 > .coverage; echo more >> a.txt"
+    async with engine(folder, decision("", run(command)), decision("Done."), mode="auto") as duck:
+        assert await duck.app.chat.say("go") == "done"
+        (ended,) = duck.of(ActionFinished)
+        assert ended.text.splitlines()[-1] == "It changed: new a.txt; and 2 ignored files."
+        assert ended.changed == ("a.txt",)
+
+
+async def test_H4_a_pipeline_that_failed_in_its_first_part_is_told_and_asks_nothing(folder: Path):
+    """All of the command ran, so that nothing is half done; but it shows no success."""
+    command = "echo more >> a.txt; (echo 1 failed; exit 1) | tail -3"
+    async with engine(folder, decision("", run(command)), decision("Done."), mode="auto") as duck:
+        assert await duck.app.chat.say("go") == "done"
+        (ended,) = duck.of(ActionFinished)
+        assert ended.text.startswith("exit code 1 ((…) 1 | tail 0)\n1 failed\nIt changed: ")
+        assert ended.exit_code == 1
+        assert {e.supports for e in duck.state.transcript if e.evidence_id == ended.evidence_id} == {
+            "nothing"
+        }

@@ -90,3 +90,42 @@ async def test_F3_a_newer_look_at_the_same_thing_replaces_the_older_one(tmp_path
     async with engine(tmp_path, search, other, write, search, decision("ok")) as duck:
         await duck.app.chat.say("search")
         assert [entry.stale for entry in results(duck).values()] == [True, False, False, False]
+
+
+async def test_J10_an_edit_says_which_quick_checks_ran(tmp_path: Path):
+    write = decision("", action("write_file", path="a.json", content="{}"))
+    async with engine(tmp_path, write, decision("ok"), checks={"before_verdict": False}) as duck:
+        await duck.app.chat.say("write it")
+        assert duck.of(ActionFinished)[0].text == "created a.json (1 lines)\nchecked: syntax ok"
+
+
+async def test_a_result_that_is_shown_in_part_says_so_and_can_be_read_by_its_id(tmp_path: Path):
+    """SAFETY 14: what is kept of it holds no secret."""
+    token = "ghp_" + "a1B2" * 9
+    command = f"seq 40000; echo {token} >&2; echo last"
+    long = decision("", {"operation": "shell.run", "args": {"command": command}})
+    read, late, wrong = (
+        decision("", {"operation": "shell.read", "args": args})
+        for args in (
+            {"id": "e1", "start": 20_000, "end": 20_001},
+            {"id": "e1", "start": 40_001},
+            {"id": "e7"},
+        )
+    )
+    async with engine(tmp_path, long, read, late, wrong, decision("ok"), mode="auto") as duck:
+        await duck.app.chat.say("count")
+        cut, middle, end, none = duck.of(ActionFinished)
+        assert cut.text.splitlines()[:2] == [
+            "exit code 0",
+            "(only the beginning and the end of 228,940 characters in 40,002 lines are shown; "
+            'shell.read(id="e1", start, end) shows others)',
+        ]
+        assert "\n499\n500\n… " in cut.text
+        assert middle.text == "result e1 (lines 20000-20001 of 40002)\n20000\n20001"
+        assert end.text.endswith("\nlast")
+        assert token not in end.text
+        kept = duck.app.kept.output(duck.state.session_id, "e1")
+        assert kept is not None
+        assert token not in kept
+        assert none.outcome == "failed"
+        assert none.text == "e7 was shown whole, or is no longer kept: look at it again."

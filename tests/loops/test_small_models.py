@@ -11,7 +11,7 @@ from duckflow.domain.state import AgentState, Request, TranscriptEntry
 from duckflow.domain.work.objective import TaskObjective
 from duckflow.evaluation.check_copies import OWN_PROGRAMS, CheckCopies
 from duckflow.evaluation.checks import Checks
-from duckflow.loops.thinking.small_models import WorkspaceLook, files_note, reads_of_named
+from duckflow.loops.thinking.small_models import WorkspaceLook, reads_of_named
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.shell import Shell
 from fakes.rows import every_row
@@ -60,12 +60,6 @@ def named(text: str) -> list[object]:
 )
 def test_a_file_counts_as_named_by_its_path_or_its_whole_name(text: str, paths: list[str]):
     assert named(text) == paths
-
-
-def test_the_note_names_the_files_and_how_many_more_there_are():
-    assert files_note(()) == "Files here: none"
-    assert files_note(("a", "b")) == "Files here: a, b"
-    assert files_note([f"f{n}" for n in range(50)]).endswith("f39 and 10 more")
 
 
 def _state(*entries: TranscriptEntry) -> AgentState:

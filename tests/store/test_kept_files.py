@@ -120,3 +120,28 @@ def test_a_damaged_file_is_set_aside_and_said_and_work_goes_on(path, kept):
     again.close()
     (aside,) = [one for one in path.parent.iterdir() if ".damaged-" in one.name]
     assert aside.read_bytes().startswith(b"this is no database")
+
+
+def test_a_result_is_kept_by_session_and_id_until_the_session_is_forgotten(path, kept):
+    kept.keep_output("s", "e1", "first \ud800")
+    kept.keep_output("s", "e1", "hunter2 " * 10)
+    kept.keep_output("other", "e1", "その他")
+    assert kept.output("s", "e1") == "hunter2 " * 10
+    assert kept.output("s", "e2") is None
+    kept.forget("s")
+    assert kept.output("s", "e1") is None
+    assert kept.output("other", "e1") == "その他"
+    kept.close()
+    assert b"hunter2" not in path.read_bytes()
+
+
+def test_the_oldest_results_go_first(kept):
+    for number in range(5):
+        kept.keep_output("s", f"e{number}", os.urandom(20_000).hex())
+    assert [kept.output("s", f"e{number}") is not None for number in range(5)] == [False] * 1 + [True] * 4
+
+
+def test_no_file_is_made_to_look_for_a_result(path):
+    kept = KeptFiles(path, 100)
+    assert kept.output("s", "e1") is None
+    assert not path.exists()

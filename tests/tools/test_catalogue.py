@@ -93,7 +93,7 @@ WRONG = [
     (
         "edit_file",
         {"path": "a", "edits": [{"find": "x", "replace": "", "old": 1}]},
-        "`edits[0].old` is not a field; known are: find, replace.",
+        "`edits[0].old` is not a field; known are: find, replace, all.",
     ),
     (
         "search",
@@ -134,12 +134,12 @@ def test_what_the_prompt_says_of_each_operation(catalogue):
     assert tuple(tool.line for tool in catalogue.tools) == snapshot(
         (
             "file_ops.read_file(path, start?, end?): the file at path, or its lines start to end",
-            "file_ops.write_file(path, content): make or replace the file at path; content is all of it",
-            "file_ops.edit_file(path, edits): change the file at path; edits is a list of {find, replace}, find being text that occurs once",
+            "file_ops.write_file(path, content): make or replace the file at path with content",
+            "file_ops.edit_file(path, edits): change the file at path; edits: {find, replace} each, where find occurs once, or all: true",
             "file_ops.delete_file(path): remove the file at path",
-            "file_ops.move_file(path, to): move or rename the file at path; to is its new path",
+            "file_ops.move_file(path, to): move or rename the file at path; to: its new path",
             "file_ops.list_files(path?, pattern?, depth?): files below path that match pattern, depth folders deep",
-            "file_ops.search(pattern, path?, glob?): lines that match the regular expression pattern, below path, in files that match glob",
+            "file_ops.search(pattern, path?, glob?, context?): lines that match the regex pattern in path and glob, with context lines",
             "file_ops.outline(path): what path defines, by line",
         )
     )
@@ -192,13 +192,18 @@ def test_the_schemas_of_the_file_tools(catalogue):
                     "$defs": {
                         "Edit": {
                             "additionalProperties": False,
-                            "description": "One change.",
+                            "description": "One change, of one place or of all.",
                             "properties": {
                                 "find": {
                                     "description": "text that is in the file now, once; whole lines are safest",
                                     "type": "string",
                                 },
                                 "replace": {"description": "text to put in its place", "type": "string"},
+                                "all": {
+                                    "default": False,
+                                    "description": "whether to replace it in every place it is in",
+                                    "type": "boolean",
+                                },
                             },
                             "required": ["find", "replace"],
                             "type": "object",
@@ -279,6 +284,12 @@ def test_the_schemas_of_the_file_tools(catalogue):
                             "type": "string",
                         },
                         "glob": {"description": "only files that match, such as *.py", "type": "string"},
+                        "context": {
+                            "default": 0,
+                            "description": "lines to show around each match",
+                            "minimum": 0,
+                            "type": "integer",
+                        },
                     },
                     "required": ["pattern"],
                     "type": "object",

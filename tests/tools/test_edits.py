@@ -173,6 +173,56 @@ def test_edits_that_can_not_be_made_say_why(text, edits, words):
     assert "Nothing was changed." in str(refusal.value)
 
 
+ALL = {
+    "exact": ("a b a\na\n", ("a", "xy"), "xy b xy\nxy\n", "made in 3 places"),
+    "one place": ("a b\n", ("a", "x"), "x b\n", "made in 1 place"),
+    "overlapping places": ("aaaa\n", ("aa", "b"), "bb\n", "made in 2 places"),
+    "more places than are shown": ("a\n" * 5000, ("a", "b"), "b\n" * 5000, "made in 5000 places"),
+    "crlf": ("a\r\nb\r\na\r\n", ("a", "x\ny"), "x\r\ny\r\nb\r\nx\r\ny\r\n", "made in 2 places"),
+    "removed": ("a = 1  # no\nb = 2  # no\n", ("  # no", ""), "a = 1\nb = 2\n", "made in 2 places"),
+    "with white space ignored, each in its own indentation": (
+        "if a:\n    f(1,2)\n    if b:\n        f(1,2)\n",
+        ("f(1, 2)", "g(1)\nh(2)"),
+        "if a:\n    g(1)\n    h(2)\n    if b:\n        g(1)\n        h(2)\n",
+        "made in 2 places",
+    ),
+    "made already": ("ab ab\n", ("a", "ab"), "ab ab\n", "made already"),
+}
+
+
+@every_row(("text", "edit", "after", "note"), ALL.values(), ids=ALL.keys())
+def test_an_edit_of_all_places_changes_each_of_them(text, edit, after, note):
+    edited = apply_edits(text, [Edit(find=edit[0], replace=edit[1], all=True)])
+    assert edited.text == after
+    assert note in edited.notes[0]
+
+
+def test_an_edit_of_all_places_still_needs_one():
+    with pytest.raises(ToolError, match="find matches nothing"):
+        apply_edits("a\n", [Edit(find="nowhere", replace="b", all=True)])
+
+
+def test_an_inexact_match_shows_the_lines_as_all_edits_left_them():
+    edits = [
+        Edit(find="def  two():\n  x = 2", replace="def two():\n  x = 3\n  y = 4"),
+        Edit(find="def one():", replace="# first\n\n\ndef one():"),
+    ]
+    edited = apply_edits(PY, edits)
+    assert edited.notes == (
+        "edit 1 of 2 matched with white space ignored; the lines are now:\n"
+        "8| \n9| def two():\n10|     x = 3\n11|     y = 4\n12|     return x",
+    )
+    assert edited.text.split("\n")[8:11] == ["def two():", "    x = 3", "    y = 4"]
+
+
+def test_several_places_are_shown_with_their_neighbours():
+    with pytest.raises(ToolError) as refusal:
+        apply_edits(PY, [Edit(find="return x", replace="return 0")])
+    said = str(refusal.value)
+    assert "2|     x = 1\n3|     return x\n4| \n…\n7|     x = 2\n8|     return x" in said
+    assert "all: true" in said
+
+
 LINES = st.lists(st.text(st.sampled_from("ab \tあ(")), min_size=1, max_size=8)
 
 

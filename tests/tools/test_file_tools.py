@@ -55,7 +55,7 @@ async def test_read_shows_the_text_under_a_line_that_says_what_it_is(call, tmp_p
 
 async def test_read_of_lines_that_are_not_there_says_how_many_there_are(call, tmp_path):
     (tmp_path / "a.txt").write_text("1\n2\n")
-    assert await refusal(call("read_file", path="a.txt", start=3)) == "a.txt: has only 2 lines."
+    assert (await call("read_file", path="a.txt", start=3)).text == "a.txt (2 lines, none from 3 on)"
     assert "end (1) comes before start (2)" in await refusal(call("read_file", path="a.txt", start=2, end=1))
 
 

@@ -329,11 +329,11 @@ def test_what_the_prompt_says_of_plans():
     assert tuple(tool.line for tool in PlanTools(planned()).catalogue.tools) == snapshot(
         (
             "plan_tool.propose(goal): draft a plan for long work; goal says what it must reach",
-            "plan_tool.get(plan_id?): the plan plan_id, or the one in hand, with steps and tasks",
+            "plan_tool.get(plan_id?): a plan by plan_id, or the one in hand, with steps and tasks",
             "plan_tool.list(): all plans, a line each",
-            "plan_tool.approve(plan_id?): ask the user to approve the plan plan_id, or the one in hand; high risk needs it",
-            "plan_tool.update_step(step_id, status): set the status (pending, in_progress, completed, failed) of the step step_id, if it has no tasks",
-            "plan_tool.revise(plan_id?, steps?, goal?): change the plan plan_id, or that in hand: steps, a list of {step_id or name, description, depends_on} (step_id keeps a step), or a new goal",
+            "plan_tool.approve(plan_id?): ask the user to approve a plan by plan_id; high risk needs it",
+            "plan_tool.update_step(step_id, status): set the status (pending, in_progress, completed, failed) of step_id, if it has no tasks",
+            "plan_tool.revise(plan_id?, steps?, goal?): change a plan by plan_id: steps, each {step_id (keeps it) or name, description, depends_on}, or goal",
             "plan_tool.delete(plan_id): remove the plan plan_id, no files",
         )
     )

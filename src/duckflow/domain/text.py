@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 from duckflow.domain.patterns import late
 
@@ -12,6 +13,7 @@ _WORD = late("[\u3041-\u309f]+|[\u30a0-\u30ff]+|[\u3400-\u9fff]+|[^\\W\u3041-\u3
 _JOINER = "\u200d"
 _JOINERS = ("\u200c", _JOINER)
 _ELLIPSIS = "…"
+_KEY_BEGINS, _KEY_ENDS = "-----BEGIN", "-----END"
 
 
 def _extends(character: str) -> bool:
@@ -86,6 +88,18 @@ def head_and_tail(text: str, limit: int) -> str:
 def count_words(text: str) -> int:
     """How many words a text has; of Japanese, which has no spaces, the runs of one kind of character."""
     return len(_WORD.findall(text))
+
+
+def in_pieces(text: str, size: int) -> Iterator[str]:
+    """The text in pieces of whole lines of about `size` characters; a key in several lines is not torn."""
+    start = 0
+    while start < len(text):
+        end = text.find("\n", start + size) + 1 or len(text)
+        begun = text.rfind(_KEY_BEGINS, start, end)
+        if begun >= 0 and (ends := text.find(_KEY_ENDS, begun, begun + size)) >= end:
+            end = text.find("\n", ends) + 1 or len(text)
+        yield text[start:end]
+        start = end
 
 
 def count_questions(text: str) -> int:

@@ -13,7 +13,7 @@ from duckflow.config.settings import CheckSettings
 from duckflow.domain.errors import ToolError
 from duckflow.domain.frozen import replace
 from duckflow.domain.text import cut
-from duckflow.domain.work.checks import CheckResult
+from duckflow.domain.work.checks import PARSING, CheckResult
 from duckflow.evaluation.check_copies import CheckCopies, CheckCopy
 from duckflow.evaluation.check_runs import (
     TimeLeft,
@@ -93,13 +93,16 @@ class Checks:
         self._unfit: set[str] = set()
 
     async def after_edit(self, paths: Sequence[str]) -> tuple[CheckResult, ...]:
-        """What quick tools say of files that were just written; nothing if no tool is for them."""
+        """What parsing and quick tools say of files that were just written; nothing if none is for them."""
         if not self._settings.after_edit:
             return ()
         own = [path for path in paths if parsed_here(path)][-MOST_FILES:]
-        broken = await asyncio.to_thread(self._broken, own) if own else ()
-        if broken:
-            return broken  # tools would only say the same again
+        parsed = await asyncio.to_thread(self._parse, own) if own else ()
+        if any(one.state == "failed" for one in parsed):
+            return parsed  # tools would only say the same again
+        return (*parsed, *await self._run_quick_tools(paths))
+
+    async def _run_quick_tools(self, paths: Sequence[str]) -> tuple[CheckResult, ...]:
         fitting = tuple(path for path in paths if known(path, self._table))[-MOST_FILES:]
         if not fitting:
             return ()
@@ -224,10 +227,9 @@ class Checks:
         names = (entry.path for entry in workspace.list(".", depth=1, limit=500).entries)
         return {name: self._text(name) for name in names if name in wanted}
 
-    def _broken(self, paths: Iterable[str]) -> tuple[CheckResult, ...]:
-        """Those of these files that their language can't read."""
-        results = (_parsed(path, text) for path in paths if (text := self._text(path)))
-        return tuple(one for one in results if one.state == "failed")
+    def _parse(self, paths: Iterable[str]) -> tuple[CheckResult, ...]:
+        """Whether their language can read these files."""
+        return tuple(_parsed(path, text) for path in paths if (text := self._text(path)))
 
     def _text(self, path: str) -> str:
         try:
@@ -286,7 +288,7 @@ def _parsed(path: str, text: str) -> CheckResult:
     fact = look_at(path, text.encode("utf-8", "surrogatepass"))
     return CheckResult(
         kind="diagnostic",
-        name=f"parsing {path}",
+        name=f"{PARSING}{path}",
         state="passed" if fact.good else "failed",
         detail="" if fact.good else cut(fact.detail, _DETAIL),
         path=path,

@@ -32,7 +32,7 @@ from duckflow.loops.steps import Steps
 from duckflow.loops.task_loop import TaskLoop
 from duckflow.loops.thinking.memory import SessionMemory
 from duckflow.loops.thinking.model import ModelInUse
-from duckflow.loops.thinking.small_models import WorkspaceLook, files_note, reads_of_named
+from duckflow.loops.thinking.small_models import WorkspaceLook, reads_of_named
 from duckflow.loops.turn import Turn
 from duckflow.prompts.budget import RulesTooLong
 from duckflow.tools.uncancelled import see_through
@@ -93,7 +93,7 @@ class ChatLoop:
         if fresh or state.step == Step.AWAITING_APPROVAL:
             self._steps.plan("a new request" if fresh else "the user said something else")
         files = await self._look.files()
-        note = files_note(files)
+        note = await self._look.note()
         told = "" if note == state.files_note else note
         seen = await self._look.pictures(text)
         said = UserMessage(request_id=request_id, text=text, note=told, added=added, pictures=seen.pictures)

@@ -1,5 +1,7 @@
 """What files were before they were changed, in a file of its own: damage to it never costs a session.
 
+Results that a model was shown a part of lie there whole, without secrets.
+
 Content is kept once, compressed, under its SHA-256. A change is written down before it is made, in the same
 transaction as the content it does away with; after a crash that is what the disk is compared with.
 """
@@ -27,6 +29,21 @@ WHERE session_id = ? AND request_id = ? AND NOT (session_id = ? AND action_id = 
 _INSERT = "INSERT INTO changes (session_id, request_id, action_id, before, body) VALUES (?, ?, ?, ?, ?)"
 _SWEEP = """DELETE FROM contents WHERE digest NOT IN (SELECT before FROM changes WHERE before IS NOT NULL)
 AND digest NOT IN (SELECT digest FROM snapshots)"""
+
+
+_OUTPUTS = (
+    """CREATE TABLE outputs (
+        id INTEGER PRIMARY KEY,
+        session_id TEXT NOT NULL,
+        evidence_id TEXT NOT NULL,
+        packed INTEGER NOT NULL,
+        data BLOB NOT NULL
+    )""",
+    "CREATE INDEX outputs_evidence ON outputs (session_id, evidence_id)",
+)
+_DROP_OUTPUTS = """DELETE FROM outputs WHERE id <= (
+    SELECT id FROM (SELECT id, sum(packed) OVER (ORDER BY id DESC) AS total FROM outputs)
+    WHERE total > ? ORDER BY id DESC LIMIT 1)"""
 
 
 class ChangeOwner(NamedTuple):
@@ -68,7 +85,7 @@ def _start_anew(path: Path) -> ErrorReported:
 class KeptFiles:
     """The file is opened when it is first needed. May be used from any thread.
 
-    `limit`: bytes of content that are kept at most, compressed; 0 keeps none.
+    `limit`: bytes of content that are kept at most, compressed, and as many of outputs; 0 keeps none.
     """
 
     def __init__(self, path: Path, limit: int) -> None:
@@ -169,6 +186,34 @@ class KeptFiles:
             connection.execute("DELETE FROM snapshots WHERE session_id = ?", (session_id,))
             connection.execute(_SWEEP)
 
+    @property
+    def keeps_outputs(self) -> bool:
+        """Whether results that are shown in part are kept whole."""
+        return self.limit > 0
+
+    def keep_output(self, session_id: str, evidence_id: str, text: str) -> None:
+        """Keep a result that is shown in part; where it is full, the oldest go."""
+        packed = zlib.compress(text.encode("utf-8", "surrogatepass"), _LEVEL)
+        with self._opened().write() as connection:
+            connection.execute(
+                "DELETE FROM outputs WHERE session_id = ? AND evidence_id = ?", (session_id, evidence_id)
+            )
+            connection.execute(
+                "INSERT INTO outputs (session_id, evidence_id, packed, data) VALUES (?, ?, ?, ?)",
+                (session_id, evidence_id, len(packed), packed),
+            )
+            connection.execute(_DROP_OUTPUTS, (self.limit,))
+
+    def output(self, session_id: str, evidence_id: str) -> str | None:
+        """A result by its evidence id, None if it was shown whole or is not kept any more."""
+        if self._database is None and not self._path.exists():
+            return None
+        with self._opened().read() as connection:
+            row = connection.execute(
+                "SELECT data FROM outputs WHERE session_id = ? AND evidence_id = ?", (session_id, evidence_id)
+            ).fetchone()
+        return zlib.decompress(row[0]).decode("utf-8", "surrogatepass") if row else None
+
     def forget(self, session_id: str) -> None:
         """Drop all that was kept for a session, and overwrite it."""
         if self._database is None and not self._path.exists():
@@ -176,6 +221,7 @@ class KeptFiles:
         with self._opened().write() as connection:
             connection.execute("DELETE FROM changes WHERE session_id = ?", (session_id,))
             connection.execute("DELETE FROM snapshots WHERE session_id = ?", (session_id,))
+            connection.execute("DELETE FROM outputs WHERE session_id = ?", (session_id,))
             connection.execute(_SWEEP)
         self._opened().fold_log()
 
@@ -188,7 +234,7 @@ class KeptFiles:
     def _opened(self) -> Database:
         with self._lock:
             if self._database is None:
-                self._database = Database(self._path, steps=(_TABLES,), rescue=_start_anew)
+                self._database = Database(self._path, steps=(_TABLES, _OUTPUTS), rescue=_start_anew)
             return self._database
 
 

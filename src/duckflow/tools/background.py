@@ -4,17 +4,24 @@ They share one copy of the folder and one loopback with the commands of `shell.r
 over with the next command's effects, when one ends or is stopped, and with the request at the latest.
 """
 
+import asyncio
+
 from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.events import BackgroundCommand, CommandEnded, CommandStarted, Event
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.patterns import late
 from duckflow.safety.files.access import Access
+from duckflow.safety.files.encoding import EncodedText
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.sandbox.background import BackgroundOutput
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.tools.catalogue import Proposal, Tool, ToolResult
+from duckflow.tools.files.reading import ReadFile, excerpt_of
 from duckflow.tools.shell import held_effects, hidden_line
+
+_EVIDENCE = late(r"e\d+")
 
 FIRST_WORDS_S = 0.5
 """How long to see whether a command fails at its start, and what it says: which port it has, for example."""
@@ -30,9 +37,17 @@ class StartCommand(Frozen):
 
 
 class CommandById(Frozen):
-    """What read and stop take."""
+    """What stop takes."""
 
     id: str = Field(description="as shell.start gave it")
+
+
+class ReadOutput(Frozen):
+    """What read takes."""
+
+    id: str = Field(description="as shell.start gave it, or the evidence id of a result shown in part")
+    start: int = Field(default=1, ge=1, description="first line, from 1, of such a result")
+    end: int | None = Field(default=None, ge=1, description="last line of it")
 
 
 def background_tools(shell: Shell) -> tuple[Tool, ...]:
@@ -45,7 +60,10 @@ def background_tools(shell: Shell) -> tuple[Tool, ...]:
         said = await shell.read(command.id, FIRST_WORDS_S, for_end=True)
         return await report(command, said, CommandStarted(command=command))
 
-    async def read(args: CommandById, _access: Access) -> ToolResult:
+    async def read(args: ReadOutput, access: Access) -> ToolResult:
+        if args.id not in known and (kept := await asyncio.to_thread(access.output, args.id)) is not None:
+            lines = ReadFile(path=args.id, start=args.start, end=args.end)
+            return ToolResult(text=excerpt_of(f"result {args.id}", EncodedText(kept), lines), exact=True)
         return await report(find(args.id), await shell.read(args.id, NEWS_S))
 
     async def stop(args: CommandById, _access: Access) -> ToolResult:
@@ -67,6 +85,8 @@ def background_tools(shell: Shell) -> tuple[Tool, ...]:
 
     def find(command_id: str) -> BackgroundCommand:
         if command_id not in known:
+            if _EVIDENCE.fullmatch(command_id):
+                raise ToolError(f"{command_id} was shown whole, or is no longer kept: look at it again.")
             raise ToolError(f"No background command {command_id} runs; known: {', '.join(known) or 'none'}.")
         return known[command_id]
 
@@ -74,6 +94,9 @@ def background_tools(shell: Shell) -> tuple[Tool, ...]:
         if not (await shell.sandbox()).copies:
             raise ToolError("Nothing can run in the background here; use shell.run, with a timeout.")
         return Proposal(f"# in {workspace.root}, in the background\n{args.command}\n", args.command)
+
+    async def propose_read(args: ReadOutput, _workspace: Workspace) -> Proposal:
+        return Proposal() if _EVIDENCE.fullmatch(args.id) else Proposal(f"{find(args.id).command}\n")
 
     async def propose_known(args: CommandById, _workspace: Workspace) -> Proposal:
         return Proposal(f"{find(args.id).command}\n")
@@ -89,11 +112,11 @@ def background_tools(shell: Shell) -> tuple[Tool, ...]:
         ),
         Tool(
             operation="shell.read",
-            args=CommandById,
-            summary="what the command id wrote since",
+            args=ReadOutput,
+            summary="what the command id wrote since; of a cut result id (e1), lines start to end",
             effect="execute",
             run=read,
-            propose=propose_known,
+            propose=propose_read,
         ),
         Tool(
             operation="shell.stop",

@@ -40,6 +40,8 @@ class ToolResult(Frozen):
     text: str
     path: str | None = None
     changed: tuple[str, ...] = ()
+    whole: str = ""
+    """All of what `text` shows a part of, to be read later."""
     digest: str | None = None
     """Of the whole file that `path` names, if the text shows what is in it."""
     exit_code: int | None = None

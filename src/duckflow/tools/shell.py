@@ -1,7 +1,7 @@
 """shell.run: one command in the sandbox. Where it works on a copy, what it did is taken over afterwards."""
 
 import signal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from pydantic import Field
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.changes import FOLDER, LINK, FileChange
-from duckflow.domain.files.effects import Effect, Effects, EffectsFate, FileType
+from duckflow.domain.files.effects import Effect, FileType
 from duckflow.domain.frozen import Frozen
 from duckflow.safety.files.access import Access
 from duckflow.safety.files.workspace import Workspace
@@ -18,11 +18,11 @@ from duckflow.safety.sandbox.copy.target_folder import PathChange
 from duckflow.safety.sandbox.output import Emit
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.tools.catalogue import CommandEnd, HeldEffects, Proposal, Tool, ToolResult
+from duckflow.tools.effects_text import dropped_line, effects_line, some, told_paths
 
 RUN = "shell.run"
 TAKE_OVER = "shell.take_over"
 
-_NAMES_TOLD = 30
 _STOPPED = {
     "processes": "stopped: it had more than {limit} processes",
     "memory_mb": "stopped: it took more than {limit} MB of memory",
@@ -72,12 +72,13 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
         result = await shell.run(
             args.command, timeout_s=seconds, network=args.network, secrets=args.secrets, emit=emit
         )
-        ended: CommandEnd = "well" if result.exit_code == 0 else "failed"
+        ended: CommandEnd = "well" if result.exit_code == 0 or result.ran_through else "failed"
         hint = await _hint(shell, result, network=args.network)
         hidden = hidden_line(result.hidden)
         lines = [_first_line(result, shell, seconds), result.output.rstrip("\n"), hidden, hint]
         return ToolResult(
             text="\n".join(line for line in lines if line),
+            whole=result.whole,
             changed=result.changed,
             exit_code=result.exit_code,
             exact=result.effects is not None,
@@ -124,9 +125,9 @@ async def take_over(
     keep = partial(record_batch, access)
     taken = await shell.take_over(held.copy_id, held.effects, keep, conflicts=conflicts, owner=access.owner)
     left = {one.path: one.reason for one in taken.left}
-    lines = [effects_line("It changed", held.effects, skip=left), _dropped_line(held.effects)]
+    lines = [effects_line("It changed", held.effects, skip=left), dropped_line(held.effects)]
     if left:
-        lines.append("Not taken over: " + _some(f"{path} ({reason})" for path, reason in left.items()))
+        lines.append("Not taken over: " + some(f"{path} ({reason})" for path, reason in left.items()))
     return ToolResult(
         text="\n".join(line for line in lines if line),
         changed=tuple(path for path in told_paths(held.effects) if path not in left),
@@ -146,49 +147,12 @@ def record_batch(access: Access, batch: Sequence[PathChange]) -> None:
     access.record(changes, contents)
 
 
-def told_paths(effects: Effects) -> Iterator[str]:
-    """The files that differ, without folders and what git keeps for itself."""
-    for effect in effects.effects:
-        if effect.type != "folder" and ".git" not in effect.path.split("/"):
-            yield from filter(None, (effect.moved_from, effect.path))
-
-
-def effects_line(what: EffectsFate, effects: Effects, skip: Iterable[str] = ()) -> str:
-    """What a command did, in a line for the model; empty if that is nothing."""
-    skipped = set(skip)
-    shown = [one for one in effects.effects if one.path not in skipped and one.path != "."]
-    own = [one for one in shown if ".git" in one.path.split("/")]
-    parts: list[str] = []
-    for kind, word in (("created", "new"), ("changed", "changed"), ("deleted", "deleted"), ("mode", "mode")):
-        paths = [one.path for one in shown if one.kind == kind and one not in own and one.type != "folder"]
-        parts += [f"{word} {_some(paths)}"] if paths else []
-    moved = [f"{one.moved_from} to {one.path}" for one in shown if one.kind == "moved"]
-    parts += [f"moved {_some(moved)}"] if moved else []
-    folders = [f"{one.path}/ ({one.kind})" for one in shown if one.type == "folder" and one not in own]
-    parts += [f"folders {_some(folders)}"] if folders and not parts else []
-    parts += [f"{len(own)} files of git"] if own else []
-    parts += [f"{bulk.path}/ ({bulk.files} files)" for bulk in effects.bulk]
-    return f"{what}: {'; '.join(parts)}." if parts else ""
-
-
-def _dropped_line(effects: Effects) -> str:
-    if not effects.dropped:
-        return ""
-    return "Never taken over: " + _some(f"{one.path} ({one.reason})" for one in effects.dropped)
-
-
-def _some(names: Iterable[str]) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - _NAMES_TOLD} more" if len(listed) > _NAMES_TOLD else ""
-    return ", ".join(listed[:_NAMES_TOLD]) + more
-
-
 def hidden_line(hidden: Sequence[str]) -> str:
     """Why files were empty that a command opened; no line if it opened none that are hidden."""
     if not hidden:
         return ""
     return (
-        f"(Hidden from commands, and opened by this one: {_some(hidden)}. "
+        f"(Hidden from commands, and opened by this one: {some(hidden)}. "
         "It saw them empty; if it needs one, name it in secrets, and the user is asked.)"
     )
 
@@ -208,6 +172,7 @@ def _change(effect: Effect) -> FileChange:
         after=None if effect.kind == "deleted" else path_word(effect.type, effect.after),
         mode_before=effect.mode_before,
         mode_after=effect.mode_after,
+        ignored=effect.ignored,
     )
 
 
@@ -226,7 +191,7 @@ def _first_line(result: CommandResult, shell: Shell, seconds: float) -> str:
         return _STOPPED[result.stopped].format(limit=getattr(shell.settings, name))
     code = result.exit_code
     if code is None or code - 128 not in set(signal.Signals):
-        return f"exit code {code}"
+        return f"exit code {code}{f' ({result.pipeline})' if result.pipeline else ''}"
     perhaps = " (perhaps out of memory)" if code - 128 == signal.SIGKILL else ""
     if code - 128 == signal.SIGXFSZ:
         perhaps = f" (a file larger than {shell.settings.file_mb} MB)"

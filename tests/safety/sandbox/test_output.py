@@ -169,3 +169,17 @@ def test_L9_a_stream_cut_inside_a_character_at_any_byte_loses_none():
         if "\ufffd" in output.text():
             failed[size] = output.text()
     assert not failed
+
+
+def test_what_is_not_shown_is_kept_whole_up_to_a_limit():
+    output = CommandOutput(100, kept=1_000)
+    output.take(b"short\n")
+    assert output.whole() == "", "it is shown whole"
+    output.take(b"".join(b"\x1b[1mline %d\x1b[0m\n" % number for number in range(20)))
+    assert output.whole() == "short\n" + "".join(f"line {number}\n" for number in range(20))
+    output.take(b"x" * 5_000)
+    assert output.whole().startswith("short\nline 0\n")
+    assert output.whole().endswith("bytes behind this were not kept …")
+    unkept = CommandOutput(100)
+    unkept.take(b"x" * 1_000)
+    assert unkept.whole() == ""

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Literal
 
+from duckflow.domain.files.caches import is_cache
 from duckflow.domain.frozen import Frozen, replace
 
 MOST_CHANGE_SETS = 300
@@ -31,6 +32,8 @@ class FileChange(Frozen):
     mode_after: int | None = None
     folders: tuple[str, ...] = ()
     """Folders that were made for it, outermost first."""
+    ignored: bool = False
+    """Whether a command changed it and git ignores it: it can be undone, and is not listed as work."""
 
 
 def change_of(path: str, before: tuple[str, int] | None, after: tuple[str, int] | None) -> FileChange:
@@ -94,6 +97,27 @@ def net_changes(changes: Iterable[FileChange]) -> tuple[FileChange, ...]:
     return tuple(
         one for one in merged.values() if (one.before, one.mode_before) != (one.after, one.mode_after)
     )
+
+
+def changed_files(sets: Iterable[ChangeSet], request_id: str) -> tuple[str, ...]:
+    """The files that are other than before: edits of this request first, then its commands, then the rest.
+
+    Within each of these the newest comes first. Caches, ignored files and git's own are left out.
+    """
+    ranked: list[tuple[int, ChangeSet]] = []
+    for one in sets:
+        if not one.undone and not one.by_undo:
+            earlier = 2 if one.request_id != request_id else 0
+            ranked.append((earlier + bool(one.command), one))
+    ranked.reverse()
+    ranked.sort(key=lambda pair: pair[0])
+    paths = (change.path for _, one in ranked for change in reversed(one.changes) if _is_work(change))
+    return tuple(dict.fromkeys(paths))
+
+
+def _is_work(change: FileChange) -> bool:
+    of_git = ".git" in change.path.split("/")
+    return not (change.ignored or of_git or is_cache(change.path) or FOLDER in (change.before, change.after))
 
 
 def join(first: FileChange, last: FileChange) -> FileChange:

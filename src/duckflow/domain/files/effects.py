@@ -2,22 +2,11 @@
 
 from typing import Literal
 
+from duckflow.domain.files.caches import TOOL_CACHES
 from duckflow.domain.frozen import Frozen
 
 EffectKind = Literal["created", "changed", "deleted", "moved", "mode"]
 """`mode`: only the permission bits differ."""
-
-_CACHES = frozenset({"__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
-"""Folders that tools make again by themselves: nobody misses one, and nobody wants to be asked about it."""
-
-_COMPILED = (".pyc", ".pyo")
-
-
-def is_cache(path: str) -> bool:
-    """Whether a file is one that tools make again by themselves."""
-    *above, name = path.split("/")
-    return not _CACHES.isdisjoint(above) or name.endswith(_COMPILED)
-
 
 EffectsFate = Literal[
     "It changed", "Not yet real, the user is asked", "Thrown away, the workspace is as it was"
@@ -44,6 +33,8 @@ class Effect(Frozen):
     """Bytes of the new content."""
     moved_from: str = ""
     link_target: str = ""
+    ignored: bool = False
+    """Whether git ignores it, or its name is that of a cache: then it is counted where others are named."""
 
 
 class BulkEffect(Frozen):
@@ -56,6 +47,10 @@ class BulkEffect(Frozen):
     """How many of the files are gone now."""
     undoable: bool = True
     """False if it is too large to be kept for undo, which is said."""
+    ignored: bool = False
+    """Whether git ignores it, or its name is that of a cache."""
+    sources: tuple[str, ...] = ()
+    """The files that are work all the same: git tracks a folder that is only named like a build folder."""
 
 
 class DroppedEffect(Frozen):
@@ -84,5 +79,5 @@ class Effects(Frozen):
     @property
     def only_caches(self) -> bool:
         """Whether nothing but caches that tools make again by themselves would be different."""
-        caches = all(bulk.path.rsplit("/", 1)[-1] in _CACHES and not bulk.deleted for bulk in self.bulk)
+        caches = all(bulk.path.rsplit("/", 1)[-1] in TOOL_CACHES and not bulk.deleted for bulk in self.bulk)
         return caches and not self.effects and not self.conflicts

@@ -4,11 +4,17 @@ from collections.abc import Iterable
 from typing import Literal
 
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.text import one_line
 
 CheckKind = Literal["diagnostic", "example", "test"]
 """A compiler, parser or linter; a call or script with a known result; a test of the project."""
 
 CheckState = Literal["passed", "failed", "not_run"]
+
+_REASON = 120
+
+PARSING = "parsing "
+"""Beginning of the name of a check that only reads a file as its language does."""
 
 
 class CheckResult(Frozen):
@@ -52,3 +58,18 @@ def settled(results: Iterable[CheckResult]) -> bool | None:
         return False
     ran = any(one.state == "passed" and one.kind != "diagnostic" for one in seen)
     return True if ran and not any(one.state == "failed" for one in seen) else None
+
+
+def checks_line(results: Iterable[CheckResult]) -> str:
+    """The quick checks of an edit for the model: those that found something whole, the others by name."""
+    quiet: dict[str, None] = {}
+    found: list[str] = []
+    for one in results:
+        name = "syntax" if one.name.startswith(PARSING) else one.name
+        if one.state == "failed":
+            found.append(one.text)
+        elif one.state == "passed":
+            quiet[f"{name} ok"] = None
+        else:
+            quiet[f"{name} could not run ({one_line(one.detail, _REASON)})"] = None
+    return "\n".join([*([f"checked: {', '.join(quiet)}"] if quiet else []), *found])

@@ -1,10 +1,13 @@
 """The log of actions: how each begins and ends is written down here, the same way for both loops."""
 
+import asyncio
+from contextlib import suppress
+
 from duckflow.domain.decision import Action
-from duckflow.domain.errors import Refused, ToolError
+from duckflow.domain.errors import Refused, ToolError, UserError
 from duckflow.domain.events import ActionFinished, ActionOutcome, ActionStarted
 from duckflow.domain.files.changes import FileChange, ToolEffect
-from duckflow.domain.text import head_and_tail
+from duckflow.domain.text import head_and_tail, in_pieces
 from duckflow.loops.acting.evidence import already_shown
 from duckflow.loops.session import Session
 from duckflow.safety.files.ledger import made_of
@@ -14,6 +17,18 @@ from duckflow.tools.catalogue import Catalogue, ToolResult
 
 RESULT_LIMIT = 60_000
 """Characters of a result that are kept: its head and its tail."""
+
+
+_PIECE = 200_000
+"""Characters that are looked through for secrets at once."""
+
+
+def _where_to_read(evidence_id: str, whole: str) -> str:
+    lines = whole.count("\n") + (not whole.endswith("\n"))
+    return (
+        f"(only the beginning and the end of {len(whole):,} characters in {lines:,} lines are shown; "
+        f'shell.read(id="{evidence_id}", start, end) shows others)'
+    )
 
 
 class ActionLog:
@@ -54,25 +69,29 @@ class ActionLog:
         state = self._session.state
         running = state.running if task_id is None else state.task_running
         made = changes if outcome == "ok" else made_of(self._workspace, changes)
-        seen = () if result.exact else (change.path for change in made)
+        seen = () if result.exact else (change.path for change in made if not change.ignored)
         changed = tuple(dict.fromkeys((*result.changed, *seen)))
         goes_on = outcome == "ok" or task_id or result.then
         dropped = () if goes_on else self._dropped(action)
         # Redacted before it is cut: half a secret would not be recognised.
         text = self._session.redactor.clean(result.text)
         same_as = already_shown(state, action.operation, result, text)
-        text = f"{result.path} is unchanged: see [{same_as}]." if same_as else text
+        shown = f"{result.path} is unchanged: see [{same_as}]." if same_as else text
+        evidence_id = self._session.next_evidence_id()
+        if self._kept.keeps_outputs and (result.whole or len(shown) > RESULT_LIMIT):
+            first, _, rest = shown.partition("\n")
+            shown = f"{first}\n{_where_to_read(evidence_id, result.whole or shown)}\n{rest}"
         ended = ActionFinished(
             action_id=running.action_id if running else "",
             operation=action.operation,
             outcome=outcome,
-            text=head_and_tail(text, RESULT_LIMIT),
+            text=head_and_tail(shown, RESULT_LIMIT),
             path=result.path,
             changed=changed,
             removed=tuple(path for path in changed if not self._there(path)),
             changes=made,
             exact=result.exact,
-            evidence_id=self._session.next_evidence_id(),
+            evidence_id=evidence_id,
             digest=result.digest,
             same_as=same_as,
             exit_code=result.exit_code,
@@ -91,6 +110,21 @@ class ActionLog:
             return ()
         queue = enumerate(self._session.state.queue)
         return tuple(place for place, one in queue if not self._catalogue.only_looks(one))
+
+    async def keep_whole(self, ended: ActionFinished, result: ToolResult) -> None:
+        """Keep all of a result that is shown in part, without secrets, to be read by its evidence id."""
+        whole = result.whole or (result.text if len(result.text) > RESULT_LIMIT else "")
+        if not whole or not self._kept.keeps_outputs:
+            return
+        clean: list[str] = []
+        for piece in in_pieces(whole, _PIECE):
+            clean.append(self._session.redactor.clean(piece))
+            await asyncio.sleep(0)  # each takes a moment, and the user is typing
+        text = "".join(clean)
+        with suppress(UserError):  # a result that can't be read again is no reason to stop
+            await asyncio.to_thread(
+                self._kept.keep_output, self._session.state.session_id, ended.evidence_id, text
+            )
 
     def _there(self, path: str) -> bool:
         try:

@@ -26,7 +26,8 @@ from duckflow.safety.sandbox.copy.copies import WorkspaceCopy
 from duckflow.safety.sandbox.shell import Shell
 from duckflow.tools.catalogue import CommandEnd, HeldEffects, ToolResult
 from duckflow.tools.editing.differences import difference_of
-from duckflow.tools.shell import TAKE_OVER, TakeOver, effects_line, path_word, take_over
+from duckflow.tools.effects_text import effects_line
+from duckflow.tools.shell import TAKE_OVER, TakeOver, path_word, take_over
 
 
 class _Judgement(NamedTuple):

@@ -18,6 +18,7 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.questions.approval import Approval, asked_by_task
 from duckflow.domain.reduce.attempts import digest_of
 from duckflow.domain.state import AgentState, purpose_of
+from duckflow.domain.work.checks import checks_line
 from duckflow.domain.work.plan import Task
 from duckflow.evaluation.checks import Checks
 from duckflow.loops.acting.action_log import ActionLog
@@ -286,13 +287,15 @@ class Dispatcher:
             self._log.end(action, "unknown", stopped, access.changes, task_id)
             await see_through(self._offer_interrupted())
             raise
-        return self._log.end(action, "ok", result, access.changes, task_id)
+        ended = self._log.end(action, "ok", result, access.changes, task_id)
+        await self._log.keep_whole(ended, result)
+        return ended
 
     async def _checked(self, result: ToolResult, changes: Sequence[FileChange]) -> ToolResult:
-        """The result of an edit, with what quick tools find wrong with the files it wrote (SPEC J10)."""
+        """The result of an edit, with the quick checks of the files it wrote (SPEC J10)."""
         paths = tuple(dict.fromkeys(change.path for change in changes))
-        found = [one.text for one in await self._checks.after_edit(paths) if one.state == "failed"]
-        return replace(result, text="\n".join([result.text, *found])) if found else result
+        told = checks_line(await self._checks.after_edit(paths) if paths else ())
+        return replace(result, text=f"{result.text}\n{told}") if told else result
 
 
 def _said_no(action: Action, reason: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from duckflow.domain.errors import BadAnswer, ProviderError
 from duckflow.domain.events import ErrorReported, Reply, report_of
-from duckflow.domain.files.effects import is_cache
+from duckflow.domain.files.caches import is_cache
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import one_line

@@ -5,8 +5,8 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from duckflow.domain.files.caches import is_cache
 from duckflow.domain.files.changes import ChangeSet
-from duckflow.domain.files.effects import is_cache
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, CommandRun, Request, TranscriptEntry
 from duckflow.domain.text import cut

@@ -19,6 +19,7 @@ from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.facts import look_at
 from duckflow.evaluation.related_tests import is_test
+from duckflow.loops.thinking.files_note import files_note
 from duckflow.loops.thinking.pictures import FoundPictures, find_pictures
 from duckflow.safety.files.listing import SKIPPED
 from duckflow.safety.files.workspace import Workspace
@@ -28,7 +29,7 @@ _MOST_LOOKS = 3
 _MOST_NAMED = 3
 _MOST_FILES = 200
 _DEPTH = 4
-_SHOWN = 40
+_MOST_NOTED, _NOTED_EACH, _NOTED_DEPTH = 5_000, 1_000, 8
 _CONTENT_LIMIT = 12_000
 _FILE = late(
     r"(?<![\w./@-])[\w-]+\.(?:py|js|ts|jsx|tsx|rs|go|c|h|cc|cpp|hpp|java|kt|cs|rb|php|sh|lua|swift|sql|html|css"
@@ -53,6 +54,19 @@ class WorkspaceLook:
             self._workspace.list, ".", depth=_DEPTH, limit=_MOST_FILES, skip=SKIPPED
         )
         return tuple(entry.path for entry in listing.entries if entry.kind == "file")
+
+    async def note(self) -> str:
+        """What the model is told of the files there are."""
+        return files_note(
+            await asyncio.to_thread(
+                self._workspace.list,
+                ".",
+                depth=_NOTED_DEPTH,
+                limit=_MOST_NOTED,
+                each=_NOTED_EACH,
+                skip=SKIPPED,
+            )
+        )
 
     async def pictures(self, text: str) -> FoundPictures:
         """The pictures a message mentions."""
@@ -104,14 +118,6 @@ class WorkspaceLook:
             return await asyncio.to_thread(self._workspace.read_text, path, cap=_CONTENT_LIMIT)
         except ToolError:
             return None
-
-
-def files_note(files: Sequence[str]) -> str:
-    """One line that tells the model which files there are."""
-    if not files:
-        return "Files here: none"
-    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
-    return f"Files here: {', '.join(files[:_SHOWN])}{more}"
 
 
 def reads_of_named(text: str, files: Sequence[str]) -> tuple[Action, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from duckflow.domain.files.changes import changed_files
 from duckflow.domain.state import AgentState, Request
 from duckflow.domain.text import is_japanese, one_line
 from duckflow.prompts.conversation.lines import PromptLines
@@ -12,7 +13,7 @@ _MET = 0.8
 _MOST_FILES = 40
 _SAID = 400
 _SHRINKS = ("decided", "said", "files")
-"""Where it is too long, the older half of these goes, one after the other."""
+"""Where it is too long, the older half of these goes, one after the other; of files, the first are newest."""
 
 
 async def write_recap(
@@ -23,7 +24,8 @@ async def write_recap(
     text = _text(state, parts)
     for name in _SHRINKS:
         while parts[name] and await counter.count(text) > most:
-            parts[name] = parts[name][(len(parts[name]) + 1) // 2 :]
+            half = (len(parts[name]) + 1) // 2
+            parts[name] = parts[name][: len(parts[name]) - half] if name == "files" else parts[name][half:]
             text = _text(state, parts)
     if await counter.count(text) > most:
         parts, text = {}, text.partition("\n")[0]
@@ -35,13 +37,13 @@ def _parts(state: AgentState, lines: PromptLines) -> dict[str, Sequence[str]]:
     shown = [one_line(line.message.text, _SAID) for line in lines.said]
     answers = [line.message.text for line in lines.shown if line.message.role == "assistant"]
     decided = [one for one in state.decided if not any(one.removesuffix("…") in text for text in answers)]
-    changed = [change.path for one in state.change_sets if not one.undone for change in one.changes]
+    request_id = state.request.request_id if state.request else ""
     return {
         "goal": [items.goal] if items.goal else [],
         "constraints": items.constraints,
         "said": [one for one in state.said if not any(text.startswith(one[:-1]) for text in shown)],
         "decided": list(dict.fromkeys((*items.decision_log, *decided))),
-        "files": list(dict.fromkeys(changed[::-1]))[:_MOST_FILES][::-1],
+        "files": changed_files(state.change_sets, request_id)[:_MOST_FILES],
         "problems": list(dict.fromkeys((*items.open_questions, *_problems(state.request)))),
     }
 

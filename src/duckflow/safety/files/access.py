@@ -66,6 +66,10 @@ class Access:
         """The file outside the workspace that may be read, if any."""
         return self._permit.outside if self._permit else None
 
+    def output(self, evidence_id: str) -> str | None:
+        """All of a result of this session that was shown in part, if it is kept."""
+        return self._kept.output(self.owner.session_id, evidence_id)
+
     def write_bytes(
         self, path: str, data: bytes, *, expected: str | None = ANY, mode: int | None = None
     ) -> None:

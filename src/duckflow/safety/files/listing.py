@@ -5,17 +5,13 @@ from collections.abc import Callable, Collection
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from duckflow.domain.files.caches import ENVIRONMENTS, TOOL_CACHES
 from duckflow.safety.descriptors import held
 from duckflow.safety.files.atomic import is_temporary
 
 Kind = Literal["file", "folder", "link", "other"]
 
-SKIPPED = frozenset(
-    (
-        *(".git", ".hg", ".svn", ".jj", "node_modules", ".venv", "__pycache__", ".mypy_cache"),
-        *(".pytest_cache", ".ruff_cache", ".tox", ".nox"),
-    )
-)
+SKIPPED = TOOL_CACHES | ENVIRONMENTS | {".git", ".hg", ".svn", ".jj"}
 """Folders nobody means when they list or search, unless they name them."""
 
 _READ_AT_MOST = 100_000  # names of one folder
@@ -42,38 +38,50 @@ class Listing(NamedTuple):
 
 
 def list_tree(
-    open_folder: Callable[[str], int], start: str, *, depth: int, limit: int, skip: Collection[str] = ()
+    open_folder: Callable[[str], int],
+    start: str,
+    *,
+    depth: int,
+    limit: int,
+    each: int | None = None,
+    skip: Collection[str] = (),
 ) -> Listing:
-    """The tree below `start`, nearest levels first when `limit` cuts it; names in `skip` are left out."""
-    found = _read(open_folder(start), start, skip)
+    """The tree below `start`, nearest levels first when `limit` cuts it; names in `skip` are left out.
+
+    `each`: how many names of one folder are looked at; then the list is not complete.
+    """
+    most = _READ_AT_MOST if each is None else each
+    found = _read(open_folder(start), start, skip, most)
+    full = len(found) >= most
     level = [entry.path for entry in found if entry.kind == "folder"]
     for _ in range(depth - 1):
         below: list[str] = []
         for folder in level:
             if len(found) > limit:
                 break
-            entries = _read_if_there(open_folder, folder, skip)
+            entries = _read_if_there(open_folder, folder, skip, most)
+            full = full or len(entries) >= most
             found.extend(entries)
             below.extend(entry.path for entry in entries if entry.kind == "folder")
         level = below
     entries = sorted(found[:limit], key=lambda entry: entry.path.split("/"))
-    return Listing(entries=tuple(entries), complete=len(found) <= limit)
+    return Listing(entries=tuple(entries), complete=len(found) <= limit and not full)
 
 
 def _read_if_there(
-    open_folder: Callable[[str], int], folder: str, skip: Collection[str]
+    open_folder: Callable[[str], int], folder: str, skip: Collection[str], most: int
 ) -> list[ListedEntry]:
     try:
-        return _read(open_folder(folder), folder, skip)
+        return _read(open_folder(folder), folder, skip, most)
     except OSError:
         return []  # removed meanwhile, or closed to us: the rest of the list is still true
 
 
-def _read(opened: int, folder: str, skip: Collection[str]) -> list[ListedEntry]:
+def _read(opened: int, folder: str, skip: Collection[str], most: int) -> list[ListedEntry]:
     prefix = "" if folder == "." else folder + "/"
     with held(opened), os.scandir(opened) as scanned:
         wanted = (entry for entry in scanned if entry.name not in skip and not is_temporary(entry.name))
-        entries = [_entry(prefix, entry) for entry in islice(wanted, _READ_AT_MOST)]
+        entries = [_entry(prefix, entry) for entry in islice(wanted, most)]
     return sorted(entries, key=lambda entry: entry.path)
 
 

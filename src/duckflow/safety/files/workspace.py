@@ -154,14 +154,24 @@ class Workspace:
             os.rmdir(place.name, dir_fd=place.folder)
 
     def list(
-        self, path: str = ".", *, depth: int = 1, limit: int = 10_000, skip: Collection[str] = ()
+        self,
+        path: str = ".",
+        *,
+        depth: int = 1,
+        limit: int = 10_000,
+        each: int | None = None,
+        skip: Collection[str] = (),
     ) -> Listing:
-        """What lies below a folder; links are named, not followed; names in `skip` are left out."""
+        """What lies below a folder; links are named, not followed; names in `skip` are left out.
+
+        `each`: how many names of one folder are looked at, in whatever order the disk has them.
+        """
         written = self.relative(path, folder=True)
         with as_tool_errors(written):
             start = self._confined.resolve(written)
             self._boundary.admit(written, start)
-            found = list_tree(self._confined.open_folder, start, depth=depth, limit=limit, skip=skip)
+            opened = self._confined.open_folder
+            found = list_tree(opened, start, depth=depth, limit=limit, each=each, skip=skip)
         open_to_tools = tuple(e for e in found.entries if self._boundary.protection(e.path) != "denied")
         return Listing(entries=open_to_tools, complete=found.complete)
 

@@ -17,6 +17,12 @@ class CommandResult(Frozen):
 
     exit_code: int | None
     output: str
+    pipeline: str = ""
+    """How the parts of its last pipeline ended, if not all ended well: `pytest 1 | tail 0`."""
+    ran_through: bool = False
+    """Whether the shell itself ended with success, whatever a part of the pipeline did."""
+    whole: str = ""
+    """All of the output, if `output` is only its beginning and its end."""
     timed_out: bool = False
     stopped: str | None = None
     """The limit it reached, if one stopped it: seconds, processes, memory_mb, disk_mb."""

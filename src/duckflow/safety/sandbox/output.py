@@ -10,6 +10,10 @@ from duckflow.domain.patterns import late
 Emit = Callable[[OutputPiece], None]
 
 LINES_KEPT = 1_000
+
+WHOLE_KEPT = 10_000_000
+"""Bytes of a command's output that can be read later, where the result shows only a part."""
+
 PIECES_A_SECOND = 20
 LONGEST_PIECE = 4_000
 
@@ -26,11 +30,16 @@ _LOOKED_AT = 4_000
 
 
 class CommandOutput:
-    """The beginning and the end of all that was written, and how much lay between."""
+    """The beginning and the end of all that was written, and how much lay between.
 
-    def __init__(self, most_bytes: int, most_lines: int = LINES_KEPT) -> None:
+    `kept`: bytes from the beginning on that can be had besides what is shown.
+    """
+
+    def __init__(self, most_bytes: int, most_lines: int = LINES_KEPT, *, kept: int = 0) -> None:
         self._half = max(most_bytes // 2, 1)
         self._lines = max(most_lines // 2, 1)
+        self._kept = kept
+        self._all = bytearray()
         self._head = bytearray()
         self._tail = bytearray()
         self._size = 0
@@ -40,6 +49,7 @@ class CommandOutput:
         """Keep what has room. Memory stays bounded however much comes."""
         self._size += len(block)
         self._newlines += block.count(b"\n")
+        self._all += block[: max(self._kept - len(self._all), 0)]
         room = self._half - len(self._head)
         if room > 0:
             self._head += block[:room]
@@ -50,18 +60,32 @@ class CommandOutput:
 
     def text(self) -> str:
         """All of it as readable text, or its head and tail with a line that says what was left out."""
-        whole = self._size <= 2 * self._half and self._newlines <= 2 * self._lines
         if _is_binary(bytes(self._head[:_LOOKED_AT])):
             return f"(binary output, {self._size} bytes, not shown)"
-        if whole:
+        if self._fits:
             return plain((self._head + self._tail).decode(errors="replace"))
         rest = self._head + self._tail if self._size <= 2 * self._half else self._tail
         head = b"".join(bytes(self._head).splitlines(keepends=True)[: self._lines])
         tail = b"".join(bytes(rest[-self._half :]).splitlines(keepends=True)[-self._lines :])
         lines = self._newlines - head.count(b"\n") - tail.count(b"\n")
-        left_out = f"… {lines} lines ({self._size - len(head) - len(tail)} bytes) left out …"
+        first = head.count(b"\n") + 1
+        left_out = (
+            f"… {lines} lines from line {first} on ({self._size - len(head) - len(tail)} bytes) left out …"
+        )
         beginning, end = (plain(_decode_part(part)) for part in (head, tail))
         return f"{beginning.rstrip()}\n{left_out}\n{end}"
+
+    @property
+    def _fits(self) -> bool:
+        return self._size <= 2 * self._half and self._newlines <= 2 * self._lines
+
+    def whole(self) -> str:
+        """As much of it as is kept, if `text` shows less than that; else nothing."""
+        if self._fits or _is_binary(bytes(self._head[:_LOOKED_AT])):
+            return ""
+        text = plain(self._all.decode(errors="replace"))
+        more = self._size - len(self._all)
+        return f"{text}\n… {more} bytes behind this were not kept …" if more and text else text
 
 
 class LiveOutput:

@@ -19,7 +19,8 @@ from duckflow.safety.sandbox.copy.copies import CopyFolders, WorkspaceCopy
 from duckflow.safety.sandbox.copy.take_over import TakenOver, take_over
 from duckflow.safety.sandbox.copy.target_folder import KeepChanges
 from duckflow.safety.sandbox.launcher_client import Ending, Launcher
-from duckflow.safety.sandbox.output import CommandOutput, Emit, LiveOutput
+from duckflow.safety.sandbox.output import WHOLE_KEPT, CommandOutput, Emit, LiveOutput
+from duckflow.safety.sandbox.pipelines import end_of_pipeline, read_statuses, watch_pipeline
 from duckflow.safety.sandbox.probe import PROBE, Probe
 from duckflow.safety.sandbox.shell_view import ShellView
 from duckflow.safety.sandbox.view import bubblewrap
@@ -188,7 +189,9 @@ class Shell:
         return confine(command, sandbox, world, limits, self._env, network=network, view=view, held=held)
 
     async def _run(self, run: RunOrder, order: LaunchOrder, wanted: _WantedCommand) -> CommandResult:
-        output, live = CommandOutput(self.settings.max_output_bytes), LiveOutput(wanted.emit)
+        output = CommandOutput(self.settings.max_output_bytes, kept=WHOLE_KEPT)
+        live = LiveOutput(wanted.emit)
+        order, noted = watch_pipeline(order, await self._launcher.temporary())
 
         def take(block: bytes) -> None:
             output.take(block)
@@ -200,7 +203,14 @@ class Shell:
         finally:
             opened = self._view.masks.stop_listening(collected)
         live.finish()
-        return replace(result_of(ending, output.text(), wanted.sandbox), hidden=self._named(opened))
+        result = result_of(ending, output.text(), wanted.sandbox)
+        result = replace(result, hidden=self._named(opened), whole=output.whole())
+        if noted is None or result.exit_code is None:
+            return result
+        statuses = await asyncio.to_thread(read_statuses, noted)
+        ended = end_of_pipeline(wanted.command, statuses, result.exit_code)
+        through = result.exit_code == 0
+        return replace(result, exit_code=ended.code, pipeline=ended.text, ran_through=through)
 
     def _named(self, opened: Iterable[str]) -> tuple[str, ...]:
         """These hidden files as the model names them."""

@@ -1,6 +1,6 @@
 """Edits of a text: find this, put that. All of them or none (SPEC N, edit_file)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pydantic import Field
@@ -12,24 +12,28 @@ from duckflow.tools.editing.matching import (
     Span,
     collapse,
     content_lines,
+    find_apart,
     find_exact,
     find_fragment,
     find_lines,
     line_of,
     squeeze,
 )
-from duckflow.tools.editing.nearest import nearest_text
+from duckflow.tools.editing.nearest import nearest_text, show_lines
 from duckflow.tools.editing.text_form import splice
 
+_AMBIGUOUS_SHOWN, _LOOSE_SHOWN = 4, 8  # places
 _LINES_SHOWN = 8
+_LOOSE = "matched with white space ignored"
 _TELLING_LINE, _TELLING_FRAGMENT = 4, 8  # letters; fewer are found by chance
 
 
 class Edit(Frozen):
-    """One change."""
+    """One change, of one place or of all."""
 
     find: str = Field(description="text that is in the file now, once; whole lines are safest")
     replace: str = Field(description="text to put in its place")
+    all: bool = Field(default=False, description="whether to replace it in every place it is in")
 
 
 class Edited(NamedTuple):
@@ -45,61 +49,122 @@ class _Change(NamedTuple):
     note: str = ""
 
 
+class _Note(NamedTuple):
+    """A remark about an edit, and where the text it put is now, if the lines are to be shown."""
+
+    text: str
+    place: Span | None = None
+
+
 def apply_edits(text: str, edits: Sequence[Edit]) -> Edited:
     """Each edit in turn, on what the one before left. `text` has no byte order mark; line ends are kept."""
-    notes: list[str] = []
+    notes: list[_Note] = []
     after = text
     for number, edit in enumerate(edits, 1):
         label = f"edit {number} of {len(edits)}" if len(edits) > 1 else "the edit"
         try:
-            change = _change(after.replace("\r\n", "\n"), _plain(edit))
+            found = _changes(_unix(after), _plain(edit))
         except ToolError as exc:
             raise ToolError(f"{label}: {exc}\nNothing was changed.") from exc
-        after = splice(after, change.span, change.new)
-        if change.note:
-            notes.append(f"{label} {change.note}")
+        changes = [change for change in found if change.new or change.span.start < change.span.end]
+        after = splice(after, [(change.span, change.new) for change in changes])
+        notes = [_moved(note, changes) for note in notes]
+        notes += _notes(label, found, changes, edit)
     if text.endswith("\n") and after and not after.endswith("\n"):
-        end = len(after.replace("\r\n", "\n"))
-        after = splice(after, (end, end), "\n")
-    return Edited(after, tuple(notes))
+        end = len(_unix(after))
+        after = splice(after, [(Span(end, end), "\n")])
+    return Edited(after, tuple(_shown(note, _unix(after)) for note in notes))
+
+
+def _notes(label: str, found: list[_Change], changes: list[_Change], edit: Edit) -> Iterator[_Note]:
+    if edit.all and changes:
+        yield _Note(f"{label} was made in {len(changes)} place{'s' if len(changes) > 1 else ''}")
+    yield from (_Note(f"{label} {one.note}") for one in found[:1] if one.note and not changes)
+    grown = 0
+    loose = 0
+    for change in changes:
+        start = change.span.start + grown
+        grown += len(change.new) - (change.span.end - change.span.start)
+        if change.note and loose < _LOOSE_SHOWN:
+            loose += 1
+            yield _Note(f"{label} {change.note}", Span(start, start + len(change.new)))
+
+
+def _moved(note: _Note, changes: list[_Change]) -> _Note:
+    """The note with its place as it is after later changes."""
+    if note.place is None:
+        return note
+    start, end = note.place
+    for span, new, _ in changes:
+        grown = len(new) - (span.end - span.start)
+        start += grown if span.end <= note.place.start else 0
+        end += grown if span.start < note.place.end else 0
+    return _Note(note.text, Span(start, max(start, end)))
+
+
+def _shown(note: _Note, text: str) -> str:
+    """The note, with the lines it speaks of and their neighbours as they are now."""
+    if note.place is None:
+        return note.text
+    lines = text.split("\n")
+    first = max(line_of(text, note.place.start) - 1, 1)
+    last = min(line_of(text, note.place.end) + 1, len(lines))
+    return f"{note.text}; the lines are now:\n{show_lines(lines[first - 1 : last], first)}"
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n")
 
 
 def _plain(edit: Edit) -> Edit:
-    return Edit(find=edit.find.replace("\r\n", "\n"), replace=edit.replace.replace("\r\n", "\n"))
+    return Edit(find=_unix(edit.find), replace=_unix(edit.replace), all=edit.all)
 
 
-def _change(text: str, edit: Edit) -> _Change:
+def _changes(text: str, edit: Edit) -> list[_Change]:
+    """What one edit changes, in the order of the places."""
     if not edit.find:
         raise ToolError(
             "find is empty. To add text, find the line next to it and repeat that line in replace; "
             "to fill an empty or new file, use write_file."
         )
-    if exact := find_exact(text, edit.find):
+    if exact := find_apart(text, edit.find) if edit.all else find_exact(text, edit.find):
         if all(_made(text, span, edit) for span in exact):
-            return _already(exact[0], text)
-        return _Change(_only(text, exact), edit.replace)
-    return _loose_change(text, edit)
+            return [_already(exact[0], text)]
+        return [_Change(span, edit.replace) for span in _wanted(text, exact, edit)]
+    return _loose_changes(text, edit)
 
 
-def _loose_change(text: str, edit: Edit) -> _Change:
+def _loose_changes(text: str, edit: Edit) -> list[_Change]:
     for key in (collapse, squeeze):
         if spans := find_lines(text, edit.find, key):
-            return _replace_lines(text, _only(text, spans), edit)
+            return [_replace_lines(text, span, edit) for span in _wanted(text, spans, edit)]
     if spans := find_fragment(text, edit.find):
-        return _replace_fragment(text, _only(text, spans), edit)
+        return [_replace_fragment(text, span, edit) for span in _wanted(text, spans, edit)]
     if there := _find_result(text, edit.replace):
-        return _already(there[0], text)
+        return [_already(there[0], text)]
     raise ToolError(_no_match(text, edit.find))
 
 
-def _only(text: str, spans: list[Span]) -> Span:
+def _wanted(text: str, spans: list[Span], edit: Edit) -> list[Span]:
+    """The places to change: the only one, or all that do not overlap if the edit says so."""
+    if edit.all:
+        return [one for at, one in enumerate(spans) if not at or one.start >= spans[at - 1].end]
     if len(spans) == 1:
-        return spans[0]
+        return spans
     numbers = ", ".join(str(line_of(text, span.start)) for span in spans[:_LINES_SHOWN])
     more = ", …" if len(spans) > _LINES_SHOWN else ""
+    lines = text.split("\n")
+    around = [_neighbours(lines, line_of(text, span.start)) for span in spans[:_AMBIGUOUS_SHOWN]]
     raise ToolError(
-        f"find matches more than one place (lines {numbers}{more}); add lines around it to tell them apart."
+        f"find matches more than one place (lines {numbers}{more}):\n" + "\n…\n".join(around) + "\n"
+        "Add lines around it to tell them apart, or replace all of them with all: true."
     )
+
+
+def _neighbours(lines: list[str], number: int) -> str:
+    """A line, and the one before and after it."""
+    first = max(number - 1, 1)
+    return show_lines(lines[first - 1 : number + 1], first)
 
 
 def _made(text: str, span: Span, edit: Edit) -> bool:
@@ -131,7 +196,7 @@ def _replace_lines(text: str, span: Span, edit: Edit) -> _Change:
     kept = dict(zip(reversed(written), reversed(own), strict=True))
     if not edit.replace.strip():
         end = span.end + 1 if span.end < len(text) else span.end
-        return _Change(Span(span.start, end), "", "matched with white space ignored")
+        return _Change(Span(span.start, end), "", _LOOSE)
     lines = _same_margin(edit)
     indentation = Indentation(written, own)
     new = [kept.get(line, fresh) for line, fresh in zip(lines, indentation.translate(lines), strict=True)]
@@ -167,7 +232,7 @@ def _loosely(text: str, span: Span, new: str, edit: Edit) -> _Change:
         there.start <= span.start and span.end <= there.end for there in find_lines(text, new, squeeze)
     ):
         return _already(span, text)
-    return _Change(span, new, "matched with white space ignored")
+    return _Change(span, new, _LOOSE)
 
 
 def _no_match(text: str, find: str) -> str:

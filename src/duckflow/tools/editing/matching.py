@@ -24,6 +24,16 @@ def find_exact(text: str, wanted: str) -> list[Span]:
     return spans
 
 
+def find_apart(text: str, wanted: str) -> list[Span]:
+    """Every place, one behind the other, without overlapping."""
+    spans: list[Span] = []
+    start = text.find(wanted)
+    while start >= 0:
+        spans.append(Span(start, start + len(wanted)))
+        start = text.find(wanted, start + len(wanted))
+    return spans
+
+
 def collapse(line: str) -> str:
     """A line with each run of white space as one space, none at its ends."""
     return " ".join(line.split())

@@ -2,6 +2,7 @@
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterable
 
 MARK = "\ufeff"
 """The byte order mark."""
@@ -24,9 +25,17 @@ def shape(content: str, before: str, *, keep_ends: bool = False) -> str:
     return MARK + content if before.startswith(MARK) and not content.startswith(MARK) else content
 
 
-def splice(text: str, span: tuple[int, int], new: str) -> str:
-    """`text` with a span of its plain form (without the mark) replaced; untouched lines keep their ends."""
+def splice(text: str, changes: Iterable[tuple[tuple[int, int], str]]) -> str:
+    """`text` with spans of its plain form (without the mark) replaced; untouched lines keep their ends.
+
+    The spans come in order and do not overlap.
+    """
     dropped = [match.start() - index for index, match in enumerate(re.finditer("\r\n", text))]
-    start, end = (place + bisect_left(dropped, place) for place in span)
     newline = "\r\n" if has_crlf(text) else "\n"
-    return text[:start] + new.replace("\n", newline) + text[end:]
+    parts: list[str] = []
+    upto = 0
+    for span, new in changes:
+        start, end = (place + bisect_left(dropped, place) for place in span)
+        parts += [text[upto:start], new.replace("\n", newline)]
+        upto = end
+    return "".join([*parts, text[upto:]])

@@ -44,8 +44,8 @@ def excerpt_of(path: str, file: EncodedText, args: ReadFile, *more: str) -> str:
     if not lines:
         return f"{path} (empty)"
     last = min(args.end or len(lines), len(lines))
-    if args.start > len(lines):
-        raise ToolError(f"{path}: has only {len(lines)} lines.")
+    if args.start > len(lines):  # no error: that would stop the actions behind it
+        return f"{path} ({len(lines)} lines, none from {args.start} on)"
     if last < args.start:
         raise ToolError(f"{path}: end ({last}) comes before start ({args.start}).")
     shown = _fitting(lines[args.start - 1 : last])

@@ -114,7 +114,7 @@ def _report(new: _NewText) -> ToolResult:
 WRITE_FILE = Tool(
     operation="file_ops.write_file",
     args=WriteFile,
-    summary="make or replace the file at path; content is all of it",
+    summary="make or replace the file at path with content",
     effect="write",
     run=partial(finish, _make),
     propose=partial(finish, _propose),
@@ -124,7 +124,7 @@ WRITE_FILE = Tool(
 EDIT_FILE = Tool(
     operation="file_ops.edit_file",
     args=EditFile,
-    summary="change the file at path; edits is a list of {find, replace}, find being text that occurs once",
+    summary="change the file at path; edits: {find, replace} each, where find occurs once, or all: true",
     effect="write",
     run=partial(finish, _make),
     propose=partial(finish, _propose),

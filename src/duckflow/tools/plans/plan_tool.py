@@ -91,7 +91,7 @@ def _get_tool(state: State) -> Tool:
     async def run(args: AnyPlan, _access: Access) -> ToolResult:
         return ToolResult(text=plan_text(find_plan(state(), args.plan_id)))
 
-    summary = "the plan plan_id, or the one in hand, with steps and tasks"
+    summary = "a plan by plan_id, or the one in hand, with steps and tasks"
     return Tool(operation="plan_tool.get", args=AnyPlan, summary=summary, effect="read", run=run)
 
 
@@ -121,7 +121,7 @@ def _approve_tool(state: State) -> Tool:
         text = f"The user approved {plan.plan_id}.\n{_next(approved)}"
         return ToolResult(text=text, events=(PlanChanged(plan=approved, change="approved"),))
 
-    summary = "ask the user to approve the plan plan_id, or the one in hand; high risk needs it"
+    summary = "ask the user to approve a plan by plan_id; high risk needs it"
     return Tool(operation=APPROVE, args=AnyPlan, summary=summary, effect="consent", run=run, propose=propose)
 
 
@@ -137,7 +137,7 @@ def _update_step_tool(state: State) -> Tool:
         after = derive(replace(plan, steps=steps))
         return ToolResult(text=progress(after), events=(PlanChanged(plan=after, change="step"),))
 
-    summary = f"set the status ({', '.join(get_args(WorkStatus))}) of the step step_id, if it has no tasks"
+    summary = f"set the status ({', '.join(get_args(WorkStatus))}) of step_id, if it has no tasks"
     return Tool(operation="plan_tool.update_step", args=UpdateStep, summary=summary, effect="read", run=run)
 
 
@@ -150,8 +150,7 @@ def _revise_tool(state: State, draft: Draft) -> Tool:
         return _unseen(now, derive(revised(now, find_plan(now, plan_id), args, fresh)), "revised")
 
     summary = (
-        "change the plan plan_id, or that in hand: steps, a list of {step_id or name, description, "
-        "depends_on} (step_id keeps a step), or a new goal"
+        "change a plan by plan_id: steps, each {step_id (keeps it) or name, description, depends_on}, or goal"
     )
     return Tool(operation="plan_tool.revise", args=RevisePlan, summary=summary, effect="read", run=run)
 

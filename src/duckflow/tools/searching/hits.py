@@ -6,6 +6,7 @@ while they run shows nothing.
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from duckflow.safety.files.workspace import Workspace
 from duckflow.tools.searching import line_matcher
 from duckflow.tools.searching.globs import file_matcher
 from duckflow.tools.searching.inventory import list_all, skip_arguments
-from duckflow.tools.searching.ripgrep import run_capped, run_ripgrep
+from duckflow.tools.searching.ripgrep import BadPattern, run_capped, run_ripgrep
 from duckflow.tools.uncancelled import finish
 
 FILE_CAP = 4_000_000
@@ -31,19 +32,31 @@ class Query(NamedTuple):
     pattern: str
     path: str
     glob: str | None
+    literal: bool = False
+    """Whether the pattern is the text itself and no regular expression."""
+
+
+class Hit(NamedTuple):
+    """A matching line, from 1, and where in it the first match begins, from 0."""
+
+    line: int
+    column: int
 
 
 class Hits(NamedTuple):
-    """Numbers of matching lines by file; `complete` is False where a cap ended the search."""
+    """The matching lines by file; `complete` is False where a cap ended the search."""
 
-    lines: dict[str, list[int]]
+    files: dict[str, list[Hit]]
     complete: bool
+    in_bytes: bool = False
+    """Whether columns count bytes of UTF-8 and not characters."""
 
 
 async def ask_ripgrep(workspace: Workspace, binary: Path, query: Query) -> Hits:
     """Fast, and it knows what a project ignores."""
     arguments = [
         "--line-number",
+        "--column",
         "--with-filename",
         "--no-heading",
         "--crlf",
@@ -52,42 +65,45 @@ async def ask_ripgrep(workspace: Workspace, binary: Path, query: Query) -> Hits:
         f"--max-filesize={FILE_CAP}",
         *([f"--glob={query.glob}"] if query.glob else []),
         *skip_arguments(query.path),
+        *(["--fixed-strings"] if query.literal else []),
         f"--regexp={query.pattern}",
     ]
     output = await run_ripgrep(binary, workspace.root, arguments, query.path)
-    return Hits(_by_file(_rows(output.data)), output.complete)
+    return Hits(_by_file(_rows(output.data)), output.complete, in_bytes=True)
 
 
-async def ask_ourselves(workspace: Workspace, query: Query) -> Hits:
-    """Slower, with Python's regular expressions, and ignores only what is skipped by name."""
+async def ask_ourselves(workspace: Workspace, query: Query, ripgrep: Path | None = None) -> Hits:
+    """Slower, with Python's regular expressions. `ripgrep` says which files a project ignores."""
     there = await finish(workspace.status, query.path)
     files, complete = [query.path], True
     if there and there.kind == "folder":
-        files, complete = await list_all(workspace, None, query.path)
+        files, complete = await list_all(workspace, ripgrep, query.path)
     if query.glob:
         files = list(filter(file_matcher(query.glob), files))
     texts, whole = await finish(_texts, workspace, files)
-    question = json.dumps({"pattern": query.pattern, "texts": texts}).encode()
+    pattern = re.escape(query.pattern) if query.literal else query.pattern
+    question = json.dumps({"pattern": pattern, "texts": texts}).encode()
     output = await run_capped([sys.executable, "-I", line_matcher.__file__], given=question)
     answer: dict[str, Any] = json.loads(output.data) if output.data else {"error": output.error}
     if "error" in answer:
-        raise ToolError(f"The pattern can't be used: {answer['error']}")
-    return Hits(_by_file((name, number) for name, number in answer["found"]), complete and whole)
+        raise BadPattern(answer["error"])
+    return Hits(_by_file((name, Hit(*hit)) for name, *hit in answer["found"]), complete and whole)
 
 
-def _rows(data: bytes) -> Iterator[tuple[str, int]]:
+def _rows(data: bytes) -> Iterator[tuple[str, Hit]]:
     for row in data.split(b"\n"):
         name, _, rest = row.partition(b"\0")
-        number = rest.partition(b":")[0]
+        number, column, *_ = *rest.split(b":", 2), b"", b""
         if number.isdigit():
-            yield os.fsdecode(name).removeprefix("./"), int(number)
+            hit = Hit(int(number), int(column) - 1 if column.isdigit() else 0)
+            yield os.fsdecode(name).removeprefix("./"), hit
 
 
-def _by_file(found: Iterator[tuple[str, int]]) -> dict[str, list[int]]:
-    lines: dict[str, list[int]] = {}
-    for path, number in found:
-        lines.setdefault(path, []).append(number)
-    return lines
+def _by_file(found: Iterator[tuple[str, Hit]]) -> dict[str, list[Hit]]:
+    files: dict[str, list[Hit]] = {}
+    for path, hit in found:
+        files.setdefault(path, []).append(hit)
+    return files
 
 
 def _texts(workspace: Workspace, files: list[str]) -> tuple[dict[str, str], bool]:

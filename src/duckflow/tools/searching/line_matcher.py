@@ -7,19 +7,20 @@ be stopped. It imports nothing of ours.
 import json
 import re
 import sys
+from itertools import islice
 
-LINES_PER_FILE = 100
+LINES_PER_FILE = 1_000
 
 
-def match_lines(pattern: str, texts: dict[str, str]) -> list[tuple[str, int]]:
-    """(path, line number) of every matching line, some of each file at most."""
+def match_lines(pattern: str, texts: dict[str, str]) -> list[tuple[str, int, int]]:
+    """(path, line number, column) of every matching line, some of each file at most."""
     compiled = re.compile(pattern)
-    found: list[tuple[str, int]] = []
+    found: list[tuple[str, int, int]] = []
     for path, text in texts.items():
-        numbers = [
-            number for number, line in enumerate(text.split("\n"), 1) if compiled.search(line.rstrip("\r"))
-        ]
-        found.extend((path, number) for number in numbers[:LINES_PER_FILE])
+        lines = enumerate(text.split("\n"), 1)
+        matches = ((number, compiled.search(line.rstrip("\r"))) for number, line in lines)
+        hits = ((path, number, match.start()) for number, match in matches if match)
+        found.extend(islice(hits, LINES_PER_FILE))
     return found
 
 

@@ -30,6 +30,13 @@ _ALWAYS = (
 )
 
 
+_BAD_PATTERN = ("regex parse error", "not allowed in a regex", "regex engine", "Compiled regex")
+
+
+class BadPattern(ToolError):
+    """ripgrep can't use a pattern."""
+
+
 class RipgrepOutput(NamedTuple):
     """What a program wrote; `complete` is False if it was stopped at the cap."""
 
@@ -68,7 +75,8 @@ async def run_ripgrep(binary: Path, root: Path, arguments: list[str], path: str)
     trap = ["--no-ignore"] if await asyncio.to_thread(_is_trapped, root, path) else []
     output = await run_capped([str(binary), *_ALWAYS, *trap, *arguments, "--", target], cwd=root)
     if output.error and not output.data:
-        raise ToolError(output.error.removeprefix("rg: "))
+        said = output.error.removeprefix("rg: ")
+        raise BadPattern(said) if any(words in said for words in _BAD_PATTERN) else ToolError(said)
     return output
 
 

@@ -13,6 +13,7 @@ import stat
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from duckflow.domain.files.effects import Effects
@@ -22,7 +23,7 @@ from duckflow.safety.files.git_directory import INSIDE, outer_git_directory, spl
 from duckflow.safety.sandbox.copy.effect_groups import FoundEffects
 from duckflow.safety.sandbox.copy.effect_reader import EffectReader
 from duckflow.safety.sandbox.view.confinement import CopyMount
-from duckflow.safety.sandbox.view.git_settings import ignored_folders
+from duckflow.safety.sandbox.view.git_settings import ignored_paths, tracked_files
 
 KEPT_SECONDS = 7 * 24 * 3600
 """How long effects wait for an answer."""
@@ -107,11 +108,11 @@ class WorkspaceCopy:
         root, git, since = self.about.workspace, self.about.git_directory, self.about.started_ns
         outside = git is not None
         reader = EffectReader(self.upper, root, since, self._outside, self._own, git_outside=outside)
-        found = reader.read(lambda folders: ignored_folders(root, folders))
+        found = reader.read(partial(ignored_paths, root), partial(tracked_files, root))
         if git is None:
             return found
         more = EffectReader(self._git_upper, git, since, self._outside, self._own, INSIDE)
-        return found.joined(more.read(lambda _: frozenset()))
+        return found.joined(more.read(_none, _none))
 
     def content(self, path: str, most: int) -> bytes | None:
         """A file as the command left it, or a link's target.
@@ -240,6 +241,10 @@ class CopyFolders:
         with suppress(OSError):
             return [folder for folder in self._place.iterdir() if folder.is_dir() and not folder.is_symlink()]
         return []
+
+
+def _none(_paths: list[str]) -> frozenset[str]:
+    return frozenset()
 
 
 def _make_layer(mount: CopyMount) -> None:

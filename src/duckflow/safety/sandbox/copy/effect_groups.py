@@ -4,28 +4,36 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from duckflow.domain.files.caches import CACHES, is_cache
 from duckflow.domain.files.effects import BulkEffect, DroppedEffect, Effect, Effects
 from duckflow.domain.frozen import replace
 from duckflow.safety.policy.effects import told_apart
 from duckflow.safety.policy.protected import protection_of
 
-BUILD_FOLDERS = frozenset(
-    (
-        *("node_modules", "bower_components", ".pnpm-store", ".yarn", ".venv", "venv", ".tox", ".nox"),
-        *("__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".ipynb_checkpoints"),
-        *("target", "dist", "build", "out", ".gradle", ".next", ".nuxt", ".svelte-kit", ".turbo", ".cache"),
-        *("coverage", "htmlcov", ".nyc_output", ".eggs", "_build", "deps", ".dart_tool", "DerivedData"),
-        ".parcel-cache",
-    )
-)
+BUILD_FOLDERS = CACHES | {
+    *(
+        ".yarn",
+        "venv",
+        "target",
+        "dist",
+        "build",
+        "out",
+        "coverage",
+        "htmlcov",
+        "_build",
+        "deps",
+        "DerivedData",
+    ),
+}
 """Folders that tools make for themselves; `*.egg-info` too."""
 
+_MOST_SOURCES = 1_000
 UNDOABLE_FILES = 2_000
 UNDOABLE_BYTES = 32_000_000
 """A build folder with more than this is taken over without being kept for undo."""
 
-IsIgnored = Callable[[list[str]], frozenset[str]]
-"""Which of these folders, relative to the workspace, the project says to ignore."""
+AsksGit = Callable[[list[str]], frozenset[str]]
+"""Which of these paths, relative to the workspace, git ignores (a folder ends in a slash), or tracks."""
 
 
 class FoundEffects(NamedTuple):
@@ -49,22 +57,29 @@ class FoundEffects(NamedTuple):
 
 def told(
     found: Sequence[Effect],
-    is_ignored: IsIgnored,
+    ignored_by: AsksGit,
+    tracked_in: AsksGit,
     *,
     dropped: Iterable[DroppedEffect],
     conflicts: Iterable[str],
     touched: Iterable[str],
 ) -> FoundEffects:
     """All that was found, as it is told."""
-    ignored = is_ignored(_ignorable(found)) if found else frozenset[str]()
+    ignored = ignored_by(_ignorable(found)) if found else frozenset[str]()
+    folders = frozenset(path.rstrip("/") for path in ignored if path.endswith("/"))
+    above = [_bulk_of(effect, folders) for effect in found]
+    built = sorted({path for path in above if path is not None and not is_cache(path)})
+    tracked = tracked_in(built) if built else frozenset[str]()
     single: list[Effect] = []
     bulk: dict[str, list[Effect]] = {}
-    for effect in found:
-        above = _bulk_of(effect, ignored)
-        (single if above is None else bulk.setdefault(above, [])).append(effect)
+    for effect, folder in zip(found, above, strict=True):
+        named = f"{effect.path}/" if effect.type == "folder" else effect.path
+        out = effect.path not in tracked if folder in folders else named in ignored
+        known = replace(effect, ignored=True) if out or is_cache(effect.path) else effect
+        (single if folder is None else bulk.setdefault(folder, [])).append(known)
     effects = Effects(
         effects=tuple(_pair_moves(single)),
-        bulk=tuple(_tell(path, within) for path, within in bulk.items()),
+        bulk=tuple(_tell(path, within, tracked, folders) for path, within in bulk.items()),
         dropped=tuple(dropped),
         conflicts=tuple(conflicts),
         touched=tuple(touched),
@@ -77,15 +92,17 @@ def _is_build_folder(name: str) -> bool:
 
 
 def _ignorable(found: Iterable[Effect]) -> list[str]:
-    """The folders that something changed in and that are no build folder by their name."""
+    """What git is asked about: what changed and the folders above it, except what is a cache by its name."""
     folders: set[str] = set()
+    files: list[str] = []
     for effect in found:
         names = effect.path.split("/")
-        above = names if effect.type == "folder" else names[:-1]
-        if ".git" in names or any(map(_is_build_folder, above)):
+        if ".git" in names or is_cache(effect.path):
             continue
-        folders.update("/".join(above[: end + 1]) for end in range(len(above)))
-    return sorted(folders)
+        above = names if effect.type == "folder" else names[:-1]
+        files += [effect.path] if effect.type != "folder" else []
+        folders.update("/".join(above[: end + 1]) + "/" for end in range(len(above)))
+    return [*sorted(folders), *files]
 
 
 def _bulk_of(effect: Effect, ignored: frozenset[str]) -> str | None:
@@ -101,30 +118,33 @@ def _bulk_of(effect: Effect, ignored: frozenset[str]) -> str | None:
     return None
 
 
-def _tell(path: str, within: list[Effect]) -> BulkEffect:
+def _tell(path: str, within: list[Effect], tracked: frozenset[str], ignored: frozenset[str]) -> BulkEffect:
     files = [effect for effect in within if effect.type != "folder"]
     size = sum(effect.size for effect in files)
+    sources = any(name.startswith(f"{path}/") for name in tracked)
     return BulkEffect(
         path=path,
         files=len(files),
         size=size,
         deleted=sum(effect.kind == "deleted" for effect in files),
         undoable=len(files) <= UNDOABLE_FILES and size <= UNDOABLE_BYTES,
+        ignored=path in ignored or is_cache(path),
+        sources=tuple(effect.path for effect in files if sources and not effect.ignored)[:_MOST_SOURCES],
     )
 
 
 def _pair_moves(found: list[Effect]) -> Iterable[Effect]:
     """Tell a file that was removed and one that was made with the same content as one that was moved."""
-    gone: dict[str, list[Effect]] = {}
+    gone: dict[tuple[str, bool], list[Effect]] = {}
     for effect in found:
         if effect.kind == "deleted" and effect.type == "file" and effect.before:
-            gone.setdefault(effect.before, []).append(effect)
+            gone.setdefault((effect.before, effect.ignored), []).append(effect)
     moves: dict[str, Effect] = {}
     taken: set[str] = set()
     for effect in found:
-        if effect.kind != "created" or effect.type != "file" or not gone.get(effect.after or ""):
+        sources = gone.get((effect.after or "", effect.ignored))
+        if effect.kind != "created" or effect.type != "file" or not sources:
             continue
-        sources = gone[effect.after or ""]
         name = os.path.basename(effect.path)
         same_name = [one for one in sources if os.path.basename(one.path) == name]
         if not same_name and not effect.size:

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from duckflow.domain.files.effects import DroppedEffect, DropReason, Effect, FileType
 from duckflow.safety.sandbox.copy.digests import file_digest, text_digest
-from duckflow.safety.sandbox.copy.effect_groups import FoundEffects, IsIgnored, told
+from duckflow.safety.sandbox.copy.effect_groups import AsksGit, FoundEffects, told
 
 OPAQUE = "user.overlay.opaque"
 OVERLAY_ATTRIBUTES = "user.overlay."
@@ -62,7 +62,7 @@ class EffectReader:
         self._touched: list[str] = []
         self._opened: dict[str, int] = {}
 
-    def read(self, is_ignored: IsIgnored) -> FoundEffects:
+    def read(self, ignored_by: AsksGit, tracked_in: AsksGit) -> FoundEffects:
         """All of it."""
         try:
             if not self._prefix:
@@ -73,7 +73,9 @@ class EffectReader:
                 os.chmod(path, mode)
         conflicts = dict.fromkeys(self._conflicts)
         dropped, touched = self._dropped, self._touched
-        return told(self._found, is_ignored, dropped=dropped, conflicts=conflicts, touched=touched)
+        return told(
+            self._found, ignored_by, tracked_in, dropped=dropped, conflicts=conflicts, touched=touched
+        )
 
     def _compare_folder(self, start: str) -> None:
         waiting = [start]

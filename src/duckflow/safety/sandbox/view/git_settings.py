@@ -28,7 +28,7 @@ _OFFLINE = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LA
 """A repository that lacks an object says where to fetch it from, and with which program."""
 
 _HIDDEN = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_OPTIONAL_LOCKS": "0"}
-_MOST_FOLDERS = 5_000
+_MOST_PATHS, _MOST_FOLDERS = 5_000, 100
 _PASSED_ON = (
     *("user.name", "user.email", "init.defaultbranch", "core.autocrlf", "core.eol", "core.quotepath"),
     *("core.ignorecase", "core.abbrev", "core.commentchar", "merge.conflictstyle", "merge.ff", "pull.rebase"),
@@ -38,18 +38,23 @@ _PASSED_ON = (
 """Settings that say how git works and start no program; aliases come with them."""
 
 
-def ignored_folders(root: str, folders: list[str]) -> frozenset[str]:
-    """Those of the folders that git ignores, as the folder itself says it, not the copy of a command."""
-    return frozenset(name.rstrip("/") for name in ignored_paths(root, [f"{folder}/" for folder in folders]))
-
-
 def ignored_paths(root: str, paths: list[str]) -> frozenset[str]:
-    """Those of the paths that git ignores; the name of a folder ends with a slash."""
-    if not paths or len(paths) > _MOST_FOLDERS or not Path(root, ".git").exists():
+    """Those of the paths that git ignores, as the folder itself says it, not the copy of a command.
+
+    Folders end in a slash; past a number of paths, only folders are asked about.
+    """
+    asked = paths if len(paths) <= _MOST_PATHS else [path for path in paths if path.endswith("/")]
+    if not asked or len(asked) > _MOST_PATHS or not Path(root, ".git").exists():
         return frozenset()
-    asked = "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape")
-    answer = _run(("-C", root, "check-ignore", "-z", "--stdin"), _HIDDEN, asked)
-    return frozenset(name for name in answer.split("\0") if name)
+    given = "".join(f"{path}\0" for path in asked).encode("utf-8", "surrogateescape")
+    return _names(_run(("-C", root, "check-ignore", "-z", "--stdin"), _HIDDEN, given))
+
+
+def tracked_files(root: str, folders: list[str]) -> frozenset[str]:
+    """The files below the folders that git tracks."""
+    if not folders or len(folders) > _MOST_FOLDERS or not Path(root, ".git").exists():
+        return frozenset()
+    return _names(_run(("-C", root, "ls-files", "-z", "--", *folders), {**_HIDDEN, **_LITERAL}))
 
 
 def tracked_entries(root: str, paths: list[str]) -> str:
@@ -105,6 +110,10 @@ def run_git(
 def _find_git() -> str | None:
     """git as the system has it: nothing that a project could have put there."""
     return next((one for one in _GITS if Path(one).exists()), None)
+
+
+def _names(answer: str) -> frozenset[str]:
+    return frozenset(name for name in answer.split("\0") if name)
 
 
 def _run(words: tuple[str, ...], environment: Mapping[str, str], given: bytes = b"") -> str:

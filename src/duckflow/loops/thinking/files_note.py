@@ -1,0 +1,206 @@
+"""What a model is told of the folder with a message: the files of a small one, the layout of a large one.
+
+A large folder begins with the folders that hold code. The note is made of names and counts alone, so that it
+stays the same as long as the files do.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from duckflow.domain.files.caches import is_cache
+from duckflow.domain.text import cut
+from duckflow.safety.files.listing import Listing
+from duckflow.safety.paths import printable
+
+LISTED = 40
+"""Files up to which each is named."""
+
+LONGEST = 1_200
+_NAMED, _LINE = 24, 400
+_FOLDERS, _BELOW, _OTHERS, _TOP_FILES = 8, 8, 12, 16
+_CODE = frozenset(
+    (
+        *(
+            "py",
+            "pyi",
+            "pyx",
+            "js",
+            "mjs",
+            "cjs",
+            "jsx",
+            "ts",
+            "tsx",
+            "vue",
+            "svelte",
+            "rs",
+            "go",
+            "c",
+            "h",
+            "cc",
+        ),
+        *(
+            "cpp",
+            "cxx",
+            "hpp",
+            "hh",
+            "m",
+            "mm",
+            "java",
+            "kt",
+            "kts",
+            "scala",
+            "cs",
+            "fs",
+            "rb",
+            "php",
+            "swift",
+        ),
+        *(
+            "lua",
+            "pl",
+            "pm",
+            "r",
+            "jl",
+            "ex",
+            "exs",
+            "erl",
+            "hs",
+            "ml",
+            "clj",
+            "dart",
+            "sh",
+            "bash",
+            "sql",
+            "zig",
+        ),
+        *("nim", "html", "css", "scss"),
+    )
+)
+_ASIDE = frozenset(
+    (
+        *(
+            "testing",
+            "spec",
+            "specs",
+            "doc",
+            "docs",
+            "example",
+            "examples",
+            "sample",
+            "samples",
+            "demo",
+            "demos",
+        ),
+        *(
+            "bench",
+            "benchmark",
+            "benchmarks",
+            "script",
+            "scripts",
+            "tool",
+            "tools",
+            "ci",
+            "vendor",
+            "third_party",
+        ),
+    )
+)
+_NOTABLE = (
+    *(
+        "readme",
+        "agents.md",
+        "contributing",
+        "pyproject.toml",
+        "setup.py",
+        "setup.cfg",
+        "tox.ini",
+        "package.json",
+    ),
+    *("tsconfig.json", "cargo.toml", "go.mod", "pom.xml", "build.gradle", "cmakelists.txt", "makefile"),
+    *("gemfile", "composer.json", "requirements", "dockerfile", "changelog", "changes"),
+)
+
+
+def files_note(listing: Listing) -> str:
+    """The note for what a listing has found."""
+    there = (entry.path for entry in listing.entries if entry.kind == "file")
+    files = [printable(path) for path in there if not is_cache(path)]
+    if not files:
+        return "Files here: none"
+    if listing.complete and len(files) <= LISTED:
+        return f"Files here: {', '.join(files)}"
+    counted = (
+        f"{len(files)} files" if listing.complete else f"over {len(files)} files, not all of them counted"
+    )
+    lines = [f"Files here ({counted}):", *_layout(files, whole=listing.complete)]
+    while len(lines) > 1 and len("\n".join(lines)) > LONGEST:
+        lines.pop(-2 if len(lines) > 2 else -1)
+    return "\n".join(lines)
+
+
+def _layout(files: Sequence[str], *, whole: bool) -> Iterable[str]:
+    """Lines about the folders, those with most code first, and the files at the top."""
+    counts, code = Counter[str](), Counter[str]()
+    for path in files:
+        for folder in _above(path):
+            counts[folder] += 1
+            code[folder] += path.rpartition(".")[2].lower() in _CODE
+    top = (one for one in counts if one.count("/") == 1)
+    ranked = sorted(top, key=lambda one: (not code[one], _is_aside(one), -code[one], one))
+    coded = [one for one in ranked if code[one]]
+    for folder in coded[:_FOLDERS]:
+        yield cut(_folder_line(folder, counts, files if whole else ()), _LINE)
+    others = [f"{one} {counts[one]}" for one in (*coded[_FOLDERS:], *ranked[len(coded) :])]
+    if others:
+        yield cut(f"also {_listed(others, _OTHERS)}", _LINE)
+    if own := sorted((path for path in files if "/" not in path), key=_rank):
+        yield cut(f"at the top {_listed(own, _TOP_FILES)}", _LINE)
+
+
+def _is_aside(folder: str) -> bool:
+    """Whether its name says that it is not the program itself."""
+    name = folder.rstrip("/").lower()
+    return name.startswith(".") or name.endswith(("test", "tests")) or name in _ASIDE
+
+
+def _folder_line(folder: str, counts: Mapping[str, int], files: Sequence[str]) -> str:
+    """A folder with the largest of those in it; one that holds nothing but another is told by that.
+
+    Of a small package without folders, the `files` are named.
+    """
+    aside = _is_aside(folder)
+    below = _below(folder, counts)
+    while len(below) == 1 and counts[below[0]] == counts[folder]:
+        folder = below[0]
+        below = _below(folder, counts)
+    if files and not below and not aside and counts[folder] <= _NAMED:
+        return f"{folder} {', '.join(path[len(folder) :] for path in files if path.startswith(folder))}"
+    largest = sorted(below, key=lambda one: (-counts[one], one))[:_BELOW]
+    named = [f"{one[len(folder) :]} {counts[one]}" for one in below if one in largest]
+    left = f" and {len(below) - len(named)} more" if len(below) > len(named) else ""
+    inside = f": {', '.join(named)}{left}" if named else ""
+    return f"{folder} {counts[folder]}{inside}"
+
+
+def _below(folder: str, counts: Mapping[str, int]) -> list[str]:
+    depth = folder.count("/") + 1
+    return sorted(one for one in counts if one.startswith(folder) and one.count("/") == depth)
+
+
+def _above(path: str) -> Iterable[str]:
+    """The folders of a path, each with a slash at its end."""
+    end = path.find("/")
+    while end >= 0:
+        yield path[: end + 1]
+        end = path.find("/", end + 1)
+
+
+def _rank(path: str) -> tuple[int, str]:
+    name = path.lower()
+    known = (at for at, notable in enumerate(_NOTABLE) if name.startswith(notable))
+    return next(known, len(_NOTABLE)), path
+
+
+def _listed(names: Sequence[str], most: int) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

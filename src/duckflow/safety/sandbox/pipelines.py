@@ -1,0 +1,135 @@
+"""How each part of a command's last pipeline ended: bash itself only tells how the last part did.
+
+Before it leaves, bash writes its PIPESTATUS to a file in the temporary folder of the commands, unless the
+command ended with `exit`. Other shells have no such variable: there the command runs as it is.
+"""
+
+import os
+import re
+import secrets
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from shlex import quote
+from typing import NamedTuple
+
+from duckflow.domain.frozen import replace
+from duckflow.domain.patterns import late
+from duckflow.safety.sandbox.view.confinement import LaunchOrder
+
+_LONGEST = 2_000
+_MOST_PARTS = 50
+_READER_LEFT = (141, 120)
+"""SIGPIPE, and what Python ends with then: the part behind it, such as `head`, had read enough."""
+
+_ANSWERS = frozenset(
+    {"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "diff", "cmp", "pgrep", "test", "["}
+)
+_NO = (1, 123)
+"""With 1 these say no: nothing found, or files differ; xargs makes 123 of that."""
+
+_CALLERS = frozenset({"xargs", "git", "find", "timeout", "env", "time", "nice", "command", "sudo"})
+_ASSIGNMENT = late(r"[A-Za-z_]\w*=\S*")
+_HERE_DOCUMENT = late(r"<<-?[ \t]*(['\"]?)(\w+)\1([^\n]*)\n.*?^[ \t]*\2$", re.DOTALL | re.MULTILINE)
+_TOKENS = late(
+    r"\\.|'[^']*'|\"(?:\\.|[^\"\\])*\"|\$\(|\$\{|[(){}]|&>>?|>&|<&|>\||\|\||&&|\|&|[|;&\n]|[^\\'\"$(){}&<>|;\n]+|.",
+    re.DOTALL,
+)
+_LEADING = frozenset({"do", "then", "else", "elif", "if", "while", "until", "!", "{", "time"})
+
+
+class PipelineEnd(NamedTuple):
+    """The exit code that counts, and how each part of the last pipeline ended where that is worth a word."""
+
+    code: int
+    text: str
+
+
+def watch_pipeline(order: LaunchOrder, temporary: Path) -> tuple[LaunchOrder, Path | None]:
+    """The order with a command that notes its PIPESTATUS, and the file; None without a pipe or bash."""
+    *shell, command = order.argv
+    if "|" not in command or not shell or not shell[-2].endswith("/bash"):
+        return order, None
+    name = f".{secrets.token_hex(8)}"
+    file = quote(f"{order.env['TMPDIR']}/{name}")
+    says = 'printf "%s " "${_ended[@]}"'  # the test before it has a status, too
+    kept = '_ended=("${PIPESTATUS[@]}")'
+    note = f"{{ {kept}; [[ $BASH_COMMAND = exit* ]] || {says} > {file}; }} 2> /dev/null"
+    watched = f"trap {quote(note)} EXIT\n{command}"
+    return replace(order, argv=(*shell, watched)), temporary / "own" / name
+
+
+def read_statuses(file: Path) -> tuple[int, ...]:
+    """What was noted; nothing if there is none. Commands can write there, so nothing else is believed."""
+    said = b""
+    with suppress(OSError):
+        opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(opened, "rb") as noted:
+            said = noted.read(_LONGEST) if stat.S_ISREG(os.fstat(opened).st_mode) else b""
+        file.unlink()
+    words = said.split()
+    plain = all(word.isdigit() and len(word) <= len("255") for word in words)
+    return tuple(map(int, words)) if plain and len(words) <= _MOST_PARTS else ()
+
+
+def end_of_pipeline(command: str, statuses: Sequence[int], code: int) -> PipelineEnd:
+    """The exit code of a command: that of the first part that failed, where the shell says success.
+
+    A writer whose reader left is no failure, nor is a search that found nothing.
+    """
+    if len(statuses) < len("ab") or not any(statuses):
+        return PipelineEnd(code, "")
+    parts = next((one for one in reversed(pipelines(command)) if len(one) == len(statuses)), ())
+    names = [_name(part) for part in parts] or [f"part {at}" for at in range(1, len(statuses) + 1)]
+    failed = [
+        status
+        for at, status in enumerate(statuses[:-1])
+        if status and status not in _READER_LEFT and not (status in _NO and parts and _answers(parts[at]))
+    ]
+    told = [status for status in statuses[:-1] if status and status not in _READER_LEFT]
+    text = (
+        " | ".join(f"{name} {status}" for name, status in zip(names, statuses, strict=True)) if told else ""
+    )
+    return PipelineEnd(code or (failed[0] if failed else 0), text)
+
+
+def pipelines(command: str) -> list[tuple[str, ...]]:
+    """The pipelines of a command, each as its parts, as far as can be told without running it."""
+    found: list[list[str]] = [[""]]
+    depth = 0
+    for match in _TOKENS.finditer(_HERE_DOCUMENT.sub(r"<< \2\3", command)):
+        token = match[0]
+        depth += (token in ("(", "{", "$(", "${")) - (token in (")", "}") and depth > 0)
+        if depth or token not in ("|", "|&", "||", "&&", ";", "&", "\n"):
+            found[-1][-1] += token
+        elif token in ("|", "|&"):
+            found[-1].append("")
+        else:
+            found.append([""])
+    return [tuple(part.strip() for part in one) for one in found if any(part.strip() for part in one)]
+
+
+def _words(part: str) -> list[str]:
+    """The words of a part from its program on."""
+    words = part.split()
+    while words and (words[0] in _LEADING or _ASSIGNMENT.fullmatch(words[0])):
+        words.pop(0)
+    return words
+
+
+def _name(part: str) -> str:
+    """The program of a part, in a word or two: `python -m pytest` is pytest."""
+    if part.startswith(("(", "{")):
+        return f"{part[0]}…{')' if part[0] == '(' else '}'}"
+    words = _words(part)
+    if "-m" in words[:3] and words.index("-m") + 1 < len(words):
+        return words[words.index("-m") + 1]
+    return os.path.basename(words[0].strip("'\"(")) if words else part[:20]
+
+
+def _answers(part: str) -> bool:
+    """Whether its program answers with 1, itself or called by another such as xargs."""
+    words = [os.path.basename(word) for word in _words(part)]
+    wanted = words if words and words[0] in _CALLERS else words[:1]
+    return not _ANSWERS.isdisjoint(wanted)

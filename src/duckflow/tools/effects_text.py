@@ -1,0 +1,86 @@
+"""Effects of commands in words for the model: ignored files and caches are only counted."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from duckflow.domain.files.caches import is_cache
+from duckflow.domain.files.effects import BulkEffect, Effect, Effects, EffectsFate
+
+_NAMES_TOLD = 30
+_IGNORED_NAMED = 3
+_KINDS = (("created", "new"), ("changed", "changed"), ("deleted", "deleted"), ("mode", "mode"))
+
+
+def told_paths(effects: Effects) -> Iterator[str]:
+    """The files that differ, without folders, what git keeps for itself, and what it ignores."""
+    for effect in effects.effects:
+        if effect.type != "folder" and not effect.ignored and not _of_git(effect):
+            yield from filter(None, (effect.moved_from, effect.path))
+    for bulk in effects.bulk:
+        yield from bulk.sources
+
+
+def effects_line(fate: EffectsFate, effects: Effects, skip: Iterable[str] = ()) -> str:
+    """What a command did, in a line; empty if that is nothing."""
+    skipped = {".", *skip}
+    shown = [one for one in effects.effects if one.path not in skipped]
+    parts = [*_parts([one for one in shown if not one.ignored]), *_bulk_parts(effects.bulk)]
+    if ignored := _ignored([one for one in shown if one.ignored], effects.bulk):
+        parts.append(f"and {ignored}" if parts else ignored)
+    return f"{fate}: {'; '.join(parts)}." if parts else ""
+
+
+def dropped_line(effects: Effects) -> str:
+    """What of that is never taken over, in a line; empty if that is nothing."""
+    if not effects.dropped:
+        return ""
+    return "Never taken over: " + some(f"{one.path} ({one.reason})" for one in effects.dropped)
+
+
+def some(names: Iterable[str]) -> str:
+    """The first names, and how many more there are."""
+    listed = list(names)
+    more = f" and {len(listed) - _NAMES_TOLD} more" if len(listed) > _NAMES_TOLD else ""
+    return ", ".join(listed[:_NAMES_TOLD]) + more
+
+
+def _parts(shown: Sequence[Effect]) -> Iterator[str]:
+    own = [one for one in shown if _of_git(one)]
+    files = [one for one in shown if one.type != "folder" and one not in own]
+    folders = [f"{one.path}/ ({one.kind})" for one in shown if one.type == "folder" and one not in own]
+    for kind, word in _KINDS:
+        if paths := [one.path for one in files if one.kind == kind]:
+            yield f"{word} {some(paths)}"
+    if moved := [f"{one.moved_from} to {one.path}" for one in files if one.kind == "moved"]:
+        yield f"moved {some(moved)}"
+    if folders and not files:
+        yield f"folders {some(folders)}"
+    if own:
+        yield f"{len(own)} files of git"
+
+
+def _bulk_parts(bulk: Iterable[BulkEffect]) -> Iterator[str]:
+    for one in bulk:
+        if one.sources:
+            yield f"changed {some(one.sources)}"
+        if not one.ignored and (rest := one.files - len(one.sources)):
+            yield f"{one.path}/ ({_files(rest)})"
+
+
+def _ignored(single: Sequence[Effect], bulk: Iterable[BulkEffect]) -> str:
+    """How many ignored files differ, with the names of a few that a command may have been meant to make."""
+    files = [one.path for one in single if one.type != "folder"]
+    folders = [one for one in bulk if one.ignored]
+    count = len(files) + sum(one.files - len(one.sources) for one in folders)
+    telling = [
+        path for path in (*files, *(f"{one.path}/" for one in folders)) if not is_cache(path.rstrip("/"))
+    ]
+    named = ", ".join(telling[:_IGNORED_NAMED]) + (", …" if len(telling) > _IGNORED_NAMED else "")
+    return f"{_files(count, 'ignored ')}{f' ({named})' if named else ''}" if count else ""
+
+
+def _files(count: int, kind: str = "") -> str:
+    return f"{count} {kind}file{'s' * (count != 1)}"
+
+
+def _of_git(effect: Effect) -> bool:
+    return ".git" in effect.path.split("/")

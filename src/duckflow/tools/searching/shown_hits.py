@@ -1,0 +1,159 @@
+"""What a search shows: some lines of each file, how many there are, and what was left out where.
+
+All files are read through the workspace before anything is counted: whether a line with a secret matches
+would tell the secret letter by letter.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from duckflow.domain.errors import ToolError
+from duckflow.safety.files.workspace import Workspace
+from duckflow.safety.paths import printable
+from duckflow.safety.policy.protected import STRENGTH
+from duckflow.safety.redaction.patterns import lines_with_secrets
+from duckflow.tools.searching.hits import FILE_CAP, Hit, Hits
+from duckflow.tools.searching.line_matcher import LINES_PER_FILE
+
+LINES_SHOWN = 200
+"""Rows of a result, lines around the hits included."""
+
+FILES_SHOWN = 60
+COLUMNS_SHOWN = 240
+_FILES_READ, _BYTES_READ = 1_000, 50_000_000
+_LINES_NAMED, _FILES_NAMED = 10, 20
+"""Line numbers and files that are named where their lines are not shown."""
+
+_BEFORE_MATCH = 80
+_WITHHELD = "(a line with a key or token)"
+
+
+class _FileHits(NamedTuple):
+    """The lines of one file that may be shown; those in `withheld` never are."""
+
+    path: str
+    lines: Sequence[str]
+    hits: Sequence[Hit]
+    withheld: frozenset[int]
+
+    @property
+    def number(self) -> str:
+        """How many lines match."""
+        return f"{len(self.hits)}{'+' if len(self.hits) >= LINES_PER_FILE else ''}"
+
+
+def show_hits(workspace: Workspace, found: Hits, permitted: int, context: int) -> str:
+    """The hits by file; empty if there are none to show. `permitted`: how protected a file may be."""
+    files: list[_FileHits] = []
+    left = _BYTES_READ
+    for path, hits in list(found.files.items())[:_FILES_READ]:
+        if left < 0:
+            break
+        one, size = _read(workspace, path, hits, permitted, in_bytes=found.in_bytes)
+        left -= size
+        files += [one] if one is not None else []
+    if not files:
+        return ""
+    whole = found.complete and left >= 0 and len(found.files) <= _FILES_READ
+    shown = files[:FILES_SHOWN]
+    shares = _shares([len(_rows(one, len(one.hits), context)) for one in shown], LINES_SHOWN)
+    parts = [_show(one, share, context) for one, share in zip(shown, shares, strict=True)]
+    return "\n".join([_head(files, whole=whole), *parts, *_more(files[FILES_SHOWN:])])
+
+
+def _head(files: Sequence[_FileHits], *, whole: bool) -> str:
+    lines = sum(len(one.hits) for one in files)
+    least = "" if whole and all(len(one.hits) < LINES_PER_FILE for one in files) else "at least "
+    return (
+        f"{least}{lines} matching line{'s' * (lines != 1)} in {len(files)} file{'s' * (len(files) != 1)}"
+        f"{'' if whole else '; there are more files: narrow it down'}"
+    )
+
+
+def _more(rest: Sequence[_FileHits]) -> list[str]:
+    """The files none of whose lines are shown."""
+    if not rest:
+        return []
+    named = ", ".join(f"{one.path} ({one.number})" for one in rest[:_FILES_NAMED])
+    more = f" and {len(rest) - _FILES_NAMED} more" if len(rest) > _FILES_NAMED else ""
+    return [f"Not shown, {len(rest)} more file{'s' * (len(rest) != 1)}: {named}{more}"]
+
+
+def _read(
+    workspace: Workspace, path: str, hits: Sequence[Hit], permitted: int, *, in_bytes: bool
+) -> tuple[_FileHits | None, int]:
+    """The hits of a file as the workspace has it, and its size; nothing of one that needs more permission."""
+    try:
+        if STRENGTH[workspace.protection(path)] > permitted:
+            return None, 0
+        data = workspace.read_bytes(path, cap=FILE_CAP)
+    except ToolError:
+        return None, 0  # gone, or not inside any more
+    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
+    text = data.decode(encoding, errors="replace")
+    lines = [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
+    withheld = lines_with_secrets(text)
+    visible = [hit for hit in hits if hit.line <= len(lines) and hit.line not in withheld]
+    if in_bytes:
+        visible = [Hit(line, _characters(lines[line - 1], column)) for line, column in visible]
+    return (_FileHits(printable(path), lines, visible, withheld) if visible else None), len(data)
+
+
+def _characters(line: str, count: int) -> int:
+    """How many characters the first bytes of a line make; of a short line it does not matter."""
+    return len(line.encode()[:count].decode(errors="ignore")) if len(line) > COLUMNS_SHOWN else 0
+
+
+def _shares(wanted: Sequence[int], most: int) -> list[int]:
+    """How many of `most` rows each file gets: what small ones leave goes to the large ones."""
+    shares = [0] * len(wanted)
+    left = most
+    order = sorted(range(len(wanted)), key=lambda at: wanted[at])
+    for done, at in enumerate(order):
+        shares[at] = min(wanted[at], left // (len(order) - done))
+        left -= shares[at]
+    return shares
+
+
+def _show(file: _FileHits, share: int, context: int) -> str:
+    counts = range(1, len(file.hits) + 1)
+    count = max(bisect_right(counts, share, key=lambda count: len(_rows(file, count, context))), 1)
+    rows = _rows(file, count, context)
+    rest = file.hits[count:]
+    head = (
+        f"{file.path} ({file.number} line{'s' * (len(file.hits) != 1)}{f', {count} shown' if rest else ''})"
+    )
+    if rest:
+        named = ", ".join(str(hit.line) for hit in rest[:_LINES_NAMED])
+        more = ", …" if len(rest) > _LINES_NAMED else ""
+        rows.append(f"… {len(rest)} more in {file.path}, line{'s' * (len(rest) > 1)} {named}{more}")
+    return "\n".join([head, *rows])
+
+
+def _rows(file: _FileHits, count: int, context: int) -> list[str]:
+    """The first `count` hits with the lines around them, as grep shows them."""
+    hits = {hit.line: hit.column for hit in file.hits[:count]}
+    wanted = {
+        near
+        for line in hits
+        for near in range(max(line - context, 1), min(line + context, len(file.lines)) + 1)
+    }
+    rows: list[str] = []
+    before = 0
+    for number in sorted(wanted):
+        if context and rows and number > before + 1:
+            rows.append("--")
+        before = number
+        line = _WITHHELD if number in file.withheld else file.lines[number - 1]
+        rows.append(f"{number}{':' if number in hits else '-'}{_around(line, hits.get(number, 0))}")
+    return rows
+
+
+def _around(line: str, column: int) -> str:
+    """The part of a long line around a column, with its beginning cut if the match is far in."""
+    if len(line) <= COLUMNS_SHOWN:
+        return line.rstrip()
+    start = max(min(column - _BEFORE_MATCH, len(line) - COLUMNS_SHOWN), 0)
+    end = start + COLUMNS_SHOWN
+    return f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"
