@@ -17,15 +17,16 @@ _PROVIDERS = (
     "AZURE",
     "AWS",
 )
-_LOCALES = ("LC_ALL", "LC_CTYPE", "LC_MESSAGES", "LANGUAGE")
 _FOLDERS = {"CONFIG": ".config", "STATE": ".local/state", "CACHE": ".cache", "DATA": ".local/share"}
 
 
-def forget_language() -> None:
-    """For what outlives a test, too: the language of whoever runs the tests is none of them."""
-    for name in _LOCALES:
-        os.environ.pop(name, None)
+def forget_machine() -> None:
+    """Drop the language and the git settings of this machine, also for what outlives a test."""
+    for name in list(os.environ):
+        if name.startswith(("LC_", "GIT_")) or name in ("LANGUAGE", "EMAIL"):
+            del os.environ[name]
     os.environ["LANG"] = "C.UTF-8"
+    os.environ["GIT_CONFIG_NOSYSTEM"] = "1"
 
 
 def move_into(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -208,10 +208,15 @@ def git(folder: Path, *words: str) -> str:
     return done.stdout
 
 
-def repository(folder: Path) -> None:
-    git(folder, "init", "-q", "-b", "main")
+def set_identity(folder: Path) -> None:
+    """Name who commits in the repository's own settings: the sandbox knows no others."""
     git(folder, "config", "user.name", "A")
     git(folder, "config", "user.email", "a@example.org")
+
+
+def repository(folder: Path) -> None:
+    git(folder, "init", "-q", "-b", "main")
+    set_identity(folder)
     (folder / "a.txt").write_text("one\n")
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "first")
@@ -302,7 +307,9 @@ def submodule(base: Path) -> tuple[Path, Path]:
     add = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library), "sub/lib")
     git(parent, *add)
     git(parent, "commit", "-qam", "with a library")
-    return parent, parent / "sub" / "lib"
+    inner = parent / "sub" / "lib"
+    set_identity(inner)  # a clone does not take it over
+    return parent, inner
 
 
 IN_A_SUBMODULE = """git checkout -q -b work && echo x > b.txt && git add b.txt && git commit -qm b &&
