@@ -17,6 +17,9 @@ _PROVIDERS = (
     "AZURE",
     "AWS",
 )
+NO_SYSTEM_GIT = {"GIT_CONFIG_NOSYSTEM": "1"}
+"""For programs with an environment of their own: git does not read /etc/gitconfig."""
+
 _FOLDERS = {"CONFIG": ".config", "STATE": ".local/state", "CACHE": ".cache", "DATA": ".local/share"}
 
 
@@ -25,8 +28,7 @@ def forget_machine() -> None:
     for name in list(os.environ):
         if name.startswith(("LC_", "GIT_")) or name in ("LANGUAGE", "EMAIL"):
             del os.environ[name]
-    os.environ["LANG"] = "C.UTF-8"
-    os.environ["GIT_CONFIG_NOSYSTEM"] = "1"
+    os.environ |= {"LANG": "C.UTF-8", **NO_SYSTEM_GIT}
 
 
 def move_into(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.i18n.catalogue import set_language
 from duckflow.safety.sandbox.copy.target_folder import TargetFolder
 from fakes.engine import Watched, decision, engine
+from fakes.home import NO_SYSTEM_GIT
 
 
 def run(command: str, **more: Any) -> dict[str, Any]:
@@ -203,7 +204,7 @@ async def test_G3_always_covers_what_only_the_mode_asks_about(folder: Path):
 
 
 def git(folder: Path, *words: str) -> str:
-    env = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), "GIT_OPTIONAL_LOCKS": "0"}
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), "GIT_OPTIONAL_LOCKS": "0", **NO_SYSTEM_GIT}
     done = subprocess.run(["git", *words], cwd=folder, env=env, capture_output=True, text=True, check=True)
     return done.stdout
 

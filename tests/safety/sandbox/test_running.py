@@ -277,10 +277,11 @@ async def test_G7_no_key_of_the_user_is_in_the_environment(folder, any_level, op
         "OPENAI_API_KEY": "k",
         "AWS_SECRET_ACCESS_KEY": "s",
         "LC_TIME": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
     }
     shell = await open_shell(folder, any_level, env={**env, "HOME": str(folder)})
     names = set((await shell.run("env | cut -d= -f1")).output.split())
-    assert {"PATH", "HOME", "LC_TIME", "TERM", "TMPDIR"} <= names
+    assert {"PATH", "HOME", "LC_TIME", "TERM", "TMPDIR", "GIT_CONFIG_NOSYSTEM"} <= names
     assert not {"OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY"} & names
     assert (await shell.run("echo $PATH")).output == "/usr/bin:/bin\n"
 

@@ -9,6 +9,7 @@ KEPT = (
     *("DOTNET_ROOT", "ANDROID_HOME", "CC", "CXX", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "MAKEFLAGS"),
     *("PYTEST_ADDOPTS", "PYTEST_PLUGINS", "PYTEST_DISABLE_PLUGIN_AUTOLOAD"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "NIX_PATH", "NIX_SSL_CERT_FILE", "LOCALE_ARCHIVE"),
+    "GIT_CONFIG_NOSYSTEM",  # without it, git would obey settings that the user turned off
 )
 """Variables of the user that a command sees; all others, keys among them, it does not."""
 
