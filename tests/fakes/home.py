@@ -1,6 +1,7 @@
 """A home of its own for a test, so that nothing of the developer's set-up reaches it."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -20,15 +21,17 @@ _PROVIDERS = (
 NO_SYSTEM_GIT = {"GIT_CONFIG_NOSYSTEM": "1"}
 """For programs with an environment of their own: git does not read /etc/gitconfig."""
 
+_PERSONAL = ("LANGUAGE", "EMAIL", "EDITOR", "VISUAL", "NO_COLOR", "FORCE_COLOR")
 _FOLDERS = {"CONFIG": ".config", "STATE": ".local/state", "CACHE": ".cache", "DATA": ".local/share"}
 
 
 def forget_machine() -> None:
-    """Drop the language and the git settings of this machine, also for what outlives a test."""
+    """Drop this machine's language, time zone, git settings and personal choices, also for what outlives a test."""
     for name in list(os.environ):
-        if name.startswith(("LC_", "GIT_")) or name in ("LANGUAGE", "EMAIL"):
+        if name.startswith(("LC_", "GIT_")) or name in _PERSONAL:
             del os.environ[name]
-    os.environ |= {"LANG": "C.UTF-8", **NO_SYSTEM_GIT}
+    os.environ |= {"LANG": "C.UTF-8", "TZ": "UTC", **NO_SYSTEM_GIT}
+    time.tzset()
 
 
 def move_into(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
