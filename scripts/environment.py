@@ -30,6 +30,8 @@ MANAGERS = (
     ("zypper", "--non-interactive", "install", "bubblewrap"),
 )
 PATIENCE_S = 300
+SYSTEM_CERTIFICATES = {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1"}
+"""Have uv trust what the system trusts: the name of newer versions, and that of older ones."""
 INCLUDED_IN = {"run": ("run", "dev"), "dev": ("dev",)}
 """Which environments serve a purpose: all that running needs is in the developer's as well."""
 
@@ -175,11 +177,16 @@ def works(*arguments: str) -> bool:
 
 def must(command: Sequence[str]) -> None:
     """Run a command whose failure ends the set-up. What it says is shown only then."""
-    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    if done.returncode != 0:
-        sys.stderr.write(done.stdout.decode(errors="replace"))
-        say("The set-up did not finish: see above. Run the same command again to go on from here.")
-        sys.exit(1)
+    # uv brings certificates of its own; those of a company's network are only in the system's list.
+    for environment in (os.environ, {**os.environ, **SYSTEM_CERTIFICATES}):
+        done = subprocess.run(
+            command, env=environment, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        if done.returncode == 0:
+            return
+    sys.stderr.write(done.stdout.decode(errors="replace"))
+    say("The set-up did not finish: see above. Run the same command again to go on from here.")
+    sys.exit(1)
 
 
 def say(sentence: str) -> None:

@@ -14,7 +14,7 @@ import hypothesis
 import pytest
 
 from duckflow.i18n import catalogue
-from fakes.home import forget_language, move_into
+from fakes.home import forget_machine, move_into
 
 _LOOPBACK_NAMES = ("", "localhost", "ip6-localhost")
 
@@ -40,7 +40,7 @@ def _keep_compiled_code() -> None:
 
 _keep_what_subprocesses_need()
 _keep_compiled_code()
-forget_language()
+forget_machine()
 gc.disable()
 
 

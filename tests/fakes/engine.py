@@ -13,6 +13,7 @@ from duckflow.config.settings import LlmSettings, Settings
 from duckflow.domain.events import Event, Recorded
 from duckflow.domain.live_updates import LiveUpdate
 from duckflow.llm.default_model import ModelChoice
+from fakes.home import NO_SYSTEM_GIT
 
 
 def decision(reply: str = "", *actions: dict[str, Any], **fields: Any) -> str:
@@ -80,7 +81,8 @@ async def engine(folder: Path, *answers: str | dict[str, Any], mode: str = "edit
     With `server`, the answers come over HTTP from there.
     """
     server = options.pop("server", None)
-    env = {"OPENAI_BASE_URL": f"{server.url}/v1", "ANTHROPIC_BASE_URL": server.url} if server else {}
+    env = dict(NO_SYSTEM_GIT)
+    env |= {"OPENAI_BASE_URL": f"{server.url}/v1", "ANTHROPIC_BASE_URL": server.url} if server else {}
     env |= {"ANTHROPIC_API_KEY": "test"} if server else {}
     script = write_script(folder.parent / f"{folder.name}.jsonl", answers)
     name = options.pop("model", "openai:any") if server else f"scripted:{script}"

@@ -1,6 +1,7 @@
 """A home of its own for a test, so that nothing of the developer's set-up reaches it."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -17,15 +18,20 @@ _PROVIDERS = (
     "AZURE",
     "AWS",
 )
-_LOCALES = ("LC_ALL", "LC_CTYPE", "LC_MESSAGES", "LANGUAGE")
+NO_SYSTEM_GIT = {"GIT_CONFIG_NOSYSTEM": "1"}
+"""For programs with an environment of their own: git does not read /etc/gitconfig."""
+
+_PERSONAL = ("LANGUAGE", "EMAIL", "EDITOR", "VISUAL", "NO_COLOR", "FORCE_COLOR")
 _FOLDERS = {"CONFIG": ".config", "STATE": ".local/state", "CACHE": ".cache", "DATA": ".local/share"}
 
 
-def forget_language() -> None:
-    """For what outlives a test, too: the language of whoever runs the tests is none of them."""
-    for name in _LOCALES:
-        os.environ.pop(name, None)
-    os.environ["LANG"] = "C.UTF-8"
+def forget_machine() -> None:
+    """Drop this machine's language, time zone, git settings and personal choices, also for what outlives a test."""
+    for name in list(os.environ):
+        if name.startswith(("LC_", "GIT_")) or name in _PERSONAL:
+            del os.environ[name]
+    os.environ |= {"LANG": "C.UTF-8", "TZ": "UTC", **NO_SYSTEM_GIT}
+    time.tzset()
 
 
 def move_into(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import pwd
 import secrets
 import shutil
 import signal
@@ -170,12 +171,15 @@ def world() -> Iterator[World]:
 def _place() -> Path:
     """Where a world can be made: a home in /tmp will not do, for a sandbox has a /tmp of its own."""
     wished = Path(os.environ["DUCKFLOW_TEST_CACHE"])
-    for place in (wished, Path("/var/lib/duckflow-tests"), Path("/opt/duckflow-tests")):
+    places = [wished, Path("/var/lib/duckflow-tests"), Path("/opt/duckflow-tests")]
+    with suppress(KeyError):  # the account's own home, for an ordinary user whose HOME is in /tmp
+        places.append(Path(pwd.getpwuid(os.getuid()).pw_dir, ".cache", "duckflow-tests"))
+    for place in places:
         if not os.path.realpath(place).startswith(("/tmp/", "/var/tmp/", "/dev/", "/run/")):
             with suppress(OSError):
                 place.mkdir(parents=True, exist_ok=True)
                 return place
-    raise RuntimeError(f"attacks need a folder outside /tmp: set HOME to one, not below {wished}")
+    raise RuntimeError(f"attacks need a folder outside /tmp: set DUCKFLOW_TEST_CACHE to one, not to {wished}")
 
 
 def _remove_empty(place: Path) -> None:

@@ -201,8 +201,7 @@ def test_the_database_is_checked_before_it_is_used(monkeypatch: pytest.MonkeyPat
     with pytest.raises(UserError) as gone, FleetDatabase(f"sqlite:///{tmp_path}/no/folder.db").begin() as one:
         one.exec_driver_sql("SELECT 1")
     assert gone.value.key == "fleet.no_database"
-    monkeypatch.setattr(fleet_database.sqlite3, "sqlite_version_info", (3, 40, 1))
-    monkeypatch.setattr(fleet_database.sys, "version_info", (3, 12, 0))
+    monkeypatch.setattr(fleet_database.sqlite3, "sqlite_version_info", (3, 34, 1))
     with pytest.raises(UserError) as old:
         address(None)
     assert old.value.key == "fleet.old_sqlite"

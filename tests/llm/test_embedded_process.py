@@ -180,6 +180,26 @@ async def test_it_is_gone_after_a_program_that_forgot_to_close_it(two_layers, st
         await asyncio.sleep(0.05)
 
 
+KILLED_EARLY = """
+import sys
+from duckflow.llm.local.worker import WorkerChannel
+channel = WorkerChannel(int(sys.argv[1]))
+channel.write({"ready": True})
+channel.read()
+"""
+
+
+@pytest.mark.parametrize("last", [b"", b'{"stop"'])
+def test_it_ends_with_a_program_that_was_killed_before_it_read_or_wrote_all(last):
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-c", KILLED_EARLY, str(theirs.fileno())]
+    with theirs, ours:
+        worker = subprocess.Popen(command, pass_fds=[theirs.fileno()], stderr=subprocess.PIPE)
+        ours.recv(1)  # the rest of the line stays unread
+        ours.sendall(last)
+    assert (worker.communicate()[1], worker.returncode) == (b"", 0)
+
+
 @ON_LINUX
 async def test_ending_it_while_it_loads_leaves_nothing_behind(smollm2):
     process = WorkerProcess(settings(smollm2))

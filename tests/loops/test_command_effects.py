@@ -15,6 +15,7 @@ from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.i18n.catalogue import set_language
 from duckflow.safety.sandbox.copy.target_folder import TargetFolder
 from fakes.engine import Watched, decision, engine
+from fakes.home import NO_SYSTEM_GIT
 
 
 def run(command: str, **more: Any) -> dict[str, Any]:
@@ -203,15 +204,20 @@ async def test_G3_always_covers_what_only_the_mode_asks_about(folder: Path):
 
 
 def git(folder: Path, *words: str) -> str:
-    env = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), "GIT_OPTIONAL_LOCKS": "0"}
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), "GIT_OPTIONAL_LOCKS": "0", **NO_SYSTEM_GIT}
     done = subprocess.run(["git", *words], cwd=folder, env=env, capture_output=True, text=True, check=True)
     return done.stdout
 
 
-def repository(folder: Path) -> None:
-    git(folder, "init", "-q", "-b", "main")
+def set_identity(folder: Path) -> None:
+    """Name who commits in the repository's own settings: the sandbox knows no others."""
     git(folder, "config", "user.name", "A")
     git(folder, "config", "user.email", "a@example.org")
+
+
+def repository(folder: Path) -> None:
+    git(folder, "init", "-q", "-b", "main")
+    set_identity(folder)
     (folder / "a.txt").write_text("one\n")
     git(folder, "add", "-A")
     git(folder, "commit", "-qm", "first")
@@ -302,7 +308,9 @@ def submodule(base: Path) -> tuple[Path, Path]:
     add = ("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library), "sub/lib")
     git(parent, *add)
     git(parent, "commit", "-qam", "with a library")
-    return parent, parent / "sub" / "lib"
+    inner = parent / "sub" / "lib"
+    set_identity(inner)  # a clone does not take it over
+    return parent, inner
 
 
 IN_A_SUBMODULE = """git checkout -q -b work && echo x > b.txt && git add b.txt && git commit -qm b &&

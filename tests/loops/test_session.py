@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from duckflow.config.places import state_dir
 from duckflow.domain.decision import Action
 from duckflow.domain.errors import UsageError
 from duckflow.domain.events import ActionFinished, ActionStarted, Recorded, UserMessage
@@ -85,6 +86,12 @@ async def test_an_action_that_was_running_at_a_crash_is_told_as_unknown(tmp_path
         assert await duck.app.chat.go_on() == "done"
 
 
+def open_files() -> list[str]:
+    """Paths of the files that this process has open, where /proc tells."""
+    links = Path("/proc/self/fd").glob("*")
+    return [str(link.readlink()) for link in links if link.is_symlink()]
+
+
 async def test_a_session_belongs_to_its_folder(tmp_path: Path):
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
@@ -95,3 +102,4 @@ async def test_a_session_belongs_to_its_folder(tmp_path: Path):
         async with engine(there, decision("Hi."), session=session_id):
             pass
     assert error.value.key == "session.other_folder"
+    assert [path for path in open_files() if path.startswith(str(state_dir()))] == []

@@ -19,23 +19,16 @@ from fakes.rows import every_row
 FILES = ("calc.py", "src/app.py", "README.md", "a.c", "データ.csv")
 
 
-def checks_of(folder: Path) -> Checks:
-    open_shell = partial(Shell, settings=ShellSettings(), programs=OWN_PROGRAMS)
-    copies = CheckCopies(Workspace(folder), open_shell(folder), open_shell)
-    return Checks(copies, CheckSettings(), shutil.which)
-
-
-def looking_at(folder: Path) -> WorkspaceLook:
-    return WorkspaceLook(Workspace(folder), checks_of(folder))
-
-
 @asynccontextmanager
-async def running_in(folder: Path) -> AsyncIterator[WorkspaceLook]:
-    checks = checks_of(folder)
+async def looking_at(folder: Path) -> AsyncIterator[WorkspaceLook]:
+    open_shell = partial(Shell, settings=ShellSettings(), programs=OWN_PROGRAMS)
+    shell = open_shell(folder)
+    checks = Checks(CheckCopies(Workspace(folder), shell, open_shell), CheckSettings(), shutil.which)
     try:
         yield WorkspaceLook(Workspace(folder), checks)
     finally:
         await checks.aclose()
+        await shell.aclose()
 
 
 def named(text: str) -> list[object]:
@@ -82,31 +75,31 @@ def _said() -> TranscriptEntry:
 async def test_looking_is_offered_a_few_times_and_never_for_what_was_seen(tmp_path: Path):
     for name in "abcde":
         (tmp_path / name).write_text(name)
-    look = looking_at(tmp_path)
-    first = await look.choices(_state())
-    assert (first.unseen, first.may_search) == (tuple("abcde"), True)
-    second = await look.choices(_state(_said(), _read("a")))
-    assert (second.unseen, second.may_search) == (tuple("bcde"), False)
-    third = await look.choices(_state(_said(), _read("a"), _said(), _read("b"), _said(), _read("c")))
-    assert third.unseen == ()
-    assert third.hidden == tuple("de")
+    async with looking_at(tmp_path) as look:
+        first = await look.choices(_state())
+        assert (first.unseen, first.may_search) == (tuple("abcde"), True)
+        second = await look.choices(_state(_said(), _read("a")))
+        assert (second.unseen, second.may_search) == (tuple("bcde"), False)
+        third = await look.choices(_state(_said(), _read("a"), _said(), _read("b"), _said(), _read("c")))
+        assert third.unseen == ()
+        assert third.hidden == tuple("de")
 
 
 async def test_J11_nothing_is_deleted_to_repair_what_was_written_or_moved(tmp_path: Path):
     (tmp_path / "a").write_text("a")
     moved = TranscriptEntry(role="user", text="no", evidence_id="e1", operation="file_ops.move_file")
-    look = looking_at(tmp_path)
-    assert (await look.choices(_state(_read("a")))).may_delete
-    assert not (await look.choices(_state(_said(), moved))).may_delete
-    next_request = TranscriptEntry(role="user", text="Now delete it", said=True)
-    assert (await look.choices(_state(_said(), moved, next_request))).may_delete
+    async with looking_at(tmp_path) as look:
+        assert (await look.choices(_state(_read("a")))).may_delete
+        assert not (await look.choices(_state(_said(), moved))).may_delete
+        next_request = TranscriptEntry(role="user", text="Now delete it", said=True)
+        assert (await look.choices(_state(_said(), moved, next_request))).may_delete
 
 
 async def test_J11_tests_that_fail_now_are_known(tmp_path: Path):
     (tmp_path / "stats.py").write_text("def mean(v):\n    return sum(v)\n")
     test = tmp_path / "test_stats.py"
     head = "from stats import mean\n\ndef test_mean():\n    assert mean([1, 2, 3]) =="
-    async with running_in(tmp_path) as look:
+    async with looking_at(tmp_path) as look:
         for expected, failing in ((6, ()), (2, ("test_stats.py",))):
             test.write_text(f"{head} {expected}\n")
             assert await look.failing_tests(("stats.py", "test_stats.py")) == frozenset(failing)
@@ -116,7 +109,7 @@ async def test_J11_tests_that_fail_now_are_known(tmp_path: Path):
 async def test_J11_a_test_with_a_name_that_is_nowhere_is_no_draft_to_keep(tmp_path: Path):
     (tmp_path / "calc.py").write_text("def add(a, b):\n    return a + b\n")
     drafts = (("", 3), ("from calc import add\n", 3), ("from calc import add\n", 4))
-    async with running_in(tmp_path) as look:
+    async with looking_at(tmp_path) as look:
         checked = [
             await look.check(
                 _state(), "test_calc.py", f"{head}\ndef test_add():\n    assert add(1, 2) == {result}\n"
@@ -130,16 +123,17 @@ async def test_J11_a_test_with_a_name_that_is_nowhere_is_no_draft_to_keep(tmp_pa
 async def test_nothing_more_to_look_at_when_the_named_files_were_read(tmp_path: Path):
     for name in "ab":
         (tmp_path / name).write_text(name)
-    choices = await looking_at(tmp_path).choices(_state(_read("a")))
+    async with looking_at(tmp_path) as look:
+        choices = await look.choices(_state(_read("a")))
     assert (choices.unseen, choices.may_search) == ((), False)
 
 
 async def test_a_file_that_can_not_be_shown_has_no_content(tmp_path: Path):
     (tmp_path / "image").write_bytes(b"\x00\x01")
-    look = looking_at(tmp_path)
-    assert await look.content("image") is None
-    assert await look.content("missing") is None
-    assert await look.content("../outside") is None
+    async with looking_at(tmp_path) as look:
+        assert await look.content("image") is None
+        assert await look.content("missing") is None
+        assert await look.content("../outside") is None
 
 
 STORY = "Your friend keeps a list of ducks and wonders how many there are. Do you know? " * 5
@@ -148,20 +142,20 @@ STORY = "Your friend keeps a list of ducks and wonders how many there are. Do yo
 async def test_J11_a_long_description_that_names_a_new_file_is_no_question(tmp_path: Path):
     """F: a story may hold questions; what it asks for at the end counts."""
     (tmp_path / "there.py").write_text("")
-    look = looking_at(tmp_path)
-    wanted = {
-        f"{STORY}Write solution.py with `count(ducks)`.": "change",
-        f"{STORY}solution.py を書いて": "change",
-        f"{STORY}How would you write solution.py?": None,
-        f"{STORY}Say what there.py does.": None,
-        f"{STORY}Explain os.path to me.": None,
-        "What is Node.js": None,
-        "Git でコミットを取り消すには?": "answer",
-        "クロージャとは？": "answer",
-        "README にはライセンスを書いて": None,
-    }
-    told = {text: (await look.choices(_asked(text))).wish for text in wanted}
-    assert told == wanted
+    async with looking_at(tmp_path) as look:
+        wanted = {
+            f"{STORY}Write solution.py with `count(ducks)`.": "change",
+            f"{STORY}solution.py を書いて": "change",
+            f"{STORY}How would you write solution.py?": None,
+            f"{STORY}Say what there.py does.": None,
+            f"{STORY}Explain os.path to me.": None,
+            "What is Node.js": None,
+            "Git でコミットを取り消すには?": "answer",
+            "クロージャとは？": "answer",
+            "README にはライセンスを書いて": None,
+        }
+        told = {text: (await look.choices(_asked(text))).wish for text in wanted}
+        assert told == wanted
 
 
 def _asked(text: str) -> AgentState:
@@ -174,7 +168,7 @@ async def test_J11_a_draft_is_checked_by_running_it_in_a_copy(tmp_path: Path):
     state = AgentState(request=request)
     good, bad = "def add(a, b):\n    return a + b\n", "def add(a, b):\n    return a - b\n"
     verified = state.model_copy(update={"verify": "python3 -c 'import a; assert a.add(1, 1) == 2'"})
-    async with running_in(tmp_path) as look:
+    async with looking_at(tmp_path) as look:
         assert (await look.check(state, "a.py", "def")).failed == 1
         assert (await look.check(state, "a.py", good)).failed == 0
         better, worse = [await look.check(verified, "a.py", draft) for draft in (good, bad)]

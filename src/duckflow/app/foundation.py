@@ -3,6 +3,7 @@
 import os
 import secrets
 from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -69,13 +70,15 @@ def open_foundation(
     extensions: LoadedExtensions,
     durable: DurableSession,
 ) -> Foundation:
-    """Open the log and the folder, and make what keeps both safe."""
-    log = durable.log or open_log()
+    """Open the log and the folder, and make what keeps both safe. What was opened is closed if that fails."""
     closed = (state_dir(), config_dir(), cache_dir())
-    kept = open_kept_files(settings)
-    refuse_wide_folder(folder, env)
-    workspace = Workspace(folder, denied=closed)
-    session = _open_session(log, workspace, session_id, Redactor(known_secrets(env)), durable)
+    with ExitStack() as opened:
+        log = opened.enter_context(closing(durable.log or open_log()))
+        kept = opened.enter_context(closing(open_kept_files(settings)))
+        refuse_wide_folder(folder, env)
+        workspace = opened.enter_context(closing(Workspace(folder, denied=closed)))
+        session = _open_session(log, workspace, session_id, Redactor(known_secrets(env)), durable)
+        opened.pop_all()
     ripgrep = find_ripgrep(workspace.root)
     limits = SnapshotLimits(files=settings.undo.command_files, size=settings.undo.command_mb * 1_000_000)
     snapshots = Snapshots(workspace, kept, ripgrep, limits)

@@ -10,12 +10,12 @@ fleet_schema    for which release the tables were made
 import fcntl
 import os
 import sqlite3
-import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -30,7 +30,10 @@ SCHEMA = 1
 """Raised when a table here changes."""
 _LOCK = 0x6475636B
 """The number of the advisory lock under which Postgres is migrated."""
-_SQLITE_NEEDED = (3, 42)
+_SQLITE_NEEDED = (3, 35)
+"""The first version with RETURNING, by which DBOS knows which runs it took."""
+_SQLITE_WITH_CLOCK = (3, 42)
+"""The first version that knows `unixepoch('subsec')`, by which DBOS writes down when something happened."""
 
 meta = sa.MetaData()
 runs = sa.Table(
@@ -93,12 +96,29 @@ def address(given: str | None) -> str:
         raise UsageError("fleet.bad_database") from exc
     if backend not in ("sqlite", "postgresql"):
         raise UsageError("fleet.bad_database")
-    # Python 3.12 hands SQLite's own transactions on, which DBOS can use only from 3.42.
-    new_python = sys.version_info >= (3, 12)
-    if backend == "sqlite" and new_python and sqlite3.sqlite_version_info < _SQLITE_NEEDED:
+    if backend == "sqlite" and sqlite3.sqlite_version_info < _SQLITE_NEEDED:
         needed = ".".join(map(str, _SQLITE_NEEDED))
         raise UserError("fleet.old_sqlite", found=sqlite3.sqlite_version, needed=needed)
     return named
+
+
+class FleetConnection(sqlite3.Connection):
+    """Connection to SQLite on which the tables and statements of DBOS work with older versions as well.
+
+    From Python 3.12 on both ask `unixepoch('subsec')` for the time, and the tables keep doing so.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - as its base has them
+        super().__init__(*arguments, **options)
+        if sqlite3.sqlite_version_info < _SQLITE_WITH_CLOCK:
+            self.create_function("unixepoch", 1, _unix_time)
+
+
+def _unix_time(precision: str) -> float:
+    """Seconds since 1970 to the millisecond, as newer versions of SQLite give them."""
+    if precision != "subsec":
+        raise ValueError(precision)
+    return time.time_ns() // 1_000_000 / 1_000
 
 
 class FleetDatabase:
@@ -110,8 +130,13 @@ class FleetDatabase:
         if not self.sqlite:
             parsed = parsed.set(drivername="postgresql+psycopg")
         self.url = url
+        self.engine_options: dict[str, Any] = {}
+        """For each engine that uses this database, also the one that DBOS creates in a worker."""
+        if self.sqlite:
+            self.engine_options = {"connect_args": {"factory": FleetConnection}}
         # Few connections: with hundreds of workers they are what a server runs out of first.
-        self.engine = sa.create_engine(parsed, pool_pre_ping=not self.sqlite, pool_size=2, max_overflow=3)
+        pool = {"pool_pre_ping": not self.sqlite, "pool_size": 2, "max_overflow": 3}
+        self.engine = sa.create_engine(parsed, **pool, **self.engine_options)
         if self.sqlite:
             event.listen(self.engine, "connect", _set_up_sqlite)
 

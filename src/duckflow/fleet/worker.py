@@ -93,6 +93,7 @@ class FleetWorker:
             config={
                 "name": APPLICATION,
                 "system_database_url": self._database.url,
+                "db_engine_kwargs": self._database.engine_options,
                 "executor_id": self.id,
                 "application_version": VERSION,
                 "log_level": "ERROR",

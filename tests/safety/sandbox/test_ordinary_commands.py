@@ -11,6 +11,7 @@ import pytest
 from duckflow.domain.files.effects import Effects
 from duckflow.safety.sandbox.command_result import CommandResult
 from duckflow.safety.sandbox.view.environment import command_environment
+from fakes.home import NO_SYSTEM_GIT
 
 COMMANDS = [
     line.replace("~", "\n")
@@ -44,7 +45,8 @@ def make_template(folder):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
     (folder / "script.sh").chmod(0o755)
-    subprocess.run(["bash", "-c", GIT], cwd=folder, check=True, env={"PATH": os.environ["PATH"], "HOME": "/"})
+    env = {"PATH": os.environ["PATH"], "HOME": "/", **NO_SYSTEM_GIT}
+    subprocess.run(["bash", "-c", GIT], cwd=folder, check=True, env=env)
 
 
 class Project:
@@ -124,7 +126,7 @@ def project(folder, tmp_path):
 @pytest.fixture
 def env(tmp_path):
     (tmp_path / "home").mkdir()
-    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home"), "LANG": "C.UTF-8"}
+    return {"PATH": os.environ["PATH"], "HOME": str(tmp_path / "home"), "LANG": "C.UTF-8", **NO_SYSTEM_GIT}
 
 
 PARTS = 4

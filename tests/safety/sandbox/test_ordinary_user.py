@@ -27,7 +27,8 @@ PROGRAM = textwrap.dedent("""
     async def main(folder, level, commands):
         settings = ShellSettings(sandbox=level, max_processes=60)
         copies = folder / "state" / "copies" if sys.argv[4] else None
-        kept = {"closed": (folder / "state",), "env": {"HOME": str(folder)}, "copies": copies}
+        env = {"HOME": str(folder), "GIT_CONFIG_NOSYSTEM": "1"}
+        kept = {"closed": (folder / "state",), "env": env, "copies": copies}
         shell = Shell(folder / "work", settings, **kept)
         found = await shell.sandbox()
         results = []

@@ -11,6 +11,7 @@ import pytest
 from duckflow.safety.policy.git_internals import git_reason
 from duckflow.safety.sandbox.view.secret_index import SecretIndex
 from duckflow.safety.sandbox.view.toolchains import ToolchainSearch
+from fakes.home import NO_SYSTEM_GIT
 
 KEY = "-----BEGIN RSA PRIVATE KEY-----\nSECRET\n"
 
@@ -123,7 +124,7 @@ GITCONFIG = """
 async def test_G10_who_commits_is_known_and_how_one_logs_in_is_not(folder, tmp_path, copying, open_shell):
     home = tmp_path / "home"
     files(home, {".gitconfig": GITCONFIG})
-    env = {"HOME": str(home), "PATH": "/usr/bin:/bin"}
+    env = {"HOME": str(home), "PATH": "/usr/bin:/bin", **NO_SYSTEM_GIT}
     shell = await open_shell(folder, copying, copies=tmp_path / "copies", env=env)
     result = await shell.run("git init -q; git commit -q --allow-empty -m x && git log --format='%an %ae'")
     assert result.output == 'Ä "B" C a@b\n'
@@ -154,7 +155,7 @@ async def test_G7_git_takes_a_masked_secret_that_it_tracks_as_unchanged(
         subprocess.run([*git, *words], cwd=folder, check=True)
     (folder / "sub" / ".env").write_text("B=ANOTHER SECRET\n")
     files(folder, {"a [b]/.env": "SECRET"})
-    env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "GIT_AUTHOR_NAME": "a"}
+    env = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "GIT_AUTHOR_NAME": "a", **NO_SYSTEM_GIT}
     (tmp_path / ".gitconfig").write_text("[user]\nname = a\nemail = a@b\n")
     shell = await open_shell(folder, copying, copies=tmp_path / "copies", env=env)
     for command in NOTHING_OF_IT:

@@ -44,8 +44,11 @@ class WorkerChannel:
 
     def read(self) -> dict[str, Any]:
         """The next message. The end of the line is the end of this process, whatever it is doing."""
-        line = self._lines.readline()
-        if not line:
+        try:
+            line = self._lines.readline()
+        except OSError:  # Duckflow was killed before it read all that was written
+            os._exit(0)
+        if not line.endswith(b"\n"):
             os._exit(0)
         return json.loads(line)
 
