@@ -26,7 +26,7 @@ _FOLDERS = {"CONFIG": ".config", "STATE": ".local/state", "CACHE": ".cache", "DA
 
 
 def forget_machine() -> None:
-    """Drop this machine's language, time zone, git settings and personal choices, also for what outlives a test."""
+    """Drop this machine's language, time zone, git settings and personal choices."""
     for name in list(os.environ):
         if name.startswith(("LC_", "GIT_")) or name in _PERSONAL:
             del os.environ[name]
