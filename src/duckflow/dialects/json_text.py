@@ -55,6 +55,7 @@ def json_prompt(
         output=template("decision"),
         operations="".join(["Operations\n", *(f"- {operation.line}\n" for operation in operations)]),
         tools=(),
+        heading="",
         ending="Output: Decision",
         render=as_text,
     )

@@ -48,6 +48,7 @@ class Native:
             output=template("native"),
             operations="",
             tools=native_tools(operations),
+            heading="State of the work, told by the program\n",
             ending="",
             render=as_native,
         )

@@ -3,11 +3,11 @@
 import json
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import cast, get_args
+from typing import cast
 
 from pydantic import JsonValue
 
-from duckflow.domain.decision import Action, Operation, PromptPattern, TaskProfile
+from duckflow.domain.decision import Action, Operation
 from duckflow.domain.model import JsonSchema, NativeTool, ToolCall
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer, parse_object
 
@@ -21,7 +21,6 @@ COMMON: Mapping[str, str] = {
     "file_ops.move_file": "move_file",
     "file_ops.list_files": "list_files",
     "file_ops.search": "search",
-    "file_ops.outline": "outline",
     "shell.run": "shell",
 }
 """Operations that models are offered as tools of their own, by the name most models know."""
@@ -30,17 +29,17 @@ ALIASES: Mapping[str, str] = {"bash": "shell.run", "run_command": "shell.run", "
 """Names that models use although they were offered another one."""
 
 FAMILIES: Mapping[str, str] = {
-    "shell": "commands that go on in the background, such as servers",
-    "plan_tool": "plans for long work; one of high risk needs the user's approval",
-    "task_tool": "write the tasks of a plan's step; runs nothing",
-    "task_loop": "run tasks of a step, or a list of {operation, args}, in the background",
-    "memory": "keep what the user wants known in later sessions",
+    "file_ops": "the definitions in a file, by line",
+    "shell": "commands in the background; read also shows all of a result that was cut, by its id",
+    "plan_tool": "plans for long work",
+    "task_tool": "write the tasks of a plan's step",
+    "task_loop": "run tasks in the background",
+    "memory": "keep what later sessions should know",
 }
 """Families of rare operations, each told in one line."""
 
 _OPERATIONS = {name: operation for operation, name in COMMON.items()} | dict(ALIASES)
 _STRING: JsonSchema = {"type": "string"}
-_TEXTS: JsonSchema = {"type": "array", "items": _STRING}
 
 EDIT_SCHEMA: JsonSchema = {
     "type": "object",
@@ -55,18 +54,17 @@ EDIT_SCHEMA: JsonSchema = {
 
 NOTE_TOOL = NativeTool(
     name=NOTE,
-    description="Notes for the program and your later self, beside other calls. All fields are optional.",
+    description=(
+        "Optional notes beside other calls, a line each: plan (3 steps at most), constraints and "
+        "open_questions (2), confidence (0 to 1), doubt (why these calls may be wrong), profile (such as "
+        "debugging), pattern (base_main_specialized: see the procedure of the present step)"
+    ),
     parameters={
         "type": "object",
         "properties": {
-            "goal": _STRING,
-            "constraints": {**_TEXTS, "description": "at most 2"},
-            "plan": {**_TEXTS, "description": "at most 3 steps"},
-            "open_questions": {**_TEXTS, "description": "at most 2"},
-            "confidence": {"type": "number", "description": "0 to 1"},
-            "doubt": {**_STRING, "description": "why these calls may go against the goal or a constraint"},
-            "profile": {"enum": list(get_args(TaskProfile)), "description": "kind of task"},
-            "pattern": {"enum": list(get_args(PromptPattern)), "description": "layers of the next prompt"},
+            **dict.fromkeys(("goal", "constraints", "plan", "open_questions"), _STRING),
+            "confidence": {"type": "number"},
+            **dict.fromkeys(("doubt", "profile", "pattern"), _STRING),
         },
     },
 )
@@ -104,7 +102,8 @@ def _slim(schema: JsonSchema) -> JsonSchema:
         }
         for name, field in schema.get("properties", {}).items()
     }
-    return {"type": "object", "properties": properties, "required": schema.get("required", [])}
+    required = schema.get("required", [])
+    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
 
 def _rare(operations: Sequence[Operation]) -> NativeTool:
@@ -125,7 +124,8 @@ def _rare(operations: Sequence[Operation]) -> NativeTool:
 def _family(name: str, members: Sequence[Operation]) -> str:
     if name not in FAMILIES:
         return "\n".join(member.line for member in members)
-    calls = ", ".join(member.line.partition("): ")[0] + ")" for member in members)
+    first, *others = (member.name for member in members)
+    calls = ", ".join([first, *(other.rpartition(".")[2] for other in others)])
     return f"{calls}: {FAMILIES[name]}"
 
 

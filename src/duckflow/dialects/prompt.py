@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from duckflow.domain.model import ChatMessage, Effort, ModelRequest, ModelTraits, NativeTool
+from duckflow.domain.patterns import late
 from duckflow.domain.state import AgentState
 from duckflow.prompts.budget import DROP_ORDER, LayerBudget, Layers, PromptFrame, share_window
 from duckflow.prompts.conversation.history import PromptHistory
@@ -18,6 +19,9 @@ _NEWEST_SHARE = 2
 """What was found lately has this part of the window before anything but evidence goes: one in so many."""
 
 
+_GAP = late(r"\n{3,}")
+
+
 class PromptForm(NamedTuple):
     """The parts of a decision prompt that depend on the dialect."""
 
@@ -27,6 +31,8 @@ class PromptForm(NamedTuple):
     """The operations, if they are listed in the text."""
     tools: tuple[NativeTool, ...]
     """The operations, if the provider is given them as tools."""
+    heading: str
+    """First line of the part that changes with every prompt; may be empty."""
     ending: str
     """Last line of every prompt; may be empty."""
     render: Callable[[Sequence[PromptLine]], list[ChatMessage]]
@@ -65,7 +71,7 @@ class DecisionPrompt:
             layers = await self._layers(state, self._room.limit - fixed)
         request = ModelRequest(
             output="Decision",
-            messages=(system, *self._messages(layers.text + self._form.ending)),
+            messages=(system, *self._messages(self._form.heading + layers.text + self._form.ending)),
             tools=self._form.tools,
             max_tokens=self._room.answer,
             effort=effort,
@@ -111,7 +117,8 @@ class DecisionPrompt:
             self._parts["session"] = session
             self._fixed = {name: await self._counter.count(text) for name, text in self._parts.items()}
             self._fixed["operations"] += await self._counter.count(written_out(self._form.tools))
-        return ChatMessage(role="system", text=fill("system", **self._parts).strip(), stable=True)
+        text = _GAP.sub("\n\n", fill("system", **self._parts).strip())
+        return ChatMessage(role="system", text=text, stable=True)
 
     async def _layers(self, state: AgentState, room: int) -> Layers:
         """The layers, as much of them as leaves room for what can't be left out."""

@@ -49,7 +49,7 @@ class Run(Frozen):
     network: bool = Field(default=False, description="whether it needs the network; the user is asked")
     secrets: tuple[str, ...] = Field(
         default=(),
-        description="files with secrets (.env) it must see, else they are empty; the user is asked",
+        description="files with secrets (.env) it must see; the user is asked",
     )
 
 
