@@ -334,6 +334,8 @@ async def test_F3_whatever_happens_it_fits_and_the_request_is_there(entries, roo
         texts = await shown(conversation, state, room, room + more)
         total = sum(conversation.tokens.values())
         assert total == sum(map(estimate_tokens, texts))
-        assert total <= max(room + more, conversation.least(0) + SMALL * newest_found(entries[:number]))
+        told = estimate_tokens(conversation.recap) if conversation.recap else 0
+        least = conversation.least(0) + SMALL * newest_found(entries[:number]) + told
+        assert total <= max(room + more, least)
         assert texts.count("Find it") == 1
         assert len(texts) < 2 or texts[0] != texts[1]
