@@ -1,0 +1,99 @@
+"""Whole sessions in each provider's own protocol, against a server that checks it strictly (A8, K6)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from duckflow.domain.events import ActionFinished, DecisionMade
+from duckflow.domain.questions.approval import AnswerApproval
+from duckflow.llm.local.relay import Relay
+from duckflow.loops.undo.rewind import fork
+from fakes.engine import CONTENT, decision, engine
+from fakes.model_server import Answer, Fault, ModelServer, Reply
+from fakes.plays import asked_for, play
+from fakes.rows import every_row
+from fakes.strict_server import StrictServer
+
+MODELS = ["openai:deepseek-chat", "anthropic:claude-sonnet-5-5", "responses:gpt-6.1-terra"]
+
+
+def call(name: str, **args: Any) -> tuple[str, str]:
+    return name, json.dumps(args)
+
+
+A = call("read_file", path="a.txt")
+X = call("read_file", path="x.txt")
+
+TURNS = [
+    Answer("I look around.", calls=(A, call("list_files"))),
+    Answer(
+        calls=(call("search", pattern="two"), call("read_file", path="no.txt"), call("shell", command="ls"))
+    ),
+    Answer("First the new file.", calls=(call("write_file", path="x.txt", content="x\n"), A)),
+    Answer(calls=(call("write_file", path="y.txt", content="y\n"), call("shell", command="cat x.txt"))),
+    Answer(calls=(call("note", goal="two files"), call("other", operation="file_ops.outline"))),
+    Answer(calls=(call("edit_file", path="a.txt", old_string="one", new_string="1"), X)),
+    Answer(calls=(call("shell", command="cat a.txt"),)),
+    Answer("Both files are there."),
+    Answer(calls=(A, X)),
+    Answer("They hold one line each."),
+    Answer(calls=(call("shell", command="wc -l a.txt"), call("list_files"))),
+    Answer("Three lines."),
+]
+YES, NO = AnswerApproval(yes=True), AnswerApproval(yes=False, reason="one file is enough")
+
+
+class Player:
+    """Gives the turns in order, and content answers to all side questions."""
+
+    def __init__(self) -> None:
+        self.turns = list(TURNS)
+
+    def __call__(self, body: dict[str, Any]) -> Reply:
+        if body.get("tools"):
+            return self.turns.pop(0)
+        output = asked_for(body)
+        return Answer(json.dumps(CONTENT[output])) if output in CONTENT else Fault(418, output)
+
+
+@every_row("model", MODELS)
+async def test_A8_a_session_with_parallel_calls_a_refusal_an_approval_a_resume_and_a_fork(
+    tmp_path: Path, model: str
+):
+    folder = tmp_path / model.partition(":")[0]
+    folder.mkdir()
+    (folder / "a.txt").write_text("one\ntwo\nthree\n")
+    options: dict[str, Any] = {"model": model, "mode": "ask", "relay": Relay()}
+    with StrictServer(Player()) as server:
+        async with engine(folder, server=server, **options) as duck:
+            chat = duck.app.chat
+            assert await chat.say("Make two files") == "awaiting_approval"
+            assert await chat.answer(YES) == "awaiting_approval"
+            assert await chat.answer(NO) == "awaiting_approval"
+            assert await chat.answer(YES) == "done", server.refusals
+            session = duck.state.session_id
+            assert "refused" in [one.outcome for one in duck.of(ActionFinished)]
+        async with engine(folder, server=server, session=session, **options) as duck:
+            assert await duck.app.chat.say("What do they hold?") == "done", server.refusals
+            other = fork(duck.app.log, session)
+        async with engine(folder, server=server, session=other, **options) as duck:
+            assert await duck.app.chat.say("How many lines?") == "done", server.refusals
+            assert len(duck.of(DecisionMade)) == 2
+        assert server.refusals == []
+        assert sum(bool(asked.body.get("tools")) for asked in server.requests) == len(TURNS)
+    assert (folder / "a.txt").read_text() == "1\ntwo\nthree\n"
+    assert [one.name for one in sorted(folder.iterdir())] == ["a.txt", "x.txt"]
+
+
+async def test_A8_a_server_that_takes_no_tools_is_asked_for_json_text(tmp_path: Path):
+    answer = play(decision("Hello."), decision("Hello again."))
+
+    def reply(body: dict[str, Any]) -> Reply:
+        no = '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+        return Fault(400, no) if body.get("tools") else answer(body)
+
+    with ModelServer(reply) as server:
+        async with engine(tmp_path, server=server) as duck:
+            assert await duck.app.chat.say("Say hello") == "done"
+            assert await duck.app.chat.say("And again") == "done"
+        assert sum(bool(asked.body.get("tools")) for asked in server.requests) == 1
