@@ -97,3 +97,14 @@ async def test_A8_a_server_that_takes_no_tools_is_asked_for_json_text(tmp_path: 
             assert await duck.app.chat.say("Say hello") == "done"
             assert await duck.app.chat.say("And again") == "done"
         assert sum(bool(asked.body.get("tools")) for asked in server.requests) == 1
+
+
+async def test_A8_a_question_in_plain_text_waits_for_the_user_and_is_no_failed_attempt(tmp_path: Path):
+    verdict = {"requirement_scores": [{"requirement": "1", "score": 0}], "completion_recommendation": False}
+    answers = play(
+        "Which of the two files do you mean?", "a.txt it is.", SatisfactionEvaluation=[verdict] * 2
+    )
+    with ModelServer(answers) as server:
+        async with engine(tmp_path, server=server) as duck:
+            assert await duck.app.chat.say("Explain the file") == "pending_user"
+            assert len(duck.of(DecisionMade)) == 1

@@ -179,6 +179,8 @@ class Turn:
             case "again":
                 self._steps.plan("not satisfied yet")
                 return None
+            case "asked":
+                return "pending_user"
             case "exhausted":
                 return self._ask(Consult(kind="escalation", cause="attempts"))
 

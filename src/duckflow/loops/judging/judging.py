@@ -36,8 +36,9 @@ from duckflow.services.evaluation import (
 )
 from duckflow.services.execution_plans import plan_continuation_execution, plan_initial_execution
 
-Finding = Literal["done", "not_judged", "again", "exhausted"]
-"""What follows from a look at the work: done, nobody can tell, another attempt, or the user must be asked."""
+Finding = Literal["done", "not_judged", "again", "asked", "exhausted"]
+"""Result of a look at the work: done, not judged by anyone, another attempt, a question that the user must
+answer first, or no attempts left."""
 
 
 _LINE = 600
@@ -112,6 +113,8 @@ class Judging:
         case, evaluation = await self._evaluate(request, passed=passed)
         if evaluation.done:
             return "done"
+        if case.information and self._state.reply.rstrip().endswith(("?", "？")):
+            return "asked"
         if evaluation.by == "nobody":
             return "not_judged"
         if request.objective.iterations + 1 >= self._rules.max_iterations:
