@@ -17,6 +17,7 @@ from duckflow.store.audit.log import read_entries
 from fakes.conversation import conversation, ready
 from fakes.engine import action, decision, engine
 from fakes.model_server import Answer, Asked, Fault, ModelServer
+from fakes.plays import asked_for
 from fakes.secret_texts import BASE62, HEX, PEM
 
 ENV = "canary-env-7Kq2vX9mB4"
@@ -42,7 +43,7 @@ ANSWERS = (
     decision("I search.", action("search", pattern="ghp_")),
     decision(f"Your token is {REPLY}, and I change the depth.",
              action("edit_file", path="settings.txt", edits=[{"find": "DEPTH=3", "replace": "DEPTH=4"}])),
-    "this is no decision, but it has " + REPLY,
+    '{"next_step": "done", "reply": broken, ' + REPLY,
     decision("I read the environment.", action("read_file", path="env.txt")),
     decision("Done."),
 )  # fmt: skip
@@ -87,7 +88,7 @@ def server_for(*answers: str | Fault) -> ModelServer:
     left = list(answers)
 
     def choose(body: dict[str, Any]) -> Answer | Fault:
-        if "Output: Decision" not in json.dumps(body):
+        if asked_for(body) != "Decision":
             return Answer("{}")
         answer = left.pop(0) if left else decision("Done.")
         return answer if isinstance(answer, Fault) else Answer(answer)
@@ -109,9 +110,14 @@ def run(folder: Path, env: dict[str, str], *args: str) -> subprocess.CompletedPr
     )
 
 
-@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
-def test_a_task_leaks_nothing_to_model_screen_or_disk(pond: Path, env: dict[str, str], form: tuple[str, ...]):
+@pytest.mark.parametrize(
+    ("form", "native"), [((), "true"), (("--json",), "false")], ids=["text, native calls", "json, JSON text"]
+)
+def test_a_task_leaks_nothing_to_model_screen_or_disk(
+    pond: Path, env: dict[str, str], form: tuple[str, ...], native: str
+):
     """The whole way: files, rules, a search, a reply, an answer to mend, the user's own words."""
+    env["DUCKFLOW_LLM__NATIVE_TOOLS"] = native
     with server_for(*ANSWERS) as server:
         env["OPENAI_BASE_URL"] = f"{server.url}/v1"
         done = run(pond, env, "run", f"Use {SAID} for it", "--model", "openai:any", "--mode", "edits", *form)
@@ -196,7 +202,7 @@ async def test_a_secret_that_was_read_is_never_written_back(pond: Path):
 def _copying(body: dict[str, Any]) -> Answer:
     sent = json.dumps(body, ensure_ascii=False)
     marker = MARKER.search(sent.replace("\\\\", ""))
-    if "Output: Decision" not in sent:
+    if asked_for(body) != "Decision":
         return Answer("{}")
     if marker is None or "GITHUB=" not in sent:
         return Answer(decision("I look.", action("read_file", path="settings.txt")))

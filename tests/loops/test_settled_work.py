@@ -24,7 +24,8 @@ def judged(score: float) -> dict[str, Any]:
 async def work(folder: Path, *decisions: Any, verify: str = "", checks: bool = False, **others: Any):
     with ModelServer(play(*decisions, **others)) as server:
         wanted = {"after_edit": False, "before_verdict": checks}
-        async with engine(folder, server=server, mode="auto", checks=wanted) as duck:
+        llm = {"native_tools": False}
+        async with engine(folder, server=server, mode="auto", checks=wanted, llm=llm) as duck:
             if verify:
                 duck.app.session.record(VerifySet(command=verify))
             outcome = await duck.app.chat.say("Make a.py with x = 1")

@@ -28,7 +28,7 @@ async def test_A6_all_unknown_operations_and_unfit_arguments_are_told_at_once_an
         {"operation": "shell.execute", "args": {"command": "touch c"}},
     )
     with ModelServer(play(wrong, REPLY)) as server:
-        async with engine(folder, server=server) as duck:
+        async with engine(folder, server=server, llm={"native_tools": False}) as duck:
             assert await duck.app.chat.say("go") == "done"
             assert duck.of(ActionStarted) == []
         first, repair = prompts(server)
@@ -53,7 +53,7 @@ async def test_A6_arguments_with_a_plain_meaning_fit(folder: Path):
         action("edit_file", path="a.txt", edits={"find": ["one", "two"], "replace": "1"}),
     ]
     with ModelServer(play(decision("", *acts), REPLY)) as server:
-        async with engine(folder, server=server) as duck:
+        async with engine(folder, server=server, llm={"native_tools": False}) as duck:
             assert await duck.app.chat.say("go") == "done"
         assert len(prompts(server)) == 2
     assert (folder / "b.txt").read_text() == "x\n\ny"
@@ -66,7 +66,7 @@ async def test_A6_a_command_or_a_path_in_parts_is_not_joined(folder: Path):
         action("read_file", path=["a", "b"]),
     ]
     with ModelServer(play(decision("", *parts), REPLY)) as server:
-        async with engine(folder, server=server) as duck:
+        async with engine(folder, server=server, llm={"native_tools": False}) as duck:
             assert await duck.app.chat.say("go") == "done"
             assert duck.of(ActionStarted) == []
         assert "`command`: must be a string" in prompts(server)[1][-1]
@@ -77,7 +77,7 @@ async def test_A6_E2_what_is_left_out_of_an_answer_is_told_to_the_model_and_the_
     said = decision("Wait.", action("list_files"), state_delta={"goal": "g", "mood": "x"})
     said += "\n<<<block NOTES\na note\n>>>block NOTES\n"
     with ModelServer(play(said, REPLY)) as server:
-        async with engine(folder, server=server) as duck:
+        async with engine(folder, server=server, llm={"native_tools": False}) as duck:
             assert await duck.app.chat.say("go") == "done"
             notices = [error for error in duck.of(ErrorReported) if error.notice]
             assert duck.state.items.goal == "g"

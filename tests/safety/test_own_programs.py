@@ -14,7 +14,7 @@ from duckflow.domain.errors import UsageError, UserError
 from duckflow.domain.files.programs import find_program, program_environment
 from duckflow.safety.files.boundary import refuse_wide_folder
 from duckflow.safety.files.workspace import Workspace
-from duckflow.safety.sandbox.view.git_settings import ignored_folders
+from duckflow.safety.sandbox.view.git_settings import ignored_paths
 from duckflow.tools.searching.ripgrep import find_ripgrep
 from duckflow.ui.input.editor import find_editor
 
@@ -199,7 +199,7 @@ def test_SAFETY_17_a_repository_that_lacks_an_object_makes_our_git_run_nothing(t
     git("init", "-q")
     git("add", "-A")
     git("commit", "-qm", "x")
-    assert ignored_folders(str(folder), ["ignored", "src"]) == {"ignored"}
+    assert ignored_paths(str(folder), ["ignored/", "src/"]) == {"ignored/"}
     blob = git("rev-parse", ":.gitignore").strip()
     git("update-index", "--skip-worktree", ".gitignore")
     (folder / ".gitignore").unlink()
@@ -212,5 +212,5 @@ def test_SAFETY_17_a_repository_that_lacks_an_object_makes_our_git_run_nothing(t
     settings |= {"extensions.partialClone": "origin", "core.repositoryformatversion": "1"}
     for name, value in settings.items():
         git("config", name, value)
-    ignored_folders(str(folder), ["ignored", "src"])
+    ignored_paths(str(folder), ["ignored/", "src/"])
     assert not (tmp_path / "ran").exists()
