@@ -54,7 +54,8 @@ def test_a_task_over_the_openai_wire_is_done(folder: Path):
     assert "hello.py" in done.stderr
     assert (folder / "hello.py").read_text() == "print('hello')\n"
     assert server.requests[0].body["messages"][0]["role"] == "system"
-    assert server.requests[0].body["messages"][-1]["content"].rstrip().endswith("Output: Decision")
+    assert "read_file" in [tool["function"]["name"] for tool in server.requests[0].body["tools"]]
+    assert "Output: " not in server.requests[0].body["messages"][-1]["content"]
 
 
 def test_a_task_over_the_anthropic_wire_is_done(folder: Path):
@@ -86,6 +87,7 @@ def test_json_prints_every_event_as_a_line(folder: Path):
         "decision",
         "reply",
         "limit_set",
+        "transition",
         "action_started",
         "action_finished",
         "vitals",

@@ -261,6 +261,12 @@ async def test_A8_a_decision_as_json_text_is_accepted_all_the_same(text: str, re
     assert (await Asked(turn(text)).decide()).decision.reply == reply
 
 
+async def test_A6_an_answer_that_begins_as_json_and_is_broken_is_no_reply():
+    duck = Asked(turn('{"a": {"b": '), turn("Sorry."))
+    assert (await duck.decide()).decision.reply == "Sorry."
+    assert "That answer can't be used" in duck.sent()[-1].text
+
+
 async def test_A8_calls_without_an_id_or_with_the_same_one_get_their_own():
     duck = Asked(
         turn(call("shell", "", command="a"), call("shell", "x", command="b"), call("shell", "x", command="c"))

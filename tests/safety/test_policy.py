@@ -177,12 +177,12 @@ EFFECT_CASES = [
     (EffectsCase(risk="high"), ("deny", "ask", "ask", "ask")),
     (EffectsCase(risk="forbidden"), ("deny", "deny", "deny", "deny")),
     (EffectsCase(conflicts=True), ("deny", "ask", "ask", "ask")),
-    (EffectsCase(failed=True), ("deny", "ask", "ask", "ask")),
-    (EffectsCase(failed=True, changes=False), ("deny", "ask", "allow", "allow")),
+    (EffectsCase(stopped=True), ("deny", "ask", "ask", "ask")),
+    (EffectsCase(stopped=True, changes=False), ("deny", "ask", "allow", "allow")),
     (EffectsCase(changes=False), ("deny", "ask", "allow", "allow")),
     (EffectsCase(changes=False, risk="high"), ("deny", "ask", "ask", "ask")),
     (EffectsCase(remembered=True), ("deny", "allow", "allow", "allow")),
-    (EffectsCase(remembered=True, failed=True), ("deny", "ask", "ask", "ask")),
+    (EffectsCase(remembered=True, stopped=True), ("deny", "ask", "ask", "ask")),
     (EffectsCase(remembered=True, risk="high"), ("deny", "ask", "ask", "ask")),
 ]
 
@@ -193,6 +193,6 @@ def test_G3_each_cell_of_what_a_command_did(case, expected):
 
 
 def test_G3_always_is_never_offered_for_what_more_than_the_mode_asks_about():
-    for case in (EffectsCase(risk="high"), EffectsCase(conflicts=True), EffectsCase(failed=True)):
+    for case in (EffectsCase(risk="high"), EffectsCase(conflicts=True), EffectsCase(stopped=True)):
         assert not may_remember_effects(case)
     assert may_remember_effects(EffectsCase(deletes=True, risk="medium"))

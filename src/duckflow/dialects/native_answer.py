@@ -20,7 +20,7 @@ from duckflow.domain.model import ToolCall
 from duckflow.domain.patterns import late
 from duckflow.domain.text import one_line
 from duckflow.llm.answers.answer_fields import read_fields
-from duckflow.llm.answers.json_object import after_thoughts
+from duckflow.llm.answers.json_object import after_thoughts, find_object
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer
 
 _RATIONALE = 200
@@ -32,6 +32,7 @@ _ITEMS = {
 }
 _LISTS = ("constraints", "plan", "open_questions")
 _DECISION_KEY = late(r'"next_step"\s*+:')
+_BEGINS_AS_JSON = late(r'(?:```\w*\s*)?\{\s*"')
 _OBJECT = late(r'(?:```\w*\s*)?\{\s*"(?:rationale|goal_consistency|reply|actions)"\s*:')
 
 
@@ -82,6 +83,8 @@ def read_calls(
         if not calls:
             return decision
         text = decision.reply  # a model that writes its calls into the text as well means them once
+    elif not calls and _BEGINS_AS_JSON.match(text):
+        find_object(text)  # if it is broken, it was meant as more than a reply
     actions: list[Action] = []
     fields: JsonObject = {}
     question: str | None = None

@@ -10,6 +10,7 @@ from shlex import quote
 from time import monotonic
 
 from duckflow.domain.frozen import replace
+from duckflow.domain.patterns import late
 from duckflow.domain.text import cut, head_and_tail
 from duckflow.domain.work.checks import CheckResult, CheckState
 from duckflow.evaluation.check_copies import CheckCopy
@@ -25,6 +26,14 @@ _NO_TESTS = 5
 
 _FAILED = ("FAILED ", "ERROR ")
 """How the lines begin in which pytest sums up what failed."""
+
+_NOT_BEGUN = (1, 2, 3, 4)
+"""pytest's exit codes if it could not load its settings or a test, and of Python if pytest itself broke."""
+
+_NO_PLUGIN = late(r"Unknown config option|unrecognized arguments|Missing required plugins|INTERNALERROR")
+
+_NO_PACKAGE = late(r"No module named '(\w+)'")
+_CONFTEST = "ImportError while loading conftest"
 
 _EACH_S = 30.0
 _NO_TIME = "there was no time left for it"
@@ -141,12 +150,24 @@ async def run_test(
     if missing and ended.exit_code == 1 and "import pytest" not in source:
         answers = await _ask_runner(copy, python, time, path=test.path, tests=True)
         return result(*answers[0])
-    if missing or ended.exit_code == _NO_TESTS:
+    if missing or ended.exit_code == _NO_TESTS or _is_not_set_up(ended, source):
         return result("not_run", _shown(ended, copy))
     if ended.exit_code == 0:
         return result("passed", _shown(ended, copy))
     named = "\n".join(failing_lines(ended.output))  # what is shown in short must name what failed
     return result("failed", head_and_tail(f"{named}\n{_shown(ended, copy)}", _DETAIL))
+
+
+def _is_not_set_up(ended: CommandResult, source: str) -> bool:
+    """Whether tests could not begin for a reason outside of them: a plugin or package is not installed here.
+
+    A package that the tests import themselves is another matter: it may be what should have been written.
+    """
+    if ended.exit_code not in _NOT_BEGUN:
+        return False
+    missing = _NO_PACKAGE.search(ended.output)
+    lacks = missing is not None and (_CONFTEST in ended.output or missing[1] not in source)
+    return lacks or _NO_PLUGIN.search(ended.output) is not None
 
 
 async def failing_tests(

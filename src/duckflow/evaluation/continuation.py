@@ -95,8 +95,8 @@ def _problems(
 
 
 def _approach(attempt: AttemptResult) -> str:
-    """How an attempt went about it; if it gave itself no strategy, what it did."""
-    way = attempt.strategy or "; ".join(attempt.results[-3:])
+    """How an attempt went about it; if it gave itself no strategy, what failed in it."""
+    way = attempt.strategy or "; ".join(attempt.errors[-3:])
     return f"{way} ({attempt.score:.2f})" if way else ""
 
 

@@ -71,7 +71,7 @@ def _reads(name: str, *suffixes: str, arguments: str, findings: tuple[int, ...] 
 CHECKERS: tuple[Checker, ...] = (
     _python(
         "ruff",
-        "check --no-cache --no-fix --quiet --output-format=concise {path}",
+        "check --no-cache --no-fix --quiet --output-format=concise --select=E9,F63,F7,F82 {path}",
         *("ruff.toml", ".ruff.toml", "pyproject.toml:[tool.ruff"),
         quick=True,
     ),

@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from shlex import quote
 
 from duckflow.domain.frozen import Frozen
+from duckflow.domain.patterns import late
 
 MOST_TESTS = 8
 """Files with tests that are run before a verdict, so that it stays quick."""
@@ -15,6 +16,11 @@ _NAMED = r"(?<![\w/.-]){path}((?:::[\w\[\].-]*\w\]?)*)(?![\w/-])"
 
 _FOLDERS = ("tests", "test", "__tests__", "spec")
 _SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".mts")
+_LEFT_OUT = late(r"--(?:deselect|ignore(?:-glob)?)[= ]\S+")
+"""Tests that a command of the request leaves out."""
+
+_SOURCES = 'PYTHONPATH="$([ -d src ] && echo src:)$PYTHONPATH" '
+"""Tests of a project with its code in `src` test that code, and no installed version of it."""
 
 
 class RelatedTest(Frozen):
@@ -60,6 +66,7 @@ def related_tests(changed: Iterable[str], files: Collection[str]) -> tuple[Relat
 
 def named_tests(request: str, files: Iterable[str]) -> tuple[RelatedTest, ...]:
     """The tests that a request names by their path, a file or single tests of it (SPEC J3)."""
+    request = _LEFT_OUT.sub(" ", request)
     tests = sorted(path for path in files if is_test(path) and path in request)
     found = (
         RelatedTest(path=path, covers=(), only=f"{path}{single}" if single else "")
@@ -116,10 +123,10 @@ def _test_names(file: PurePosixPath) -> frozenset[str]:
 
 
 def _python(path: str, source: str, python: str) -> str:
-    pytest = f"{python} -m pytest -q -x -p no:cacheprovider --no-header {quote(path)}"
+    pytest = f"{_SOURCES}{python} -m pytest -q -x -p no:cacheprovider --no-header {quote(path)}"
     if "import pytest" in source or "unittest" not in source or "::" in path:
         return pytest
-    return f"{python} -m unittest -q {quote(path)}"
+    return f"{_SOURCES}{python} -m unittest -q {quote(path)}"
 
 
 def _script(path: str, source: str) -> str:

@@ -9,7 +9,7 @@ from duckflow.domain.modes import Mode
 from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState, Items, Request
 from duckflow.domain.text import one_line
-from duckflow.domain.transitions import Step
+from duckflow.domain.transitions import Status, Step
 from duckflow.domain.work.plan import TaskList, progress
 from duckflow.prompts.templates import fill, template
 
@@ -51,8 +51,13 @@ _LABELS = {
     "plan_brief": "Brief plan",
     "open_questions": "Open questions",
 }
+UNATTENDED = "No user is there to answer. What needs their consent (high risk, the network) ends the run.\n"
 _TASK = 120
-_REQUIREMENT = 200
+_STATUS = {
+    Status.ERROR: ", the last action failed",
+    Status.REQUIRES_USER_INPUT: ", waiting for the user",
+}
+_REQUIREMENT = 300
 
 _LOW_FOCUS, _LOW_STAMINA = 0.5, 0.3
 LOW_FOCUS = "Your focus is low: make a simpler, more direct plan, and take its first step.\n"
@@ -62,7 +67,8 @@ LOW_STAMINA = "Your stamina is low: finish what matters most, or say what is mis
 def session_text(state: AgentState, sandbox: str = "") -> str:
     """The facts of the session; `sandbox` is `sandbox_text`."""
     folder = PurePosixPath(state.workspace).name
-    return fill("session", folder=folder, mode=MODES[state.mode], sandbox=sandbox)
+    alone = "" if state.attended else UNATTENDED
+    return fill("session", folder=folder, mode=MODES[state.mode], sandbox=sandbox + alone)
 
 
 def sandbox_text(kind: SandboxKind, *, network: bool) -> str:
@@ -86,7 +92,7 @@ def main_text(state: AgentState, dropped: Collection[Droppable] = ()) -> str:
     return fill(
         "main",
         step=state.step,
-        status=state.status,
+        status=_STATUS.get(state.status, ""),
         vitals=_vitals(state.vitals),
         task=f"Task: {one_line(state.request.text, _TASK)}\n" if state.request else "",
         requirements=_requirements(state.request),

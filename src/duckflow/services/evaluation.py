@@ -28,7 +28,7 @@ from duckflow.prompts.evaluation import (
 )
 from duckflow.services.questions import Question
 
-MOST_REQUIREMENTS = 8
+MOST_REQUIREMENTS = 12
 MOST_MISSING, MOST_LINES = 8, 5
 MOST_FIXES = 4
 

@@ -183,7 +183,8 @@ class CommandEffects:
             changes=changes,
             deletes="delete" in assessed.reasons,
             conflicts=bool(effects.conflicts),
-            failed=held.ended != "well" and any(".git" not in one.path.split("/") for one in effects.effects),
+            stopped=held.ended in ("stopped", "cancelled")
+            and any(".git" not in one.path.split("/") for one in effects.effects),
         )
         kind = _kind(held.command) if may_remember_effects(case) else None
         ruling = decide_effects(

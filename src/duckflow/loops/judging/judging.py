@@ -32,6 +32,7 @@ from duckflow.services.evaluation import (
     evaluate_task_satisfaction,
     extract_missing_information,
     extract_task_requirements,
+    plain_missing,
     plain_requirements,
 )
 from duckflow.services.execution_plans import plan_continuation_execution, plan_initial_execution
@@ -230,12 +231,13 @@ class Judging:
         objective = self._objective()
         if objective is None:
             return
-        missing = await self._advisor.ask(extract_missing_information(case, evaluation))
-        failures = objective.attempts[-1].errors if objective.attempts else ()
-        if case.verification == "failed":
-            failures = (*failures, "the verifying command failed")
-        analysis = analyze_execution_failure(case.request, failures, case.evidence)
-        failure = await self._advisor.ask(analysis) if failures else None
+        # A verdict that says what is missing needs no further question: one call plans the next attempt.
+        missing, failure = plain_missing(evaluation), None
+        if not missing.missing:
+            missing = await self._advisor.ask(extract_missing_information(case, evaluation))
+            failures = objective.attempts[-1].errors if objective.attempts else ()
+            analysis = analyze_execution_failure(case.request, failures, case.evidence)
+            failure = await self._advisor.ask(analysis) if failures else None
         context = build_continuation(objective, missing, failure, self._rules)
         plan = await self._advisor.ask(plan_continuation_execution(case.request, context, case.evidence))
         small = await self._advisor.is_small("creative")

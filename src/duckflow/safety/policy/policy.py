@@ -73,8 +73,8 @@ class EffectsCase(NamedTuple):
     """Whether anything changed but build and ignored folders."""
     deletes: bool = False
     conflicts: bool = False
-    failed: bool = False
-    """Whether the command did not end well, so that what it did to files of the project may be half done."""
+    stopped: bool = False
+    """Whether the command was stopped, so that what it did to files of the project may be half done."""
     remembered: bool = False
 
 
@@ -92,8 +92,8 @@ def decide_effects(mode: Mode, case: EffectsCase) -> PolicyVerdict:
         return _RISK
     if mode != "ask" and not case.changes:
         return PolicyVerdict(verdict="allow", reason="only build and ignored folders changed")
-    if case.failed:
-        return _FAILED
+    if case.stopped:
+        return _STOPPED
     asks = mode == "ask" or (mode == "edits" and case.deletes)
     if asks and not case.remembered:
         what = "a delete" if mode == "edits" else "a change"
@@ -103,7 +103,7 @@ def decide_effects(mode: Mode, case: EffectsCase) -> PolicyVerdict:
 
 def may_remember_effects(case: EffectsCase) -> bool:
     """Whether "always" may be offered: only for what nothing but the mode asks about."""
-    return case.risk in ("low", "medium") and not case.conflicts and not case.failed
+    return case.risk in ("low", "medium") and not case.conflicts and not case.stopped
 
 
 def may_remember(case: PolicyCase) -> bool:
@@ -160,8 +160,8 @@ _CONSENT = PolicyVerdict(
 _CONFLICT = PolicyVerdict(
     verdict="ask", because="conflict", reason="someone else changed a file that the command changed, too"
 )
-_FAILED = PolicyVerdict(
-    verdict="ask", because="failed", reason="the command did not end well: the user decides what stays of it"
+_STOPPED = PolicyVerdict(
+    verdict="ask", because="failed", reason="the command was stopped: the user decides what stays of it"
 )
 _RISK = PolicyVerdict(verdict="ask", because="risk", reason="the risk is high: the user is asked")
 

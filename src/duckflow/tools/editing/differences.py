@@ -6,7 +6,7 @@ from difflib import unified_diff
 from io import StringIO
 
 _CONTEXT = 3
-_TOO_MANY = 4_000_000  # pairs of lines; past it the comparison takes longer than anyone waits
+_TOO_MANY = 60_000_000  # pairs of lines; past it the comparison takes longer than anyone waits
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 

@@ -20,7 +20,7 @@ LINES_SHOWN = 200
 """Rows of a result, lines around the hits included."""
 
 FILES_SHOWN = 60
-COLUMNS_SHOWN = 240
+COLUMNS_SHOWN = 400
 _FILES_READ, _BYTES_READ = 1_000, 50_000_000
 _LINES_NAMED, _FILES_NAMED = 10, 20
 """Line numbers and files that are named where their lines are not shown."""

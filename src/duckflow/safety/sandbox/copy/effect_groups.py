@@ -119,7 +119,7 @@ def _bulk_of(effect: Effect, ignored: frozenset[str]) -> str | None:
 
 
 def _tell(path: str, within: list[Effect], tracked: frozenset[str], ignored: frozenset[str]) -> BulkEffect:
-    files = [effect for effect in within if effect.type != "folder"]
+    files = sorted((one for one in within if one.type != "folder"), key=lambda one: one.path)
     size = sum(effect.size for effect in files)
     sources = any(name.startswith(f"{path}/") for name in tracked)
     return BulkEffect(
