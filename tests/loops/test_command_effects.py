@@ -61,7 +61,7 @@ ASKS = {
     PROTECTED: (False, True, True, True),
     EXECUTABLE: (False, True, True, True),
     BUILDS: (False, True, False, False),
-    FAILS: (False, True, True, True),
+    FAILS: (False, True, False, False),
     FAILS_WITH_CACHE: (False, False, False, False),
 }
 """Which mode asks about which command, once it has run."""

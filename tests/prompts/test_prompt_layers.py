@@ -112,7 +112,7 @@ def test_F1_review_yields_a_rating_problems_improvements_and_a_verdict():
 def test_F1_main_shows_step_status_task_and_the_five_items():
     main = main_text(ENGLISH)
     for line in (
-        "Step: EXECUTION, SUCCESS",
+        "Step: EXECUTION",
         "Task: Make a small game in Python that I can play in the terminal.",
         "Goal: A game that can be played",
         "Why now: The user wants to show it today",

@@ -95,9 +95,8 @@ def _problems(
 
 
 def _approach(attempt: AttemptResult) -> str:
-    """How an attempt went about it; if it gave itself no strategy, what failed in it."""
-    way = attempt.strategy or "; ".join(attempt.errors[-3:])
-    return f"{way} ({attempt.score:.2f})" if way else ""
+    """The strategy of an attempt. What it did without one is not to be avoided: much of it went well."""
+    return f"{attempt.strategy} ({attempt.score:.2f})" if attempt.strategy else ""
 
 
 def _first(lines: Iterable[str]) -> tuple[str, ...]:
