@@ -167,12 +167,11 @@ async def test_G11_one_that_fails_at_once_or_is_not_known_is_told(folder: Path):
         await duck.app.chat.say("go")
         (await duck.app.shell._launcher.temporary() / "own" / "go").touch()
         await until(lambda: not duck.app.shell.background)
-        assert await duck.app.chat.say("go on") == "awaiting_approval"
-        assert "ended with exit code 127" in duck.of(ActionFinished)[-1].text
-        (asked,) = duck.of(ApprovalRequested)
-        assert asked.approval.because == "failed"
-        await duck.app.chat.answer(AnswerApproval(yes=False))
-        assert "No background command c1 runs" in duck.of(ActionFinished)[-1].text
+        assert await duck.app.chat.say("go on") == "done"
+        ended = [one.text for one in duck.of(ActionFinished)]
+        assert any("ended with exit code 127" in text for text in ended)
+        assert duck.of(ApprovalRequested) == []
+        assert "No background command c1 runs" in ended[-1]
 
 
 async def test_G9_what_a_command_did_before_ctrl_c_is_offered_and_nothing_goes_on_after_the_answer(

@@ -35,6 +35,9 @@ _NO_PLUGIN = late(r"Unknown config option|unrecognized arguments|Missing require
 _NO_PACKAGE = late(r"No module named '(\w+)'")
 _CONFTEST = "ImportError while loading conftest"
 
+_OF_THE_MACHINE = late(r"Connection|Errno|[Tt]imed? ?out|Network")
+"""Reasons that differ from run to run: they name a port, a time or an address."""
+
 _EACH_S = 30.0
 _NO_TIME = "there was no time left for it"
 _NO_NAME = "NameError: name "
@@ -173,12 +176,13 @@ def _is_not_set_up(ended: CommandResult, source: str) -> bool:
 async def failing_tests(
     copy: CheckCopy, test: RelatedTest, source: str, python: str, time: TimeLeft
 ) -> frozenset[str] | None:
-    """All tests of a file that fail, each with its reason; None if the runner does not tell."""
+    """All tests of a file that fail; None if the runner does not tell."""
     command, seconds = test_command(test.path, source, python), time.next()
     if " -m pytest " not in command or not seconds:
         return None
     ended = await copy.run(command.replace(" -x ", " -rfE "), seconds=seconds)
-    named = frozenset(line for line in ended.output.splitlines() if line.startswith(_FAILED))
+    lines = (line for line in ended.output.splitlines() if line.startswith(_FAILED))
+    named = frozenset(line.partition(" - ")[0] if _OF_THE_MACHINE.search(line) else line for line in lines)
     return None if ended.timed_out or (ended.exit_code != 0 and not named) else named
 
 

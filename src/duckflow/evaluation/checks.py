@@ -34,7 +34,14 @@ from duckflow.evaluation.examples import (
 )
 from duckflow.evaluation.facts import look_at, parsed_here
 from duckflow.evaluation.known_tests import KnownRun, passed_in
-from duckflow.evaluation.related_tests import RelatedTest, likely_tests, named_tests, related_tests
+from duckflow.evaluation.related_tests import (
+    RelatedTest,
+    is_test,
+    left_out,
+    likely_tests,
+    named_tests,
+    related_tests,
+)
 
 MOST_FILES = 20
 """Changed files that are checked by running, the last ones."""
@@ -251,7 +258,8 @@ class Checks:
         files = {*self._copies.files(), *sources, *filter(self._is_there, likely_tests(sources))}
         named = named_tests(request, files)
         whole = {one.path for one in named if not one.only}
-        related = [one for one in related_tests(sources, files) if one.path not in whole]
+        apart = {*whole, *left_out(request)}
+        related = [one for one in related_tests(sources, files) if one.path not in apart]
         tests = (*named, *related)
         passed = {one.name: of for one in tests if (of := passed_in(one.path, known))}
         tests = tuple(one for one in tests if one.name not in passed)
@@ -263,14 +271,21 @@ class Checks:
             parsed=tuple(_parsed(path, text) for path, text in candidate.items()),
             calls={path: call_examples(request, path, text) for path, text in sources.items()},
             doctests=frozenset(path for path, text in sources.items() if _has_doctests(path, text)),
-            outputs=tuple(
-                one for path, text in sources.items() for one in output_examples(request, path, text)
-            ),
+            outputs=_outputs(request, sources),
             tests=tests,
             known=tuple(_passed_before(name, of) for name, of in passed.items()),
             test_sources={one.path: sources.get(one.path) or self._text(one.path) for one in tests},
             tools=tuple(one for one in (*quick, *slow) if one.name not in self._unfit),
         )
+
+
+def _outputs(request: str, sources: Mapping[str, str]) -> tuple[OutputExample, ...]:
+    """What a script must print; where several files could be meant, it is no example of any of them."""
+    found = {
+        path: output_examples(request, path, text) for path, text in sources.items() if not is_test(path)
+    }
+    meant = [examples for examples in found.values() if examples]
+    return meant[0] if len(meant) == 1 else ()
 
 
 def _has_doctests(path: str, text: str) -> bool:

@@ -46,7 +46,7 @@ _DOUBT = late(
 _SENTENCE = late(r"[.!?](?=\s|$)|[。！？\n]")
 
 _PRINTS = late(
-    r"\b(?:prints?|outputs?|displays?|writes?)\s+(?:out\s+)?(?:just\s+|only\s+|exactly\s+)?"
+    r"\b(?:prints?|outputs?|displays?)\s+(?:out\s+)?(?:just\s+|only\s+|exactly\s+)?"
     r"(?:the\s+(?:text|word|words|line|string|message)\s+)?"
     r"(?:(?P<quoted>`[^`\n]+`|\"[^\"\n]+\"|'[^'\n]+'|“[^”\n]+”|「[^」\n]+」)"
     r"|(?P<bare>[A-Za-z][\w-]*[!]?)(?=\s*(?:[.,;。、]?\s*$|[.;。](?:\s|$))))",

@@ -16,7 +16,7 @@ _NAMED = r"(?<![\w/.-]){path}((?:::[\w\[\].-]*\w\]?)*)(?![\w/-])"
 
 _FOLDERS = ("tests", "test", "__tests__", "spec")
 _SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".mts")
-_LEFT_OUT = late(r"--(?:deselect|ignore(?:-glob)?)[= ]\S+")
+_LEFT_OUT = late(r"--(?:deselect|ignore(?:-glob)?)[= ](\S+)")
 """Tests that a command of the request leaves out."""
 
 _SOURCES = 'PYTHONPATH="$([ -d src ] && echo src:)$PYTHONPATH" '
@@ -74,6 +74,11 @@ def named_tests(request: str, files: Iterable[str]) -> tuple[RelatedTest, ...]:
         for single in dict.fromkeys(re.findall(_NAMED.format(path=re.escape(path)), request))
     )
     return tuple(found)[:MOST_TESTS]
+
+
+def left_out(request: str) -> frozenset[str]:
+    """The files with tests that a command in the request ignores."""
+    return frozenset(path for path in _LEFT_OUT.findall(request) if "::" not in path)
 
 
 def likely_tests(changed: Iterable[str]) -> tuple[str, ...]:

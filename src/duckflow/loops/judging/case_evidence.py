@@ -101,9 +101,8 @@ def found_by(state: AgentState, request: Request, *, informs: bool) -> tuple[Evi
     sources: dict[str, Evidence] = {}
     for one in evidence_in(state):
         entry = entries[one.evidence_id]
-        if entry.path in request.changed:
-            if entry.failed:  # of those that went well the difference of the file says all
-                sources[one.evidence_id] = replace(one, text=cut(one.text, _EDIT))
+        if entry.path in request.changed:  # the difference of the file says the rest
+            sources[one.evidence_id] = replace(one, text=cut("\n".join(one.text.splitlines()[:2]), _EDIT))
         elif informs or (asked and entry.supports == "reading") or _is_other_work(entry):
             sources[one.evidence_id] = one
     texts = _texts(state)
