@@ -48,7 +48,12 @@ class Launcher:
         """The folder that commands have to themselves; the launcher runs from now on."""
         async with self._starting:
             if self._temporary is None or self._process is None or self._process.poll() is not None:
-                await asyncio.to_thread(self._start)
+                starting = asyncio.ensure_future(asyncio.to_thread(self._start))
+                try:
+                    await asyncio.shield(starting)
+                except asyncio.CancelledError:
+                    await starting  # otherwise the next caller would start a second launcher beside it
+                    raise
         assert self._temporary is not None
         return self._temporary
 
