@@ -25,6 +25,7 @@ from duckflow.domain.reduce.transcript import remember
 from duckflow.domain.state import AgentState, TranscriptEntry
 from duckflow.loops.thinking.model import operations_of
 from duckflow.prompts.budget import PromptFrame
+from duckflow.services.evaluation import named_requirements
 from fakes.model import FakeModel
 from fakes.prompt_states import answered, asked, found, said
 from fakes.rows import every_row
@@ -107,7 +108,7 @@ def test_A8_a_plain_session_shows_at_most_6000_characters_of_tools():
     tools = native_tools(operations_of(CATALOGUE))
     assert sum(len(json.dumps({"type": "function", "function": one.model_dump()})) for one in tools) <= 6_000
     names = [tool.name for tool in tools]
-    assert names[:4] == ["read_file", "write_file", "edit_file", "delete_file"]
+    assert names[:4] == ["read_file", "write_file", "edit_file", "search"]
     assert {"search", "shell", "other", "note"} <= set(names)
 
 
@@ -283,3 +284,44 @@ async def test_A6_an_answer_cut_at_its_limit_runs_nothing():
     duck = Asked(cut, cut, cut, turn("Done."))
     assert (await duck.decide()).decision.actions == ()
     assert "cut at the limit" in duck.sent()[-1].text
+
+
+async def test_A8_J1_requirements_come_with_the_first_calls_of_a_request():
+    wanted = "1. a.py adds (3)\n- the tests pass\n\nnothing else changes (priority 2)"
+    note = call("note", "n1", requirements=wanted, profile="debugging", goal="mend add")
+    duck = Asked(turn(call("read_file", path="a.py"), note))
+    decided = await duck.decide()
+    assert decided.requirements == (
+        "1. a.py adds (3)",
+        "- the tests pass",
+        "nothing else changes (priority 2)",
+    )
+    assert [(one.requirement, one.priority) for one in named_requirements(decided.requirements)] == [
+        ("a.py adds", 3),
+        ("the tests pass", 1),
+        ("nothing else changes", 2),
+    ]
+    assert (decided.decision.task_profile, decided.decision.state_delta.goal) == ("debugging", "mend add")
+
+
+async def test_A8_a_note_alone_is_answered_and_its_requirements_are_kept():
+    duck = Asked(turn(call("note", "n1", requirements="a.py adds")), turn(call("read_file", path="a.py")))
+    decided = await duck.decide()
+    assert decided.requirements == ("a.py adds",)
+    assert len(duck.model.requests) == 2
+
+
+async def test_A8_finish_holds_the_reply_back_until_all_calls_have_succeeded():
+    duck = Asked(
+        turn("Last tests.", call("shell", command="pytest"), call("finish", "f1", reply="All green."))
+    )
+    decided = await duck.decide()
+    assert (decided.decision.next_step, decided.decision.reply) == ("done", "Last tests.")
+    assert decided.closing == "All green."
+    assert [one.operation for one in decided.decision.actions] == ["shell.run"]
+
+
+async def test_A8_finish_alone_is_the_reply():
+    duck = Asked(turn(call("finish", reply="All green.")))
+    decided = await duck.decide()
+    assert (decided.decision.next_step, decided.decision.reply, decided.closing) == ("done", "All green.", "")

@@ -1,6 +1,6 @@
 """Tests that a model has just run itself are not run again (SPEC J10)."""
 
-from duckflow.evaluation.known_tests import KnownRun, passed_in
+from duckflow.evaluation.known_tests import KnownRun, passed_in, python_used
 from fakes.rows import every_row
 
 PASSED = "exit code 0\n.....                                 [100%]\n5 passed in 0.03s"
@@ -20,6 +20,10 @@ def known(command: str, output: str = PASSED) -> str:
         ".venv/bin/python -m pytest ./tests -x -q -n 0 --tb line 2>&1 | tail -5",
         "PYTHONPATH=src uv run pytest tests/test_calc.py && git diff --stat",
         "python3 -m pytest -q -p no:cacheprovider tests/test_calc.py",
+        "python -B -m pytest tests/test_calc.py",
+        "pytest tests/test_calc.py || true",
+        "pytest tests -q 2>&1 | tail -15; git diff --stat",
+        "git status --short\npytest tests/test_calc.py\nls tests",
     ],
 )
 def test_a_run_of_the_whole_file_counts_J10(command):
@@ -38,12 +42,13 @@ def test_a_run_of_the_whole_file_counts_J10(command):
         "pytest tests --ignore tests/test_calc.py",
         "pytest tests -p mine",
         "cd other && pytest tests/test_calc.py",
-        "pytest tests/test_calc.py || true",
-        "pytest tests/test_calc.py; true",
         "pytest tests/test_calc.py > log",
+        "pytest tests/test_calc.py > log; echo '5 passed in 0.03s'",
+        "pytest tests/test_calc.py -q | head -0; cat earlier.log",
+        "git stash; pytest tests/test_calc.py; git stash pop",
+        "pytest tests/test_calc.py | sed s/failed/passed/",
         "pytest tests/test_calc.py | grep passed",
         "pytest tests/test_calc.py && pytest tests/test_other.py",
-        "pytest tests/test_calc.py\ntrue",
         "echo tests/test_calc.py",
         "pytest 'tests/test_calc.py",
     ],
@@ -67,3 +72,22 @@ def test_anything_less_than_certain_is_run_again_J10(command):
 )
 def test_only_a_summary_without_any_failure_counts_J10(output, counts):
     assert bool(known("pytest tests/test_calc.py", output)) is counts
+
+
+@every_row(
+    ("command", "words"),
+    [
+        (
+            "PYTHONPATH=src /opt/env/bin/python -m pytest tests -q 2>&1 | tail -3",
+            "PYTHONPATH=src /opt/env/bin/python",
+        ),
+        ("cd . && env/bin/pytest tests; git diff", "env/bin/python"),
+        ("ls\n/opt/env/bin/python -B -m pytest", "/opt/env/bin/python"),
+        ("python -m pytest", ""),
+        ("$PY -m pytest", ""),
+        ("/opt/env/bin/python setup.py", ""),
+        ("/opt/env/bin/python -m pytest 'unfinished", ""),
+    ],
+)
+def test_tests_are_started_as_the_model_started_them_J10(command, words):
+    assert python_used(["/opt/old/bin/pytest", command]) == (words or "/opt/old/bin/python")

@@ -15,6 +15,7 @@ from fakes.model_server import Answer, Fault, Reply
 from fakes.plays import asked_for
 
 _KIND = re.compile(r"\[(\w+);")
+_DONE = "All is done and checked."
 _REQUEST = re.compile(r"^=== user ===\n(.*?)(?=\n\nFiles here|\n=== )", re.DOTALL | re.MULTILINE)
 
 
@@ -26,7 +27,10 @@ def request_of(folder: Path) -> str:
 
 
 class Recording:
-    """Answers a model server's questions from a recording. `left` tells what was not asked for again."""
+    """Answers a model server's questions from a recording. `left` tells what was not asked for again.
+
+    A run that was cut short ends here with a reply, and what it was not asked then is answered kindly.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.left: dict[str, deque[Answer]] = defaultdict(deque)
@@ -41,7 +45,20 @@ class Recording:
         kind = asked_for(body)
         if self.left[kind]:
             return self.left[kind].popleft()
+        if kind == "SatisfactionEvaluation":
+            return Answer(json.dumps(_all_met(body)))
+        if kind == "Decision":
+            return Answer(_DONE)
         return Answer(json.dumps(CONTENT[kind])) if kind in CONTENT else Fault(418, f"no more {kind}")
+
+
+def _all_met(body: dict[str, Any]) -> dict[str, Any]:
+    """A verdict that every listed requirement is met, by all evidence there is."""
+    asked = json.dumps(body, ensure_ascii=False)
+    evidence = list(dict.fromkeys(["reply", *re.findall(r"\[(e\d+)\]", asked)]))
+    numbers = sorted({int(one) for one in re.findall(r"\\n(\d+)\. .*?\(priority [123]\)", asked)})
+    scores = [{"requirement": str(number), "score": 0.95, "evidence": evidence} for number in numbers]
+    return {"requirement_scores": scores, "completion_recommendation": True}
 
 
 def answer_of(said: str) -> Answer:

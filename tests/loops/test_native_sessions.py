@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from duckflow.domain.events import ActionFinished, DecisionMade
+from duckflow.domain.events import ActionFinished, DecisionMade, RequirementsFound
+from duckflow.domain.events import Reply as ReplyEvent
 from duckflow.domain.questions.approval import AnswerApproval
 from duckflow.llm.local.relay import Relay
 from duckflow.loops.undo.rewind import fork
@@ -108,3 +109,33 @@ async def test_A8_a_question_in_plain_text_waits_for_the_user_and_is_no_failed_a
         async with engine(tmp_path, server=server) as duck:
             assert await duck.app.chat.say("Explain the file") == "pending_user"
             assert len(duck.of(DecisionMade)) == 1
+
+
+async def test_A8_a_turn_ends_with_its_last_calls_where_all_of_them_succeed(tmp_path: Path):
+    """The requirements come with the first calls, the reply with the last: no call is made only for them."""
+    answers = [
+        Answer(calls=(call("note", requirements="x.txt is there"), call("shell", command="ls"))),
+        Answer(calls=(call("shell", command="test -f x.txt"), call("finish", reply="It is there."))),
+        Answer(
+            calls=(
+                call("write_file", path="x.txt", content="x\n"),
+                call("shell", command="test -f x.txt"),
+                call("finish", reply="Now it is there."),
+            )
+        ),
+    ]
+    asked: list[str] = []
+
+    def reply(body: dict[str, Any]) -> Reply:
+        asked.append("Decision" if body.get("tools") else asked_for(body))
+        return answers.pop(0) if body.get("tools") else Answer(json.dumps(CONTENT[asked[-1]]))
+
+    with StrictServer(reply) as server:
+        async with engine(tmp_path, server=server, model=MODELS[0]) as duck:
+            assert await duck.app.chat.say("Make x.txt") == "done", server.refusals
+            assert [one.text for one in duck.of(ReplyEvent)] == ["Now it is there."]
+            (found,) = duck.of(RequirementsFound)
+            assert [one.requirement for one in found.requirements] == ["x.txt is there"]
+    assert asked == ["Decision"] * 3 + ["SatisfactionEvaluation"]
+    prompts = [json.dumps(one.body) for one in server.requests if one.body.get("tools")]
+    assert all(prompt.count("x.txt is there") == 1 for prompt in prompts[1:])

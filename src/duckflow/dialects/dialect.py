@@ -29,6 +29,10 @@ class DecisionResult(Frozen):
     calls: tuple[ModelCall, ...]
     unused: tuple[str, ...] = ()
     """Names of the blocks of the answer that were left out, since nothing names them."""
+    requirements: tuple[str, ...] = ()
+    """What the user wants according to the model, if it said so with the decision."""
+    closing: str = ""
+    """The reply that ends the turn if all actions succeed."""
 
 
 class Dialect(Protocol):

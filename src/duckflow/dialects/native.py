@@ -93,7 +93,13 @@ class Native:
                 ),
             ]
             if not answer.goes_on:
-                return DecisionResult(decision=answer.decision(noted), exchange=tuple(exchange), calls=calls)
+                return DecisionResult(
+                    decision=answer.decision(noted),
+                    exchange=tuple(exchange),
+                    calls=calls,
+                    requirements=answer.requirements(noted),
+                    closing=(answer.closing or "") if answer.actions else "",
+                )
             noted = join_notes(noted, answer.fields)
             notes += 1
         error = BadAnswer("llm.bad_answer", output=request.output, problem=fault or "notes and nothing else")

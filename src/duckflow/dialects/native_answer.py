@@ -8,6 +8,7 @@ from pydantic import JsonValue
 from duckflow.dialects.dialect import Check
 from duckflow.dialects.native_tools import (
     ASK_USER,
+    FINISH,
     NOTE,
     action_of,
     asks_for_description,
@@ -30,7 +31,8 @@ _ITEMS = {
     "plan": "plan_brief",
     "open_questions": "open_questions",
 }
-_LISTS = ("constraints", "plan", "open_questions")
+REQUIREMENTS = "requirements"
+_LISTS = (REQUIREMENTS, "constraints", "plan", "open_questions")
 _DECISION_KEY = late(r'"next_step"\s*+:')
 _BEGINS_AS_JSON = late(r'(?:```\w*\s*)?\{\s*"')
 _OBJECT = late(r'(?:```\w*\s*)?\{\s*"(?:rationale|goal_consistency|reply|actions)"\s*:')
@@ -51,22 +53,31 @@ class NativeAnswer(NamedTuple):
     actions: tuple[Action, ...]
     fields: JsonObject
     question: str | None
+    closing: str | None
+    """The reply that ends the turn if all actions succeed."""
     told: Mapping[str, str]
     """Results that the program gives at once, by the id of the call."""
     goes_on: bool
     """Whether the model must be asked again before anything can follow: it only noted or looked up things."""
 
+    def requirements(self, noted: JsonObject) -> tuple[str, ...]:
+        """What the model says that the user wants, a line each."""
+        lines = self.fields.get(REQUIREMENTS) or noted.get(REQUIREMENTS)
+        return tuple(str(line) for line in lines) if isinstance(lines, list) else ()
+
     def decision(self, noted: JsonObject) -> Decision:
         """The decision, with what earlier answers of the same turn had noted."""
-        reply = "\n\n".join(part for part in (self.text, self.question) if part)
-        goes_on = "continue" if self.actions else "done"
+        last = self.closing if self.closing and not self.actions else self.question
+        reply = "\n\n".join(part for part in (self.text, last) if part)
+        ends = self.closing is not None or not self.actions
         fields: JsonObject = {
             "rationale": one_line(self.text, _RATIONALE),
-            "next_step": goes_on if self.question is None else "pending_user",
+            "next_step": "pending_user" if self.question is not None else "done" if ends else "continue",
             "reply": reply,
             **noted,
             **self.fields,
         }
+        fields.pop(REQUIREMENTS, None)
         decision, faults = fit(Decision, {**fields, "actions": [one.model_dump() for one in self.actions]})
         if decision is None or faults:
             raise UnusableAnswer(*faults)
@@ -88,6 +99,7 @@ def read_calls(
     actions: list[Action] = []
     fields: JsonObject = {}
     question: str | None = None
+    closing: str | None = None
     told: dict[str, str] = {}
     faults: dict[str, str] = {}
     for call in calls:
@@ -100,14 +112,16 @@ def read_calls(
                 fields = _joined(fields, _noted(args))
             elif call.name == ASK_USER:
                 question = str(args.get("question", "")).strip()
+            elif call.name == FINISH:
+                closing = str(args.get("reply", "")).strip()
             else:
                 actions.append(_checked(action_of(call, args), check))
         except UnusableAnswer as fault:
             faults[call.id] = fault.problem
     if faults:
         raise UnusableCalls(faults)
-    goes_on = bool(calls) and not actions and not question
-    return NativeAnswer(text, tuple(actions), fields, question, told, goes_on)
+    goes_on = bool(calls) and not actions and not question and closing is None
+    return NativeAnswer(text, tuple(actions), fields, question, closing, told, goes_on)
 
 
 def join_notes(earlier: JsonObject, later: JsonObject) -> JsonObject:
@@ -138,6 +152,8 @@ def _noted(args: JsonObject) -> JsonObject:
     fields: JsonObject = {"state_delta": delta} if delta else {}
     if args.get("confidence") is not None:
         fields["confidence"] = args["confidence"]
+    if wanted := _as_list(REQUIREMENTS, args.get(REQUIREMENTS)):
+        fields[REQUIREMENTS] = wanted
     if args.get("profile"):
         fields["task_profile"] = args["profile"]
     if args.get("pattern"):

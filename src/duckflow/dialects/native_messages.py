@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from duckflow.dialects.native_tools import ASK_USER, NOTE, native_name
+from duckflow.dialects.native_tools import ASK_USER, FINISH, NOTE, native_name
 from duckflow.domain.frozen import replace
 from duckflow.domain.model import ChatMessage, ToolCall
 from duckflow.domain.patterns import late
@@ -10,7 +10,11 @@ from duckflow.prompts.conversation.lines import PromptLine
 
 NOTED = "Noted. Go on, or reply without calls if all is done."
 
-_WITHOUT_RESULT = {NOTE: NOTED, ASK_USER: "The user's answer follows."}
+_WITHOUT_RESULT = {
+    NOTE: NOTED,
+    ASK_USER: "The user's answer follows.",
+    FINISH: "Counts only if all other calls of that answer succeeded.",
+}
 _NOT_RUN = "Not run."
 _HEADER = late(r"\A(\[e\d+\]) \S+: (\w+)")
 _LEFT_OUT = late(r"^Not run: (.+)$", flags=8)

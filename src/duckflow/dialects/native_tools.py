@@ -3,33 +3,37 @@
 import json
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import cast
+from typing import cast, get_args
 
 from pydantic import JsonValue
 
-from duckflow.domain.decision import Action, Operation
+from duckflow.domain.decision import Action, Operation, TaskProfile
 from duckflow.domain.model import JsonSchema, NativeTool, ToolCall
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer, parse_object
 
-NOTE, ASK_USER, RARE = "note", "ask_user", "other"
+NOTE, ASK_USER, FINISH, RARE = "note", "ask_user", "finish", "other"
 
 COMMON: Mapping[str, str] = {
     "file_ops.read_file": "read_file",
     "file_ops.write_file": "write_file",
     "file_ops.edit_file": "edit_file",
-    "file_ops.delete_file": "delete_file",
-    "file_ops.move_file": "move_file",
-    "file_ops.list_files": "list_files",
     "file_ops.search": "search",
     "shell.run": "shell",
 }
 """Operations that models are offered as tools of their own, by the name most models know."""
 
-ALIASES: Mapping[str, str] = {"bash": "shell.run", "run_command": "shell.run", "grep": "file_ops.search"}
-"""Names that models use although they were offered another one."""
+ALIASES: Mapping[str, str] = {
+    "bash": "shell.run",
+    "run_command": "shell.run",
+    "grep": "file_ops.search",
+    "delete_file": "file_ops.delete_file",
+    "move_file": "file_ops.move_file",
+    "list_files": "file_ops.list_files",
+}
+"""Names that models use although they were not offered them."""
 
 FAMILIES: Mapping[str, str] = {
-    "file_ops": "the definitions in a file, by line",
+    "file_ops": "files (the shell does the same); outline: the definitions in a file, by line",
     "shell": "commands in the background; read also shows all of a result that was cut, by its id",
     "plan_tool": "plans for long work",
     "task_tool": "write the tasks of a plan's step",
@@ -45,7 +49,7 @@ EDIT_SCHEMA: JsonSchema = {
     "type": "object",
     "properties": {
         "path": _STRING,
-        "old_string": {**_STRING, "description": "exact text, found once"},
+        "old_string": {**_STRING, "description": "exact, found once"},
         "new_string": _STRING,
         "replace_all": {"type": "boolean"},
     },
@@ -55,23 +59,34 @@ EDIT_SCHEMA: JsonSchema = {
 NOTE_TOOL = NativeTool(
     name=NOTE,
     description=(
-        "Optional notes beside other calls, a line each: plan (3 steps at most), constraints and "
-        "open_questions (2), confidence (0 to 1), doubt (why these calls may be wrong), profile (such as "
-        "debugging), pattern (base_main_specialized: see the procedure of the present step)"
+        "Notes beside other calls, an item a line. With the first calls of a request: requirements, all "
+        "that the user wants, with (2) or (3) behind what matters less; profile. Any time: goal, constraints, "
+        "plan, open_questions, doubt (why these calls may be wrong), pattern (base_main_specialized: see "
+        "the procedure of the present step)"
     ),
     parameters={
         "type": "object",
         "properties": {
-            **dict.fromkeys(("goal", "constraints", "plan", "open_questions"), _STRING),
+            **dict.fromkeys(("requirements", "goal", "constraints", "plan", "open_questions"), _STRING),
             "confidence": {"type": "number"},
-            **dict.fromkeys(("doubt", "profile", "pattern"), _STRING),
+            "profile": {"enum": list(get_args(TaskProfile))},
+            **dict.fromkeys(("doubt", "pattern"), _STRING),
         },
     },
 )
 
+FINISH_TOOL = NativeTool(
+    name=FINISH,
+    description=(
+        "Beside the last calls, such as the tests: ends your turn with this reply if all of them succeed "
+        "(commands with exit code 0). Otherwise the user does not see it, and you go on"
+    ),
+    parameters={"type": "object", "properties": {"reply": _STRING}, "required": ["reply"]},
+)
+
 ASK_TOOL = NativeTool(
     name=ASK_USER,
-    description="Ask the user one question that only they can answer. Ends your turn.",
+    description="ask what only the user can answer; ends your turn",
     parameters={"type": "object", "properties": {"question": _STRING}, "required": ["question"]},
 )
 
@@ -80,7 +95,7 @@ def native_tools(operations: Sequence[Operation]) -> tuple[NativeTool, ...]:
     """The tools of a session: common operations each by itself, the others listed in one."""
     common = [_common(operation) for operation in operations if operation.name in COMMON]
     rare = [operation for operation in operations if operation.name not in COMMON]
-    return (*common, *([_rare(rare)] if rare else []), NOTE_TOOL, ASK_TOOL)
+    return (*common, *([_rare(rare)] if rare else []), NOTE_TOOL, FINISH_TOOL, ASK_TOOL)
 
 
 def _common(operation: Operation) -> NativeTool:
@@ -92,13 +107,17 @@ def _common(operation: Operation) -> NativeTool:
     )
 
 
+_PLAIN = ("path", "content", "start", "end", "pattern", "glob", "command", "context", "timeout_s")
+"""Arguments whose names say enough."""
+
+
 def _slim(schema: JsonSchema) -> JsonSchema:
     """A schema without the parts that tell a model nothing."""
     properties = {
         name: {
             key: value
             for key, value in field.items()
-            if key not in ("default", "minimum") and not (key == "description" and name == "path")
+            if key not in ("default", "minimum") and not (key == "description" and name in _PLAIN)
         }
         for name, field in schema.get("properties", {}).items()
     }

@@ -10,7 +10,7 @@ from duckflow.domain.state import AgentState
 from duckflow.prompts.budget import DROP_ORDER, LayerBudget, Layers, PromptFrame, share_window
 from duckflow.prompts.conversation.history import PromptHistory
 from duckflow.prompts.conversation.lines import PromptLine
-from duckflow.prompts.layers import session_text
+from duckflow.prompts.layers import Droppable, session_text
 from duckflow.prompts.sections import RenderedPrompt, SectionName
 from duckflow.prompts.templates import fill, template
 from duckflow.prompts.tokens import TokenCounter
@@ -126,12 +126,18 @@ class DecisionPrompt:
         earlier = [line for line in state.summaries if not self._conversation.shows(_opening(line))]
         base = self._fixed["base"] + self._fixed["session"]
         needed = self._conversation.least(self._traits.window // _NEWEST_SHARE)
-        layers = await self._budget.layers(state, earlier, base, ())
+        known: tuple[Droppable, ...] = ("requirements",) if self._lists_requirements(state) else ()
+        layers = await self._budget.layers(state, earlier, base, known)
         for count in range(1, len(DROP_ORDER) + 1):
             if layers.total + needed <= room:
                 break
-            layers = await self._budget.layers(state, earlier, base, DROP_ORDER[:count])
+            layers = await self._budget.layers(state, earlier, base, (*known, *DROP_ORDER[:count]))
         return layers
+
+    def _lists_requirements(self, state: AgentState) -> bool:
+        """Whether the conversation still shows the requirements, and nothing is known of them but that."""
+        judged = state.request is not None and state.request.objective.evaluation is not None
+        return not judged and not self._conversation.recap
 
 
 def written_out(tools: Sequence[NativeTool]) -> str:

@@ -82,6 +82,8 @@ class DecisionMade(Frozen):
     exchange: tuple[ChatMessage, ...]
     held: tuple[int, ...] = ()
     """Places of the actions that do not run, because the model itself doubts them (SPEC A5)."""
+    closing: str = ""
+    """The reply that ends the turn if all actions succeed."""
 
 
 class Transition(Frozen):

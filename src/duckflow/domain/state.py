@@ -195,6 +195,8 @@ class AgentState(Frozen):
     """Actions of the last decision that have not run yet, in order."""
     next_step: NextStep = "continue"
     """What the last decision wants after its actions; "continue" once one of them failed."""
+    closing: str = ""
+    """The last decision's reply, to be given once all its actions have succeeded."""
     objection: str | None = None
     """The last decision's own "no" to its goal or constraints, if the user is to be asked about it."""
     doubted: bool = False

@@ -33,7 +33,7 @@ from duckflow.evaluation.examples import (
     output_examples,
 )
 from duckflow.evaluation.facts import look_at, parsed_here
-from duckflow.evaluation.known_tests import KnownRun, passed_in
+from duckflow.evaluation.known_tests import KnownRun, passed_in, python_used
 from duckflow.evaluation.related_tests import (
     RelatedTest,
     is_test,
@@ -133,12 +133,14 @@ class Checks:
         *,
         known: Sequence[KnownRun] = (),
         before: Mapping[str, str] = _NOTHING,
+        commands: Sequence[str] = (),
     ) -> tuple[CheckResult, ...]:
         """Examples, the tests that belong to the changed files, and what slower tools say.
 
         `candidate`: files as they would be, instead of as they are; nothing of it is written to the folder.
         `known`: commands that succeeded with the files as they are; what passed in one is not run again.
         `before`: the changed files as they were. What failed then, too, in the same way, does not count.
+        `commands`: those of the request so far; tests are started with the Python that they used for tests.
         """
         new = candidate or {}
         paths = tuple(dict.fromkeys([*changed, *new]))[-MOST_FILES:]
@@ -147,12 +149,13 @@ class Checks:
         work = await asyncio.to_thread(self._gather, request, paths, new, known)
         if not work.anything:
             return work.known
+        python = python_used(commands) or python_of(self._find)
         try:
             if not await self._copies.sandboxed():
                 return work.not_run("there is no sandbox here")
             async with self._copies.copy(changed=paths, files=new) as copy:
-                results = await self._run(copy, work)
-            return await self._compared(request, work, results, before) if before else results
+                results = await self._run(copy, work, python)
+            return await self._compared(request, work, results, before, python) if before else results
         except ToolError as error:
             return work.not_run(cut(str(error), _DETAIL))
 
@@ -177,8 +180,8 @@ class Checks:
         """The program ends."""
         await self._copies.aclose()
 
-    async def _run(self, copy: CheckCopy, work: _Work) -> tuple[CheckResult, ...]:
-        time, python = TimeLeft(self._settings.verdict_timeout_s), python_of(self._find)
+    async def _run(self, copy: CheckCopy, work: _Work, python: str) -> tuple[CheckResult, ...]:
+        time = TimeLeft(self._settings.verdict_timeout_s)
         results: list[CheckResult] = [*work.parsed, *work.known]
         for path in work.sources:
             calls = work.calls.get(path, ())
@@ -190,7 +193,12 @@ class Checks:
         return tuple(results)
 
     async def _compared(
-        self, request: str, work: _Work, results: tuple[CheckResult, ...], before: Mapping[str, str]
+        self,
+        request: str,
+        work: _Work,
+        results: tuple[CheckResult, ...],
+        before: Mapping[str, str],
+        python: str,
     ) -> tuple[CheckResult, ...]:
         """The results, where tests that failed before any change do not count; those that it names do."""
         named = {one.name for one in named_tests(request, [test.path for test in work.tests])}
@@ -199,7 +207,7 @@ class Checks:
         tests = [one for one in tests if one.path in before or one.path not in work.sources]
         if not tests:
             return results
-        time, python = TimeLeft(self._settings.verdict_timeout_s), python_of(self._find)
+        time = TimeLeft(self._settings.verdict_timeout_s)
         sources = [work.test_sources[one.path] for one in tests]
         async with self._copies.copy(changed=work.sources) as copy:
             now = [await failing_tests(copy, *of, python, time) for of in zip(tests, sources, strict=True)]

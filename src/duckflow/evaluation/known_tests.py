@@ -1,7 +1,7 @@
-"""Tests that just ran: what a model's own command already showed is not run again (SPEC J10). Pure.
+"""Tests that a model's commands ran: those that passed are not run again, others as they were (J10). Pure.
 
-Only what leaves no doubt counts: one pytest for these files, of which nothing was deselected, whose own last
-line says that all passed, with files that have not changed since.
+A run counts only where it leaves no doubt: one pytest for these files, of which nothing was deselected, whose
+last line says that all passed, with files that have not changed since. Beside it the command only looks.
 """
 
 import shlex
@@ -13,13 +13,21 @@ from duckflow.domain.patterns import late
 
 _PASSED = late(r"^[= ]*\d+ passed(?:, \d+ (?:skipped|warnings?|xfailed|xpassed))* in [\d.:]+s?.*$")
 _COUNTS = late(r"\b\d+ (?:passed|failed|errors?)\b.* in \d")
-_BETWEEN = ("&&", "|")
+_BETWEEN = ("&&", "||", ";", "|")
 _FILTERS = ("tail", "head", "cat")
 """Programs behind a pipe that pass a part of the output on as it is."""
+
+_LOOKS = frozenset(("ls", "true", "wc"))
+_GIT_LOOKS = frozenset(("diff", "log", "status"))
+"""Commands beside the tests that change nothing and can't print a summary of tests of their own."""
+
+_VARIABLE = ("$", "`", "*", "?", "~")
+"""Signs of a word whose meaning only the shell knows."""
 
 _FLAGS = frozenset(
     ("-q", "-qq", "-v", "-vv", "-x", "-s", "-l", "--exitfirst", "--quiet", "--verbose", "--no-header")
 )
+_PYTHON_FLAGS = ("-B", "-I", "-P", "-s", "-u")
 _FLAGS_WITH_VALUE = ("--tb", "--color", "--durations", "--maxfail", "-r", "-n")
 """Options of pytest that leave out no test; the second kind takes a value, in the same word or the next."""
 
@@ -48,20 +56,60 @@ def _all_passed(output: str) -> bool:
 def _covers(test: str, command: str) -> bool:
     """Whether the command runs all tests of this file, as far as its words tell without doubt."""
     try:
-        lexer = shlex.shlex(command.replace("2>&1", " "), posix=True, punctuation_chars=True)
-        lexer.whitespace_split = True
-        words = list(lexer)
+        words = _words(command.strip())
     except ValueError:
         return False
-    if "\n" in command.strip() or any(_is_operator(word) and word not in _BETWEEN for word in words):
+    if any(_is_operator(word) and word not in _BETWEEN for word in words):
         return False
     parts = _parts(words)
-    if any(before == "|" and part[:1] and part[0] not in _FILTERS for before, part in parts):
+    tests = [part for _, part in parts if _arguments(part) is not None]
+    others = [one for one in parts if _arguments(one[1]) is None]
+    if len(tests) != 1 or not all(_only_looks(*one) for one in others):
         return False
-    if any(word == "cd" for _, part in parts for word in part[:1]):
-        return False
-    tests = [given for _, part in parts if (given := _arguments(part)) is not None]
-    return len(tests) == 1 and _runs_all_of(test, tests[0])
+    return _runs_all_of(test, _arguments(tests[0]) or [])
+
+
+def python_used(commands: Sequence[str]) -> str:
+    """The words that started Python for the last tests, such as `PYTHONPATH=src env/bin/python`."""
+    for command in reversed(commands):
+        try:
+            words = _words(command)
+        except ValueError:
+            continue
+        for _, part in reversed(_parts(words)):
+            settings, rest = _settings(part)
+            program = PurePosixPath(rest[0]) if rest else PurePosixPath()
+            if _arguments(part) is None or program.parent == PurePosixPath():
+                continue
+            if program.name == "pytest":
+                program = program.with_name("python")
+            used = [*settings, program.as_posix()]
+            if not any(sign in word for word in used for sign in _VARIABLE):
+                return " ".join(map(shlex.quote, used))
+    return ""
+
+
+def _only_looks(before: str, words: Sequence[str]) -> bool:
+    if not words:
+        return True
+    if words[0] == "git":
+        return len(words) > 1 and words[1] in _GIT_LOOKS
+    return words[0] in _FILTERS if before == "|" else words[0] in _LOOKS
+
+
+def _words(command: str) -> list[str]:
+    """The words and operators of a command. Raises ValueError where a quotation does not end."""
+    lexer = shlex.shlex(command.replace("2>&1", " ").replace("\n", " ; "), posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    return list(lexer)
+
+
+def _settings(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """The variables that a command sets for itself, and the rest of it."""
+    count = 0
+    while count < len(words) and "=" in words[count] and not words[count].startswith("-"):
+        count += 1
+    return words[:count], words[count:]
 
 
 def _parts(words: Sequence[str]) -> list[tuple[str, list[str]]]:
@@ -81,16 +129,16 @@ def _is_operator(word: str) -> bool:
 
 def _arguments(words: Sequence[str]) -> list[str] | None:
     """What follows `pytest` or `python -m pytest`; None if it is another command."""
-    while words and "=" in words[0] and not words[0].startswith("-"):
-        words = words[1:]
+    _, words = _settings(words)
     words = words[2:] if list(words[:2]) == ["uv", "run"] else words
     if not words:
         return None
     program = PurePosixPath(words[0]).name
     if program == "pytest":
         return list(words[1:])
-    if program.startswith("python") and list(words[1:3]) == ["-m", "pytest"]:
-        return list(words[3:])
+    flags = 1 + sum(1 for word in words[1:3] if word in _PYTHON_FLAGS)
+    if program.startswith("python") and list(words[flags : flags + 2]) == ["-m", "pytest"]:
+        return list(words[flags + 2 :])
     return None
 
 

@@ -124,6 +124,7 @@ class Turn:
             decision=decision,
             exchange=decided.exchange,
             held=changing if decision.objection and not self._state.doubted else (),
+            closing=decided.closing,
         )
         said = (Reply(text=decision.reply),) if decision.reply.strip() else ()
         self._session.record(*used, made, *said)
@@ -132,7 +133,7 @@ class Turn:
                 ErrorReported(key="decision.doubt", values={"doubt": decision.objection}, notice=True)
             )
         self._pacing.set_limit()
-        self._judging.begin(decision)
+        self._judging.begin(decision, decided.requirements)
         return decision
 
     async def _judge(self, decision: Decision) -> bool:
@@ -170,6 +171,8 @@ class Turn:
     async def _see_whether_done(self) -> RequestOutcome | None:
         """Done means satisfied: the evidence decides, not the claim (SPEC J2)."""
         self._steps.review()
+        if self._state.closing:
+            self._session.record(Reply(text=self._state.closing))
         if await self._dispatcher.end_background() or await self._verification.prepare():
             return await self._act()
         match await self._judging.judge():

@@ -10,10 +10,11 @@ from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState, Items, Request
 from duckflow.domain.text import one_line
 from duckflow.domain.transitions import Status, Step
+from duckflow.domain.work.objective import RequirementItem
 from duckflow.domain.work.plan import TaskList, progress
 from duckflow.prompts.templates import fill, template
 
-Droppable = Literal["summaries", "open_questions", "plan_brief"]
+Droppable = Literal["summaries", "open_questions", "plan_brief", "requirements"]
 
 PROCEDURES = {Step.PLANNING: "planning", Step.EXECUTION: "execution", Step.REVIEW: "review"}
 """The template of each step that has a procedure."""
@@ -95,7 +96,7 @@ def main_text(state: AgentState, dropped: Collection[Droppable] = ()) -> str:
         status=_STATUS.get(state.status, ""),
         vitals=_vitals(state.vitals),
         task=f"Task: {one_line(state.request.text, _TASK)}\n" if state.request else "",
-        requirements=_requirements(state.request),
+        requirements=_requirements(state.request) if "requirements" not in dropped else "",
         items=items_text(state.items, dropped),
         plan=f"Plan: {progress(plan)}\n" if plan else "",
         background="".join(_background(state)),
@@ -104,8 +105,16 @@ def main_text(state: AgentState, dropped: Collection[Droppable] = ()) -> str:
 
 def _requirements(request: Request | None) -> str:
     """What the request is judged by, once it is known (SPEC J8)."""
-    found = request.objective.requirements if request else ()
-    judged = bool(request and request.objective.evaluation)
+    objective = request.objective if request else None
+    return (
+        requirements_text(objective.requirements, judged=objective.evaluation is not None)
+        if objective
+        else ""
+    )
+
+
+def requirements_text(found: Sequence[RequirementItem], *, judged: bool = False) -> str:
+    """The requirements, a line each; with the score of each once it is `judged`."""
     lines = (
         f"{place}. {one_line(one.requirement, _REQUIREMENT)}"
         + (f" (so far {one.satisfaction:.2f})\n" if judged else "\n")

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from pydantic import Field, field_validator
 
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.errors import BadAnswer
 from duckflow.domain.frozen import Frozen, replace
+from duckflow.domain.patterns import late
 from duckflow.domain.text import one_line
 from duckflow.domain.work.objective import (
     AsksFor,
@@ -33,6 +34,8 @@ MOST_MISSING, MOST_LINES = 8, 5
 MOST_FIXES = 4
 
 _LINE, _CAUSE = 300, 1_000
+_NUMBER = late(r"\s*(?:[-*•]|\(?\d{1,2}[.):])\s+")
+_PRIORITY = late(r"\s*\((?:priority )?([123])\)\s*$")
 
 
 class RequirementDraft(Frozen):
@@ -85,6 +88,21 @@ def extract_task_requirements(
 def plain_requirements(request: str) -> tuple[RequirementItem, ...]:
     """The request itself as its only requirement: for when nobody can, or need, divide it."""
     return (RequirementItem(requirement=whole_request(request)),)
+
+
+def named_requirements(lines: Iterable[str]) -> tuple[RequirementItem, ...]:
+    """Read requirements from lines, numbered or not, each with a priority behind it or none."""
+    drafts: list[RequirementDraft] = []
+    for line in lines:
+        text = _NUMBER.sub("", line, count=1).strip()
+        priority = _PRIORITY.search(text)
+        drafts.append(
+            RequirementDraft(
+                requirement=text[: priority.start()] if priority else text,
+                priority=cast("Priority", int(priority[1])) if priority else 1,
+            )
+        )
+    return _items(drafts)
 
 
 def _problems(answer: RequirementList) -> Iterable[str]:

@@ -46,10 +46,10 @@ class Run(Frozen):
 
     command: str = Field(description="for bash, in the workspace")
     timeout_s: Annotated[int, Field(ge=1)] | None = Field(default=None, description="seconds it may take")
-    network: bool = Field(default=False, description="whether it needs the network; the user is asked")
+    network: bool = Field(default=False, description="asks the user")
     secrets: tuple[str, ...] = Field(
         default=(),
-        description="files with secrets (.env) it must see; the user is asked",
+        description="files such as .env it must see; asks the user",
     )
 
 

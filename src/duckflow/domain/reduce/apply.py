@@ -136,7 +136,7 @@ def _apply(state: AgentState, event: Event) -> AgentState:
             return _request_finished(state, event)
         case events.Reply():
             short = one_line(event.text, SUMMARY)
-            return replace(state, last_reply=short, reply=head_and_tail(event.text, REPLY_KEPT))
+            return replace(state, last_reply=short, reply=head_and_tail(event.text, REPLY_KEPT), closing="")
         case events.ModeChanged():
             return replace(state, mode=event.mode)
         case events.MemoryRecalled():
@@ -227,6 +227,7 @@ def _decision(state: AgentState, event: events.DecisionMade) -> AgentState:
         status=Status.IN_PROGRESS,
         queue=tuple(one for place, one in enumerate(decision.actions) if place not in event.held),
         next_step="continue" if event.held else decision.next_step,
+        closing=event.closing,
         objection=decision.objection if state.attended else None,
         doubted=bool(event.held),
         list_granted=False,

@@ -80,7 +80,8 @@ def find_requirements(state: AgentState, event: RequirementsFound) -> AgentState
         return state
     objective = set_requirements(request.objective, event.requirements)
     profile = request.profile or event.profile
-    return replace(state, request=replace(request, objective=objective, profile=profile))
+    found = replace(state, request=replace(request, objective=objective, profile=profile))
+    return tell(found, event.told) if event.told else found
 
 
 def take_verdict(state: AgentState, event: Evaluated) -> AgentState:

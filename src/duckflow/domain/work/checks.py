@@ -45,6 +45,8 @@ class CheckResult(Frozen):
         """The result as evidence, in one paragraph."""
         about = f" ({self.path})" if self.path and self.path not in self.name else ""
         said = f"check of {self.name}{about}: {self.state.replace('_', ' ')}"
+        if self.state == "not_run":
+            return f"{said}: {one_line(self.detail, _REASON)}" if self.detail else said
         return f"{said}: {self.detail}" if self.detail else said
 
 

@@ -49,6 +49,8 @@ class RequirementsFound(Frozen):
     by: Literal["model", "program"] = "model"
     profile: TaskProfile | None = None
     """What kind of task it is; counts if no decision named one. Talk has no requirements."""
+    told: str = ""
+    """The text that tells the model; empty if it named them itself."""
 
 
 class Evaluated(Frozen):

@@ -9,7 +9,7 @@ from duckflow.domain.files.caches import is_cache
 from duckflow.domain.files.changes import ChangeSet
 from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, CommandRun, Request, TranscriptEntry
-from duckflow.domain.text import cut
+from duckflow.domain.text import cut, head_and_tail
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import Evidence
 from duckflow.evaluation.checks import Checks
@@ -31,6 +31,12 @@ _MOST = 120_000
 
 _EDIT = 200
 """Characters of what an edit, or a look at a changed file, brought."""
+
+_REMOVED = 600
+"""Characters of the difference of a file that was removed."""
+
+_OUTPUT = 3_000
+"""Characters of a command's output."""
 
 _OWN = ("file_ops.", "shell.")
 """Operations whose results an evaluator sees as differences and command output."""
@@ -75,7 +81,11 @@ class CaseEvidenceCollector:
         known = tuple(_known_runs(state, request))
         before = await self._differences.before(made, there)
         results = await self._checks.before_verdict(
-            request.objective.request, there, known=known, before=before
+            request.objective.request,
+            there,
+            known=known,
+            before=before,
+            commands=[run.command for run in request.commands],
         )
         checks = as_evidence((*facts, *results), self._session.state.evidence_count + 1)
         ids = (one.evidence_id for one in checks[len(facts) :])
@@ -101,21 +111,26 @@ def found_by(state: AgentState, request: Request, *, informs: bool) -> tuple[Evi
     sources: dict[str, Evidence] = {}
     for one in evidence_in(state):
         entry = entries[one.evidence_id]
-        if entry.path in request.changed:  # the difference of the file says the rest
-            sources[one.evidence_id] = replace(one, text=cut("\n".join(one.text.splitlines()[:2]), _EDIT))
+        if entry.path in request.changed:
+            sources[one.evidence_id] = replace(one, text=_in_short(one.text))
         elif informs or (asked and entry.supports == "reading") or _is_other_work(entry):
             sources[one.evidence_id] = one
     texts = _texts(state)
     runs = (
         Evidence(
             evidence_id=run.evidence_id,
-            text=f"$ {run.command}\n{note}{texts[run.evidence_id]}",
+            text=f"$ {cut(run.command, _OUTPUT)}\n{note}{head_and_tail(texts[run.evidence_id], _OUTPUT)}",
             supports="change" if run.exit_code == 0 else "nothing",
         )
         for run, note in _last_runs(request)
         if run.evidence_id in texts
     )
     return tuple({**sources, **{one.evidence_id: one for one in runs}}.values())
+
+
+def _in_short(text: str) -> str:
+    """What an edit, or a look at a changed file, brought, in a line: the file's difference says the rest."""
+    return cut("\n".join(text.splitlines()[1:2]) or text, _EDIT)
 
 
 def _is_other_work(entry: TranscriptEntry) -> bool:
@@ -152,9 +167,16 @@ def _changes_of(state: AgentState, request: Request) -> Sequence[ChangeSet]:
     return [one for one in own if not one.by_undo and not one.undone]
 
 
+def _shorter(fact: Fact) -> Fact:
+    """The fact without the names that the file defines: its difference shows those that matter."""
+    return replace(fact, detail=fact.detail.partition("; defines ")[0])
+
+
 def _with_differences(facts: Sequence[Fact], differences: Mapping[str, str]) -> tuple[Fact, ...]:
     """The facts with what changed in their files in place of whole files, where that is known."""
     known = [differences.get(one.path, "") if not is_secret(one.path) else "" for one in facts]
+    facts = [_shorter(one) if found else one for one, found in zip(facts, known, strict=True)]
+    known = [cut(of, _REMOVED) if one.state == "gone" else of for one, of in zip(facts, known, strict=True)]
     texts = [found.rstrip("\n") or one.content for one, found in zip(facts, known, strict=True)]
     shares = fair_shares([len(text) for text in texts], _MOST)
     return tuple(

@@ -26,12 +26,14 @@ from duckflow.loops.session import Session
 from duckflow.loops.thinking.advisor import Advisor
 from duckflow.prompts.continuation import continuation_text, plan_text, retry_text
 from duckflow.prompts.evidence import evidence_in
+from duckflow.prompts.layers import requirements_text
 from duckflow.prompts.plans import spoken_before
 from duckflow.services.evaluation import (
     analyze_execution_failure,
     evaluate_task_satisfaction,
     extract_missing_information,
     extract_task_requirements,
+    named_requirements,
     plain_missing,
     plain_requirements,
 )
@@ -67,14 +69,21 @@ class Judging:
     def _state(self) -> AgentState:
         return self._session.state
 
-    def begin(self, decision: Decision) -> None:
-        """Look for requirements while the first actions run; talk needs none (SPEC J1)."""
+    def begin(self, decision: Decision, named: Sequence[str] = ()) -> None:
+        """Look for requirements while the first actions run; talk needs none (SPEC J1).
+
+        `named`: what the user wants according to the decision. Then nobody else is asked.
+        """
         request = self._state.request
         if request is None or request.objective.requirements:
             return
+        wanted = named_requirements(named)
+        if wanted and request.profile not in TALK:
+            self._session.record(RequirementsFound(requirements=wanted))
+            return
         running = self._search is not None and not self._search.done()
         if decision.actions and request.profile not in TALK and not running:
-            self._search = asyncio.create_task(self._find_requirements(request))
+            self._search = asyncio.create_task(self._find_requirements(request, tells=True))
 
     async def refuses(self, actions: Sequence[Action]) -> bool:
         """Whether this very list was part of an attempt that failed (SPEC J4).
@@ -203,7 +212,8 @@ class Judging:
             await self._find_requirements(now)
         return self._state.request or now
 
-    async def _find_requirements(self, request: Request) -> None:
+    async def _find_requirements(self, request: Request, *, tells: bool = False) -> None:
+        """Ask what the request wants. `tells`: the model that works on it is told, too."""
         asked = request.objective.request
         found = await self._advisor.ask(extract_task_requirements(asked, spoken_before(self._state)))
         now = self._state.request
@@ -212,7 +222,9 @@ class Judging:
         by = "program" if found.requirements == plain_requirements(asked) else "model"
         talk = (now.profile or found.profile) in TALK and not now.acted
         wanted = () if talk else found.requirements
-        self._session.record(RequirementsFound(requirements=wanted, by=by, profile=found.profile))
+        tells = tells and by == "model" and not await self._advisor.is_small("creative")
+        told = requirements_text(wanted) if tells else ""
+        self._session.record(RequirementsFound(requirements=wanted, by=by, profile=found.profile, told=told))
 
     async def _verdict(self, case: EvaluationCase, facts: Sequence[Fact]) -> SatisfactionEvaluation:
         """The verdict of an evaluator; without one, what was run settles it, or it is not judged."""
