@@ -2,7 +2,7 @@
 
     bench/replay.py RECORDING TREE
 
-RECORDING is a folder of NNN.new.txt and NNN.answer.txt. TREE is a checkout of its project; it is changed.
+RECORDING is a file in bench/recordings. TREE is a checkout of its project; it is changed.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from fakes.model_server import ModelServer
-from fakes.recorded import Recording, request_of
+from fakes.recorded import Recording
 
 
 def main() -> int:
@@ -24,7 +24,7 @@ def main() -> int:
     with ModelServer(player) as server, tempfile.TemporaryDirectory() as home:
         env = {**os.environ, "HOME": home, "OPENAI_API_KEY": "x", "OPENAI_BASE_URL": f"{server.url}/v1"}
         words = ["run", "--model", "openai:gpt-6", "--mode", "auto", "--workspace", str(tree)]
-        words.append(request_of(recording))
+        words.append(player.request)
         ended = subprocess.run([sys.executable, "-m", "duckflow", *words], env=env, check=False)
     left = {kind: len(answers) for kind, answers in player.left.items() if answers}
     print(f"exit code {ended.returncode}, answers not asked for: {left or 'none'}")

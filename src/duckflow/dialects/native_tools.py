@@ -60,9 +60,9 @@ NOTE_TOOL = NativeTool(
     name=NOTE,
     description=(
         "Notes beside other calls, an item a line. With the first calls of a request: requirements, all "
-        "that the user wants, with (2) or (3) behind what matters less; profile. Any time: goal, constraints, "
-        "plan, open_questions, doubt (why these calls may be wrong), pattern (base_main_specialized: see "
-        "the procedure of the present step)"
+        "that the user wants, with (2) or (3) behind what matters less; profile. Any time: goal, "
+        "constraints, plan, open_questions, doubt (why these calls may be wrong), pattern "
+        "(base_main_specialized: see the procedure of the present step)"
     ),
     parameters={
         "type": "object",
