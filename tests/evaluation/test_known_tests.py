@@ -83,11 +83,24 @@ def test_only_a_summary_without_any_failure_counts_J10(output, counts):
         ),
         ("cd . && env/bin/pytest tests; git diff", "env/bin/python"),
         ("ls\n/opt/env/bin/python -B -m pytest", "/opt/env/bin/python"),
+        (
+            "export PYTHONPATH=src; PY=/opt/env/bin/python\n$PY -m pytest",
+            "PYTHONPATH=src /opt/env/bin/python",
+        ),
+        ("E=/opt/env; A=1 ${E}/bin/python -m pytest -q", "A=1 /opt/env/bin/python"),
         ("python -m pytest", ""),
         ("$PY -m pytest", ""),
-        ("/opt/env/bin/python setup.py", ""),
+        ("/opt/new/bin/python setup.py", ""),
         ("/opt/env/bin/python -m pytest 'unfinished", ""),
     ],
 )
 def test_tests_are_started_as_the_model_started_them_J10(command, words):
     assert python_used(["/opt/old/bin/pytest", command]) == (words or "/opt/old/bin/python")
+
+
+def test_without_a_run_tests_are_started_as_the_request_says_J10():
+    request = "Mend it.\nRun tests with `PYTHONPATH=src env/bin/python -m pytest tests` (see `pytest.ini`)."
+    assert python_used([], request) == "PYTHONPATH=src env/bin/python"
+    assert python_used(["env/other/python -m pytest"], request) == "env/other/python"
+    assert python_used(["ls"], "Mend the tests") == ""
+    assert python_used(["cd tests; ../env/bin/python runtests.py"], "Mend it") == "../env/bin/python"

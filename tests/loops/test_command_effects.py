@@ -482,7 +482,7 @@ async def test_caches_are_known_by_name_without_git(folder: Path):
     async with engine(folder, decision("", run(command)), decision("Done."), mode="auto") as duck:
         assert await duck.app.chat.say("go") == "done"
         (ended,) = duck.of(ActionFinished)
-        assert ended.text.splitlines()[-1] == "It changed: new a.txt; and 2 ignored files."
+        assert ended.text.splitlines()[-1] == "It changed: new a.txt."
         assert ended.changed == ("a.txt",)
 
 

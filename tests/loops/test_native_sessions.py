@@ -24,6 +24,7 @@ def call(name: str, **args: Any) -> tuple[str, str]:
 
 A = call("read_file", path="a.txt")
 X = call("read_file", path="x.txt")
+LS = call("shell", command="ls")
 
 TURNS = [
     Answer("I look around.", calls=(A, call("list_files"))),
@@ -139,3 +140,37 @@ async def test_A8_a_turn_ends_with_its_last_calls_where_all_of_them_succeed(tmp_
     assert asked == ["Decision"] * 3 + ["SatisfactionEvaluation"]
     prompts = [json.dumps(one.body) for one in server.requests if one.body.get("tools")]
     assert all(prompt.count("x.txt is there") == 1 for prompt in prompts[1:])
+
+
+async def test_A8_a_reply_that_was_held_back_is_given_though_there_were_words_beside_the_calls(
+    tmp_path: Path,
+):
+    with StrictServer(
+        _turns([Answer("Last look.", calls=(LS, call("finish", reply="It is there.")))])
+    ) as server:
+        async with engine(tmp_path, server=server, model=MODELS[0]) as duck:
+            assert await duck.app.chat.say("Look") == "done", server.refusals
+            assert [one.text for one in duck.of(ReplyEvent)] == ["Last look.", "It is there."]
+            assert duck.state.reply == "It is there."
+
+
+async def test_A8_files_that_a_command_leaves_behind_hold_the_end_back(tmp_path: Path):
+    """Tests write files that nobody asked for; a file that the command names was asked for."""
+    leaves = call("shell", command="for n in a b; do echo > junk.$n; done; echo > named.txt")
+    turns = [
+        Answer(calls=(leaves, call("finish", reply="Made."))),
+        Answer(calls=(call("shell", command="rm junk.*"), call("finish", reply="Made named.txt."))),
+    ]
+    with StrictServer(_turns(turns)) as server:
+        async with engine(tmp_path, server=server, model=MODELS[0]) as duck:
+            assert await duck.app.chat.say("Make named.txt") == "done", server.refusals
+            assert [one.text for one in duck.of(ReplyEvent)] == ["Made named.txt."]
+    (second,) = [json.dumps(one.body) for one in server.requests if one.body.get("tools")][1:]
+    assert "left new files behind: junk.a, junk.b." in second
+
+
+def _turns(turns: list[Answer]):
+    def reply(body: dict[str, Any]) -> Reply:
+        return turns.pop(0) if body.get("tools") else Answer(json.dumps(CONTENT[asked_for(body)]))
+
+    return reply

@@ -17,6 +17,7 @@ _WITHOUT_RESULT = {
 }
 _NOT_RUN = "Not run."
 _HEADER = late(r"\A(\[e\d+\]) \S+: (\w+)")
+_ENDED = late(r"\A(\[e\d+\]) ok\nexit code")
 _LEFT_OUT = late(r"^Not run: (.+)$", flags=8)
 
 
@@ -71,5 +72,5 @@ def _plain(message: ChatMessage) -> ChatMessage:
 
 def _in_native_words(text: str) -> str:
     """The text of a result, with operations called as the model knows them."""
-    text = _HEADER.sub(r"\1 \2", text, count=1)
+    text = _ENDED.sub(r"\1 exit code", _HEADER.sub(r"\1 \2", text, count=1), count=1)
     return _LEFT_OUT.sub(lambda found: f"Not run: {', '.join(map(native_name, found[1].split(', ')))}", text)

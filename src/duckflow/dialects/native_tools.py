@@ -33,12 +33,12 @@ ALIASES: Mapping[str, str] = {
 """Names that models use although they were not offered them."""
 
 FAMILIES: Mapping[str, str] = {
-    "file_ops": "files (the shell does the same); outline: the definitions in a file, by line",
-    "shell": "commands in the background; read also shows all of a result that was cut, by its id",
+    "file_ops": "files; the definitions in one, by line",
+    "shell": "background commands; read also shows a result that was cut, by its id",
     "plan_tool": "plans for long work",
-    "task_tool": "write the tasks of a plan's step",
-    "task_loop": "run tasks in the background",
-    "memory": "keep what later sessions should know",
+    "task_tool": "the tasks of a plan's step",
+    "task_loop": "tasks in the background",
+    "memory": "for later sessions",
 }
 """Families of rare operations, each told in one line."""
 
@@ -59,18 +59,17 @@ EDIT_SCHEMA: JsonSchema = {
 NOTE_TOOL = NativeTool(
     name=NOTE,
     description=(
-        "Notes beside other calls, an item a line. With the first calls of a request: requirements, all "
-        "that the user wants, with (2) or (3) behind what matters less; profile. Any time: goal, "
-        "constraints, plan, open_questions, doubt (why these calls may be wrong), pattern "
-        "(base_main_specialized: see the procedure of the present step)"
+        "Notes beside other calls, an item a line. With a request's first calls: requirements, all that the "
+        "user wants, (2) or (3) behind what matters less; profile: "
+        f"{', '.join(get_args(TaskProfile))}. Any time: goal, plan, …; doubt: why these calls may be "
+        "wrong; pattern base_main_specialized: show the present step's procedure"
     ),
     parameters={
         "type": "object",
         "properties": {
             **dict.fromkeys(("requirements", "goal", "constraints", "plan", "open_questions"), _STRING),
             "confidence": {"type": "number"},
-            "profile": {"enum": list(get_args(TaskProfile))},
-            **dict.fromkeys(("doubt", "pattern"), _STRING),
+            **dict.fromkeys(("profile", "doubt", "pattern"), _STRING),
         },
     },
 )
@@ -78,8 +77,8 @@ NOTE_TOOL = NativeTool(
 FINISH_TOOL = NativeTool(
     name=FINISH,
     description=(
-        "Beside the last calls, such as the tests: ends your turn with this reply if all of them succeed "
-        "(commands with exit code 0). Otherwise the user does not see it, and you go on"
+        "Beside the last calls, such as the tests: ends your turn with this reply if they all succeed "
+        "(exit code 0); else you go on"
     ),
     parameters={"type": "object", "properties": {"reply": _STRING}, "required": ["reply"]},
 )
@@ -131,7 +130,7 @@ def _rare(operations: Sequence[Operation]) -> NativeTool:
     lines = "\n".join(_family(name, list(members)) for name, members in families)
     return NativeTool(
         name=RARE,
-        description=f"Run one of these operations. Without args, you get its description instead.\n{lines}",
+        description=f"Rare operations. Without args, you get a description instead.\n{lines}",
         parameters={
             "type": "object",
             "properties": {"operation": _STRING, "args": {"type": "object"}},

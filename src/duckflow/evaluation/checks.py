@@ -149,7 +149,7 @@ class Checks:
         work = await asyncio.to_thread(self._gather, request, paths, new, known)
         if not work.anything:
             return work.known
-        python = python_used(commands) or python_of(self._find)
+        python = python_used(commands, request) or python_of(self._find)
         try:
             if not await self._copies.sandboxed():
                 return work.not_run("there is no sandbox here")

@@ -65,12 +65,13 @@ def check_files(
 
 
 def as_evidence(seen: Iterable[Fact | CheckResult], first: int) -> tuple[Evidence, ...]:
-    """What was looked at and run, as evidence, with ids from e`first` on."""
+    """Looks and runs as evidence, with ids from e`first` on. What could not run shows nothing."""
     return tuple(
         Evidence(
             evidence_id=f"e{number}",
             text=one.text,
             kind="check",
+            current=isinstance(one, Fact) or one.state != "not_run",
             supports="change" if one.good else "nothing",
         )
         for number, one in enumerate(seen, start=first)

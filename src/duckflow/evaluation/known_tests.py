@@ -4,8 +4,9 @@ A run counts only where it leaves no doubt: one pytest for these files, of which
 last line says that all passed, with files that have not changed since. Beside it the command only looks.
 """
 
+import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -21,6 +22,8 @@ _LOOKS = frozenset(("ls", "true", "wc"))
 _GIT_LOOKS = frozenset(("diff", "log", "status"))
 """Commands beside the tests that change nothing and can't print a summary of tests of their own."""
 
+_QUOTED = late(r"`([^`\n]*\bpytest\b[^`\n]*)`|^[ $]*([^`\n]* -m pytest[^`\n]*)$", re.MULTILINE)
+_NAME = late(r"\$(?:(\w+)|\{(\w+)\})")
 _VARIABLE = ("$", "`", "*", "?", "~")
 """Signs of a word whose meaning only the shell knows."""
 
@@ -69,24 +72,53 @@ def _covers(test: str, command: str) -> bool:
     return _runs_all_of(test, _arguments(tests[0]) or [])
 
 
-def python_used(commands: Sequence[str]) -> str:
-    """The words that started Python for the last tests, such as `PYTHONPATH=src env/bin/python`."""
-    for command in reversed(commands):
-        try:
-            words = _words(command)
-        except ValueError:
-            continue
-        for _, part in reversed(_parts(words)):
-            settings, rest = _settings(part)
-            program = PurePosixPath(rest[0]) if rest else PurePosixPath()
-            if _arguments(part) is None or program.parent == PurePosixPath():
+def python_used(commands: Sequence[str], request: str = "") -> str:
+    """The words that started Python for the last tests, such as `PYTHONPATH=src env/bin/python`.
+
+    Without such a command, the words that the request names; else the Python that was used for anything.
+    """
+    named = [found[1] or found[2] for found in _QUOTED.finditer(request)]
+    for tests in (True, False):
+        for command in (*reversed(commands), *named):
+            try:
+                found = _python_in(_parts(_words(command)), tests=tests)
+            except ValueError:
                 continue
-            if program.name == "pytest":
-                program = program.with_name("python")
-            used = [*settings, program.as_posix()]
-            if not any(sign in word for word in used for sign in _VARIABLE):
-                return " ".join(map(shlex.quote, used))
+            if found:
+                return found
     return ""
+
+
+def _python_in(parts: Sequence[tuple[str, Sequence[str]]], *, tests: bool) -> str:
+    """The words that start Python last in one command, for `tests`, with the variables it sets before."""
+    variables: dict[str, str] = {}
+    exported: dict[str, str] = {}
+    used = ""
+    for _, words in parts:
+        exports = words[:1] == ["export"]
+        settings, rest = _settings(words[1:] if exports else words)
+        settings = [_filled(word, variables) for word in settings]
+        if not rest:
+            variables |= dict(word.split("=", 1) for word in settings)
+            exported |= dict(word.split("=", 1) for word in settings) if exports else {}
+            continue
+        program = PurePosixPath(_filled(rest[0], variables))
+        runs_tests = _arguments([program.as_posix(), *rest[1:]]) is not None
+        wanted = runs_tests if tests else program.name.startswith("python")
+        if not wanted or program.parent == PurePosixPath():
+            continue
+        if program.name == "pytest":
+            program = program.with_name("python")
+        own = dict(word.split("=", 1) for word in settings)
+        start = [*(f"{name}={value}" for name, value in (exported | own).items()), program.as_posix()]
+        if not any(sign in word for word in start for sign in _VARIABLE):
+            used = " ".join(map(shlex.quote, start))
+    return used
+
+
+def _filled(word: str, variables: Mapping[str, str]) -> str:
+    """The word with the variables that are known."""
+    return _NAME.sub(lambda found: variables.get(found[1] or found[2], found[0]), word)
 
 
 def _only_looks(before: str, words: Sequence[str]) -> bool:

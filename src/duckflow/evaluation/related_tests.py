@@ -104,12 +104,16 @@ def test_command(path: str, source: str, python: str) -> str:
 
 
 def _of(path: str, tests: Iterable[str]) -> list[str]:
-    """The tests whose name says that they are for this file; the nearest, if there are several."""
+    """The tests whose name says that they are for this file.
+
+    Of several, those next to it; else those in a folder that has the name of the file's folder.
+    """
     file = PurePosixPath(path)
     names = _test_names(file)
     same = [test for test in tests if PurePosixPath(test).name in names]
     near = [test for test in same if PurePosixPath(test).parent in _next_to(file)]
-    return near or same
+    alike = [test for test in same if file.parent.name in PurePosixPath(test).parts]
+    return near or alike or (same if len(same) == 1 else [])
 
 
 def _next_to(file: PurePosixPath) -> tuple[PurePosixPath, ...]:

@@ -26,6 +26,17 @@ def fair_shares(sizes: Sequence[int], budget: int) -> list[int]:
     return shares
 
 
+def narrow(text: str) -> str:
+    """A difference with only the unchanged lines next to its changes; any other text as it is."""
+    lines = text.split("\n")
+    starts = [at for at, line in enumerate(lines) if line.startswith(_HUNK)]
+    if not starts:
+        return text
+    ends = (*starts[1:], len(lines))
+    hunks = (line for at, end in zip(starts, ends, strict=True) for line in _around_changes(lines[at:end]))
+    return "\n".join([*lines[: starts[0]], *hunks])
+
+
 def shorten(text: str, limit: int) -> str:
     """About `limit` characters of a text at most; of a difference, what changed stays as far as it fits."""
     if len(text) <= limit:

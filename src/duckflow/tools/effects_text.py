@@ -1,4 +1,4 @@
-"""Effects of commands in words for the model: ignored files and caches are only counted."""
+"""Effects of commands in words for the model: ignored files are only counted, caches are not mentioned."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -67,7 +67,7 @@ def _bulk_parts(bulk: Iterable[BulkEffect]) -> Iterator[str]:
 
 
 def _ignored(single: Sequence[Effect], bulk: Iterable[BulkEffect]) -> str:
-    """How many ignored files differ, with the names of a few that a command may have been meant to make."""
+    """How many ignored files differ, with the names of a few; empty if all of them are caches."""
     files = [one.path for one in single if one.type != "folder"]
     folders = [one for one in bulk if one.ignored]
     count = len(files) + sum(one.files - len(one.sources) for one in folders)
@@ -75,7 +75,7 @@ def _ignored(single: Sequence[Effect], bulk: Iterable[BulkEffect]) -> str:
         path for path in (*files, *(f"{one.path}/" for one in folders)) if not is_cache(path.rstrip("/"))
     ]
     named = ", ".join(telling[:_IGNORED_NAMED]) + (", …" if len(telling) > _IGNORED_NAMED else "")
-    return f"{_files(count, 'ignored ')}{f' ({named})' if named else ''}" if count else ""
+    return f"{_files(count, 'ignored ')} ({named})" if named else ""
 
 
 def _files(count: int, kind: str = "") -> str:

@@ -2,17 +2,27 @@
 
 import hashlib
 import json
+from pathlib import PurePosixPath
 
 from duckflow.domain.events import ActionFinished, ActionQueued, ActionStarted
+from duckflow.domain.files.caches import is_cache
+from duckflow.domain.files.changes import FOLDER
 from duckflow.domain.frozen import replace
 from duckflow.domain.reduce.approvals import count_unseen
 from duckflow.domain.reduce.changes import note_changes
 from duckflow.domain.reduce.objective import note_action
 from duckflow.domain.reduce.plans import set_task
-from duckflow.domain.reduce.transcript import outdate, remember, supersede
+from duckflow.domain.reduce.transcript import outdate, remember, supersede, tell
 from duckflow.domain.state import AgentState, Request, TranscriptEntry
 from duckflow.domain.transitions import Status
 from duckflow.domain.work.objective import Support
+
+LEFT_SHOWN = 8
+LEFT_BEHIND = (
+    "finish did not count yet, because a command left new files behind: {names}. "
+    "Remove those that are not wanted, then finish."
+)
+"""What the model is told where a command of its last list made files that it did not name."""
 
 
 def start_action(state: AgentState, event: ActionStarted) -> AgentState:
@@ -68,7 +78,22 @@ def finish_action(state: AgentState, event: ActionFinished) -> AgentState:
         result_of=running.action.call_id if running and event.task_id is None else "",
         failed=event.outcome != "ok",
     )
-    return remember(current, entry)
+    left = _left_behind(command, event) if state.closing else ()
+    current = remember(current, entry)
+    if not left:
+        return current
+    names = ", ".join(left[:LEFT_SHOWN]) + (", …" if len(left) > LEFT_SHOWN else "")
+    return tell(replace(current, next_step="continue"), LEFT_BEHIND.format(names=names))
+
+
+def _left_behind(command: str, event: ActionFinished) -> tuple[str, ...]:
+    """New files that a command made without naming them, as tests leave them behind."""
+    made = (one for one in event.changes if one.before is None and one.after != FOLDER and not one.ignored)
+    return tuple(
+        one.path
+        for one in made
+        if command and not is_cache(one.path) and PurePosixPath(one.path).name not in command
+    )
 
 
 def _subject(running: ActionStarted | None, event: ActionFinished) -> str:

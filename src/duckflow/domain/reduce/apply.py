@@ -136,7 +136,9 @@ def _apply(state: AgentState, event: Event) -> AgentState:
             return _request_finished(state, event)
         case events.Reply():
             short = one_line(event.text, SUMMARY)
-            return replace(state, last_reply=short, reply=head_and_tail(event.text, REPLY_KEPT), closing="")
+            closing = "" if event.text == state.closing else state.closing
+            reply = head_and_tail(event.text, REPLY_KEPT)
+            return replace(state, last_reply=short, reply=reply, closing=closing)
         case events.ModeChanged():
             return replace(state, mode=event.mode)
         case events.MemoryRecalled():

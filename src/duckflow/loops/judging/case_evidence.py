@@ -15,10 +15,11 @@ from duckflow.domain.work.objective import Evidence
 from duckflow.evaluation.checks import Checks
 from duckflow.evaluation.facts import Fact, as_evidence, check_files
 from duckflow.evaluation.known_tests import KnownRun
+from duckflow.evaluation.related_tests import is_test
 from duckflow.loops.session import Session
 from duckflow.loops.undo.differences import Differences
 from duckflow.prompts.evidence import evidence_in
-from duckflow.prompts.shortening import fair_shares, shorten
+from duckflow.prompts.shortening import fair_shares, narrow, shorten
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import is_secret
 from duckflow.safety.sandbox.view.git_settings import ignored_paths
@@ -28,6 +29,9 @@ _BEFORE = 2
 
 _MOST = 120_000
 """Characters of differences that are kept with a verdict; a prompt shows what its model has room for."""
+
+_MUCH, _TESTS = 10_000, 2_500
+"""Characters of differences from which on those of tests are shortened, and to how many each."""
 
 _EDIT = 200
 """Characters of what an edit, or a look at a changed file, brought."""
@@ -177,7 +181,10 @@ def _with_differences(facts: Sequence[Fact], differences: Mapping[str, str]) -> 
     known = [differences.get(one.path, "") if not is_secret(one.path) else "" for one in facts]
     facts = [_shorter(one) if found else one for one, found in zip(facts, known, strict=True)]
     known = [cut(of, _REMOVED) if one.state == "gone" else of for one, of in zip(facts, known, strict=True)]
-    texts = [found.rstrip("\n") or one.content for one, found in zip(facts, known, strict=True)]
+    texts = [narrow(found.rstrip("\n")) or one.content for one, found in zip(facts, known, strict=True)]
+    if sum(map(len, texts)) > _MUCH:  # then tests must not take the room of what they test
+        pairs = zip(facts, texts, strict=True)
+        texts = [shorten(text, _TESTS) if is_test(one.path) else text for one, text in pairs]
     shares = fair_shares([len(text) for text in texts], _MOST)
     return tuple(
         replace(one, content=shorten(text, share))

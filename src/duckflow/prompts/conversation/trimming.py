@@ -163,7 +163,7 @@ async def shorten(lines: PromptLines, state: AgentState, keep: Untouchable, most
         last = recent[-1].tokens if recent else 0
         await _make_room(lines, state, keep, last + most // 2)
     for line in lines.found()[-1:]:
-        if lines.tokens > most:
+        if lines.tokens > most and line.tokens > _SHORT:
             await _cut(lines, line, state.transcript[line.at], most)
 
 
