@@ -176,6 +176,11 @@ def test_ids_and_the_cache_key_have_the_form_that_Mistral_wants():
     assert body["prompt_cache_key"] == "k"
 
 
+@every_row(("effort", "sent"), [("low", "none"), ("medium", "high"), ("high", "high")])
+def test_K6_Mistrals_models_are_asked_to_think_or_not_to_think(effort, sent):
+    assert body_at("mistral", "mistral-small-latest", asking(effort=effort))["reasoning_effort"] == sent
+
+
 async def test_calls_without_an_id_or_with_the_same_one_get_their_own():
     same = [
         {"index": place, "id": name, "function": {"name": "x"}} for place, name in enumerate(("", "a", "a"))
@@ -313,6 +318,8 @@ async def test_content_in_parts_is_read_without_its_thinking():
         ('{"code": "server_error", "message": "oops"}', Unavailable, "llm.server_error"),
         ('{"code": 429, "message": "slow down"}', Unavailable, "llm.rate_limited"),
         ('{"code": 400, "message": "bad"}', ProviderError, "llm.refused_request"),
+        ('{"code": "bad", "status_code": 400}', ProviderError, "llm.refused_request"),
+        ('{"code": "tool_use_failed", "status_code": 400}', Unavailable, "llm.server_error"),
     ],
 )
 async def test_an_error_inside_the_stream_is_an_error(error, kind, key):

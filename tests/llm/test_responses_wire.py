@@ -199,6 +199,20 @@ async def test_what_a_server_refuses_is_left_out_from_then_on(refusal, model, go
         assert [gone in json.dumps(asked.body) for asked in server.requests] == [True, False, False]
 
 
+async def test_K6_thinking_that_can_not_be_decrypted_is_left_out_once_and_asked_for_still():
+    thought = Thought(
+        model="responses:gpt-5.2", data={"type": "reasoning", "id": "r1", "encrypted_content": "gAA"}
+    )
+    answer = said("assistant", "So.", thoughts=(thought,))
+    refusal = Fault(400, "The encrypted content gAA could not be verified.")
+    with ModelServer([refusal, Answer("a")]) as server:
+        async with model_at(server) as client:
+            await collected(client, asking(said("user", "a"), answer, said("user", "b")))
+        bodies = [asked.body for asked in server.requests]
+    assert ["gAA" in json.dumps(body) for body in bodies] == [True, False]
+    assert bodies[1]["include"] == ["reasoning.encrypted_content"]
+
+
 async def test_the_name_of_a_refused_parameter_counts_even_if_the_sentence_has_it_not():
     said_so = {"error": {"message": "Unsupported value: 'low'.", "param": "reasoning.effort"}}
     refusal = Raw(json.dumps(said_so).encode(), "application/json", 400)

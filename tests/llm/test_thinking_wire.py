@@ -165,6 +165,20 @@ def test_K6_the_signature_of_a_call_goes_back_with_the_call():
     ]
 
 
+def test_K6_thinking_goes_back_before_the_text_even_if_its_end_came_after_it():
+    thought = {"type": "reasoning", "id": "r1", "summary": [{"type": "summary_text", "text": "Hm."}]}
+    said = {"type": "message", "id": "m1", "content": [{"type": "output_text", "text": "So."}]}
+    pieces = read(
+        RESPONSES,
+        {"type": "response.output_text.delta", "output_index": 1, "delta": "So."},
+        {"type": "response.output_item.done", "output_index": 1, "item": said},
+        {"type": "response.output_item.done", "output_index": 0, "item": thought},
+        {"type": "response.completed", "response": {"status": "completed", "output": [thought, said]}},
+    )
+    sent = handed_back(RESPONSES, "responses", pieces)["input"]
+    assert [item.get("id") for item in sent] == [None, "r1", "m1"]
+
+
 def anthropic(*blocks: tuple[dict, list[dict]], stop: str = "tool_use") -> list[dict]:
     events: list[dict] = [{"type": "message_start", "message": {"usage": {"input_tokens": 3}}}]
     for index, (block, deltas) in enumerate(blocks):
@@ -265,6 +279,22 @@ def test_an_anthropic_answer_that_is_not_streamed_is_understood_too():
                 "usage": {"prompt_tokens": 100, "completion_tokens": 9, "cached_tokens": 60},
             },
             Usage(input_tokens=100, cached_tokens=60, output_tokens=9),
+        ),
+        (
+            OPENAI,
+            {
+                "choices": [{"message": {"content": "x"}, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 100, "completion_tokens": 9, "num_cached_tokens": 60},
+            },
+            Usage(input_tokens=100, cached_tokens=60, output_tokens=9),
+        ),
+        (
+            OPENAI,
+            {
+                "choices": [{"delta": {}, "finish_reason": "stop"}],
+                "x_groq": {"id": "req_1", "usage": {"prompt_tokens": 100, "completion_tokens": 9}},
+            },
+            Usage(input_tokens=100, output_tokens=9),
         ),
     ],
 )

@@ -86,6 +86,12 @@ async def test_an_unknown_model_is_named_with_the_address(wire):
         assert str(failure.values["address"]).startswith(server.url)
 
 
+async def test_a_model_that_is_not_found_is_named_whatever_the_status(wire):
+    said = b'{"error": {"code": "model_not_found", "message": "The requested model does not exist."}}'
+    failure = await failure_for(wire, Raw(said, "application/json", 400))
+    assert (failure.key, failure.values["model"]) == ("llm.unknown_model", "m-1")
+
+
 async def test_a_refusal_carries_the_providers_own_words_cut_and_without_the_key(wire):
     failure = await failure_for(wire, Fault(400, "no\x1b[2J: sk-secret " + "x" * 2000))
     detail = str(failure.values["detail"])

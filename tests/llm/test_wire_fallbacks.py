@@ -136,6 +136,32 @@ async def test_fields_of_thinking_are_left_out_where_a_server_does_not_know_them
     assert ["reasoning_content" in str(body) for body in bodies] == [True, True, False, False]
 
 
+@every_row(
+    "said",
+    [
+        "The `reasoning_content` in the thinking mode must be passed back to the API.",
+        "Missing `reasoning_content` field in the assistant message at message index 3.",
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index 3",
+    ],
+)
+async def test_K6_an_answer_without_thinking_gets_the_empty_field_where_a_server_misses_it(said):
+    """As after a call that another model made."""
+    unthought = ChatMessage(role="assistant", text="", calls=(CALL,))
+    messages = (*HISTORY, unthought, ChatMessage(role="user", text="written", result_of="c1"))
+    request = asking(messages=messages, tools=(WRITE,), effort="low")
+    with ModelServer([Fault(400, said), Answer("ok"), Answer("ok")]) as server:
+        async with model_at(server) as model:
+            for _ in range(2):
+                await collected(model, request)
+        bodies = [asked.body for asked in server.requests]
+    thoughts = [
+        [entry.get("reasoning_content") for entry in body["messages"] if entry["role"] == "assistant"]
+        for body in bodies
+    ]
+    assert thoughts == [["Hm.", None], ["Hm.", ""], ["Hm.", ""]]
+    assert all(body["reasoning_effort"] == "low" for body in bodies)
+
+
 async def test_a_word_after_results_goes_into_the_last_of_them_where_it_may_not_follow():
     """Mistral's models refuse it, on their own server and on others."""
     with ModelServer([Fault(400, "Unexpected role 'user' after role 'tool'"), Answer("ok")]) as server:

@@ -40,7 +40,7 @@ def status_failure(
         return ProviderError("llm.no_credit", provider=provider, detail=detail)
     if status != 429 and _refuses_tools(detail.lower()):
         return ToolsUnsupported("llm.tools_unsupported", model=endpoint.name, detail=detail)
-    if status == 404:
+    if status == 404 or (status == 400 and '"model_not_found"' in body):
         return ProviderError("llm.unknown_model", model=endpoint.model, address=address)
     if status == 429:
         return Unavailable("llm.rate_limited", retry_after_s=seconds_to_wait(retry_after), provider=provider)

@@ -17,6 +17,18 @@ _ANY_ID = late(r"[\x21-\x7e]{1,64}")
 MARKED_MODELS = ("anthropic/", "google/", "openai/gpt-5.6", "openai/gpt-6", "openai/gpt-7")
 """Models at OpenRouter that remember the beginning of a prompt where it is marked, or do so better."""
 
+MISTRAL_EFFORTS = {"low": "none", "medium": "high", "high": "high"}
+"""Its models think or do not; any other level is refused, and without one they do not."""
+
+
+THINKING_MISSED = (
+    "must be passed back",
+    "reasoning_content is missing",
+    "missing `reasoning_content`",
+    "missing reasoning_content",
+)
+"""Words of servers that want the thinking of an answer back and do not find its field."""
+
 
 def _headers(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"} if key else {}
@@ -39,10 +51,9 @@ def _body(endpoint: Endpoint, traits: ModelTraits, request: ModelRequest) -> Bod
     if request.temperature is not None:
         body["temperature"] = request.temperature
     if request.effort is not None:
+        effort = MISTRAL_EFFORTS[request.effort] if provider == "mistral" else request.effort
         body |= (
-            {"reasoning": {"effort": request.effort}}
-            if provider == "openrouter"
-            else {"reasoning_effort": request.effort}
+            {"reasoning": {"effort": effort}} if provider == "openrouter" else {"reasoning_effort": effort}
         )
     if request.cache_key and provider == "mistral":
         body["prompt_cache_key"] = request.cache_key
@@ -164,6 +175,14 @@ def _without_thinking(body: Body) -> Body:
     return {**body, "messages": messages}
 
 
+def _with_empty_thinking(body: Body) -> Body:
+    messages = [
+        {"reasoning_content": "", **message} if message["role"] == "assistant" else message
+        for message in body["messages"]
+    ]
+    return {**body, "messages": messages}
+
+
 def _without_null(body: Body) -> Body:
     messages = [
         {name: "" if value is None else value for name, value in message.items()}
@@ -206,6 +225,8 @@ FALLBACKS = (
     Fallback("max_tokens", ("max_tokens",)),
     # OpenAI's thinking models take tools on this wire only without their thinking.
     Fallback("tools", ("tools with reasoning",), _without_effort),
+    # DeepSeek and Kimi want the field in every answer with calls, even in one without thinking.
+    Fallback("messages", THINKING_MISSED, _with_empty_thinking),
     Fallback("reasoning_effort", ("effort", "think", "reasoning")),
     Fallback("reasoning", ("effort", "reasoning")),
     Fallback("prompt_cache_key", ("prompt_cache_key",)),

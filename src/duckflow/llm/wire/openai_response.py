@@ -106,6 +106,8 @@ class OpenAITokenCounts(LenientModel):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     cached_tokens: int | None = None
+    num_cached_tokens: int | None = None
+    """Mistral's name for them."""
     prompt_tokens_details: TokenDetails | None = None
     completion_tokens_details: TokenDetails | None = None
 
@@ -116,11 +118,17 @@ class OpenAITokenCounts(LenientModel):
         thought = self.completion_tokens_details or TokenDetails()
         return Usage(
             input_tokens=self.prompt_tokens or 0,
-            cached_tokens=details.cached_tokens or self.cached_tokens or 0,
+            cached_tokens=details.cached_tokens or self.cached_tokens or self.num_cached_tokens or 0,
             cache_written_tokens=details.cache_write_tokens or 0,
             output_tokens=self.completion_tokens or 0,
             thinking_tokens=thought.reasoning_tokens or 0,
         )
+
+
+class GroqExtra(LenientModel):
+    """What Groq adds to a chunk of its own."""
+
+    usage: OpenAITokenCounts | None = None
 
 
 class Chunk(LenientModel):
@@ -128,7 +136,14 @@ class Chunk(LenientModel):
 
     choices: tuple[OpenAIChoice, ...] | None = None
     usage: OpenAITokenCounts | None = None
+    x_groq: GroqExtra | None = None
     error: dict[str, Any] | str | None = None
+
+
+def _status(error: dict[str, Any] | str) -> int:
+    """The status an error would have had before the stream: most say it as its code, Groq beside a name."""
+    said = (error.get("code"), error.get("status_code")) if isinstance(error, dict) else ()
+    return next((status for status in said if isinstance(status, int) and status >= 400), 500)
 
 
 class _OpenCall:
@@ -170,14 +185,14 @@ class OpenAIResponse:
             return []
         chunk = Chunk.from_json(data)
         if chunk.error is not None:
-            code = chunk.error.get("code") if isinstance(chunk.error, dict) else None
-            raise StreamedError(code if isinstance(code, int) and code >= 400 else 500)
+            raise StreamedError(_status(chunk.error))
         return self.add_chunk(chunk)
 
     def add_chunk(self, chunk: Chunk) -> list[ModelPiece]:
         """Take a chunk in; its text and thinking are returned."""
-        if chunk.usage is not None:
-            self._usage = chunk.usage.usage
+        counts = chunk.usage or (chunk.x_groq and chunk.x_groq.usage)
+        if counts is not None:
+            self._usage = counts.usage
         if not chunk.choices:
             return []
         choice = chunk.choices[0]

@@ -151,7 +151,7 @@ FALLBACKS = (
     Fallback("temperature", ("temperature",)),
     Fallback("prompt_cache_options", ("breakpoint", "prompt_cache_options"), _unmarked),
     Fallback("prompt_cache_key", ("prompt_cache_key",)),
-    Fallback("include", ("include", "encrypted content")),
+    Fallback("include", ("include", "encrypted content is not supported")),
     Fallback("reasoning.summary", ("summar",)),
     Fallback("reasoning.context", ("reasoning.context", "all_turns")),
     Fallback("reasoning.effort", ("effort",)),

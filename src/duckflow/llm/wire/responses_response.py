@@ -1,6 +1,7 @@
 """The events of a Responses answer, put together again."""
 
 import json
+from bisect import bisect
 from collections.abc import Iterator
 from typing import Any
 
@@ -106,6 +107,7 @@ class ResponsesEvent(LenientModel):
     type: str = ""
     delta: str | None = None
     item_id: str | None = None
+    output_index: int = 0
     arguments: str | None = None
     summary_index: int = 0
     item: dict[str, Any] | None = None
@@ -122,6 +124,7 @@ class ResponsesResponse:
         self.ended = False
         self._model = model
         self._items: list[dict[str, JsonValue]] = []
+        self._places: list[int] = []
         self._arguments: dict[str, str] = {}
         self._streamed = False
         self._stop: StopReason = "end"
@@ -147,7 +150,10 @@ class ResponsesResponse:
             case "response.function_call_arguments.done" if event.item_id and event.arguments:
                 self._arguments[event.item_id] = event.arguments
             case "response.output_item.done" if event.item:
-                self._items.append(event.item)
+                # Some servers end the text before the thinking that led to it.
+                at = bisect(self._places, event.output_index)
+                self._places.insert(at, event.output_index)
+                self._items.insert(at, event.item)
             case "response.completed" | "response.incomplete" | "response.failed" if event.response:
                 return self._end(event.response)
             case _:
