@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckflow.prompts.shortening import fair_shares, shorten
+from duckflow.prompts.shortening import fair_shares, fold_removed, narrow, shorten
 from duckflow.tools.editing.differences import unified
 
 OLD = [f"line {number}" for number in range(400)]
@@ -74,3 +74,17 @@ def test_other_text_keeps_its_beginning_and_end():
     assert shown.startswith("0 of the output")
     assert shown.endswith("999 of the output\n")
     assert "characters left out" in shown
+
+
+def test_J2_long_runs_of_removed_lines_are_only_begun():
+    difference = "\n".join(["@@ -1,20 +1,2 @@", *(f"-old {n}" for n in range(20)), "+new", "-last"])
+    folded = fold_removed(difference).split("\n")
+    assert folded[:5] == ["@@ -1,20 +1,2 @@", "-old 0", "-old 1", "-old 2", "-old 3"]
+    assert folded[5:] == ["… 16 more removed lines …", "+new", "-last"]
+    assert fold_removed("-a\n-b\n+c") == "-a\n-b\n+c"
+
+
+def test_J2_a_difference_shows_only_the_lines_next_to_its_changes():
+    difference = "--- a/x\n+++ b/x\n@@ -1,7 +1,7 @@\n 1\n 2\n 3\n-4\n+four\n 5\n 6\n 7"
+    assert narrow(difference).split("\n")[3:] == ["… 2 unchanged lines …", " 3", "-4", "+four", " 5"]
+    assert narrow("no difference") == "no difference"

@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import cast, get_args
 
-from pydantic import JsonValue
-
 from duckflow.domain.decision import Action, Operation, TaskProfile
 from duckflow.domain.model import JsonSchema, NativeTool, ToolCall
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer, parse_object
@@ -180,7 +178,7 @@ def action_of(call: ToolCall, args: JsonObject) -> Action:
     operation = _OPERATIONS.get(name, name.replace("__", "."))
     if not operation:
         raise UnusableAnswer(f"`{RARE}` needs the name of an operation")
-    return Action(operation=operation, args=_folded(operation, args), call_id=call.id)
+    return Action(operation=operation, args=args, call_id=call.id)
 
 
 def _inner(args: JsonObject) -> JsonObject:
@@ -191,19 +189,3 @@ def _inner(args: JsonObject) -> JsonObject:
     if isinstance(inner, dict):
         return cast("JsonObject", inner)
     return {name: value for name, value in args.items() if name not in ("operation", "args")}
-
-
-def _folded(operation: str, args: JsonObject) -> JsonObject:
-    """The arguments of an edit as the operation takes them; all others are the same already."""
-    if operation != "file_ops.edit_file" or "old_string" not in args:
-        return args
-    edit: JsonObject = {"find": args["old_string"], "replace": args.get("new_string", "")}
-    if _is_true(args.get("replace_all")):
-        edit["all"] = True
-    rest = {name: args[name] for name in args if name not in ("old_string", "new_string", "replace_all")}
-    edits: list[JsonValue] = [edit]
-    return {**rest, "edits": edits}
-
-
-def _is_true(value: JsonValue) -> bool:
-    return value is True or (isinstance(value, str) and value.strip().lower() == "true")

@@ -1,7 +1,7 @@
 """Decision and Action: the one shape of everything a model wants done (SPEC A1, A2)."""
 
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, cast, get_args
 
 from pydantic import Field, JsonValue, ValidationInfo, field_validator, model_validator
@@ -45,6 +45,10 @@ _NO = late(
 )
 
 
+_EDIT_NAMES = {"old_string": "find", "new_string": "replace", "replace_all": "all"}
+"""Names that most models know for the parts of an edit."""
+
+
 class Action(Frozen):
     """One call of one operation of the tool catalogue."""
 
@@ -58,6 +62,27 @@ class Action(Frozen):
     @classmethod
     def _in_words(cls, value: object) -> str | None:
         return None if value is None else as_text(value)
+
+    @field_validator("args")
+    @classmethod
+    def _with_own_names(cls, args: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        """An edit in the words of other programs, beside its path or in a list, in ours."""
+        if "old_string" in args and "edits" not in args:
+            rest = {name: value for name, value in args.items() if name not in _EDIT_NAMES}
+            return {**rest, "edits": [_as_edit(args)]}
+        edits = args.get("edits")
+        if not isinstance(edits, list):
+            return args
+        return {**args, "edits": [_as_edit(one) if isinstance(one, dict) else one for one in edits]}
+
+
+def _as_edit(given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """The fields of one edit under our names."""
+    return {
+        _EDIT_NAMES.get(name, name): value
+        for name, value in given.items()
+        if name in _EDIT_NAMES or "old_string" not in given
+    }
 
 
 class StateDelta(Frozen):

@@ -67,7 +67,7 @@ class TranscriptEntry(Frozen):
 
 
 class CommandRun(Frozen):
-    """A command that ran, how it ended, and how often files had changed by then."""
+    """A command that ran, how it ended, and how often files had changed by its end."""
 
     command: str
     exit_code: int

@@ -20,7 +20,7 @@ from duckflow.evaluation.facts import CANT_START, failing_lines, runner_is_missi
 from duckflow.evaluation.related_tests import RelatedTest, test_command
 from duckflow.safety.sandbox.command_result import CommandResult
 
-_DETAIL = 1_500
+_DETAIL, _LINE = 1_500, 200
 _NO_TESTS = 5
 """pytest's exit code if it found none."""
 
@@ -156,7 +156,7 @@ async def run_test(
     if missing or ended.exit_code == _NO_TESTS or _is_not_set_up(ended, source):
         return result("not_run", _shown(ended, copy))
     if ended.exit_code == 0:
-        return result("passed", _shown(ended, copy))
+        return result("passed", _last_line(ended.output))
     named = "\n".join(failing_lines(ended.output))  # what is shown in short must name what failed
     return result("failed", head_and_tail(f"{named}\n{_shown(ended, copy)}", _DETAIL))
 
@@ -214,6 +214,11 @@ def _shown(ended: CommandResult, copy: CheckCopy) -> str:
     """The output, bounded, with paths as they are in the folder."""
     text = ended.output.replace(f"{copy.folder}/", "").replace(str(copy.folder), ".")
     return head_and_tail(text.strip(), _DETAIL)
+
+
+def _last_line(output: str) -> str:
+    lines = output.strip().splitlines()
+    return cut(lines[-1].strip("= "), _LINE) if lines else ""
 
 
 def _slow(seconds: float) -> str:

@@ -2,6 +2,7 @@
 through them, and every kind of text with a word on how much is left out (SPEC J2)."""
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from duckflow.domain.text import cut, head_and_tail
 
@@ -9,6 +10,9 @@ _HUNK = "@@ "
 _LONGEST_LINE = 400
 _CONTEXT = 1
 """Unchanged lines that stay on each side of a change once a difference is too long."""
+
+_REMOVED_RUN, _REMOVED_SHOWN = 12, 4
+"""Removed lines in a row from which on only the first are shown, and how many these are."""
 
 _LEAST_HUNK = 160
 """Characters below which a part of a hunk says nothing."""
@@ -35,6 +39,18 @@ def narrow(text: str) -> str:
     ends = (*starts[1:], len(lines))
     hunks = (line for at, end in zip(starts, ends, strict=True) for line in _around_changes(lines[at:end]))
     return "\n".join([*lines[: starts[0]], *hunks])
+
+
+def fold_removed(text: str) -> str:
+    """A difference in which long runs of removed lines are only begun: what was added says more."""
+    folded: list[str] = []
+    for removed, run in groupby(text.split("\n"), key=lambda line: line.startswith("-")):
+        lines = list(run)
+        if removed and len(lines) > _REMOVED_RUN:
+            more = len(lines) - _REMOVED_SHOWN
+            lines = [*lines[:_REMOVED_SHOWN], f"… {more} more removed lines …"]
+        folded += lines
+    return "\n".join(folded)
 
 
 def shorten(text: str, limit: int) -> str:

@@ -34,7 +34,7 @@ MOST_MISSING, MOST_LINES = 8, 5
 MOST_FIXES = 4
 
 _LINE, _CAUSE = 300, 1_000
-_NUMBER = late(r"\s*(?:[-*•]|\(?\d{1,2}[.):])\s+")
+_NUMBER = late(r"\A\s*(?:[-*•]|\(?\d{1,2}[.):])\s+")
 _PRIORITY = late(r"\s*\((?:priority )?([123])\)\s*$")
 
 

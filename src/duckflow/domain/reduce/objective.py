@@ -109,7 +109,7 @@ def note_action(request: Request, event: ActionFinished, command: str) -> Reques
             command=command,
             exit_code=NO_END if event.exit_code is None else event.exit_code,
             evidence_id=event.evidence_id,
-            revision=request.objective.revision,
+            revision=request.objective.revision + bool(event.changed),
         )
         request = replace(request, ran=True, commands=(*request.commands, ran)[-COMMANDS_KEPT:])
     line = f"{event.evidence_id} {event.operation} {event.path or command}: {event.text}"

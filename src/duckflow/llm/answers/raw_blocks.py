@@ -28,6 +28,9 @@ _STRAY = late(r"^>>>block\b.*$", re.MULTILINE)
 _MARKER = late(r"^[ \t]*+(?:<<<|>>>)block\b", re.MULTILINE)
 _FENCE = late(r"^[ \t]*+```.*$", re.MULTILINE)
 _LAST_FENCE = late(r"^[ \t]*+```\s*+\Z", re.MULTILINE)
+_NEARLY_END = late(r"^(?:<<<|>>>)[ \t/]*+(?:end)?+[ \t_]*+(?:block)?+(?:[ \t]++[A-Z]\S{0,99}+)?+\s*+\Z", re.M)
+"""Last line that was meant to end the last block."""
+
 _FOREIGN = late("[\x00\ud800-\udfff]")
 _ONE_LINE = late(r"[^\n]*+\n\Z")
 _IN_ONE_LINE = frozenset({"path", "to", "pattern", "glob", "symbol", "url", "id"})
@@ -135,6 +138,7 @@ def _last_content(name: str, content: str, *, fenced: bool) -> str:
     closing = _LAST_FENCE.search(content)
     if fenced and closing and len(_FENCE.findall(content)) % 2 == 1:
         content = content[: closing.start()]
+    content = _NEARLY_END.sub("", content)
     return content + "\n" if content and not content.endswith("\n") else content
 
 

@@ -19,7 +19,7 @@ from duckflow.evaluation.related_tests import is_test
 from duckflow.loops.session import Session
 from duckflow.loops.undo.differences import Differences
 from duckflow.prompts.evidence import evidence_in
-from duckflow.prompts.shortening import fair_shares, narrow, shorten
+from duckflow.prompts.shortening import fair_shares, fold_removed, narrow, shorten
 from duckflow.safety.files.workspace import Workspace
 from duckflow.safety.policy.protected import is_secret
 from duckflow.safety.sandbox.view.git_settings import ignored_paths
@@ -30,13 +30,10 @@ _BEFORE = 2
 _MOST = 120_000
 """Characters of differences that are kept with a verdict; a prompt shows what its model has room for."""
 
-_MUCH, _TESTS = 10_000, 2_500
+_MUCH, _TESTS = 20_000, 5_000
 """Characters of differences from which on those of tests are shortened, and to how many each."""
 
-_EDIT = 200
-"""Characters of what an edit, or a look at a changed file, brought."""
-
-_REMOVED = 600
+_REMOVED = 2_000
 """Characters of the difference of a file that was removed."""
 
 _OUTPUT = 3_000
@@ -80,6 +77,7 @@ class CaseEvidenceCollector:
         facts = await asyncio.to_thread(check_files, self._workspace, changed, request.removed)
         made = _changes_of(state, request)
         differences = await self._differences.since(made)
+        facts = [one for one in facts if one.state != "gone" or differences.get(one.path, "gone")]
         facts = _with_differences(facts, differences)
         there = [path for path in changed if path not in request.removed]
         known = tuple(_known_runs(state, request))
@@ -115,8 +113,8 @@ def found_by(state: AgentState, request: Request, *, informs: bool) -> tuple[Evi
     sources: dict[str, Evidence] = {}
     for one in evidence_in(state):
         entry = entries[one.evidence_id]
-        if entry.path in request.changed:
-            sources[one.evidence_id] = replace(one, text=_in_short(one.text))
+        if entry.path in request.changed:  # can be cited, but its difference shows all of it
+            sources[one.evidence_id] = replace(one, current=False)
         elif informs or (asked and entry.supports == "reading") or _is_other_work(entry):
             sources[one.evidence_id] = one
     texts = _texts(state)
@@ -130,11 +128,6 @@ def found_by(state: AgentState, request: Request, *, informs: bool) -> tuple[Evi
         if run.evidence_id in texts
     )
     return tuple({**sources, **{one.evidence_id: one for one in runs}}.values())
-
-
-def _in_short(text: str) -> str:
-    """What an edit, or a look at a changed file, brought, in a line: the file's difference says the rest."""
-    return cut("\n".join(text.splitlines()[1:2]) or text, _EDIT)
 
 
 def _is_other_work(entry: TranscriptEntry) -> bool:
@@ -182,8 +175,8 @@ def _with_differences(facts: Sequence[Fact], differences: Mapping[str, str]) -> 
     facts = [_shorter(one) if found else one for one, found in zip(facts, known, strict=True)]
     known = [cut(of, _REMOVED) if one.state == "gone" else of for one, of in zip(facts, known, strict=True)]
     texts = [narrow(found.rstrip("\n")) or one.content for one, found in zip(facts, known, strict=True)]
-    if sum(map(len, texts)) > _MUCH:  # then tests must not take the room of what they test
-        pairs = zip(facts, texts, strict=True)
+    if sum(map(len, texts)) > _MUCH:  # then what was removed, and tests, leave room for what was added
+        pairs = zip(facts, map(fold_removed, texts), strict=True)
         texts = [shorten(text, _TESTS) if is_test(one.path) else text for one, text in pairs]
     shares = fair_shares([len(text) for text in texts], _MOST)
     return tuple(
