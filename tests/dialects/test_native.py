@@ -287,7 +287,7 @@ async def test_A6_an_answer_cut_at_its_limit_runs_nothing():
 
 
 async def test_A8_J1_requirements_come_with_the_first_calls_of_a_request():
-    wanted = "1. a.py adds (3)\n- the tests pass\n\n400 digits (or 0) fail (priority 2)"
+    wanted = "1. a.py adds (3)\n- the tests pass\n\n400 digits (or 0) fail (priority 2)\n4. (2) no new file"
     note = call("note", "n1", requirements=wanted, profile="debugging", goal="mend add")
     duck = Asked(turn(call("read_file", path="a.py"), note))
     decided = await duck.decide()
@@ -295,11 +295,13 @@ async def test_A8_J1_requirements_come_with_the_first_calls_of_a_request():
         "1. a.py adds (3)",
         "- the tests pass",
         "400 digits (or 0) fail (priority 2)",
+        "4. (2) no new file",
     )
     assert [(one.requirement, one.priority) for one in named_requirements(decided.requirements)] == [
         ("a.py adds", 3),
         ("the tests pass", 1),
         ("400 digits (or 0) fail", 2),
+        ("no new file", 2),
     ]
     assert (decided.decision.task_profile, decided.decision.state_delta.goal) == ("debugging", "mend add")
 

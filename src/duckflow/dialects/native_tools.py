@@ -30,15 +30,15 @@ ALIASES: Mapping[str, str] = {
 }
 """Names that models use although they were not offered them."""
 
+_OWN = ("file_ops", "shell", "plan_tool", "task_tool", "task_loop", "memory")
+"""Families that are told by the names of their operations; all others have a line for each."""
+
 FAMILIES: Mapping[str, str] = {
-    "file_ops": "files; the definitions in one, by line",
-    "shell": "background commands; read also shows a result that was cut, by its id",
-    "plan_tool": "plans for long work",
-    "task_tool": "the tasks of a plan's step",
-    "task_loop": "tasks in the background",
-    "memory": "for later sessions",
+    "shell": "background; read also shows results that were cut",
+    "plan_tool": "long work",
+    "task_loop": "background",
 }
-"""Families of rare operations, each told in one line."""
+"""What families of rare operations are for, where their names do not say it."""
 
 _OPERATIONS = {name: operation for operation, name in COMMON.items()} | dict(ALIASES)
 _STRING: JsonSchema = {"type": "string"}
@@ -58,9 +58,8 @@ NOTE_TOOL = NativeTool(
     name=NOTE,
     description=(
         "Notes beside other calls, an item a line. With a request's first calls: requirements, all that the "
-        "user wants, (2) or (3) behind what matters less; profile: "
-        f"{', '.join(get_args(TaskProfile))}. Any time: goal, plan, …; doubt: why these calls may be "
-        "wrong; pattern base_main_specialized: show the present step's procedure"
+        f"user wants, (2) or (3) behind what matters less; profile: {', '.join(get_args(TaskProfile))}. "
+        "doubt: why these calls may be wrong. pattern base_main_specialized: show the step's procedure"
     ),
     parameters={
         "type": "object",
@@ -74,10 +73,7 @@ NOTE_TOOL = NativeTool(
 
 FINISH_TOOL = NativeTool(
     name=FINISH,
-    description=(
-        "Beside the last calls, such as the tests: ends your turn with this reply if they all succeed "
-        "(exit code 0); else you go on"
-    ),
+    description=("Beside the last calls, such as tests: ends your turn with this reply if they all succeed"),
     parameters={"type": "object", "properties": {"reply": _STRING}, "required": ["reply"]},
 )
 
@@ -96,13 +92,16 @@ def native_tools(operations: Sequence[Operation]) -> tuple[NativeTool, ...]:
 
 
 def _common(operation: Operation) -> NativeTool:
-    edits = operation.name == "file_ops.edit_file"
+    edits, name = operation.name == "file_ops.edit_file", COMMON[operation.name]
     return NativeTool(
-        name=COMMON[operation.name],
-        description="replace text in a file" if edits else _summary(operation),
+        name=name,
+        description=name.replace("_", " ") if name in _KNOWN else _summary(operation),
         parameters=EDIT_SCHEMA if edits else _slim(operation.schema()),
     )
 
+
+_KNOWN = ("read_file", "write_file", "edit_file")
+"""Tools whose names and arguments say all."""
 
 _PLAIN = ("path", "content", "start", "end", "pattern", "glob", "command", "context", "timeout_s")
 """Arguments whose names say enough."""
@@ -125,10 +124,10 @@ def _slim(schema: JsonSchema) -> JsonSchema:
 def _rare(operations: Sequence[Operation]) -> NativeTool:
     """One tool for many operations: a line for each family. Its details are told when they are asked for."""
     families = groupby(operations, key=lambda operation: operation.name.partition(".")[0])
-    lines = "\n".join(_family(name, list(members)) for name, members in families)
+    lines = "; ".join(_family(name, list(members)) for name, members in families)
     return NativeTool(
         name=RARE,
-        description=f"Rare operations. Without args, you get a description instead.\n{lines}",
+        description=f"Rare operations; without args you get a description. {lines}",
         parameters={
             "type": "object",
             "properties": {"operation": _STRING, "args": {"type": "object"}},
@@ -138,11 +137,11 @@ def _rare(operations: Sequence[Operation]) -> NativeTool:
 
 
 def _family(name: str, members: Sequence[Operation]) -> str:
-    if name not in FAMILIES:
+    if name not in _OWN:
         return "\n".join(member.line for member in members)
     first, *others = (member.name for member in members)
     calls = ", ".join([first, *(other.rpartition(".")[2] for other in others)])
-    return f"{calls}: {FAMILIES[name]}"
+    return f"{calls} ({FAMILIES[name]})" if name in FAMILIES else calls
 
 
 def _summary(operation: Operation) -> str:

@@ -35,7 +35,7 @@ MOST_FIXES = 4
 
 _LINE, _CAUSE = 300, 1_000
 _NUMBER = late(r"\A\s*(?:[-*•]|\(?\d{1,2}[.):])\s+")
-_PRIORITY = late(r"\s*\((?:priority )?([123])\)\s*$")
+_PRIORITY = late(r"\A\((?:priority )?([123])\)\s*|\s*\((?:priority )?([123])\)\s*\Z")
 
 
 class RequirementDraft(Frozen):
@@ -91,17 +91,13 @@ def plain_requirements(request: str) -> tuple[RequirementItem, ...]:
 
 
 def named_requirements(lines: Iterable[str]) -> tuple[RequirementItem, ...]:
-    """Read requirements from lines, numbered or not, each with a priority behind it or none."""
+    """Read requirements from lines, numbered or not, each with a priority before or behind it, or none."""
     drafts: list[RequirementDraft] = []
     for line in lines:
         text = _NUMBER.sub("", line, count=1).strip()
-        priority = _PRIORITY.search(text)
-        drafts.append(
-            RequirementDraft(
-                requirement=text[: priority.start()] if priority else text,
-                priority=cast("Priority", int(priority[1])) if priority else 1,
-            )
-        )
+        marked = _PRIORITY.search(text)
+        priority = cast("Priority", int(marked[1] or marked[2])) if marked else 1
+        drafts.append(RequirementDraft(requirement=_PRIORITY.sub("", text, count=1), priority=priority))
     return _items(drafts)
 
 
