@@ -195,3 +195,23 @@ async def test_J3_what_the_user_refused_is_told_to_the_judge_as_their_wish(folde
     assert "The user did not want this done, which lowers no score:" in text
     assert "keep a.txt" in text
     assert "not made good" not in text
+
+
+async def test_J2_the_run_of_a_command_that_changed_files_itself_is_the_last_run(folder):
+    text, _ = await judge_reads(
+        folder, decision("", shell("echo x > made.txt; echo tests passed")), decision("Done.")
+    )
+    assert "exit code 0\ntests passed" in text
+    assert "before the last change" not in text
+
+
+async def test_J2_removing_what_a_test_run_left_behind_makes_the_run_no_older(folder):
+    text, _ = await judge_reads(
+        folder,
+        decision("", shell("echo x > wanted.txt; echo t > left.tmp; echo tests passed")),
+        decision("", shell("rm left.tmp")),
+        decision("Done."),
+    )
+    assert "exit code 0\ntests passed" in text
+    assert "before the last change" not in text
+    assert "check of left.tmp" not in text

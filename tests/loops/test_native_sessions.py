@@ -174,3 +174,26 @@ def _turns(turns: list[Answer]):
         return turns.pop(0) if body.get("tools") else Answer(json.dumps(CONTENT[asked_for(body)]))
 
     return reply
+
+
+async def test_A8_a_reply_that_was_held_back_waits_for_the_users_answer(tmp_path: Path):
+    """After a yes, given in another session of the program, it is given; after a no, it is not."""
+    write = call("write_file", path="x.txt", content="x\n")
+    turns = [
+        Answer(calls=(write, call("finish", reply="x.txt is there."))),
+        Answer(
+            calls=(call("write_file", path="y.txt", content="y\n"), call("finish", reply="y.txt is there."))
+        ),
+        Answer("Then there is no y.txt."),
+    ]
+    options: dict[str, Any] = {"model": MODELS[0], "mode": "ask", "relay": Relay()}
+    with StrictServer(_turns(turns)) as server:
+        async with engine(tmp_path, server=server, **options) as duck:
+            assert await duck.app.chat.say("Make x.txt") == "awaiting_approval"
+            session = duck.state.session_id
+        async with engine(tmp_path, server=server, session=session, **options) as duck:
+            assert await duck.app.chat.answer(YES) == "done", server.refusals
+            assert [one.text for one in duck.of(ReplyEvent)] == ["x.txt is there."]
+            assert await duck.app.chat.say("Make y.txt") == "awaiting_approval", server.refusals
+            await duck.app.chat.answer(NO)
+            assert "y.txt is there." not in [one.text for one in duck.of(ReplyEvent)]

@@ -102,7 +102,7 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
         Tool(
             operation=RUN,
             args=Run,
-            summary="run a bash command in a sandbox; it needs network, secrets (files)",
+            summary="run a bash command in a sandbox; long output is cut in its middle",
             effect="execute",
             run=run,
             propose=propose,

@@ -46,7 +46,11 @@ def finish_action(state: AgentState, event: ActionFinished) -> AgentState:
     command = (
         str(running.action.args.get("command", "")) if running and event.operation == "shell.run" else ""
     )
-    request = note_action(_progress(state.request, event), event, command) if state.request else None
+    request = (
+        note_action(_progress(state.request, event), event, command, changed=_changes_work(state, event))
+        if state.request
+        else None
+    )
     noted = note_changes(state, event, running)
     finished = replace(
         noted,
@@ -84,6 +88,18 @@ def finish_action(state: AgentState, event: ActionFinished) -> AgentState:
         return current
     names = ", ".join(left[:LEFT_SHOWN]) + (", …" if len(left) > LEFT_SHOWN else "")
     return tell(replace(current, next_step="continue"), LEFT_BEHIND.format(names=names))
+
+
+def _changes_work(state: AgentState, event: ActionFinished) -> bool:
+    """Tell whether files differ now. Removing again what the request itself made is no change."""
+    return any(path not in event.removed or not _made_by_request(state, path) for path in event.changed)
+
+
+def _made_by_request(state: AgentState, path: str) -> bool:
+    own = state.request.request_id if state.request else ""
+    changes = (one for made in state.change_sets if made.request_id == own for one in made.changes)
+    first = next((one for one in changes if one.path == path), None)
+    return first is not None and first.before is None
 
 
 def _left_behind(command: str, event: ActionFinished) -> tuple[str, ...]:

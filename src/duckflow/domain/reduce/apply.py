@@ -136,9 +136,11 @@ def _apply(state: AgentState, event: Event) -> AgentState:
             return _request_finished(state, event)
         case events.Reply():
             short = one_line(event.text, SUMMARY)
-            closing = "" if event.text == state.closing else state.closing
-            reply = head_and_tail(event.text, REPLY_KEPT)
-            return replace(state, last_reply=short, reply=reply, closing=closing)
+            replied = replace(state, last_reply=short, reply=head_and_tail(event.text, REPLY_KEPT))
+            if event.text != state.closing:
+                return replied
+            # The conversation ends with the model's words, as it does after a reply without calls.
+            return remember(replace(replied, closing=""), TranscriptEntry(role="assistant", text=event.text))
         case events.ModeChanged():
             return replace(state, mode=event.mode)
         case events.MemoryRecalled():

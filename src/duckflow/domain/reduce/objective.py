@@ -102,21 +102,22 @@ def plan_attempt(state: AgentState, event: AttemptPlanned) -> AgentState:
     return tell(replace(state, request=replace(request, objective=planned, outcome=None)), event.told)
 
 
-def note_action(request: Request, event: ActionFinished, command: str) -> Request:
-    """The request with what an action brought for its objective, and with a command that ran."""
+def note_action(request: Request, event: ActionFinished, command: str, *, changed: bool) -> Request:
+    """The request with what an action brought for its objective, and with a command that ran.
+
+    `changed`: whether files are others now than before.
+    """
     if command and event.outcome != "refused":
         ran = CommandRun(
             command=command,
             exit_code=NO_END if event.exit_code is None else event.exit_code,
             evidence_id=event.evidence_id,
-            revision=request.objective.revision + bool(event.changed),
+            revision=request.objective.revision + changed,
         )
         request = replace(request, ran=True, commands=(*request.commands, ran)[-COMMANDS_KEPT:])
     line = f"{event.evidence_id} {event.operation} {event.path or command}: {event.text}"
     background = event.task_id is not None
-    noted = note_result(
-        request.objective, line, event.outcome, changed=bool(event.changed), background=background
-    )
+    noted = note_result(request.objective, line, event.outcome, changed=changed, background=background)
     return replace(request, objective=noted)
 
 
