@@ -57,8 +57,7 @@ RewindPart = Literal["both", "conversation", "files"]
 
 
 class RewindWork(Frozen):
-    """Return to the point before a message: the conversation, the files, or both. `before` is its event's
-    number."""
+    """Return to the point before the message event `before`: the conversation, the files, or both."""
 
     kind: Literal["rewind"] = "rewind"
     before: int

@@ -160,14 +160,12 @@ class Decision(Frozen):
 
     @property
     def objection(self) -> str | None:
-        """The model's answer about its goal or constraints that begins with "no"; None if neither does
-        (A5)."""
+        """The answer about goal or constraints that begins with "no"; None if neither does (A5)."""
         return next((said for said in (self.goal_consistency, self.constraint_check) if is_no(said)), None)
 
 
 def is_no(answer: str) -> bool:
-    """Return whether an answer begins with "no" in English or Japanese; "none" and "yes: no file is lost" do
-    not."""
+    """Return whether an answer begins with "no", in English or Japanese. "none" does not count."""
     return bool(_NO.match(unicodedata.normalize("NFKC", answer).casefold()))
 
 

@@ -77,8 +77,7 @@ class NativeTool(Frozen):
 
 
 class ModelRequest(Frozen):
-    """One model call. `answer_schema` constrains the answer if the model supports it; others may ignore
-    it."""
+    """One model call. `answer_schema` constrains the answer, if the model supports that."""
 
     output: str
     messages: tuple[ChatMessage, ...]
@@ -98,8 +97,7 @@ class ModelRequest(Frozen):
     window: int | None = None
     """Size of the model's window in tokens, possibly learned from an error after the client was opened."""
     cache_key: str = ""
-    """Equal for all prompts with the same beginning, so that the provider can route them to the same
-    cache."""
+    """Equal for prompts with the same beginning, so that the provider can route them to one cache."""
     picture_data: Mapping[str, str] = Field(default_factory=dict[str, str], repr=False)
     """Pictures to show, by digest, in Base64."""
 

@@ -173,8 +173,7 @@ class AgentState(Frozen):
     said: tuple[str, ...] = ()
     """Beginnings of the user's last messages, oldest first; they outlive the transcript."""
     decided: tuple[str, ...] = ()
-    """Reasons of decisions, one line each, oldest first; old ones are thinned out. They outlive the
-    transcript."""
+    """Reasons of decisions, one line each, oldest first and thinned out; they outlive the transcript."""
     plans: tuple[Plan, ...] = ()
     active_plan_id: str | None = None
     task_list: TaskList | None = None

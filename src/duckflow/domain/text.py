@@ -91,8 +91,7 @@ def count_words(text: str) -> int:
 
 
 def in_pieces(text: str, size: int) -> Iterator[str]:
-    """Split the text at line ends into pieces of about `size` characters, without splitting a multi-line
-    key."""
+    """Split the text at line ends into pieces of about `size` characters, but never inside a key."""
     start = 0
     while start < len(text):
         end = text.find("\n", start + size) + 1 or len(text)

@@ -22,8 +22,7 @@ KEPT = frozenset(
 
 
 def find_program(name: str, root: Path, env: Mapping[str, str]) -> str | None:
-    """Return a program that cannot come from the workspace: by path, on the user's PATH, or beside our
-    Python."""
+    """Return a program that cannot come from the workspace: by path, on PATH, or beside our Python."""
     if "/" in name:
         return name if name.startswith("/") and os.access(name, os.X_OK) and _is_outside(name, root) else None
     for folder in (*env.get("PATH", "").split(":"), str(Path(sys.executable).parent)):

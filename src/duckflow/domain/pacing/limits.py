@@ -19,8 +19,7 @@ _DIGEST = 16
 
 
 class Adjustment(Frozen):
-    """A change of the limit relative to its base, in percent: 20 is a fifth more, -30 is three tenths
-    less."""
+    """Change of the limit relative to its base: 20 is a fifth more, -30 is three tenths less."""
 
     source: Literal["vitals", "complexity"]
     percent: int
@@ -114,8 +113,7 @@ def digest_of(text: str) -> str:
 
 
 def call_of(action: Action) -> str:
-    """Return a short hash of an operation and its arguments, regardless of order and of how paths are
-    written."""
+    """Return a short hash of an operation and its arguments, whatever their order and path notation."""
     args = {name: _plain(name, value) for name, value in action.args.items()}
     meant = {name: value for name, value in args.items() if value is not None}
     return digest_of(json.dumps([action.operation.strip(), meant], sort_keys=True))

@@ -97,8 +97,7 @@ def _left_behind(command: str, event: ActionFinished) -> tuple[str, ...]:
 
 
 def _subject(running: ActionStarted | None, event: ActionFinished) -> str:
-    """Return a digest of what was looked at, to recognize a later look at the same; "" for other
-    operations."""
+    """Return a digest that recognizes a later look at the same thing; "" for other operations."""
     if running is None or running.effect not in ("read", "fetch", "execute") or event.outcome == "refused":
         return ""
     asked = f"{event.operation} {json.dumps(running.action.args, sort_keys=True)}"

@@ -14,8 +14,7 @@ LOGS = ("context_refs", "decision_log")
 
 
 def set_items(items: Items, delta: StateDelta) -> tuple[Items, tuple[str, ...]]:
-    """Apply `delta`, each value cut to its length and count; return the items and notes for the model (E1,
-    E2)."""
+    """Apply `delta`, each value cut to its limits; return the items and notes for the model (E1, E2)."""
     changes: dict[str, str | tuple[str, ...]] = {}
     notes: list[str] = []
     for name, value in delta.model_dump(exclude_none=True).items():

@@ -71,8 +71,7 @@ def _mark(state: AgentState, old: Set[str]) -> tuple[AgentState, tuple[str, ...]
 def _shown_files(
     before: Mapping[str, tuple[str, ...]], entries: Iterable[TranscriptEntry]
 ) -> Mapping[str, tuple[str, ...]]:
-    """Return the evidence that shows each file, including these entries, so that no loop scans the
-    transcript."""
+    """Return the evidence that shows each file. Kept separately, so that no loop scans the transcript."""
     shown = before
     for entry in entries:
         if entry.path and entry.digest and not entry.stale and entry.evidence_id:
