@@ -38,8 +38,7 @@ def _settings_in(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _value(key: str, raw: str) -> object:
-    """Parse the text as TOML if the setting accepts the result, otherwise keep it: 20 is a number, qwen a
-    name."""
+    """Parse the text as TOML if the setting accepts that, otherwise keep it: 20 is a number, qwen a name."""
     try:
         parsed = tomllib.loads(f"value = {raw}")
     except (ValueError, RecursionError):

@@ -103,8 +103,7 @@ def find_fault(key: str, value: object) -> Mapping[str, Any] | None:
 
 
 def validate(values: Mapping[str, object]) -> Settings:
-    """Build settings from dotted keys. Validated as strict JSON: "20" is no number, but a list becomes a
-    tuple."""
+    """Build settings from dotted keys, as strict JSON: "20" is no number, but a list becomes a tuple."""
     nested: dict[str, Any] = {}
     for key, value in values.items():
         *path, last = key.split(".")

@@ -21,8 +21,7 @@ class ShellSettings(Frozen):
     """Limits and sandbox of shell commands."""
 
     sandbox: SandboxChoice = "auto"
-    """Sandbox for commands: `auto` uses the best that works, `external` trusts this machine, `none` asks
-    you."""
+    """Sandbox: `auto` picks the best, `external` means this machine is one, `none` asks before commands."""
 
     network: bool = False
     """Let every command use the network without asking."""
@@ -69,12 +68,10 @@ class UndoSettings(Frozen):
     """Storage for undoing changes."""
 
     max_mb: Annotated[int, Field(ge=0, le=1_000_000)] = 200
-    """Megabytes of old file contents, compressed; beyond that the oldest requests are dropped. 0 keeps
-    none."""
+    """Megabytes of old file contents, compressed; beyond that the oldest requests go. 0 keeps none."""
 
     command_files: Annotated[int, Field(ge=0, le=1_000_000)] = 5000
-    """Files copied before a command, so that undo covers it; folders with more are not copied. 0 copies
-    none."""
+    """Files copied before a command for undo; folders with more are not copied. 0 copies none."""
 
     command_mb: Annotated[int, Field(ge=0, le=100_000)] = 32
     """Maximum megabytes of files copied before a command."""
@@ -123,8 +120,7 @@ class EmbeddedSettings(Frozen):
     """Tokens of prompt and answer together, instead of `llm.window`; more needs more memory."""
 
     drafts: Literal["auto", "on", "off"] = "auto"
-    """Speed up output by guessing words that repeat the input, useful on x86-64; `auto` enables it only
-    there."""
+    """Speed up output by guessing words from the input; `auto` does so on x86-64, where it helps."""
 
     prompts_mb: Annotated[int, Field(ge=0, le=1_000_000)] = 500
     """Megabytes of processed prompts kept on disk, so that they are not processed again; 0 keeps none."""
@@ -176,8 +172,7 @@ class LlmSettings(Frozen):
     """Maximum tokens of an answer; thinking comes on top."""
 
     effort: EffortChoice = "auto"
-    """Thinking effort of models that support it; `auto` depends on the question and on the course of the
-    work."""
+    """Thinking effort of models that support it; `auto` depends on the question and the work so far."""
 
     embedded: EmbeddedSettings = EmbeddedSettings.model_construct()
 
@@ -236,8 +231,7 @@ class HookSettings(Frozen):
     """Run hooks."""
 
     files: tuple[HomePath, ...] = ()
-    """More files with hooks, besides the `hooks.json` next to this one, for example
-    `~/.claude/settings.json`."""
+    """More hook files besides the `hooks.json` next to this one, such as `~/.claude/settings.json`."""
 
 
 class PluginSettings(Frozen):

@@ -8,8 +8,7 @@ USER_FILE = "config.toml"
 
 
 def configured_language() -> str:
-    """Return the language in the user's file, or "auto"; problems with the file are reported when it is
-    loaded."""
+    """Return the language in the user's file, or "auto"; problems are reported when the file is loaded."""
     path = config_dir() / USER_FILE
     try:
         language: object = parse(read_text(path) or "", path).get("language", "auto")

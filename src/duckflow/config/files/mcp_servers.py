@@ -52,8 +52,7 @@ def remove_server(path: Path, name: str) -> None:
 
 
 def read_foreign(path: Path) -> tuple[dict[str, McpServer], dict[str, str]]:
-    """Read the servers in another agent's JSON (`mcpServers`); also return the unusable ones with the
-    reason."""
+    """Read the servers in another agent's JSON (`mcpServers`), and the reason for each unusable one."""
     try:
         with path.open("rb") as file:
             found: Any = json.loads(file.read(_LARGEST))
@@ -64,8 +63,7 @@ def read_foreign(path: Path) -> tuple[dict[str, McpServer], dict[str, str]]:
 
 
 def foreign_servers(entries: Mapping[str, Any]) -> tuple[dict[str, McpServer], dict[str, str]]:
-    """Convert servers from another program's format, with names we allow; also return unusable ones and
-    why."""
+    """Convert servers from another agent's format; also return the reason for each unusable one."""
     servers: dict[str, McpServer] = {}
     unusable: dict[str, str] = {}
     for given, entry in entries.items():
@@ -80,8 +78,7 @@ def foreign_servers(entries: Mapping[str, Any]) -> tuple[dict[str, McpServer], d
 
 
 def _foreign(entry: Mapping[str, Any]) -> McpServer:
-    """Convert one entry in the format of Claude, Cursor, VS Code and others. They allow network access, so we
-    do."""
+    """Convert an entry as written for Claude, Cursor or VS Code, which all allow network access."""
     command = (entry["command"], *entry.get("args", ())) if entry.get("command") else ()
     url = str(entry.get("url") or entry.get("serverUrl") or "")
     return McpServer(
@@ -96,8 +93,7 @@ def _foreign(entry: Mapping[str, Any]) -> McpServer:
 
 
 def named_paths(command: Sequence[str]) -> tuple[str, ...]:
-    """Return existing paths in the command's arguments: a server started with a folder is meant to read
-    it."""
+    """Return existing paths in the arguments: a server started with a folder is meant to read it."""
     words = (os.path.expanduser(word) for word in command[1:])  # noqa: PTH111 - Path's own can raise
     return tuple(word for word in words if os.path.isabs(word) and os.path.exists(word))  # noqa: PTH110, PTH117
 
