@@ -52,8 +52,7 @@ class CommandInbox:
         return [WaitingCommand(number, _adapter().validate_json(body)) for number, body in rows]
 
     def settle(self, number: int, result: str = "") -> bool:
-        """Store a command's result: "" for success, otherwise the reason; False if another process settled
-        it."""
+        """Store a result: "" for success, otherwise the reason. False if another process has done so."""
         with self._database.write() as connection:
             return connection.execute(_SETTLE, (result, number)).rowcount > 0
 

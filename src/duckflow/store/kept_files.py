@@ -108,8 +108,7 @@ class KeptFiles:
         return self._database.notices
 
     def keep(self, owner: ChangeOwner, changes: Sequence[FileChange], contents: Mapping[str, bytes]) -> None:
-        """Store changes durably with the content they replace; if the limit is exceeded, the oldest are
-        dropped."""
+        """Store changes durably with the content they replace; beyond the limit the oldest are dropped."""
         packed = [(digest, zlib.compress(data, _LEVEL)) for digest, data in contents.items() if self.limit]
         with self._opened().write() as connection:
             _put(connection, packed)
@@ -131,8 +130,7 @@ class KeptFiles:
             connection.execute(_SWEEP)
 
     def changes(self, session_id: str, action_id: str) -> tuple[FileChange, ...]:
-        """Return the recorded changes of an action, oldest first; a crash may have left the last ones
-        unmade."""
+        """Return the recorded changes of an action, oldest first; after a crash, not all may be made."""
         if self._database is None and not self._path.exists():
             return ()
         query = "SELECT body FROM changes WHERE session_id = ? AND action_id = ? ORDER BY id"

@@ -59,8 +59,7 @@ class Sessions:
             return [_summary(row) for row in connection.execute(query, {"workspace": workspace})]
 
     def latest(self, workspace: str) -> SessionSummary | None:
-        """Return the most recently used session of a workspace, preferring those with a message; None if none
-        exists."""
+        """Return a workspace's most recently used session, if any, preferring those with a message."""
         query = f"{_SELECT} WHERE workspace = ? ORDER BY title = '', latest DESC LIMIT 1"
         with self._database.read() as connection:
             row = connection.execute(query, (workspace,)).fetchone()

@@ -76,8 +76,7 @@ class HeadFile:
             os.close(file)
 
     def sync(self) -> None:
-        """Flush the file to disk. Once at the end is enough: a power cut before that leaves it behind, not
-        wrong."""
+        """Flush the file to disk. Once at the end is enough: until then it may be behind, but not wrong."""
         file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         try:
             os.fsync(file)

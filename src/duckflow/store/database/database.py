@@ -22,8 +22,7 @@ PATIENCE_S = 10.0
 
 
 class Database:
-    """One database, opened once per process and usable from any thread. `notices` report problems at
-    opening."""
+    """A database, opened once per process, for any thread. `notices` report problems at opening."""
 
     def __init__(
         self,
