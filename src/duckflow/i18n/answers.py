@@ -59,8 +59,7 @@ _BEHIND_NUMBER = late("[、，,：:]")
 
 
 def read_answer(said: str) -> AnswerApproval | None:
-    """Interpret the answer to an approval: yes, always, an edit with its replacement, or no with its
-    reason."""
+    """Interpret the answer to an approval: yes, always, an edit with its content, or no with its reason."""
     edit = _EDIT.match(said)
     if edit:
         return AnswerApproval(yes=True, edited=said[edit.end() :])
