@@ -1,1 +1,1 @@
-"""Settings: the models, where their values come from, and where things live on the user's machine."""
+"""Settings: their models, their sources, and the folders on the user's machine."""

@@ -11,7 +11,7 @@ _PREFIX = "DUCKFLOW_"
 
 
 def from_environment(environ: Mapping[str, str]) -> SettingsLayer:
-    """The layer the environment makes. An empty variable counts as not set."""
+    """Return the layer from environment variables. An empty variable counts as not set."""
     values: dict[str, object] = {}
     origins: dict[str, str] = {}
     for variable, key in _settings_in(environ):
@@ -25,9 +25,9 @@ def from_environment(environ: Mapping[str, str]) -> SettingsLayer:
 
 
 def _settings_in(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Variable and key, short names first, so that the long one wins where both are set.
+    """Yield variables and their keys, short names first, so that the long name wins if both are set.
 
-    Other names without a double underscore, such as DUCKFLOW_STATE_DIR, are no settings.
+    Other names without a double underscore, such as DUCKFLOW_STATE_DIR, are not settings.
     """
     for variable, key in SHORT_VARIABLES.items():
         if environ.get(variable):
@@ -38,7 +38,7 @@ def _settings_in(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _value(key: str, raw: str) -> object:
-    """The text as a TOML value if the setting takes that, else as it is: 20 is a number, qwen a name."""
+    """Parse the text as TOML if the setting accepts that, otherwise keep it: 20 is a number, qwen a name."""
     try:
         parsed = tomllib.loads(f"value = {raw}")
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""The settings by dotted key (`llm.embedded.window`), and by environment variable."""
+"""The settings by dotted key (`llm.embedded.window`) and by environment variable."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -15,18 +15,18 @@ SHORT_VARIABLES: Mapping[str, str] = {
     "DUCKFLOW_MODE": "mode",
     "DUCKFLOW_LANGUAGE": "language",
 }
-"""Variables with a name of their own, other than DUCKFLOW_SECTION__KEY."""
+"""Environment variables with short names, instead of DUCKFLOW_SECTION__KEY."""
 
 
 @cache
 def leaves() -> Mapping[str, FieldInfo]:
-    """Every setting that holds a value, by dotted key, in the order of the models."""
+    """Return every setting that holds a value, by dotted key, in the order of the models."""
     return dict(_walk(Settings, ""))
 
 
 @cache
 def sections() -> frozenset[str]:
-    """Every dotted key that holds further settings."""
+    """Return every dotted key that holds further settings."""
     parts = (key.split(".") for key in leaves())
     return frozenset(".".join(part[:end]) for part in parts for end in range(1, len(part)))
 
@@ -41,7 +41,7 @@ def _walk(model: type[Frozen], prefix: str) -> Iterator[tuple[str, FieldInfo]]:
 
 
 def variable_for(key: str) -> str:
-    """The environment variable that sets a key: `llm.fast` is DUCKFLOW_LLM__FAST."""
+    """Return the environment variable that sets a key: `llm.fast` is DUCKFLOW_LLM__FAST."""
     for variable, short in SHORT_VARIABLES.items():
         if short == key:
             return variable
@@ -49,7 +49,7 @@ def variable_for(key: str) -> str:
 
 
 def nearest(key: str) -> str | None:
-    """The known key most likely meant: the same last word in another section, else one spelt alike."""
+    """Return the closest known key: the same last word in another section, otherwise a similar spelling."""
     import difflib  # noqa: PLC0415 - only a mistake needs it
 
     known = [*leaves(), *sections()]
@@ -66,7 +66,7 @@ def nearest(key: str) -> str | None:
 
 
 def choices(annotation: object) -> tuple[object, ...]:
-    """All values a setting can have, if they can be counted; else nothing."""
+    """Return all values a setting can have, or () if they can't be enumerated."""
     if annotation is bool:
         return (True, False)
     if get_origin(annotation) is Literal:

@@ -1,4 +1,4 @@
-"""One source of settings: its values by dotted key, checked one by one, and where each was written."""
+"""One source of settings: values by dotted key, each validated, and the place each was written."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ _TYPE_KEYS: Mapping[str, str] = {
     "string_too_long": "config.too_long",
     "outside_workspace": "config.outside_workspace",
 }
-"""Pydantic's kinds of error, and the sentence for each."""
+"""Pydantic's error types and the catalogue key for each."""
 
 _BOUNDS: Mapping[str, tuple[str, str]] = {
     "greater_than_equal": ("≥", "ge"),
@@ -37,7 +37,7 @@ _BOUNDS: Mapping[str, tuple[str, str]] = {
 
 
 class SettingsLayer(NamedTuple):
-    """Values by dotted key, and by the same key the file, variable or flag each came from."""
+    """Values by dotted key, and the file, variable or flag that each came from."""
 
     kind: Kind
     values: Mapping[str, object]
@@ -45,14 +45,14 @@ class SettingsLayer(NamedTuple):
     text: str = ""
 
     def place(self, key: str) -> str:
-        """Where the user should look: the origin, with the line if it is a file."""
+        """Return the place to show the user: the origin, with the line number for a file."""
         line = line_of(key, self.text) if self.text else None
         origin = self.origins[key]
         return f"{origin}:{line}" if line else origin
 
 
 def from_tables(kind: Kind, tables: Mapping[str, object], origin: str, text: str) -> SettingsLayer:
-    """The layer a TOML file makes, checked."""
+    """Build and check the layer of a TOML file."""
     values = dict(_flatten(tables))
     layer = SettingsLayer(kind, values, dict.fromkeys(values, origin), text)
     _refuse_unknown(layer)
@@ -70,7 +70,7 @@ def _flatten(tables: Mapping[str, object], prefix: str = "") -> Iterator[tuple[s
 
 
 def _refuse_unknown(layer: SettingsLayer) -> None:
-    """An unknown key is an error that names the nearest known one (SPEC M5)."""
+    """Raise an error for an unknown key that names the nearest known one (M5)."""
     for key, value in layer.values.items():
         if key in leaves():
             continue
@@ -84,7 +84,7 @@ def _refuse_unknown(layer: SettingsLayer) -> None:
 
 
 def check(layer: SettingsLayer) -> None:
-    """Every value on its own against its setting, so that none hides behind one that overrides it."""
+    """Validate each value separately, so that overridden values are checked too."""
     for key, value in layer.values.items():
         fault = find_fault(key, value)
         if fault is not None:
@@ -92,7 +92,7 @@ def check(layer: SettingsLayer) -> None:
 
 
 def find_fault(key: str, value: object) -> Mapping[str, Any] | None:
-    """What pydantic has against a value, or None."""
+    """Return pydantic's error for a value, or None."""
     try:
         validate({key: value})
     except ValidationError as exc:
@@ -103,7 +103,7 @@ def find_fault(key: str, value: object) -> Mapping[str, Any] | None:
 
 
 def validate(values: Mapping[str, object]) -> Settings:
-    """Settings from dotted keys. As strict JSON: "20" is no number, yet a list becomes a tuple."""
+    """Build settings from dotted keys, as strict JSON: "20" is no number, but a list becomes a tuple."""
     nested: dict[str, Any] = {}
     for key, value in values.items():
         *path, last = key.split(".")
@@ -115,7 +115,7 @@ def validate(values: Mapping[str, object]) -> Settings:
 
 
 def _foreign(value: object) -> dict[str, str]:
-    """TOML's dates and times, which no setting takes, in a form that none accepts."""
+    """Convert TOML's dates and times, which no setting accepts, to a value that always fails validation."""
     return {"not in JSON": str(value)}
 
 
@@ -136,12 +136,12 @@ def _sentence(layer: SettingsLayer, key: str, fault: Mapping[str, Any]) -> Usage
 
 
 def shown(value: object) -> str:
-    """A value as TOML would write it, short, and with nothing in it that acts on a terminal."""
+    """Format a value briefly as TOML, without terminal control characters."""
     if value is None:
         return ""
     try:
         written = json.dumps(value, ensure_ascii=False)
-    except (RecursionError, TypeError):  # too deep, or one of TOML's dates
+    except (RecursionError, TypeError):  # nested too deeply, or one of TOML's dates
         written = str(value)
     return _printable(cut(written, _SHOWN))
 

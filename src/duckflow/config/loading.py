@@ -1,4 +1,4 @@
-"""Loading settings: defaults < user's file < project's file < environment < flags (SPEC M5)."""
+"""Loading settings: defaults < user's file < project's file < environment < flags (M5)."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -20,31 +20,31 @@ from duckflow.domain.frozen import Frozen
 
 
 class SettingSource(Frozen):
-    """Where a value came from: the kind, and the file, variable or flag."""
+    """Source of a value: its kind, and the file, variable or flag."""
 
     kind: Kind
     where: str = ""
 
 
 class SettingsNotice(Frozen):
-    """Something the user should know that is no error: a catalogue key and its values."""
+    """Information for the user that is not an error: a catalogue key and its values."""
 
     key: str
     values: Mapping[str, str]
 
 
 class LoadedSettings(Frozen):
-    """The settings, the source of each by dotted key, and what to tell the user."""
+    """The settings, the source of each by dotted key, and notices for the user."""
 
     settings: Settings
     sources: Mapping[str, SettingSource]
     notices: tuple[SettingsNotice, ...] = ()
     project: Mapping[str, str] = Field(default_factory=dict[str, str])
-    """The project's own files that may act, by path, as they were when they were trusted."""
+    """The project's files that may act, by path, with their content when trusted."""
 
 
 class SettingRow(Frozen):
-    """One setting, ready to be listed."""
+    """One setting, ready for display."""
 
     key: str
     value: str
@@ -52,7 +52,7 @@ class SettingRow(Frozen):
 
 
 def user_file() -> Path:
-    """Where the user's own configuration is looked for."""
+    """Return the path of the user's configuration file."""
     return config_dir() / USER_FILE
 
 
@@ -64,9 +64,9 @@ def load(
     flags: Mapping[str, object] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> LoadedSettings:
-    """The settings for work in this folder. `flags` are by dotted key; those that are None were not given.
+    """Load the settings for a folder. `flags` are by dotted key; None means not given.
 
-    `digest` is that of the project's files as they were trusted: others do not count.
+    `digest` identifies the project's files as they were trusted; changed files are ignored.
     """
     layers = [_from_text("user", user_file(), read_text(user_file()))]
     notices: list[SettingsNotice] = []
@@ -93,14 +93,14 @@ def load(
 def load_as_trusted(
     workspace: Path, *, trust: bool = False, flags: Mapping[str, object] | None = None
 ) -> LoadedSettings:
-    """The same where nobody is asked: the project's own settings act if the user trusts them already."""
+    """Load the settings without asking: the project's settings apply if the user trusts them already."""
     known = None if trust else trust_state(workspace)
     trusted = known is None or known.status == "trusted"
     return load(workspace, trusted=trusted, digest=known.digest if known and trusted else None, flags=flags)
 
 
 def rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
-    """Every setting with its value as TOML and its source, for `duckflow config show`."""
+    """Return every setting with its value as TOML and its source, for `duckflow config show`."""
     tables = loaded.settings.model_dump(mode="json")
     return tuple(
         SettingRow(key=key, value=shown(_listed(_look_up(tables, key))), source=loaded.sources[key])
@@ -109,7 +109,7 @@ def rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
 
 
 def _listed(value: object) -> object:
-    """Of a table its names: what is in it may be a key."""
+    """Show only the names in a table: its values may be secret keys."""
     return list(cast("dict[str, object]", value)) if isinstance(value, dict) else value
 
 

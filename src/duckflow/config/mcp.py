@@ -11,7 +11,7 @@ from duckflow.domain.patterns import late
 
 
 def from_home(path: str) -> str:
-    """The path with `~` as the user's home."""
+    """Expand `~` to the user's home."""
     return os.path.expanduser(path)  # noqa: PTH111 - Path's own can raise
 
 
@@ -19,10 +19,10 @@ class McpServer(Frozen):
     """One MCP server: a program (`command`) or an address (`url`)."""
 
     command: tuple[str, ...] = ()
-    """The program and its arguments."""
+    """Program and its arguments."""
 
     url: str = ""
-    """The address of a server that speaks streamable HTTP."""
+    """Address of a server that speaks streamable HTTP."""
 
     env: dict[str, str] = Field(default_factory=dict)
     """Variables for the program; `${NAME}` in a value is taken from your environment."""
@@ -31,25 +31,25 @@ class McpServer(Frozen):
     """Headers for the address; `${NAME}` as above."""
 
     enabled: bool = True
-    """Whether it is used."""
+    """Use this server."""
 
     sandbox: bool = True
-    """Whether the program runs in the sandbox."""
+    """Run the program in the sandbox."""
 
     network: bool = False
-    """Whether the program may use the network."""
+    """Let the program use the network."""
 
     workspace: Literal["none", "read", "write"] = "read"
-    """What the program may do in the workspace; what it writes there can't be taken back with `/undo`."""
+    """The program's access to the workspace; `/undo` can't restore what it writes there."""
 
     read: tuple[Annotated[str, AfterValidator(from_home)], ...] = ()
-    """Folders and files the program may read besides; `~` is your home."""
+    """More folders and files the program may read; `~` is your home."""
 
     start_timeout_s: Annotated[float, Field(gt=0, le=600, allow_inf_nan=False)] = 30.0
-    """Seconds it has to start."""
+    """Seconds the server has to start."""
 
     timeout_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 60.0
-    """Seconds one call may take."""
+    """Time limit of one call, in seconds."""
 
     @model_validator(mode="after")
     def _one_way(self) -> "McpServer":
@@ -66,10 +66,10 @@ ServerName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
 
 
 class McpSettings(Frozen):
-    """Tools of others, over the Model Context Protocol; `duckflow mcp add` writes this for you."""
+    """Tools from other programs, over the Model Context Protocol; `duckflow mcp add` writes this for you."""
 
     servers: dict[ServerName, McpServer] = Field(default_factory=dict)
-    """The servers, each a table `[mcp.servers.NAME]`."""
+    """The servers, each in a table `[mcp.servers.NAME]`."""
 
     max_result_chars: Annotated[int, Field(ge=500, le=1_000_000)] = 30_000
-    """Characters of a result that are kept, half of its beginning and half of its end."""
+    """Characters of a result that are kept, half from its beginning and half from its end."""

@@ -1,4 +1,4 @@
-"""The pacemaker's settings: every number it works with, and what each is for."""
+"""The pacemaker's settings: every number it uses, and its purpose."""
 
 from typing import Annotated
 
@@ -14,54 +14,54 @@ Dollars = Annotated[float, Field(gt=0, le=1_000_000, allow_inf_nan=False)]
 
 
 class DynamicLimits(Frozen):
-    """How far the number of loops for one request may go."""
+    """Bounds for the number of loops of one request."""
 
     max_loops: Count = 20
-    """The most loops a request is given at first; work that gets on is given more."""
+    """Maximum loops a request is given at first; progress extends it."""
 
     hard_max_loops: Count = 200
-    """The most loops a request may take without asking you, however well it goes (`--max-loops`)."""
+    """Maximum loops of a request without asking you, even with progress (`--max-loops`)."""
 
     min_loops: Count = 3
-    """The fewest loops a request is given; if it is above `max_loops`, `max_loops` counts."""
+    """Minimum loops of a request; if it exceeds `max_loops`, `max_loops` applies."""
 
 
 class BaseLoops(Frozen):
-    """How many loops each kind of task is given before vitals and complexity are looked at."""
+    """Loops for each kind of task, before vitals and complexity are applied."""
 
     simple_question: Loops = 5
     """A question with a short answer."""
 
     code_analysis: Loops = 12
-    """Reading code and saying what it does."""
+    """Reading and explaining code."""
 
     file_operation: Loops = 8
-    """Making or changing files."""
+    """Creating or changing files."""
 
     complex_reasoning: Loops = 18
-    """Thinking that takes many steps."""
+    """Reasoning in many steps."""
 
     multi_step_task: Loops = 15
     """Work with a plan."""
 
     general_chat: Loops = 6
-    """Talk."""
+    """Small talk."""
 
     creative_writing: Loops = 10
-    """Texts."""
+    """Writing texts."""
 
     debugging: Loops = 14
-    """Finding and mending a fault."""
+    """Finding and fixing a fault."""
 
     research: Loops = 16
     """Collecting and comparing information."""
 
     unknown: Loops = 8
-    """A task of an unknown kind."""
+    """A task of unknown kind."""
 
 
 class LimitFactors(Frozen):
-    """What vitals and complexity make of those loops."""
+    """Weights and factors by which vitals and complexity change those loops."""
 
     mood_weight: Share = 0.4
     """Weight of mood in the vitals score."""
@@ -85,36 +85,36 @@ class LimitFactors(Frozen):
     """Multiplies the loops when the score is high."""
 
     complexity_weight: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 0.4
-    """How much full complexity adds: 0.4 is 40 per cent."""
+    """Increase at full complexity: 0.4 is 40 per cent."""
 
 
 class ComplexityScale(Frozen):
-    """When the work counts as fully complex."""
+    """Values at which work counts as fully complex."""
 
     most_files: Loops = 8
-    """Files looked at."""
+    """Files the request looked at."""
 
     most_messages: Loops = 15
     """Messages in the conversation."""
 
     error_weight: Factor = 3.0
-    """Multiplies the share of actions that failed."""
+    """Factor for the share of actions that failed."""
 
     when_unknown: Share = 0.3
-    """Taken while nothing is known."""
+    """Complexity while nothing is known."""
 
 
 class VitalsNumbers(Frozen):
-    """What moves mood, focus and stamina, and how far."""
+    """Amounts by which events move mood, focus and stamina."""
 
     usual_confidence: Share = 0.8
-    """Used if the model says nothing about its confidence, or is a small one."""
+    """Confidence if the model states none or is small."""
 
     actions_counted: Annotated[int, Field(ge=1, le=100)] = 5
-    """How many of the last actions count for mood."""
+    """Number of recent actions that count for mood."""
 
     failure_weight: Share = 0.3
-    """How much of mood is lost when all of those failed."""
+    """Share of mood that is lost if all of those failed."""
 
     praise: Share = 0.1
     """Added to mood for a request after one you rated well."""
@@ -123,16 +123,16 @@ class VitalsNumbers(Frozen):
     """Added to focus for a loop that finished a task, gave a file new content or found something new."""
 
     repetition: Share = 0.4
-    """Taken from focus for a loop that repeats another."""
+    """Subtracted from focus for a loop that repeats another."""
 
     window_share: Share = 0.8
-    """The share of the model's window from which on its prompt counts as crowded."""
+    """Share of the model's window from which the prompt counts as crowded."""
 
     crowded: Share = 0.15
-    """Taken from focus when the prompt becomes crowded."""
+    """Subtracted from focus when the prompt becomes crowded."""
 
     new_direction: Share = 0.3
-    """Taken from focus when your message gives the work another goal."""
+    """Subtracted from focus when your message changes the goal."""
 
     after_replan: Share = 0.5
     """Focus after a new plan."""
@@ -141,55 +141,55 @@ class VitalsNumbers(Frozen):
     """Focus after you answered a consultation."""
 
     after_request: Share = 0.7
-    """The least focus a new request starts with."""
+    """Minimum focus at the start of a request."""
 
     loops_weight: Share = 0.8
-    """How much of stamina the loops of the limit take together."""
+    """Share of stamina that all loops of the limit use together."""
 
     progress_loop: Share = 0.25
-    """How much of a loop a loop counts that got on."""
+    """Weight of a loop that made progress, compared with other loops."""
 
     error_cost: Share = 0.08
-    """Taken from stamina for each error of a tool that was not resolved; your no is none."""
+    """Subtracted from stamina for each unresolved tool error; your refusals do not count."""
 
 
 class Thresholds(Frozen):
-    """Below which value a vital counts as low."""
+    """Values below which a vital counts as low."""
 
     mood: Share = 0.7
-    """Below it, Duckflow asks you before it goes on."""
+    """Below this, Duckflow asks you before it continues."""
 
     focus: Share = 0.3
-    """Below it, Duckflow makes a new plan, and asks you the next time."""
+    """Below this, Duckflow makes a new plan, and asks you the next time."""
 
     stamina: Share = 0.1
-    """Below it, Duckflow stops and reports."""
+    """Below this, Duckflow stops and reports."""
 
 
 class Budget(Frozen):
-    """What one request may use before you are asked, other than loops."""
+    """Resources other than loops that one request may use before you are asked."""
 
     max_tokens: Annotated[int, Field(ge=1, le=10_000_000_000)] | None = None
-    """Tokens read and written by all models; left out, there is no such limit."""
+    """Tokens read and written by all models; no limit if left out."""
 
     max_cost_usd: Dollars | None = None
-    """US dollars, where prices are known; left out, there is no such limit."""
+    """US dollars, where prices are known; no limit if left out."""
 
     warn_share: Share = 0.8
-    """The share of either from which on you are warned."""
+    """Share of either budget from which you are warned."""
 
 
 class LearningSettings(Frozen):
-    """How far the loops to start from follow what earlier requests really used."""
+    """How strongly the base loops follow what earlier requests used."""
 
     enabled: bool = True
-    """Whether they follow at all."""
+    """Learn from earlier requests."""
 
     least_requests: Annotated[int, Field(ge=1, le=10_000)] = 8
-    """Done requests of a kind that are needed before anything is learned from them."""
+    """Completed requests of a kind required before anything is learned from them."""
 
     reach: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.25
-    """How far from the table it may go: 0.25 is a quarter less or more."""
+    """Maximum deviation from the table: 0.25 is a quarter less or more."""
 
 
 class PacemakerSettings(Frozen):

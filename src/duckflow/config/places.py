@@ -1,4 +1,4 @@
-"""Where things live on the user's machine: state, configuration, cache. Never in the workspace."""
+"""Folders on the user's machine: state, configuration, cache. Never in the workspace."""
 
 import os
 import stat
@@ -11,39 +11,39 @@ _PRIVATE = 0o700
 
 
 def state_dir() -> Path:
-    """Where sessions are kept; created, and readable by the user alone."""
+    """Return the folder for sessions; created, and readable by the user only."""
     return _created("DUCKFLOW_STATE_DIR", "state")
 
 
 def config_dir() -> Path:
-    """Where the user's configuration is looked for; not created."""
+    """Return the folder of the user's configuration; not created."""
     return _given("DUCKFLOW_CONFIG_DIR") or _usual("config")
 
 
 def cache_dir() -> Path:
-    """Where model weights, and whatever else can be had again, are kept; created."""
+    """Return the folder for model weights and other replaceable files; created."""
     return _created("DUCKFLOW_CACHE_DIR", "cache")
 
 
 def checkouts_dir() -> Path:
-    """Where the fleet's runs have their copies of repositories; created. Tools may work in it."""
+    """Return the folder with the fleet's copies of repositories; created. Tools may work in it."""
     return _created("DUCKFLOW_FLEET_DIR", "data", "fleet")
 
 
 def _created(variable: str, kind: str, below: str = "") -> Path:
-    """The folder a variable names, else ours in the usual place."""
+    """Create and return the folder that a variable names, otherwise our folder in the usual place."""
     given = _given(variable)
     return _create(given) if given else _create(_usual(kind) / below, ours=True)
 
 
 def _usual(kind: str) -> Path:
-    """The system's usual place for files of this kind."""
+    """Return the system's usual folder for files of this kind."""
     return _found(kind, os.environ.get("HOME"), os.environ.get(f"XDG_{kind.upper()}_HOME"))
 
 
 @cache
 def _found(kind: str, _home: str | None, _wish: str | None) -> Path:
-    """Asked for many times a loop, so it is looked up again only if the environment has changed."""
+    """Look the folder up, cached while HOME and the XDG variable stay the same: loops ask for it often."""
     import platformdirs  # noqa: PLC0415 - costs more than all the rest here
 
     return getattr(platformdirs, f"user_{kind}_path")("duckflow", appauthor=False)
@@ -51,14 +51,14 @@ def _found(kind: str, _home: str | None, _wish: str | None) -> Path:
 
 def _given(variable: str) -> Path | None:
     value = os.environ.get(variable)
-    # Path's own expanduser can raise, and its resolve would follow links.
+    # Path.expanduser can raise, and Path.resolve would follow links.
     return Path(os.path.abspath(os.path.expanduser(value))) if value else None  # noqa: PTH100, PTH111
 
 
 def _create(place: Path, *, ours: bool = False) -> Path:
-    """Make the folder. One that was there is closed to others only if it is `ours`: else they may read it.
+    """Create the folder. An existing one is made private only if it is `ours`; otherwise others may read it.
 
-    A link, or a folder that somebody else owns or may write to, would let them plant what we trust.
+    A link, or a folder that another user owns or can write to, would let them plant files that we trust.
     """
     try:
         place.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)

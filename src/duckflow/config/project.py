@@ -1,4 +1,4 @@
-"""What a project's own file may do: tighten, never loosen, never say which model is asked (SPEC M5)."""
+"""Permitted settings of a project's file: it may tighten, never loosen, and never choose the model (M5)."""
 
 from collections.abc import Mapping
 from operator import attrgetter
@@ -30,13 +30,13 @@ PROJECT_MAY_SET: Mapping[str, Direction] = {
     "shell.disk_mb": "lower",
     "mcp.servers": "adds",
 }
-"""All that a project may set, and in which direction. Everything else is the user's alone."""
+"""Settings that a project may change, and in which direction. All others belong to the user."""
 
 
 def tighten(
     layer: SettingsLayer, user: Settings, user_file: Path
 ) -> tuple[SettingsLayer, list[dict[str, str]]]:
-    """The layer without what would loosen the user's settings, and what was left out."""
+    """Return the layer without values that would loosen the user's settings, and a list of those left out."""
     for key in layer.values:
         if key not in PROJECT_MAY_SET:
             raise UsageError(
@@ -73,7 +73,7 @@ def _loosens(direction: Direction, now: object, wanted: object) -> bool:
 
 
 def _loose_server(server: Mapping[str, object]) -> bool:
-    """A project's server stays in the sandbox, writes nothing, and sees nothing that is the user's own."""
+    """Return whether a project's server leaves the sandbox, may write, or uses data of the user."""
     free = ("command", "url", "enabled", "network", "start_timeout_s", "timeout_s")
     given = {key: value for key, value in server.items() if key not in free}
     return any(

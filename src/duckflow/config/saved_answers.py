@@ -1,4 +1,4 @@
-"""Small answers of the user's that outlive a session, as a JSON file in the user's state directory."""
+"""Small answers by the user that outlive a session, as a JSON file in the user's state directory."""
 
 import json
 from typing import cast
@@ -9,13 +9,13 @@ from duckflow.domain.errors import UserError
 
 
 class SavedAnswers:
-    """Texts by name in one file. A file that can't be read has nothing in it, so that everything is asked."""
+    """Texts by name in one file. An unreadable file counts as empty, so that the user is asked again."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def load(self) -> dict[str, str]:
-        """All there is."""
+        """Load all answers."""
         try:
             found = json.loads((state_dir() / self._name).read_text("utf-8"))
         except (OSError, ValueError, RecursionError):
@@ -26,7 +26,7 @@ class SavedAnswers:
         return {name: value for name, value in pairs if isinstance(name, str) and isinstance(value, str)}
 
     def save(self, known: dict[str, str]) -> None:
-        """Write all of it down, durably."""
+        """Store all answers durably."""
         place = state_dir() / self._name
         try:
             save_text(place, json.dumps(known, ensure_ascii=False, indent=1, sort_keys=True))

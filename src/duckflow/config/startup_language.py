@@ -1,4 +1,4 @@
-"""The one setting that is needed before anything else is loaded: the language for help and errors."""
+"""The language setting, which help and errors need before anything else is loaded."""
 
 from duckflow.config.places import config_dir
 from duckflow.config.toml_file import parse, read_text
@@ -8,7 +8,7 @@ USER_FILE = "config.toml"
 
 
 def configured_language() -> str:
-    """What the user's file says, or "auto"; whatever is wrong with the file is told when it is loaded."""
+    """Return the language in the user's file, or "auto"; problems are reported when the file is loaded."""
     path = config_dir() / USER_FILE
     try:
         language: object = parse(read_text(path) or "", path).get("language", "auto")

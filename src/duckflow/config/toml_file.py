@@ -1,4 +1,4 @@
-"""Files a user wrote, TOML above all: whatever is wrong with one becomes one sentence."""
+"""Files written by users, mostly TOML: every problem with one is reported in one sentence."""
 
 import os
 import stat
@@ -12,13 +12,13 @@ from duckflow.domain.patterns import late
 
 MAX_BYTES = 1_000_000
 _SEARCHED = 20_000
-"""Looking for a line parses the text many times over; past this many characters it is not worth the wait."""
+"""Characters up to which a key's line is searched for, because the search parses the text many times."""
 _CANDIDATES = 20
 _PLACE = late(r"\(at (?:line (\d+), column (\d+)|end of document)\)")
 
 
 def read_text(path: Path) -> str | None:
-    """The file's text, or None if there is no such file."""
+    """Return the file's text, or None if it does not exist."""
     try:
         data = _read(path)
     except FileNotFoundError:
@@ -35,7 +35,7 @@ def read_text(path: Path) -> str | None:
 
 
 def _read(path: Path) -> bytes:
-    # Without O_NONBLOCK, opening a pipe that lies in the file's place would wait forever.
+    # Without O_NONBLOCK, opening a named pipe at this path would block forever.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -47,8 +47,8 @@ def _read(path: Path) -> bytes:
 
 
 def save_text(path: Path, text: str) -> None:
-    """Put a file in its place, at once or not at all, durably and for the user alone; OSError if it fails."""
-    real = Path(os.path.realpath(path))  # a link into somebody's dotfiles stays one
+    """Write a private file durably and atomically; OSError if it fails."""
+    real = Path(os.path.realpath(path))  # keep a symbolic link, as dotfile managers use them
     descriptor, temporary = tempfile.mkstemp(dir=real.parent, prefix=f".{real.name}-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -62,12 +62,12 @@ def save_text(path: Path, text: str) -> None:
 
 
 def parse(text: str, path: Path) -> dict[str, Any]:
-    """The tables of a TOML text."""
+    """Parse a TOML text."""
     try:
         return tomllib.loads(text)
     except RecursionError as exc:
         raise UsageError("config.too_deep", path=path) from exc
-    except ValueError as exc:  # tomllib's own error is one; a number of 5,000 digits is another
+    except ValueError as exc:  # also raised for a number of 5,000 digits, not only for bad TOML
         line, column = _place(str(exc), text)
         reason = _PLACE.sub("", str(exc)).strip()
         raise UsageError("config.broken", path=path, line=line, column=column, reason=reason) from exc
@@ -82,7 +82,7 @@ def _place(message: str, text: str) -> tuple[int, int]:
 
 
 def line_of(key: str, text: str) -> int | None:
-    """The line that sets a dotted key, found by parsing what is before and after it, or None."""
+    """Return the number of the line that sets a dotted key, found by parsing the text around it, or None."""
     if len(text) > _SEARCHED:
         return None
     lines = [line + "\n" for line in text.split("\n")]
@@ -96,7 +96,7 @@ def line_of(key: str, text: str) -> int | None:
 
 
 def _set_soon_after(lines: list[str], number: int, key: str) -> bool:
-    """Whether the first whole value from this line on sets the key; a value can span lines."""
+    """Return whether the first complete value from this line on sets the key; values can span lines."""
     for end in range(number + 1, min(number + _CANDIDATES, len(lines)) + 1):
         has = _has("".join(lines[:end]), key)
         if has is not None:
@@ -105,7 +105,7 @@ def _set_soon_after(lines: list[str], number: int, key: str) -> bool:
 
 
 def _has(text: str, key: str) -> bool | None:
-    """Whether a TOML text sets the key; None if it does not parse."""
+    """Return whether a TOML text sets the key; None if it does not parse."""
     try:
         found: Any = tomllib.loads(text)
     except (ValueError, RecursionError):

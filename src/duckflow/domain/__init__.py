@@ -1,1 +1,1 @@
-"""What there is: plain frozen data and the one function that changes state. Imports nothing of ours."""
+"""Domain model: plain frozen data and the reducer that changes state. Imports no other package of ours."""

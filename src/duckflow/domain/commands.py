@@ -1,7 +1,7 @@
-"""What other windows on a session ask of the process that has it open: several may look, one works.
+"""Commands that other windows send to the process that owns a session: several may watch, one works.
 
-An answer names the question it was given to by the hash of what was shown, so that nobody answers
-something they did not see, and of two answers the first counts.
+An answer names its question by the hash of what was shown, so that no user answers a question they did not
+see. Of two answers, the first counts.
 """
 
 import hashlib
@@ -18,14 +18,14 @@ from duckflow.domain.state import AgentState
 
 
 class SayMessage(Frozen):
-    """A message: a new request, or more on the one that waits."""
+    """A user message: a new request, or an addition to the one that waits."""
 
     kind: Literal["say"] = "say"
     text: Annotated[str, Field(min_length=1, max_length=200_000)]
 
 
 class AnswerShown(Frozen):
-    """The answer to an approval; `shown` is `hash_of` the question."""
+    """The user's answer to an approval; `shown` is the `hash_of` the question."""
 
     kind: Literal["answer"] = "answer"
     shown: str
@@ -33,7 +33,7 @@ class AnswerShown(Frozen):
 
 
 class ChooseShown(Frozen):
-    """The answer to a consultation, bound in the same way."""
+    """The user's answer to a consultation; `shown` is the `hash_of` the question."""
 
     kind: Literal["choose"] = "choose"
     shown: str
@@ -41,13 +41,13 @@ class ChooseShown(Frozen):
 
 
 class CancelWork(Frozen):
-    """Stop what is being done."""
+    """Stop the current work."""
 
     kind: Literal["cancel"] = "cancel"
 
 
 class UndoWork(Frozen):
-    """Take changes back: a number of actions, "all" of the last request, or "redo"."""
+    """Undo changes: a number of actions, "all" of the last request, or "redo"."""
 
     kind: Literal["undo"] = "undo"
     wanted: Annotated[str, Field(max_length=10)] = ""
@@ -57,7 +57,7 @@ RewindPart = Literal["both", "conversation", "files"]
 
 
 class RewindWork(Frozen):
-    """Go back to before a message, named by its event, with the conversation, the files, or both."""
+    """Return to the point before the message event `before`: the conversation, the files, or both."""
 
     kind: Literal["rewind"] = "rewind"
     before: int
@@ -65,14 +65,14 @@ class RewindWork(Frozen):
 
 
 class SetMode(Frozen):
-    """Ask more, or less, from now on."""
+    """Change how often the user is asked for permission."""
 
     kind: Literal["mode"] = "mode"
     mode: Mode
 
 
 class SetEffort(Frozen):
-    """Let models think more, or less, from now on."""
+    """Change how much the models think."""
 
     kind: Literal["effort"] = "effort"
     effort: EffortChoice
@@ -85,12 +85,12 @@ ClientCommand = Annotated[
 
 
 def hash_of(question: Approval | Consultation) -> str:
-    """Stands for all that was shown of a question."""
+    """Return a hash of everything that was shown of a question."""
     return hashlib.sha256(question.model_dump_json().encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def objection_to(command: "AnswerShown | ChooseShown", state: AgentState) -> str | None:
-    """Why an answer does not count, as a catalogue key; None if it does."""
+    """Return why an answer does not count, as a catalogue key; None if it does."""
     if isinstance(command, ChooseShown):
         asked = None if state.approval else state.consultation
         known = asked is not None and (not command.way.choice or command.way.choice in asked.choices)
@@ -98,7 +98,7 @@ def objection_to(command: "AnswerShown | ChooseShown", state: AgentState) -> str
     else:
         asked = state.approval
         known = asked is not None and not (command.answer.always and asked.kind is None)
-        said = command.answer.edited is None  # what was shown is not what would be done
+        said = command.answer.edited is None  # an edited action differs from the one that was shown
     if asked is None or hash_of(asked) != command.shown:
         return "clients.stale"
     return None if known and said else "clients.not_offered"

@@ -1,4 +1,4 @@
-"""Decision and Action: the one shape of everything a model wants done (SPEC A1, A2)."""
+"""Decision and Action: the single format for everything a model wants to do (A1, A2)."""
 
 import unicodedata
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ _KNOWN = {
     "prompt_pattern": get_args(PromptPattern),
     "task_profile": get_args(TaskProfile),
 }
-"""The words of those fields in which an unknown word counts as not given (SPEC A6)."""
+"""Permitted words of the fields in which an unknown word counts as not given (A6)."""
 
 _TROUBLE = (
     "conflict|constraint|contradiction|violation|issue|problem|objection|concern|worry|worrie|risk|doubt|breach|"
@@ -39,14 +39,14 @@ _TROUBLE = (
 )
 _NO = late(
     r"[^\w{\[]*(?:(?:nope|false)\b"
-    # Not "no-op" or "no one", and "no new conflict" is not an answer of no either.
+    # Exclude "no-op", "no one", and "no new conflict", which is not a negative answer either.
     rf"|no\b(?!-\w|\s+one\b|\s+(?:(?:new|other|further|known|such|hard|real)\s+){{0,2}}(?:{_TROUBLE})s?\b)"
     r"|いいえ|いえ(?!\w)|ノー(?!\w)|否(?!\w))"
 )
 
 
 _EDIT_NAMES = {"old_string": "find", "new_string": "replace", "replace_all": "all"}
-"""Names that most models know for the parts of an edit."""
+"""Names that most models know for the parts of an edit, and ours."""
 
 
 class Action(Frozen):
@@ -56,7 +56,7 @@ class Action(Frozen):
     args: dict[str, JsonValue] = Field(default_factory=dict)
     reasoning: str | None = None
     call_id: str = ""
-    """Id of the native tool call that expressed it. The result goes back under this id."""
+    """Id of the native tool call behind this action. The result is returned under this id."""
 
     @field_validator("reasoning", mode="before")
     @classmethod
@@ -66,7 +66,7 @@ class Action(Frozen):
     @field_validator("args")
     @classmethod
     def _with_own_names(cls, args: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """An edit in the words of other programs, beside its path or in a list, in ours."""
+        """Rename the fields of edits written in other programs' terms, whether inline or in a list."""
         if "old_string" in args and "edits" not in args:
             rest = {name: value for name, value in args.items() if name not in _EDIT_NAMES}
             return {**rest, "edits": [_as_edit(args)]}
@@ -77,7 +77,7 @@ class Action(Frozen):
 
 
 def _as_edit(given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-    """The fields of one edit under our names."""
+    """Return the fields of one edit under our names."""
     return {
         _EDIT_NAMES.get(name, name): value
         for name, value in given.items()
@@ -86,7 +86,7 @@ def _as_edit(given: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
 
 
 class StateDelta(Frozen):
-    """What a decision may set of the five items; nothing else is accepted (SPEC E2)."""
+    """Changes a decision may make to the five items; other fields are rejected (E2)."""
 
     goal: str | None = None
     why_now: str | None = None
@@ -99,7 +99,7 @@ class StateDelta(Frozen):
 
 
 class Decision(Frozen):
-    """What the model wants: an explanation of itself, a reply for the user, actions in order."""
+    """A model's decision: its reasoning, a reply for the user, and actions in order."""
 
     rationale: str = ""
     goal_consistency: str = "yes"
@@ -116,7 +116,7 @@ class Decision(Frozen):
     @model_validator(mode="before")
     @classmethod
     def _next_step_by_actions(cls, data: object) -> object:
-        """Without a next step that is known, a decision goes on if it has actions, and else is done."""
+        """Without a known next step, continue if there are actions, otherwise finish."""
         if not isinstance(data, dict):
             return data
         fields = cast("dict[str, Any]", data)
@@ -148,7 +148,7 @@ class Decision(Frozen):
     @field_validator("state_delta", "reply", "actions", mode="before")
     @classmethod
     def _left_out(cls, value: object, info: ValidationInfo) -> object:
-        """Null is as good as nothing, and so is an empty text for what is to be set."""
+        """Treat null as not given, and an empty text as no `state_delta`."""
         nothing = value is None or (value == "" and info.field_name == "state_delta")
         return cls.model_fields[str(info.field_name)].default if nothing else value
 
@@ -160,19 +160,19 @@ class Decision(Frozen):
 
     @property
     def objection(self) -> str | None:
-        """The model's answer on its goal or constraints that begins with no, if there is one (SPEC A5)."""
+        """The answer about goal or constraints that begins with "no"; None if neither does (A5)."""
         return next((said for said in (self.goal_consistency, self.constraint_check) if is_no(said)), None)
 
 
 def is_no(answer: str) -> bool:
-    """Whether it begins with no, in English or Japanese: neither "none" nor "yes: no file is lost"."""
+    """Return whether an answer begins with "no", in English or Japanese. "none" does not count."""
     return bool(_NO.match(unicodedata.normalize("NFKC", answer).casefold()))
 
 
 class Operation(NamedTuple):
-    """An operation as a model learns of it: its name, one line with its arguments, and their schema."""
+    """An operation as described to a model: its name, one line with its arguments, and their schema."""
 
     name: str
     line: str
     schema: Callable[[], JsonSchema]
-    """Made on demand: most models are shown the line alone."""
+    """Builds the schema on demand: most models are shown only the line."""

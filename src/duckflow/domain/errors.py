@@ -1,17 +1,17 @@
 """Errors, split by who reads them.
 
     DuckflowError
-    ├── ToolError            the model reads it: plain English it can act on
+    ├── ToolError            read by the model: plain English it can act on
     │   └── Refused          policy or the user said no
-    └── UserError            the user reads it: a catalogue key and its values; it says what to do
-        ├── UsageError       arguments or configuration are wrong           (exit code 2)
-        └── ProviderError    no usable answer can be had from a model       (exit code 4)
-            ├── Unavailable       for now: busy, broken, timed out, cut off (worth another try)
-            ├── ToolsUnsupported  it takes no native tool calls             (worth another try without)
-            ├── PromptTooLong     the prompt does not fit the model's window (worth a shorter one)
-            └── BadAnswer         it answered, and again when asked, what can't be used
+    └── UserError            read by the user: a catalogue key and its values; says what to do
+        ├── UsageError       wrong arguments or configuration                  (exit code 2)
+        └── ProviderError    no usable answer from a model                     (exit code 4)
+            ├── Unavailable       for now: busy, broken, timed out, cut off    (retry)
+            ├── ToolsUnsupported  the model takes no native tool calls         (retry without them)
+            ├── PromptTooLong     the prompt does not fit the model's window   (retry with less)
+            └── BadAnswer         the answer was unusable, also after repairs
 
-Anything else is a fault of ours and is allowed to crash; what was stored stays stored.
+Anything else is our own fault and may crash; events that were stored stay stored.
 """
 
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ class DuckflowError(Exception):
 
 
 class ToolError(DuckflowError):
-    """A tool could not do what was asked; becomes an observation for the model."""
+    """A tool could not do what was asked; the message becomes an observation for the model."""
 
 
 class Refused(ToolError):
@@ -33,7 +33,7 @@ class Refused(ToolError):
 
 
 class UserError(DuckflowError):
-    """Something the user can mend. `key` names a catalogue entry, `values` fill its slots."""
+    """An error the user can fix. `key` names a catalogue entry, `values` fill its slots."""
 
     def __init__(self, key: str, **values: object) -> None:
         super().__init__(key, values)
@@ -50,7 +50,7 @@ class UsageError(UserError):
 
 
 class ProviderError(UserError):
-    """No usable answer can be had from the model. `usage` is what was spent before that was clear."""
+    """The model gave no usable answer. `usage` is what the failed attempts cost."""
 
     usage: "Usage | None" = None
 
@@ -64,13 +64,14 @@ class Unavailable(ProviderError):
 
 
 class ToolsUnsupported(ProviderError):
-    """The server, or its model, takes no native tool calls; the same question as text may be answered."""
+    """The server or its model takes no native tool calls; asking in plain text may work."""
 
 
 class PromptTooLong(ProviderError):
     """The prompt does not fit the model's window.
 
-    `window` is the size of the window and `asked` that of the prompt, in tokens, where the provider said so.
+    `window` is the size of the window and `asked` the size of the prompt, in tokens, if the provider named
+    them.
     """
 
     def __init__(
@@ -82,4 +83,4 @@ class PromptTooLong(ProviderError):
 
 
 class BadAnswer(ProviderError):
-    """The model's answer could not be used, and its repairs could not either."""
+    """The model's answer could not be used, even after repairs."""

@@ -1,6 +1,6 @@
-"""All that can happen, as a frozen union. An event is stored before anyone sees it.
+"""All events, as a frozen union. An event is stored before any user interface shows it.
 
-The names in `type` are the ones `duckflow run --json` prints (SPEC N); keep them stable.
+The names in `type` are those that `duckflow run --json` prints (N); keep them stable.
 """
 
 from datetime import datetime
@@ -38,7 +38,7 @@ ActionOutcome = Literal["ok", "failed", "refused", "unknown"]
 
 
 class SessionStarted(Frozen):
-    """A session was opened, or opened again: what it works on, with which model, and why that one.
+    """A session was opened or resumed: its workspace, its model, and why that model was chosen.
 
     `model_reason` is a catalogue key, `model_values` fill its slots.
     """
@@ -53,16 +53,16 @@ class SessionStarted(Frozen):
     version: str
     resumed: bool = False
     attended: bool = True
-    """Whether a user is there who can be asked."""
+    """True if a user is present to answer questions."""
     effort: EffortChoice = "auto"
-    """How much models are asked to think."""
+    """Effort that models are asked for."""
 
 
 class UserMessage(Frozen):
-    """The user said something. `request_id` is new, or that of the request it goes on with.
+    """The user said something. `request_id` is new, or that of the request the message continues.
 
-    `note` is what the program adds for the model: the files there are, where that changed; `added` is what
-    hooks add; `pictures` are mentioned in it.
+    `note` is what the program adds for the model: the list of files, if it changed. `added` is what hooks
+    add. `pictures` are those the message mentions.
     """
 
     type: Literal["user_message"] = "user_message"
@@ -74,20 +74,20 @@ class UserMessage(Frozen):
 
 
 class DecisionMade(Frozen):
-    """The model decided. `exchange` is what it said, word for word, for the prompts to come."""
+    """The model decided. `exchange` is the verbatim exchange, for later prompts."""
 
     type: Literal["decision"] = "decision"
     loop: int
     decision: Decision
     exchange: tuple[ChatMessage, ...]
     held: tuple[int, ...] = ()
-    """Places of the actions that do not run, because the model itself doubts them (SPEC A5)."""
+    """Positions of the actions that do not run because the model itself doubts them (A5)."""
     closing: str = ""
-    """The reply that ends the turn if all actions succeed."""
+    """Reply that ends the turn if all actions succeed."""
 
 
 class Transition(Frozen):
-    """The step changed."""
+    """The work moved to another step."""
 
     type: Literal["transition"] = "transition"
     start: Step
@@ -95,11 +95,11 @@ class Transition(Frozen):
     by: Literal["model", "program"]
     reason: str
     recovery: bool = False
-    """Whether an error brought the work back to planning."""
+    """True if an error sent the work back to planning."""
 
 
 class TransitionRefused(Frozen):
-    """The model wanted a step that may not follow; nothing changed."""
+    """The model asked for a step that may not follow; nothing changed."""
 
     type: Literal["transition_refused"] = "transition_refused"
     start: Step
@@ -115,11 +115,11 @@ class ActionStarted(Frozen):
     action: Action
     task_id: str | None = None
     effect: ToolEffect | None = None
-    """What kind of thing it does; after a crash that says where to look."""
+    """Kind of effect; after a crash it says where to look."""
 
 
 class ActionFinished(Frozen):
-    """How an action ended, what it returned, and what of the list does not run because of it."""
+    """An action ended: its outcome, its result, and the queued actions that do not run because of it."""
 
     type: Literal["action_finished"] = "action_finished"
     action_id: str
@@ -129,22 +129,22 @@ class ActionFinished(Frozen):
     path: str | None = None
     changed: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-    """Those of them that are not there any more."""
+    """Paths of `changed` that no longer exist."""
     changes: tuple[FileChange, ...] = ()
-    """What happened to files, as it can be taken back."""
+    """Changes to files, as undo needs them."""
     exact: bool = False
-    """Of a command: whether `changes` is all that it did."""
+    """For a command: true if `changes` is everything that it did."""
     evidence_id: str
     digest: str | None = None
     same_as: str = ""
-    """Id of the result that shows the same, where the text only points to it."""
+    """Id of an earlier result with the same content, if the text only refers to it."""
     exit_code: int | None = None
-    """Of a command that ran to its end, or was stopped."""
+    """Exit code of a command that ended or was stopped."""
     not_run: tuple[str, ...] = ()
     not_run_at: tuple[int, ...] | None = None
-    """Their places in the queue; None stands for all of it."""
+    """Positions of these actions in the queue; None means the whole queue."""
     then: tuple[Action, ...] = ()
-    """What the program wants done next, before the rest of the list."""
+    """Actions the program inserts before the rest of the queue."""
     task_id: str | None = None
 
 
@@ -156,22 +156,22 @@ class ApprovalRequested(Frozen):
 
 
 class ApprovalAnswered(Frozen):
-    """The user's answer; a reason for a no goes to the model."""
+    """The user answered an approval. The reason for a refusal goes to the model."""
 
     type: Literal["approval_answered"] = "approval_answered"
     approval_id: str
     yes: bool
     reason: str = ""
     allowed: ApprovalScope | None = None
-    """What is not asked about again in this session."""
+    """Kind of action that is not asked about again in this session."""
     edited: Action | None = None
-    """What the user made of the action, and said yes to."""
+    """Action as edited and approved by the user."""
     digest: str | None = None
-    """Binds a yes to the edited action; empty where that one must be shown first."""
+    """Digest that binds the approval to the edited action; empty if the edit must be shown first."""
 
 
 class ConsultationRequested(Frozen):
-    """The program asks the user how to go on."""
+    """The program asked the user how to proceed."""
 
     type: Literal["consultation_requested"] = "consultation_requested"
     kind: ConsultationKind
@@ -179,38 +179,38 @@ class ConsultationRequested(Frozen):
 
 
 class ConsultationAnswered(Frozen):
-    """How the user wants to go on."""
+    """The user answered a consultation."""
 
     type: Literal["consultation_answered"] = "consultation_answered"
     consultation_id: str
     answer: ChooseWay
     told: str = ""
-    """What the model is told of it: the wish, the user's words, and what was found out for it."""
+    """Message for the model: the user's wish and words, and what was found out for it."""
 
 
 class ActionQueued(Frozen):
-    """The program wants something done next, through the gate like any other action."""
+    """The program inserted actions to run next, through the same gate as any other action."""
 
     type: Literal["action_queued"] = "action_queued"
     actions: tuple[Action, ...]
 
 
 class Undone(Frozen):
-    """The user took changes back; with `redo`, an undo itself. `takes_back` names the actions (SPEC G8)."""
+    """The user undid changes or, with `redo`, undid an undo. `takes_back` lists the action ids (G8)."""
 
     type: Literal["undone"] = "undone"
     undo_id: str
     takes_back: tuple[str, ...]
     changes: tuple[FileChange, ...] = ()
-    """What this did to files, so that it can be taken back too."""
+    """Changes this undo made to files, so that it can be undone too."""
     left: tuple[LeftFile, ...] = ()
     redo: bool = False
 
 
 class Rewound(Frozen):
-    """The user went back to before a message (SPEC L8): its place, and whether talk, files or both went back.
+    """The user returned to an earlier message (L8): the conversation, the files, or both.
 
-    What lies between is kept, and is no part of the conversation any more.
+    Later events are kept, but no longer belong to the conversation.
     """
 
     type: Literal["rewound"] = "rewound"
@@ -221,21 +221,21 @@ class Rewound(Frozen):
 
 
 class BackgroundCommand(Frozen):
-    """A command that goes on while others run."""
+    """A command that runs in the background."""
 
     id: str
     command: str
 
 
 class CommandStarted(Frozen):
-    """A command goes on in the background (SPEC G11)."""
+    """A command was left running in the background (G11)."""
 
     type: Literal["command_started"] = "command_started"
     command: BackgroundCommand
 
 
 class CommandEnded(Frozen):
-    """A command of the background has ended: by itself, stopped, with the request, or nobody knows how."""
+    """A background command ended: on its own, stopped, with the request, or in an unknown way."""
 
     type: Literal["command_ended"] = "command_ended"
     command: BackgroundCommand
@@ -244,7 +244,7 @@ class CommandEnded(Frozen):
 
 
 class Recovered(Frozen):
-    """What was found after a crash: done, not done, unknown, and what was still to come (SPEC C5)."""
+    """Actions found after a crash: finished, not done, unknown, and not yet started (C5)."""
 
     type: Literal["recovered"] = "recovered"
     finished: tuple[str, ...] = ()
@@ -254,14 +254,14 @@ class Recovered(Frozen):
 
 
 class Reply(Frozen):
-    """What the user reads."""
+    """The reply that the user reads."""
 
     type: Literal["reply"] = "reply"
     text: str
 
 
 class UsageReported(Frozen):
-    """What one model call used. `cost_usd` is None if no price is known."""
+    """Usage of one model call. `cost_usd` is None if the price is unknown."""
 
     type: Literal["usage"] = "usage"
     tier: TierName
@@ -272,7 +272,7 @@ class UsageReported(Frozen):
 
 
 class ModeChanged(Frozen):
-    """The user wants to be asked more, or less, from now on."""
+    """The user chose another permission mode."""
 
     type: Literal["mode_changed"] = "mode_changed"
     mode: Mode
@@ -293,31 +293,31 @@ class EffortChanged(Frozen):
 
 
 class SessionTitled(Frozen):
-    """A few words for the session, for lists of sessions."""
+    """The session got a short title for lists of sessions."""
 
     type: Literal["session_titled"] = "session_titled"
     title: str
 
 
 class MemoryKept(Frozen):
-    """Something is to be known in later sessions: in one folder, or everywhere."""
+    """A note was stored for later sessions, for one folder or for all."""
 
     type: Literal["memory_kept"] = "memory_kept"
     kind: MemoryKind
     text: str
     workspace: str = ""
-    """The folder it counts in; empty for everywhere."""
+    """Folder the note applies to; empty for all."""
 
 
 class MemoryRecalled(Frozen):
-    """What was kept in earlier sessions and speaks of the request, the nearest first."""
+    """Notes from earlier sessions that relate to the request were found, best match first."""
 
     type: Literal["memory_recalled"] = "memory_recalled"
     texts: tuple[str, ...]
 
 
 class HookRan(Frozen):
-    """A hook ran: a command of the user's, or of a project they trust (SPEC L5)."""
+    """A hook ran: a command of the user, or of a project the user trusts (L5)."""
 
     type: Literal["hook"] = "hook"
     hook: HookEvent
@@ -325,28 +325,28 @@ class HookRan(Frozen):
     outcome: HookOutcome
     reason: str = ""
     tool: str = ""
-    """The name it knows the action by, if it was about one."""
+    """Name by which hooks know the action, if the hook was about one."""
     told: str = ""
-    """What the model is told of it, if that is not said with the action."""
+    """Message for the model, unless it is part of the action's result."""
 
 
 class ErrorReported(Frozen):
-    """Something went wrong that the user should know: a catalogue key and its values."""
+    """An error or notice for the user: a catalogue key and its values."""
 
     type: Literal["error"] = "error"
     key: str
     values: dict[str, JsonValue] = Field(default_factory=dict)
     notice: bool = False
-    """Whether nothing went wrong, and it is only good to know."""
+    """True for a notice: nothing went wrong."""
 
 
 def report_of(error: UserError) -> ErrorReported:
-    """An error as it is written down."""
+    """Return a user error as an event."""
     return ErrorReported(key=error.key, values={name: str(value) for name, value in error.values.items()})
 
 
 class RequestFinished(Frozen):
-    """The work on a request ended, for good or until the user answers."""
+    """The work on a request ended or paused until the user answers."""
 
     type: Literal["request_finished"] = "request_finished"
     request_id: str
@@ -356,9 +356,9 @@ class RequestFinished(Frozen):
     loops: int = 0
     limit: int | None = None
     attempts: int = 0
-    """Evaluations it took."""
+    """Number of evaluations."""
     satisfaction: float | None = None
-    """How far it was met at the last look; None if nobody had to look."""
+    """Score of the last evaluation; None if there was none."""
 
 
 Event = Annotated[
@@ -406,7 +406,7 @@ Event = Annotated[
 
 
 class Recorded(Frozen):
-    """An event with its place in the session and its time."""
+    """A stored event with its number in the session and its time."""
 
     seq: int
     at: datetime

@@ -1,4 +1,4 @@
-"""What users and trusted projects bring along: hooks, skills, commands, plugins, servers (SPEC L5-L7)."""
+"""Extensions by users and trusted projects: hooks, skills, commands, plugins, servers (L5-L7)."""
 
 import re
 from typing import Literal
@@ -17,31 +17,31 @@ HookEvent = Literal[
     "SessionStart",
     "SessionEnd",
 ]
-"""When hooks run, by the names that users of other agents know."""
+"""Moments at which hooks run, by the names that other agents use."""
 
 HookOutcome = Literal["ok", "asks", "blocked", "failed"]
 
 HOOK_SECONDS = 60.0
-"""How long a hook may take if its file says nothing."""
+"""Time limit of a hook whose file names none."""
 
 
 class Hook(Frozen):
-    """One command, when it runs, and the file it is from."""
+    """A command to run at an event, and the file that defines it."""
 
     event: HookEvent
     matcher: str = ""
-    """The tools (or kinds of notification, or of start) it is for; empty for all."""
+    """Tools (or kinds of notification or of start) the hook applies to; empty for all."""
     condition: str = ""
-    """A narrower rule, as `Bash(git push *)`."""
+    """Narrower rule, such as `Bash(git push *)`."""
     command: str
     seconds: float = HOOK_SECONDS
     blocks_on_failure: bool = False
-    """Whether what it was to watch is refused if it can't say anything."""
+    """True if the watched action is refused when the hook fails."""
     origin: str
 
 
 class HookList(Frozen):
-    """The hooks of one file, and what stands in it that is not used here."""
+    """Hooks of one file, and the entries in it that Duckflow does not use."""
 
     hooks: tuple[Hook, ...] = ()
     unused: tuple[str, ...] = ()
@@ -53,24 +53,24 @@ class Skill(Frozen):
     name: str
     description: str
     place: str
-    """The folder it is in, under its root."""
+    """Folder of the skill, relative to its root."""
     own: bool = False
-    """Whether it is the project's own, and not the user's."""
+    """True for a skill of the project, false for one of the user."""
 
 
 class CustomCommand(Frozen):
-    """A slash command from a Markdown file: what is said in its place."""
+    """A slash command from a Markdown file, which stands for a longer message."""
 
     name: str
     body: str
     description: str = ""
     takes: str = ""
-    """What may follow, as the help shows it."""
+    """Arguments of the command, as the help shows them."""
     own: bool = False
-    """Whether it is the project's own."""
+    """True for a command of the project, false for one of the user."""
 
     def expand(self, argument: str) -> str:
-        """The message it stands for. Where it has no place for what was typed, that comes at its end."""
+        """Return the message with the arguments filled in, or appended if it has no place for them."""
         words = argument.split()
 
         def fill(place: re.Match[str]) -> str:
@@ -82,7 +82,7 @@ class CustomCommand(Frozen):
 
 
 class PluginFacts(Frozen):
-    """A plugin that is installed, and what it brings; with an error, nothing."""
+    """An installed plugin and its contributions; none if it failed with an error."""
 
     name: str
     version: str = ""
@@ -94,24 +94,24 @@ ServerStatus = Literal["waiting", "ready", "down", "off"]
 
 
 class ServerReport(Frozen):
-    """One server."""
+    """Status of one MCP server."""
 
     name: str
     status: ServerStatus
     what: str
-    """The command, or the address."""
+    """Command that starts the server, or its address."""
     problem: str = ""
     version: str = ""
-    """Of the protocol."""
+    """Version of the protocol."""
     tools: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
-    """Tools whose description is not the one that was accepted."""
+    """Tools whose description differs from the one the user accepted."""
     prompts: tuple[str, ...] = ()
     resources: tuple[str, ...] = ()
 
 
 class Extensions(Frozen):
-    """All of it, as it is in use."""
+    """All extensions that are active."""
 
     hooks: tuple[HookList, ...] = ()
     skills: tuple[Skill, ...] = ()

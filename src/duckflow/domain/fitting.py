@@ -1,7 +1,7 @@
-"""Fits what a model wrote to the shape that was asked for: mends what is plain, names the rest (SPEC A6).
+"""Fits a model's output to the requested shape: repairs what has one clear meaning, reports the rest (A6).
 
-Pydantic itself says where something does not fit, so this holds for every answer and for the arguments of
-every tool: each fault that has one plain reading is mended in place, and the whole is validated again.
+Pydantic finds the faults, so this works for every answer and for the arguments of every tool: each fault with
+one clear reading is repaired in place, and the whole is validated again.
 """
 
 import copy
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=BaseModel)
 
 _PASSES = 8
-"""How often a value is mended and validated: what lies deeper shows only once its surroundings fit."""
+"""Maximum rounds of repair and validation: nested faults show only once the outer value fits."""
 _UNREADABLE = object()
 _NUMBER = r"\d++(?:\.\d++)?+"
 _SHARE = late(rf"[^\w-]*({_NUMBER})\s*(?:(%)|(?:/|of)\s*({_NUMBER}))?(?!\w)")
@@ -40,7 +40,7 @@ _SHARE_WORD = late(
 
 
 class Fitted(NamedTuple, Generic[T]):
-    """The value, or what is left of it without the parts that have a fault; None if nothing is left."""
+    """The value, or what remains of it without the faulty parts; None if nothing remains."""
 
     value: T | None
     faults: tuple[str, ...] = ()
@@ -49,8 +49,8 @@ class Fitted(NamedTuple, Generic[T]):
 def fit(shape: type[T], data: Mapping[str, Any], line_arguments: Collection[str] | None = None) -> Fitted[T]:
     """Read `data` as `shape`.
 
-    Of an answer, unknown fields are left out, and any text may be a list of lines. Of the arguments of a
-    tool, `line_arguments` names the texts that may be one; other lists and unknown names are faults there.
+    In an answer, unknown fields are dropped, and any text may be a list of lines. In tool arguments,
+    `line_arguments` names the texts that may be lists; other lists and unknown names are faults.
     """
     mended: dict[str, Any] = copy.deepcopy(dict(data))
     mending = _Mending(shape, line_arguments)
@@ -63,18 +63,18 @@ def fit(shape: type[T], data: Mapping[str, Any], line_arguments: Collection[str]
             faults = exc.errors(include_url=False)
         passes += 1
         unknown += list_faults([fault for fault in faults if fault["type"] == "extra_forbidden"], shape)
-        # From the end, so that removing an item of a list moves nothing that is still to be mended.
+        # Go backwards, so that removing a list item does not shift the positions of later repairs.
         count = sum(mending.mend(mended, fault) for fault in reversed(faults))
         if passes > _PASSES or not count:
             break
     found = list_faults(faults, shape)
     if line_arguments is None and any(fault["type"] in ("missing", "value_error") for fault in faults):
-        found += unknown  # What is missing may be there under another name.
+        found += unknown  # A missing field may have been given under another name.
     return Fitted(_rest(shape, mended, faults), tuple(found))
 
 
 def share_of(value: object) -> float | None:
-    """The share from 0 to 1 that a number, a percentage or a word such as "high" stands for."""
+    """Return the share from 0 to 1 that a number, a percentage or a word such as "high" expresses."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _as_share(float(value))
     if not isinstance(value, str):
@@ -91,13 +91,13 @@ def share_of(value: object) -> float | None:
 
 
 def word_of(value: object, words: Iterable[str]) -> str | None:
-    """The one of these words that is meant, whatever its case and spacing."""
+    """Return the word that is meant, ignoring case and spacing; None if there is no match."""
     letters = letters_of(unicodedata.normalize("NFKC", value)) if isinstance(value, str) else ""
     return next((word for word in words if letters and letters_of(word) == letters), None)
 
 
 def as_text(value: object) -> str:
-    """A value in place of a text: a list of lines as those lines, anything else as JSON."""
+    """Convert a value to text: a list of lines to those lines, anything else to JSON."""
     if isinstance(value, str):
         return value
     lines = _lines(value)
@@ -105,7 +105,7 @@ def as_text(value: object) -> str:
 
 
 class _Mending:
-    """The plain meaning of values that do not fit, by the kind of the fault."""
+    """Repairs values that do not fit, by kind of fault."""
 
     def __init__(self, shape: type[BaseModel], line_arguments: Collection[str] | None) -> None:
         self._shape = shape
@@ -113,7 +113,7 @@ class _Mending:
         self._line_arguments = line_arguments or ()
 
     def mend(self, data: dict[str, Any], fault: "ErrorDetails") -> bool:
-        """Mend one fault in place, if what stands there has one plain meaning."""
+        """Repair one fault in place if the value has one clear meaning."""
         loc, value = fault["loc"], fault["input"]
         holder, key = _place(data, loc)
         if holder is None or fault["type"] == "missing" or holder[key] is not value:
@@ -171,11 +171,11 @@ class _Mending:
 
 
 def _place(data: dict[str, Any], loc: tuple[int | str, ...]) -> tuple[Any, Any]:
-    """What holds the value at this path, and its key; None if there is no such path in what was written."""
+    """Return the container and key of the value at this path; (None, None) if the path does not exist."""
     holder: Any = data
     for part in loc[:-1]:
         if part == 0 and isinstance(cast("object", holder), dict):
-            continue  # A validator of the shape took the one item for a list already.
+            continue  # A validator of the shape has already wrapped a single item in a list.
         if not _has(holder, part):
             return None, None
         holder = holder[part]
@@ -189,7 +189,7 @@ def _has(holder: object, key: int | str) -> bool:
 
 
 def _lines(value: object) -> str | None:
-    """A list of lines as one text."""
+    """Join a list of lines into one text."""
     if not isinstance(value, list):
         return None
     lines = cast("list[object]", value)
@@ -201,7 +201,7 @@ def _lines(value: object) -> str | None:
 
 
 def _listed(value: object) -> object:
-    """One item, or a list as JSON text, in place of a list."""
+    """Turn a single item, or a list as JSON text, into a list."""
     if isinstance(value, str):
         read = _json(value)
         if isinstance(read, list):
@@ -239,14 +239,14 @@ def _word_or_number(value: object, expected: str) -> object:
 
 
 def _as_share(number: float) -> float | None:
-    """Above 10, a number is a percentage. Between 1 and 10 it may be part of anything."""
+    """Numbers above 10 are percentages. Numbers between 1 and 10 are ambiguous."""
     if 0 <= number <= 1:
         return number
     return number / 100 if 10 < number <= 100 else None
 
 
 def _rest(shape: type[T], data: dict[str, Any], faults: Sequence["ErrorDetails"]) -> T | None:
-    """What is left without the faulty items and fields, so that the rest can be checked too."""
+    """Return the value without the faulty items and fields, so that the rest can be checked too."""
     paths = [_item_path(fault["loc"]) for fault in reversed(faults)]
     for path in dict.fromkeys(paths):
         holder, key = _place(data, path)
@@ -259,6 +259,6 @@ def _rest(shape: type[T], data: dict[str, Any], faults: Sequence["ErrorDetails"]
 
 
 def _item_path(loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """The path of the outermost list item that a fault lies in, or of the field."""
+    """Return the path of the outermost list item that contains a fault, or of the field."""
     ends = next((place for place, part in enumerate(loc, start=1) if isinstance(part, int)), 1)
     return loc[:ends]

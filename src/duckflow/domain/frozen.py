@@ -1,4 +1,4 @@
-"""The base of all data here: frozen, and a field nobody declared is an error."""
+"""Base of all data here: frozen, and undeclared fields are errors."""
 
 from typing import TYPE_CHECKING, ParamSpec, Protocol, Self, TypeVar
 
@@ -9,15 +9,15 @@ Changed_co = TypeVar("Changed_co", covariant=True)
 
 
 class Frozen(BaseModel):
-    """A value. Change it with `replace`, which gives a new one.
+    """An immutable value. Use `replace` to get a changed copy.
 
-    Its validator is built when it is first needed. `model_construct()`, a value of nothing but defaults, does
-    not need it: so write defaults of fields, or a start builds validators that nobody uses.
+    The validator is built on first use. `model_construct()`, which gives a value of only defaults, does not
+    need it, so write field defaults that way: otherwise starting builds validators that are never used.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
-    if not TYPE_CHECKING:  # the type checker works it out from the fields, so that changes are checked
+    if not TYPE_CHECKING:  # The type checker derives it from the fields, so that changes are checked.
 
         def __replace__(self, **changes: object) -> Self:
             return self.model_copy(update=changes)
@@ -28,5 +28,5 @@ class _Replaceable(Protocol[P, Changed_co]):
 
 
 def replace(value: _Replaceable[P, Changed_co], *args: P.args, **changes: P.kwargs) -> Changed_co:
-    """The same value with these fields changed. The type checker knows their names and types."""
+    """Return a copy with these fields changed. The type checker knows their names and types."""
     return value.__replace__(*args, **changes)

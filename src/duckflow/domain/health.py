@@ -1,6 +1,6 @@
-"""The duck's check-up: what was observed of mood, focus and stamina, and the doctor's remark (SPEC H6).
+"""The duck's check-up: observations about mood, focus and stamina, and the doctor's remark (H6).
 
-Findings are catalogue keys. They say what was seen and give no numbers; the numbers are in the status bar.
+Findings are catalogue keys. They describe observations without numbers; the status bar shows the numbers.
 """
 
 from typing import Literal
@@ -10,7 +10,7 @@ from duckflow.domain.pacing.vitals import VitalName, Vitals, face_of
 from duckflow.domain.state import AgentState
 
 LOW: dict[VitalName, float] = {"mood": 0.7, "focus": 0.5, "stamina": 0.5}
-"""Below this a vital is worth a worry."""
+"""Values below which a vital is a concern."""
 
 HIGH = 0.8
 
@@ -20,7 +20,7 @@ _ACTIONS = 5
 
 
 def examine(state: AgentState) -> tuple[TextLine, ...]:
-    """The three findings: a vital that is no worry in a word, of the others what brought them down."""
+    """Return one finding per vital: a word if it is fine, otherwise the cause of its drop."""
     failing = state.request.failing if state.request else ()
     history = state.request.history if state.request else ()
     acts = [act for trace in history for act in trace.acts][-_ACTIONS:]
@@ -33,7 +33,7 @@ def examine(state: AgentState) -> tuple[TextLine, ...]:
 
 
 def remark_on(state: AgentState) -> TextLine:
-    """What the doctor says to it."""
+    """Return the doctor's remark on the vitals."""
     return line(f"health.remark.{_remark(state.vitals)}")
 
 

@@ -1,4 +1,4 @@
-"""Lines for the user: a catalogue key and what fills its slots, so that they are shown in any language."""
+"""Lines for the user: a catalogue key and slot values, so that they can be shown in any language."""
 
 from pydantic import Field, JsonValue
 
@@ -6,12 +6,12 @@ from duckflow.domain.frozen import Frozen
 
 
 class TextLine(Frozen):
-    """One line."""
+    """A catalogue key and the values for its slots."""
 
     key: str
     values: dict[str, JsonValue] = Field(default_factory=dict)
 
 
 def line(key: str, /, **values: JsonValue) -> TextLine:
-    """The line with this key, its slots filled."""
+    """Return the line with this key and these slot values."""
     return TextLine(key=key, values=values)

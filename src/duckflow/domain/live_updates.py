@@ -1,10 +1,10 @@
-"""Live updates: what is shown before it has happened for good. They are not stored; an event follows."""
+"""Live updates: shown while something is in progress. They are not stored; an event follows."""
 
 from duckflow.domain.frozen import Frozen
 
 
 class ReplyPiece(Frozen):
-    """Characters of a reply while it is being written. Not an event: the reply itself follows as one."""
+    """Part of a reply while it is written. Not an event: the whole reply follows as one."""
 
     text: str
 
@@ -14,7 +14,7 @@ class ReplyVoid(Frozen):
 
 
 class ThinkingShown(Frozen):
-    """Characters of the model's readable thinking while it thinks."""
+    """Part of the model's readable thinking while it thinks."""
 
     text: str
 
@@ -27,7 +27,7 @@ class Waiting(Frozen):
 
 
 class OutputPiece(Frozen):
-    """Output of a running command as it comes. Not an event: its result follows as one."""
+    """Output of a running command as it arrives. Not an event: the command's result follows as one."""
 
     text: str
 

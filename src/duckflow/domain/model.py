@@ -1,4 +1,4 @@
-"""What is asked of a language model and what comes back, whoever provides it."""
+"""Requests to a language model and its answers, independent of the provider."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Literal, Protocol, get_args
@@ -8,11 +8,11 @@ from pydantic import Field, JsonValue
 from duckflow.domain.frozen import Frozen
 
 PICTURE_TOKENS = 1600
-"""What a picture is counted as: both large wires scale one down to about this."""
+"""Tokens counted for a picture: both large providers scale pictures down to about this."""
 
 
 class Picture(Frozen):
-    """A picture as it was when it was mentioned. Its bytes are never kept: only a `ModelRequest` has them."""
+    """A picture as it was when mentioned. Its bytes are never stored: only a `ModelRequest` has them."""
 
     path: str
     media: str
@@ -30,7 +30,7 @@ JsonSchema = dict[str, Any]
 
 
 class ToolCall(Frozen):
-    """A complete native tool call. `arguments` is the JSON text the model wrote, `id` the provider's own."""
+    """A complete native tool call. `arguments` is the JSON text the model wrote, `id` the provider's id."""
 
     name: str
     arguments: str
@@ -38,23 +38,23 @@ class ToolCall(Frozen):
 
 
 class Thought(Frozen):
-    """One piece of a model's thinking, kept in the form its provider wants back (SPEC K6)."""
+    """One piece of a model's thinking, kept in the form its provider wants back (K6)."""
 
     model: str
-    """Full name of the model that thought it. No other model is shown it."""
+    """Full name of the model that produced it. No other model is shown it."""
     text: str = ""
-    """The readable part, if there is one."""
+    """Readable part; may be empty."""
     data: dict[str, JsonValue] = Field(default_factory=dict[str, JsonValue])
-    """The provider's own item, such as a signature or encrypted content. Only its client looks inside."""
+    """The provider's own item, such as a signature or encrypted content. Only its client reads it."""
     place: int = 0
     """Number of parts of the answer that came before it: the text is one part, each call another."""
 
 
 class ChatMessage(Frozen):
-    """One message of a prompt. `stable` marks the end of what the next prompt will repeat.
+    """One message of a prompt. `stable` marks the end of the part that the next prompt repeats.
 
     An assistant message may hold calls. Their results are user messages whose `result_of` is the id of a
-    call; they follow the calls directly, one for each call, in the same order.
+    call; they follow the calls directly, one per call, in the same order.
     """
 
     role: Role
@@ -65,11 +65,11 @@ class ChatMessage(Frozen):
     thoughts: tuple[Thought, ...] = ()
     result_of: str = ""
     failed: bool = False
-    """Whether a result tells of a failure, for providers that want to know."""
+    """True if the result reports a failure, for providers that want to know."""
 
 
 class NativeTool(Frozen):
-    """An operation offered as the provider's own tool call (SPEC A8)."""
+    """An operation offered as the provider's own tool call (A8)."""
 
     name: str
     description: str
@@ -77,53 +77,53 @@ class NativeTool(Frozen):
 
 
 class ModelRequest(Frozen):
-    """One call. `answer_schema` binds the answer where the model can be bound; others may ignore it."""
+    """One model call. `answer_schema` constrains the answer, if the model supports that."""
 
     output: str
     messages: tuple[ChatMessage, ...]
     answer_schema: JsonSchema | None = None
     tools: tuple[NativeTool, ...] = ()
     stop: tuple[str, ...] = ()
-    """Texts at which a model that can be bound stops; it also goes on from a last assistant message."""
+    """Texts at which a model with constrained output stops; it also continues a last assistant message."""
     max_tokens: int = 4096
     extra_tokens: int = 0
-    """Tokens on top of `max_tokens` after an answer was cut; `llm.max_tokens` does not limit them."""
+    """Tokens added to `max_tokens` after an answer was cut off; `llm.max_tokens` does not limit them."""
     temperature: float | None = None
     seed: int | None = None
-    """Where to draw from, at a temperature above 0; providers that know no seed may ignore it."""
+    """Random seed at a temperature above 0; providers without seeds may ignore it."""
     time_limit_s: float = 300.0
     effort: Effort | None = None
-    """How much to think, for models that can be told; None leaves it to the provider."""
+    """Thinking effort, for models that accept one; None leaves it to the provider."""
     window: int | None = None
-    """The model's window as it is known by now, which an error may have told since the client was opened."""
+    """Size of the model's window in tokens, possibly learned from an error after the client was opened."""
     cache_key: str = ""
-    """Same for all prompts with the same beginning, so that a provider can route them to the same cache."""
+    """Equal for prompts with the same beginning, so that the provider can route them to one cache."""
     picture_data: Mapping[str, str] = Field(default_factory=dict[str, str], repr=False)
-    """The pictures of the messages that are shown, by digest, in Base64."""
+    """Pictures to show, by digest, in Base64."""
 
 
 WindowSource = Literal["setting", "learned", "server", "name", "usual", "guess"]
-"""Origin of a window's size: `llm.window`, an error of the provider, the server's own word, the model's name,
-the usual size for such models, or a guess."""
+"""Origin of a window's size: the setting `llm.window`, an error of the provider, the server's own report, the
+model's name, the usual size for such models, or a guess."""
 
 
 class ModelTraits(Frozen):
-    """What the prompts need to know of a model before they ask it."""
+    """Properties of a model that prompts depend on."""
 
     name: str
     window: int = 32_768
     window_from: WindowSource = "name"
     token_scale: float = 1.0
-    """The provider's tokens for each one that we estimate, once an error has told."""
+    """The provider's tokens per token that we estimate, once an error has revealed the ratio."""
     small: bool = False
     native_tools: bool = False
     sees: bool = False
-    """Whether it can be shown pictures."""
+    """True if the model accepts pictures."""
 
 
 class Usage(Frozen):
-    """Tokens of one call. Of the input, `cached_tokens` were read from a cache and `cache_written_tokens` put
-    into it. `thinking_tokens` are part of the output."""
+    """Tokens of one call. Of the input, `cached_tokens` were read from a cache and `cache_written_tokens`
+    written to it. `thinking_tokens` are part of the output."""
 
     input_tokens: int = 0
     cached_tokens: int = 0
@@ -148,20 +148,20 @@ class TextPiece(Frozen):
 
 
 class ThinkingPiece(Frozen):
-    """The next characters of the model's readable thinking, to be shown while it thinks."""
+    """The next characters of the model's readable thinking, shown while it thinks."""
 
     text: str
 
 
 class Retrying(Frozen):
-    """What was streamed so far is void: the call starts again after `wait_s`."""
+    """The pieces streamed so far are void: the call starts again after `wait_s` seconds."""
 
     reason: str
     wait_s: float
 
 
 class StreamEnd(Frozen):
-    """The end of a stream. A stream that ends without it was cut off."""
+    """End of a stream. A stream without it was cut off."""
 
     stop: StopReason = "end"
     usage: Usage = Usage.model_construct()
@@ -171,24 +171,24 @@ ModelPiece = TextPiece | ThinkingPiece | Thought | ToolCall | Retrying | StreamE
 
 
 class ModelClient(Protocol):
-    """One language model. Raises `ProviderError` (or `Unavailable`, worth a retry) and nothing else."""
+    """One language model. Raises only `ProviderError` (or its subclass `Unavailable`, worth a retry)."""
 
     @property
     def traits(self) -> ModelTraits:
-        """What the prompts need to know of it."""
+        """Properties of the model that prompts depend on."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
-        """The answer, piece by piece, ending with `StreamEnd`. Closing the iterator stops the model."""
+        """Stream the answer piece by piece, ending with `StreamEnd`. Closing the iterator stops the model."""
         ...
 
     async def aclose(self) -> None:
-        """Give back connections, threads and memory."""
+        """Release connections, threads and memory."""
         ...
 
 
 class PromptUse(Frozen):
-    """What a prompt takes of a model's window, by part, and how much was left out of it, by kind."""
+    """Tokens that a prompt uses of a model's window, by part, and how many items were left out, by kind."""
 
     model: str
     window: int
@@ -196,6 +196,6 @@ class PromptUse(Frozen):
     tokens: dict[str, int]
     left_out: dict[str, int] = Field(default_factory=dict[str, int])
     dropped: tuple[str, ...] = ()
-    """The results among it, by id and file."""
+    """Results that were left out, by id and file."""
     recap: str = ""
-    """What the model is told in its place."""
+    """Summary that the model sees in place of what was left out."""

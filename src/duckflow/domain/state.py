@@ -22,7 +22,7 @@ from duckflow.domain.work.plan import Plan, Task, TaskList
 
 
 class Items(Frozen):
-    """The five items that hold the thread of the work, and what goes with them (SPEC E1)."""
+    """The five items that keep the work on track, and their companions (E1)."""
 
     goal: str = ""
     why_now: str = ""
@@ -44,30 +44,30 @@ class TranscriptEntry(Frozen):
     operation: str | None = None
     path: str | None = None
     digest: str | None = None
-    """Of the file it shows, where it shows all of one."""
+    """Digest of the file, if the entry shows all of it."""
     subject: str = ""
-    """Digest of the operation and its arguments, for looks: a later look at the same thing has the same."""
+    """Digest of a look's operation and arguments, equal for a later look at the same thing."""
     same_as: str = ""
-    """Id of the result that shows the same, where this one only points to it."""
+    """Id of an earlier result with the same content, if this one only refers to it."""
     supports: Support = "change"
-    """What a tool result can show in a verdict."""
+    """What a tool result can prove in a verdict."""
     stale: bool = False
-    """Whether a later entry shows the file again, or the file has changed since."""
+    """True if a later entry shows the file again, or the file has changed since."""
     said: bool = False
-    """Whether it is the user's own message, not what the program tells."""
+    """True for the user's own message, false for one from the program."""
     pictures: tuple[Picture, ...] = ()
     calls: tuple[ToolCall, ...] = ()
     """Native tool calls of an answer."""
     thoughts: tuple[Thought, ...] = ()
-    """Thinking that came with an answer, to be handed back to the model that thought it."""
+    """Thinking that came with an answer, returned only to the model that produced it."""
     result_of: str = ""
-    """Id of the native call whose result this is."""
+    """Id of the native call that this is the result of."""
     failed: bool = False
-    """Whether the call failed or was refused."""
+    """True if the call failed or was refused."""
 
 
 class CommandRun(Frozen):
-    """A command that ran, how it ended, and how often files had changed by its end."""
+    """A command that ran, its exit code, and the file revision at its end."""
 
     command: str
     exit_code: int
@@ -76,59 +76,59 @@ class CommandRun(Frozen):
 
 
 class Request(Frozen):
-    """What the user asked, until it ends."""
+    """A user's request, until it ends."""
 
     request_id: str
     text: str
     loops: int = 0
     progressed: int = 0
-    """How many of them got on."""
+    """Number of loops that made progress."""
     failing: tuple[str, ...] = ()
-    """What a tool last failed on and none has succeeded on since; the user's no is not a failure."""
+    """Targets on which an action failed and none has succeeded since; a refusal by the user is no failure."""
     recoveries: int = 0
-    """How often an error sent the work back to planning since all was well."""
+    """Returns to planning after errors since nothing was failing."""
     profile: TaskProfile | None = None
-    """What kind of task the model last took it for."""
+    """Kind of task, as the model last named it."""
     outcome: RequestOutcome | None = None
-    """How the work on it last ended; None while it goes on."""
+    """Outcome with which the work last ended; None while it continues."""
     changed: tuple[str, ...] = ()
     """Files this request wrote, moved or deleted, oldest first."""
     removed: tuple[str, ...] = ()
-    """Those of them that are not there any more."""
+    """Paths of `changed` that no longer exist."""
     ran: bool = False
-    """Whether a command was run for it."""
+    """True if a command was run for it."""
     commands: tuple[CommandRun, ...] = ()
-    """Commands that were run last, oldest first."""
+    """Last commands that ran, oldest first."""
     limit: LoopLimit | None = None
-    """How many loops it may take, and why."""
+    """Loop limit and its reasons."""
     extended_from: int | None = None
-    """What the limit was before it was last extended."""
+    """Previous limit if it was extended."""
     history: tuple[LoopTrace, ...] = ()
-    """What its loops did, oldest first."""
+    """Traces of its loops, oldest first."""
     sure: bool = True
-    """Whether the model was sure of itself in the last loop, or said nothing of it."""
+    """True if the model was sure of itself in the last loop, or gave no confidence."""
     goal: str = ""
-    """The goal it had when the user last spoke; empty before its first loop."""
+    """Goal when the user last spoke; empty before the first loop."""
     replanned: bool = False
-    """Whether there was a replan since the user last spoke."""
+    """True if there was a replan since the user last spoke."""
     grants: int = 1
-    """How often the whole budget was given: once more with each answer of the user's."""
+    """Number of full budgets granted: one more with each answer of the user."""
     tokens: int = 0
     cost_usd: float | None = None
-    """What models used for it."""
+    """Cost of its model calls."""
     asked: tuple[ConsultationKind, ...] = ()
-    """What the user was consulted about."""
+    """Kinds of consultation the user was asked for."""
     objective: TaskObjective = Field(default_factory=lambda given: TaskObjective(request=given["text"]))
-    """What it is for, in parts, and how far they are met."""
+    """Requirements of the request, and how far they are met."""
 
     @property
     def acted(self) -> bool:
-        """Whether it changed a file or ran a command."""
+        """True if it changed a file or ran a command."""
         return self.ran or bool(self.changed)
 
 
 class TierUsage(Frozen):
-    """What one tier has used in this session; `cost_usd` is None where a price is not known."""
+    """Usage of one tier in this session; `cost_usd` is None if no price is known."""
 
     calls: int = 0
     tokens: Usage = Usage.model_construct()
@@ -136,107 +136,107 @@ class TierUsage(Frozen):
 
 
 class AgentState(Frozen):
-    """The whole. Only `apply` makes the next one. What can grow is bounded; the event log keeps all."""
+    """The complete state. Only `apply` creates the next one. Growth is bounded; the event log keeps all."""
 
     session_id: str = ""
     workspace: str = ""
     model: str = ""
     mode: Mode = "ask"
     attended: bool = True
-    """Whether a user is there who can be asked."""
+    """True if a user is present to answer questions."""
     effort: EffortChoice = "auto"
     effort_chosen: bool = False
-    """Whether the user chose the effort in this session. Opening it again keeps that choice."""
+    """True if the user chose the effort in this session. Opening it again keeps that choice."""
     seq: int = 0
     step: Step = Step.PLANNING
     status: Status = Status.SUCCESS
     vitals: Vitals = Vitals.model_construct()
     vitals_over_time: tuple[Vitals, ...] = ()
-    """The last of them, oldest first, for the chart."""
+    """Recent vitals, oldest first, for the chart."""
     confident: bool = True
-    """Whether mood was well since the user was last asked about it."""
+    """False from a question about low mood until mood recovers."""
     praised: bool = False
-    """Whether the user rated the last request well."""
+    """True if the user rated the last request well."""
     prompt_tokens: int = 0
-    """How much of the model's window the last prompt took."""
+    """Tokens of the last prompt."""
     verify: str | None = None
-    """The command whose success requests need; empty if the user wants none, None if nobody knows."""
+    """Command that must succeed for requests; "" if the user wants none, None if unknown."""
     items: Items = Items.model_construct()
     pattern: PromptPattern = "base_main"
-    """The prompt pattern the model chose for its next call."""
+    """Prompt pattern the model chose for its next call."""
     last_reply: str = ""
-    """The beginning of what the user last read."""
+    """Beginning of the last reply."""
     reply: str = ""
-    """All of it, except for the middle of a very long one."""
+    """Last reply, without the middle of a very long one."""
     summaries: tuple[str, ...] = ()
-    """The last requests in a line each, oldest first."""
+    """The last requests, one line each, oldest first."""
     said: tuple[str, ...] = ()
-    """How the user's last messages begin, oldest first; they outlive the transcript."""
+    """Beginnings of the user's last messages, oldest first; they outlive the transcript."""
     decided: tuple[str, ...] = ()
-    """Why decisions were made, a line each, oldest first, the newest all of them; they too."""
+    """Reasons of decisions, one line each, oldest first and thinned out; they outlive the transcript."""
     plans: tuple[Plan, ...] = ()
     active_plan_id: str | None = None
     task_list: TaskList | None = None
-    """The list that runs in the background, or ran last."""
+    """Task list that runs in the background, or ran last."""
     consultation: Consultation | None = None
     rules_use: RulesUse = "whole"
-    """What the user said of rules that are too long."""
+    """The user's decision about rules that are too long."""
     transcript: tuple[TranscriptEntry, ...] = ()
     transcript_chars: int = 0
     shown_files: Mapping[str, tuple[str, ...]] = {}
-    """The evidence in the transcript that shows a file as it is, by path."""
+    """Evidence in the transcript that shows the current content of each file, by path."""
     files_note: str = ""
-    """What the model was last told of the files there are."""
+    """List of files that the model was last shown."""
     evidence_count: int = 0
     request: Request | None = None
     finished: Request | None = None
-    """The request before, as it was when it ended."""
+    """The previous request, as it was when it ended."""
     queue: tuple[Action, ...] = ()
     """Actions of the last decision that have not run yet, in order."""
     next_step: NextStep = "continue"
     """What the last decision wants after its actions; "continue" once one of them failed."""
     closing: str = ""
-    """The last decision's reply, to be given once all its actions have succeeded."""
+    """The last decision's reply, given once all its actions have succeeded."""
     objection: str | None = None
     """The last decision's own "no" to its goal or constraints, if the user is to be asked about it."""
     doubted: bool = False
-    """Whether the last decision doubted itself and the doubt went back to the model."""
+    """True if the last decision doubted itself and the doubt went back to the model."""
     running: ActionStarted | None = None
-    """The action the chat has started. If it is still here after a restart, its outcome is unknown."""
+    """Action the chat has started. If it is still set after a restart, its outcome is unknown."""
     task_running: ActionStarted | None = None
-    """The action the background has started."""
+    """Action a background task has started."""
     background_commands: tuple[BackgroundCommand, ...] = ()
-    """Commands that go on in the background; after a crash, what became of them is unknown."""
+    """Commands running in the background; after a crash their fate is unknown."""
     approval: Approval | None = None
     approved: str | None = None
-    """Digest of the one action the user said yes to; used once."""
+    """Digest of the one action the user approved; used once."""
     allowed: tuple[ApprovalScope, ...] = ()
-    """What the user said "always" to; forgotten when the session is opened again."""
+    """Kinds of action the user always allows; forgotten when the session is opened again."""
     refused: tuple[str, ...] = ()
-    """Calls the user said no to since their last message."""
+    """Digests of calls the user refused since their last message."""
     unseen: tuple[str, ...] = ()
-    """Files changed since the user last said something."""
+    """Files changed since the user last wrote or approved something."""
     list_granted: bool = False
-    """Whether the user said yes to an action of the list in hand, and saw how many files it touches."""
+    """True if the user approved an action of the current list after seeing how many files it touches."""
     change_sets: tuple[ChangeSet, ...] = ()
-    """What was done to files, oldest first, and what of it was taken back."""
+    """File changes, oldest first, and whether they were undone."""
     task_answer: ApprovalAnswered | None = None
-    """The last answer to a question of the background's, with the digest it binds to; used once."""
+    """Last answer to a background question, with the digest it binds to; used once."""
     usage: Mapping[TierName, TierUsage] = {}
 
     @property
     def active_plan(self) -> Plan | None:
-        """The plan in hand."""
+        """The active plan, if any."""
         return next((plan for plan in self.plans if plan.plan_id == self.active_plan_id), None)
 
     @property
     def background_runs(self) -> bool:
-        """Whether a task list is under way."""
+        """True while a task list is running."""
         return self.task_list is not None and not self.task_list.ended
 
 
 def purpose_of(state: AgentState, task: Task) -> str:
-    """What a task is for: the step it belongs to, else the request in whose background it runs."""
+    """Return the purpose of a task: its step, or the request in whose background it runs."""
     for step in (step for plan in state.plans for step in plan.steps):
         if any(one.task_id == task.task_id for one in step.task_list):
             return f"{step.name}: {step.description}"
@@ -244,5 +244,5 @@ def purpose_of(state: AgentState, task: Task) -> str:
 
 
 def new_state(session_id: str = "") -> AgentState:
-    """The state of a session in which nothing has happened yet. No validator of the whole is ever needed."""
+    """Return the state of a session without events. It never needs the validator of the whole state."""
     return AgentState.model_construct(session_id=session_id)

@@ -1,4 +1,4 @@
-"""Cutting text where a reader would: never inside one visible character."""
+"""Cuts text without splitting a visible character."""
 
 import re
 import unicodedata
@@ -17,7 +17,7 @@ _KEY_BEGINS, _KEY_ENDS = "-----BEGIN", "-----END"
 
 
 def _extends(character: str) -> bool:
-    """Whether a character belongs to the one before it."""
+    """Return whether a character combines with the one before it."""
     code = ord(character)
     return (
         unicodedata.combining(character) != 0
@@ -35,7 +35,7 @@ def _flag_letter(character: str) -> bool:
 
 
 def _boundary(text: str, at: int) -> bool:
-    """Whether cutting before `text[at]` leaves whole characters on both sides."""
+    """Return whether cutting before `text[at]` leaves whole characters on both sides."""
     before, after = text[at - 1], text[at]
     if _extends(after) or before == _JOINER or (before == "\r" and after == "\n"):
         return False
@@ -48,7 +48,7 @@ def _boundary(text: str, at: int) -> bool:
 
 
 def cut(text: str, limit: int) -> str:
-    """At most `limit` characters of `text`, ending in an ellipsis where something was left out."""
+    """Shorten `text` to `limit` characters, ending in an ellipsis if something was cut."""
     if len(text) <= limit:
         return text
     end = max(limit - len(_ELLIPSIS), 0)
@@ -58,22 +58,22 @@ def cut(text: str, limit: int) -> str:
 
 
 def is_japanese(text: str) -> bool:
-    """Whether there is a kana or a kanji in it."""
+    """Return whether the text contains kana or kanji."""
     return _JAPANESE.search(text) is not None
 
 
 def one_line(text: str, limit: int) -> str:
-    """The text in one line of at most `limit` characters."""
+    """Join the text into one line of at most `limit` characters."""
     return cut(" ".join(text.split()), limit)
 
 
 def letters_of(text: str) -> str:
-    """A text to be compared: its letters and digits in small, and nothing between them."""
+    """Return lower-case letters and digits only, for comparison."""
     return "".join(letter for letter in text.casefold() if letter.isalnum())
 
 
 def head_and_tail(text: str, limit: int) -> str:
-    """The beginning and the end of a long text, with a line that says how much was left out."""
+    """Return the beginning and end of a long text, with a line that says how much was left out."""
     if len(text) <= limit:
         return text
     end = max(limit, 0) // 2
@@ -86,12 +86,12 @@ def head_and_tail(text: str, limit: int) -> str:
 
 
 def count_words(text: str) -> int:
-    """How many words a text has; of Japanese, which has no spaces, the runs of one kind of character."""
+    """Count words; in Japanese, which has no spaces, count runs of one kind of character."""
     return len(_WORD.findall(text))
 
 
 def in_pieces(text: str, size: int) -> Iterator[str]:
-    """The text in pieces of whole lines of about `size` characters; a key in several lines is not torn."""
+    """Split the text at line ends into pieces of about `size` characters, but never inside a key."""
     start = 0
     while start < len(text):
         end = text.find("\n", start + size) + 1 or len(text)
@@ -103,6 +103,6 @@ def in_pieces(text: str, size: int) -> Iterator[str]:
 
 
 def count_questions(text: str) -> int:
-    """How many questions a reply asks; what stands in code does not count."""
+    """Count the questions in a reply, ignoring code."""
     prose = _CODE.sub("", text)
     return len(_QUESTION.findall(prose))

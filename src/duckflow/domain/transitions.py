@@ -1,4 +1,4 @@
-"""Step and Status of the work, and which step may follow which, as data (SPEC D1, D2)."""
+"""Step and Status of the work, and which step may follow which, as data (D1, D2)."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from duckflow.domain.frozen import Frozen
 
 
 class Step(StrEnum):
-    """What the agent is doing."""
+    """Current phase of the work."""
 
     PLANNING = "PLANNING"
     EXECUTION = "EXECUTION"
@@ -18,7 +18,7 @@ class Step(StrEnum):
 
 
 class Status(StrEnum):
-    """How that is going. Set by the program, never by the model."""
+    """Result of the current phase. Set by the program, never by the model."""
 
     IN_PROGRESS = "IN_PROGRESS"
     SUCCESS = "SUCCESS"
@@ -43,28 +43,28 @@ ON_ERROR: TransitionTable = {
 
 
 class Transitions(Frozen):
-    """The table in use: which step may follow which, and which besides when something went wrong."""
+    """The transitions in use: which steps may follow each step, and which more after an error."""
 
     permitted: TransitionTable = Field(default=PERMITTED)
     """Steps that may follow each step."""
 
     on_error: TransitionTable = Field(default=ON_ERROR)
-    """Steps that may follow besides, after an error, a replan or a change of direction."""
+    """Steps that may also follow after an error, a replan or a change of direction."""
 
     @field_validator("permitted", "on_error", mode="after")
     @classmethod
     def _keep_other_rows(cls, value: TransitionTable, info: ValidationInfo) -> TransitionTable:
-        """A row that is not named keeps its default (SPEC D2)."""
+        """Keep the defaults of rows that are not named (D2)."""
         return {**(PERMITTED if info.field_name == "permitted" else ON_ERROR), **value}
 
     def permit(self, start: Step, end: Step, *, on_error: bool = False) -> bool:
-        """Whether `end` may follow `start`; staying is no transition and always permitted."""
+        """Return whether `end` may follow `start`; staying is always permitted."""
         return start == end or end in self._following(start, on_error=on_error)
 
     def route(self, start: Step, end: Step, *, on_error: bool = False) -> tuple[Step, ...] | None:
-        """The steps to take from `start` to `end`, as few as there can be; None if no way leads there."""
+        """Return the shortest sequence of steps from `start` to `end`; None if there is none."""
         ways: list[tuple[Step, ...]] = [(start,)]
-        for way in ways:  # it grows while it is walked, so the shortest way is found first
+        for way in ways:  # grows during iteration: a breadth-first search, so the shortest way is found first
             if way[-1] == end:
                 return way[1:]
             reached = {one[-1] for one in ways}

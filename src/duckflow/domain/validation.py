@@ -1,4 +1,4 @@
-"""What pydantic has against data that a model or a user wrote, in short sentences they can act on."""
+"""Describes validation errors in data from a model or a user, in short sentences they can act on."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _MOST = 5
-"""Faults that are described to a user."""
+"""Faults described to a user."""
 _MOST_LISTED = 20
 _SHOWN = 60
 _EXPECTED = {
@@ -35,14 +35,14 @@ _EXPECTED = {
 
 
 def describe_faults(error: ValidationError, model: type[BaseModel], most: int = _MOST) -> str:
-    """The faults pydantic found, as short sentences: the path and what is wrong there."""
+    """Describe the faults that pydantic found, as short sentences with path and problem."""
     return "; ".join(list_faults(error.errors(include_url=False), model, most))
 
 
 def list_faults(
     faults: Sequence["ErrorDetails"], model: type[BaseModel], most: int = _MOST_LISTED
 ) -> list[str]:
-    """The faults pydantic found, a short sentence each."""
+    """Return the faults that pydantic found, one short sentence each."""
     listed = [_sentence(model, fault) for fault in faults[:most]]
     if len(faults) > most:
         listed.append(f"{len(faults) - most} more faults of this kind")
@@ -50,7 +50,7 @@ def list_faults(
 
 
 def model_at(model: type[BaseModel], loc: Sequence[int | str]) -> type[BaseModel]:
-    """The model that stands at this path."""
+    """Return the model class at this path."""
     for part in loc:
         field = model.model_fields.get(part) if isinstance(part, str) else None
         model = (_model_in(field.annotation) if field else None) or model

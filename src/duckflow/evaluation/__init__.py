@@ -1,1 +1,1 @@
-"""Whether a request is met: checks, verdict, what the next attempt must know. Pure except for the checks."""
+"""Judges whether a request is met: checks, verdict, input for the next attempt. Only checks have effects."""

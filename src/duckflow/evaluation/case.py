@@ -1,4 +1,4 @@
-"""All that is judged at once, put together from what the loop observed (SPEC J2)."""
+"""Assembles the input of an evaluation from what the loop observed (J2)."""
 
 from collections.abc import Iterable
 
@@ -20,9 +20,10 @@ def build_case(
     ran: bool = False,
     passed: bool | None = None,
 ) -> EvaluationCase:
-    """The case for an evaluator. `evidence` holds the facts, and then the results, as its last checks.
+    """Build the case for an evaluator. `evidence` ends with the facts, followed by the results.
 
-    `ran`: whether a command was run for it; `passed`: how the verifying command ended, None if there is none.
+    `ran`: true if a command was run for the request; `passed`: result of the verifying command, None if there
+    is none.
     """
     objective, results = request.objective, tuple(results)
     refused = [line for one in (*objective.attempts, objective.current) for line in one.refused]
@@ -43,15 +44,15 @@ def build_case(
 
 
 _NO = "The user said no"
-"""In what is told of a refusal by the user, not by the policy."""
+"""Marks refusals by the user, as opposed to those by the policy."""
 
 TALK: tuple[TaskProfile, ...] = ("general_chat", "simple_question")
-"""Profiles of requests that are over once they are answered."""
+"""Profiles of requests that end once they are answered."""
 
 
 def needs_evaluation(profile: TaskProfile | None, *, changed_anything: bool, ran_anything: bool) -> bool:
-    """Whether a request that its model calls done must be judged first: all but talk that did nothing.
+    """Return whether a request that its model calls done must be judged first: all but talk without actions.
 
-    A profile that nobody named is no talk.
+    An unknown profile does not count as talk.
     """
     return changed_anything or ran_anything or profile not in TALK

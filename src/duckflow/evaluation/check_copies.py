@@ -1,8 +1,8 @@
-"""Copies of the folder in which checks run, so that nothing they do reaches the folder.
+"""Copies of the workspace in which checks run, so that nothing they do reaches the workspace.
 
-Each command gets a copy of the sandbox's own. Where that has none, or a few files will do, files are copied:
-for each round of checks again, bounded, and thrown away afterwards, because what ran in one may have put
-links anywhere. Folders with dependencies are not copied but linked.
+Each command gets a private copy from the sandbox. If the sandbox has none, or a few files suffice, files are
+copied instead: again for each round of checks, limited in size, and deleted afterwards, because commands may
+have left links in them. Folders with dependencies are linked, not copied.
 """
 
 import asyncio
@@ -23,30 +23,30 @@ from duckflow.safety.sandbox.command_result import CommandResult
 from duckflow.safety.sandbox.shell import Shell
 
 MOST_FILES, MOST_BYTES = 3_000, 40_000_000
-"""A folder with more than this is not copied as a whole."""
+"""Folders with more files or bytes are not copied as a whole."""
 
 LARGEST_FILE = 2_000_000
 
 _DEPTH = 12
 _NEAR = 200
 _LINKED = (".venv", "venv", "node_modules")
-"""Folders with what the project needs, made by others."""
+"""Folders with dependencies, which are linked."""
 OWN_PROGRAMS = (Path(sys.executable).parent,)
-"""Where the programs are that came with Duckflow: checks may start them."""
+"""Folders with programs installed with Duckflow, which checks may run."""
 
 _PROGRAMS = (".venv/bin", "venv/bin", "node_modules/.bin")
 _LEFT_OUT = (".git", ".hg", ".svn", "__pycache__", "target", "dist", "build", ".tox", ".nox", ".next")
 
 
 class CheckCopy(NamedTuple):
-    """One copy, as long as it lasts."""
+    """One temporary copy."""
 
     shell: Shell
     folder: Path
     setup: str
-    """What makes the programs that checks need found."""
+    """Shell commands that put the programs for checks on the PATH."""
     files: Mapping[str, bytes] | None = None
-    """What each command finds in a copy of its own; None if the shell's folder is the copy."""
+    """Files added to each command's private copy; None if the shell's folder is the copy."""
 
     async def run(self, command: str, *, seconds: float) -> CommandResult:
         """Run a command in the copy. ToolError if it can't be run at all."""
@@ -57,10 +57,10 @@ class CheckCopy(NamedTuple):
 
 
 class CheckCopies:
-    """Makes copies of a workspace: those of its shell, which cost the same however large it is.
+    """Makes copies of a workspace, preferably with its sandboxed shell, at a cost independent of its size.
 
-    Otherwise files are copied, and `open_shell` gives a shell for a folder of them. The shells let commands
-    see OWN_PROGRAMS.
+    Otherwise files are copied, and `open_shell` opens a shell for the folder with them. The shells give
+    commands access to OWN_PROGRAMS.
     """
 
     def __init__(self, workspace: Workspace, shell: Shell, open_shell: Callable[[Path], Shell]) -> None:
@@ -73,12 +73,12 @@ class CheckCopies:
         self._setup = f'export PATH="$PATH":{":".join(shlex.quote(str(place)) for place in programs)}'
 
     def files(self) -> tuple[str, ...]:
-        """The files a whole copy has, by their paths; those nearest to the top if there are too many."""
+        """Return the paths of the files in a whole copy; if there are too many, those closest to the top."""
         listing = self._listing()
         return tuple(entry.path for entry in listing.entries if entry.kind == "file")
 
     async def sandboxed(self) -> bool:
-        """Whether there is a sandbox; without one nothing is run unasked."""
+        """Return whether there is a sandbox; without one, nothing is run unasked."""
         return (await self._shell.sandbox()).level != "none"
 
     @asynccontextmanager
@@ -89,12 +89,11 @@ class CheckCopies:
         changed: Iterable[str] = (),
         files: Mapping[str, str] | None = None,
     ) -> AsyncGenerator[CheckCopy]:
-        """A copy to run checks in.
+        """Open a copy to run checks in.
 
-        With `near`, it has only these files and those around them, which is there sooner than a view of a
-        large folder, the first time. `files` have this content instead of
-        their own; what was compiled from these and from the `changed` ones is gone. ToolError if there is too
-        much to copy.
+        With `near`, the copy has only these files and those around them, which is faster than the first view
+        of a large folder. `files` replaces the content of files. Compiled versions of these and of the
+        `changed` files are removed. ToolError if there is too much to copy.
         """
         new = {_inside(path): text.encode("utf-8", "surrogatepass") for path, text in (files or {}).items()}
         if near is None and (await self._shell.sandbox()).copies:
@@ -110,7 +109,7 @@ class CheckCopies:
                 await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
 
     async def aclose(self) -> None:
-        """The program ends."""
+        """Close the shell and delete its folder."""
         if self._own is not None:
             (shell, place), self._own = self._own, None
             await shell.aclose()
@@ -162,14 +161,14 @@ class CheckCopies:
             data = self.workspace.read_bytes(path, cap=LARGEST_FILE)
             status = self.workspace.status(path)
         except ToolError:
-            return  # gone meanwhile, or closed to us
+            return  # deleted meanwhile, or not readable
         _write(target, data)
         if status is not None and status.executable:
             target.chmod(0o755)
 
 
 def _forget_compiled(paths: Iterable[str]) -> str:
-    """Python takes a file of the same size and second for the one that it compiled before."""
+    """Return a command that deletes bytecode, which Python trusts if size and second still match."""
     places = ((Path(path).parent / "__pycache__", Path(path).stem) for path in paths if path.endswith(".py"))
     return " ".join(("rm -f --", *(f"{shlex.quote(f'{folder}/{stem}.')}*.pyc" for folder, stem in places)))
 

@@ -1,4 +1,4 @@
-"""Running one check in a copy, and reading what came of it."""
+"""Runs one check in a copy and interprets the result."""
 
 import asyncio
 import inspect
@@ -22,13 +22,13 @@ from duckflow.safety.sandbox.command_result import CommandResult
 
 _DETAIL, _LINE = 1_500, 200
 _NO_TESTS = 5
-"""pytest's exit code if it found none."""
+"""pytest's exit code if it found no tests."""
 
 _FAILED = ("FAILED ", "ERROR ")
-"""How the lines begin in which pytest sums up what failed."""
+"""Prefixes of the lines in pytest's summary of failures."""
 
 _NOT_BEGUN = (1, 2, 3, 4)
-"""pytest's exit codes if it could not load its settings or a test, and of Python if pytest itself broke."""
+"""Exit codes of pytest if it could not load settings or a test, and of Python if pytest crashed."""
 
 _NO_PLUGIN = late(r"Unknown config option|unrecognized arguments|Missing required plugins|INTERNALERROR")
 
@@ -36,7 +36,7 @@ _NO_PACKAGE = late(r"No module named '(\w+)'")
 _CONFTEST = "ImportError while loading conftest"
 
 _OF_THE_MACHINE = late(r"Connection|Errno|[Tt]imed? ?out|Network")
-"""Reasons that differ from run to run: they name a port, a time or an address."""
+"""Failures that differ from run to run: they mention a port, a time or an address."""
 
 _EACH_S = 30.0
 _NO_TIME = "there was no time left for it"
@@ -44,18 +44,18 @@ _NO_NAME = "NameError: name "
 
 
 class TimeLeft:
-    """How long checks may still take, together and each."""
+    """Remaining time for checks, in total and per check."""
 
     def __init__(self, seconds: float) -> None:
         self._end = monotonic() + seconds
 
     def next(self) -> float:
-        """Seconds for the next one; 0 if there are none."""
+        """Return the seconds for the next check; 0 if the time is used up."""
         return max(0.0, min(self._end - monotonic(), _EACH_S))
 
 
 def python_of(find: Callable[[str], str | None]) -> str:
-    """The words of a command that start the project's Python, or else the user's, or else our own."""
+    """Return the command words that start the project's Python, otherwise the user's, otherwise our own."""
     other = find("python3") or find("python") or sys.executable
     return f'"$([ -x .venv/bin/python ] && echo .venv/bin/python || echo {quote(other)})" -B'
 
@@ -63,7 +63,7 @@ def python_of(find: Callable[[str], str | None]) -> str:
 async def diagnose(
     copy: CheckCopy, tool: Checker, command: str, files: Sequence[str], seconds: float
 ) -> CheckResult | None:
-    """What a tool says of files; None if it is not there after all, or has no opinion."""
+    """Run a tool on files; None if it is not installed after all or reports nothing."""
     path = files[0] if len(files) == 1 else ""
     passed = CheckResult(kind="diagnostic", name=tool.name, state="passed", path=path)
     ended = await copy.run(command, seconds=seconds)
@@ -80,7 +80,7 @@ async def diagnose(
 async def run_calls(
     copy: CheckCopy, path: str, calls: Sequence[CallExample], python: str, time: TimeLeft, *, doctests: bool
 ) -> tuple[CheckResult, ...]:
-    """The examples of a request for one Python file, and the file's own."""
+    """Run the examples of a request for one Python file, and the file's own doctests."""
     if not calls and not doctests:
         return ()
     wanted = [[one.call, one.expected, one.raises] for one in calls]
@@ -100,7 +100,7 @@ async def run_calls(
 
 
 async def run_script(copy: CheckCopy, example: OutputExample, python: str, time: TimeLeft) -> CheckResult:
-    """Whether a script prints what it must."""
+    """Check that a script prints the expected text."""
 
     def result(state: CheckState, detail: str = "") -> CheckResult:
         return CheckResult(
@@ -130,8 +130,11 @@ async def run_script(copy: CheckCopy, example: OutputExample, python: str, time:
 async def run_test(
     copy: CheckCopy, test: RelatedTest, source: str, python: str, time: TimeLeft
 ) -> CheckResult:
-    """What a file with tests says. One that was only written itself, without code of it, binds nobody: it may
-    be there before its code is. A name that is nowhere is another matter: those tests can never pass."""
+    """Run a file with tests.
+
+    New tests without the code they test are not binding, because they may be written first. An undefined name
+    is binding all the same: such tests can never pass.
+    """
 
     def result(state: CheckState, detail: str = "") -> CheckResult:
         return CheckResult(
@@ -157,14 +160,14 @@ async def run_test(
         return result("not_run", _shown(ended, copy))
     if ended.exit_code == 0:
         return result("passed", _last_line(ended.output))
-    named = "\n".join(failing_lines(ended.output))  # what is shown in short must name what failed
+    named = "\n".join(failing_lines(ended.output))  # the shortened output must still name what failed
     return result("failed", head_and_tail(f"{named}\n{_shown(ended, copy)}", _DETAIL))
 
 
 def _is_not_set_up(ended: CommandResult, source: str) -> bool:
-    """Whether tests could not begin for a reason outside of them: a plugin or package is not installed here.
+    """Return whether tests could not start for an external reason, such as a missing plugin or package.
 
-    A package that the tests import themselves is another matter: it may be what should have been written.
+    A package that the tests import themselves does not count: it may be what should have been written.
     """
     if ended.exit_code not in _NOT_BEGUN:
         return False
@@ -176,7 +179,7 @@ def _is_not_set_up(ended: CommandResult, source: str) -> bool:
 async def failing_tests(
     copy: CheckCopy, test: RelatedTest, source: str, python: str, time: TimeLeft
 ) -> frozenset[str] | None:
-    """All tests of a file that fail; None if the runner does not tell."""
+    """Return all failing tests of a file; None if the runner does not list them."""
     command, seconds = test_command(test.path, source, python), time.next()
     if " -m pytest " not in command or not seconds:
         return None
@@ -189,7 +192,7 @@ async def failing_tests(
 async def _ask_runner(
     copy: CheckCopy, python: str, time: TimeLeft, **wanted: object
 ) -> list[tuple[CheckState, str]]:
-    """What the runner of examples says, in order; why for each, if it did not get to an end."""
+    """Return the example runner's results in order; if it did not finish, the reason for each."""
     seconds = time.next()
     if not seconds:
         return _for_all("not_run", _NO_TIME)
@@ -206,12 +209,12 @@ async def _ask_runner(
 
 
 def _for_all(state: CheckState, detail: str) -> list[tuple[CheckState, str]]:
-    """The same answer to every example there can be."""
+    """Return the same result for the maximum number of examples."""
     return [(state, detail)] * (MOST_EXAMPLES + 1)
 
 
 def _shown(ended: CommandResult, copy: CheckCopy) -> str:
-    """The output, bounded, with paths as they are in the folder."""
+    """Return the shortened output, with paths relative to the workspace."""
     text = ended.output.replace(f"{copy.folder}/", "").replace(str(copy.folder), ".")
     return head_and_tail(text.strip(), _DETAIL)
 

@@ -1,6 +1,6 @@
-"""Checks by running: what is looked at with an edit, and what is run before a verdict (SPEC J10).
+"""Checks by running: quick ones after an edit, thorough ones before a verdict (J10).
 
-Everything runs in a copy. What can't be run is told as not run, and why.
+Everything runs in a copy. Checks that can't run are reported as not run, with the reason.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ from duckflow.evaluation.related_tests import (
 )
 
 MOST_FILES = 20
-"""Changed files that are checked by running, the last ones."""
+"""Maximum changed files that are checked by running; the last ones count."""
 
 _BEFORE = "it failed in the same way before the request changed anything"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -53,7 +53,7 @@ _DETAIL = 300
 
 
 class _Work(NamedTuple):
-    """What there is to run before a verdict."""
+    """Work to run before a verdict."""
 
     sources: Mapping[str, str]
     parsed: tuple[CheckResult, ...]
@@ -62,17 +62,17 @@ class _Work(NamedTuple):
     outputs: tuple[OutputExample, ...]
     tests: tuple[RelatedTest, ...]
     known: tuple[CheckResult, ...]
-    """Tests that a command of the model's has run just now."""
+    """Tests that a command of the model has just run successfully."""
     test_sources: Mapping[str, str]
     tools: tuple[Checker, ...]
 
     @property
     def anything(self) -> bool:
-        """Whether something has to run."""
+        """True if something has to run."""
         return bool(any(self.calls.values()) or self.doctests or self.outputs or self.tests or self.tools)
 
     def not_run(self, why: str) -> tuple[CheckResult, ...]:
-        """The results if nothing of it can be run."""
+        """Return the results if nothing can be run."""
         calls = [(one.name, one.path) for path in self.calls for one in self.calls[path]]
         examples = [*calls, *((one.name, one.path) for one in self.outputs)]
         return (
@@ -84,7 +84,7 @@ class _Work(NamedTuple):
 
 
 class Checks:
-    """Checks the work in one workspace. `find` gives a program's place outside of it, None for none."""
+    """Checks the work in one workspace. `find` returns the path of a program outside it, or None."""
 
     def __init__(
         self,
@@ -100,13 +100,13 @@ class Checks:
         self._unfit: set[str] = set()
 
     async def after_edit(self, paths: Sequence[str]) -> tuple[CheckResult, ...]:
-        """What parsing and quick tools say of files that were just written; nothing if none is for them."""
+        """Parse files that were just written and run quick tools on them; empty if none apply."""
         if not self._settings.after_edit:
             return ()
         own = [path for path in paths if parsed_here(path)][-MOST_FILES:]
         parsed = await asyncio.to_thread(self._parse, own) if own else ()
         if any(one.state == "failed" for one in parsed):
-            return parsed  # tools would only say the same again
+            return parsed  # tools would only repeat these errors
         return (*parsed, *await self._run_quick_tools(paths))
 
     async def _run_quick_tools(self, paths: Sequence[str]) -> tuple[CheckResult, ...]:
@@ -123,7 +123,7 @@ class Checks:
             async with self._copies.copy(near=fitting) as copy:
                 return await self._diagnose(copy, tools, fitting, TimeLeft(self._settings.edit_timeout_s))
         except ToolError:
-            return ()  # a check that can't run is no reason to trouble the one who edits
+            return ()  # a check that can't run must not disturb the edit
 
     async def before_verdict(
         self,
@@ -135,12 +135,13 @@ class Checks:
         before: Mapping[str, str] = _NOTHING,
         commands: Sequence[str] = (),
     ) -> tuple[CheckResult, ...]:
-        """Examples, the tests that belong to the changed files, and what slower tools say.
+        """Run examples, the tests of the changed files, and slower tools.
 
-        `candidate`: files as they would be, instead of as they are; nothing of it is written to the folder.
-        `known`: commands that succeeded with the files as they are; what passed in one is not run again.
-        `before`: the changed files as they were. What failed then, too, in the same way, does not count.
-        `commands`: those of the request so far; tests are started with the Python that they used for tests.
+        `candidate`: content of files that are not written yet; they do not reach the workspace. `known`:
+        commands that succeeded with the current files; tests that passed in one are not run again. `before`:
+        the changed files before the request; tests that already failed in the same way do not count.
+        `commands`: the request's commands so far; tests are started with the Python that these used for
+        tests.
         """
         new = candidate or {}
         paths = tuple(dict.fromkeys([*changed, *new]))[-MOST_FILES:]
@@ -162,7 +163,7 @@ class Checks:
     async def of_draft(
         self, request: str, files: Mapping[str, str], command: str = ""
     ) -> tuple[CheckResult, ...]:
-        """The same for files that are not written yet, and how the verifying command would end with them."""
+        """Run the same checks for files that are not written yet, and the verifying command with them."""
         results = await self.before_verdict(request, (), files)
         if not command:
             return results
@@ -177,7 +178,7 @@ class Checks:
         return (*results, CheckResult(kind="test", name=cut(command, _DETAIL), state=state, binding=True))
 
     async def aclose(self) -> None:
-        """The program ends."""
+        """Close the copies."""
         await self._copies.aclose()
 
     async def _run(self, copy: CheckCopy, work: _Work, python: str) -> tuple[CheckResult, ...]:
@@ -200,7 +201,7 @@ class Checks:
         before: Mapping[str, str],
         python: str,
     ) -> tuple[CheckResult, ...]:
-        """The results, where tests that failed before any change do not count; those that it names do."""
+        """Mark tests that failed before the change as not binding, except those that the request names."""
         named = {one.name for one in named_tests(request, [test.path for test in work.tests])}
         failed = {one.name for one in results if one.kind == "test" and one.state == "failed"}
         tests = [one for one in work.tests if one.name in failed - named]
@@ -232,18 +233,18 @@ class Checks:
                 if found is not None:
                     results.append(found)
                 if found is not None and found.state == "not_run":
-                    self._unfit.add(tool.name)  # too slow here, or broken: not tried with every edit
+                    self._unfit.add(tool.name)  # too slow here or broken: not tried again
         return tuple(results)
 
     def _top(self) -> dict[str, str]:
-        """The files at the top that say how the project is checked, with their text."""
+        """Return the configuration files of checkers in the workspace's top folder, with their text."""
         workspace = self._copies.workspace
         wanted = configurations(self._table)
         names = (entry.path for entry in workspace.list(".", depth=1, limit=500).entries)
         return {name: self._text(name) for name in names if name in wanted}
 
     def _parse(self, paths: Iterable[str]) -> tuple[CheckResult, ...]:
-        """Whether their language can read these files."""
+        """Parse these files."""
         return tuple(_parsed(path, text) for path in paths if (text := self._text(path)))
 
     def _text(self, path: str) -> str:
@@ -288,7 +289,7 @@ class Checks:
 
 
 def _outputs(request: str, sources: Mapping[str, str]) -> tuple[OutputExample, ...]:
-    """What a script must print; where several files could be meant, it is no example of any of them."""
+    """Return the expected output of a script; () if several files could be meant."""
     found = {
         path: output_examples(request, path, text) for path, text in sources.items() if not is_test(path)
     }
@@ -301,13 +302,13 @@ def _has_doctests(path: str, text: str) -> bool:
 
 
 def _passed_before(name: str, evidence_id: str) -> CheckResult:
-    """Tests that passed in a command, since which nothing has changed."""
+    """Return the result of tests that passed in a command after which no file changed."""
     path, detail = name.partition("::")[0], f"passed in [{evidence_id}], and no file has changed since"
     return CheckResult(kind="test", name=name, state="passed", detail=detail, path=path, binding=True)
 
 
 def _parsed(path: str, text: str) -> CheckResult:
-    """Whether a file that is not written yet can be read by its language."""
+    """Parse a file that is not written yet."""
     fact = look_at(path, text.encode("utf-8", "surrogatepass"))
     return CheckResult(
         kind="diagnostic",

@@ -1,4 +1,4 @@
-"""What the next attempt must know of those before it, and what of them it may not repeat (SPEC J4). Pure."""
+"""Input for the next attempt: facts about earlier ones, and lists of actions it may not repeat (J4). Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -30,7 +30,7 @@ def build_continuation(
     failure: FailureAnalysis | None = None,
     rules: EvaluationRules | None = None,
 ) -> ContinuationContext:
-    """All that is known after a verdict that did not satisfy, each part bounded."""
+    """Collect what is known after an unsatisfactory verdict, with a limit on each part."""
     rules = rules or EvaluationRules()
     attempts = objective.failed_attempts[-MOST_ATTEMPTS:]
     evaluation = objective.evaluation
@@ -56,10 +56,10 @@ def build_continuation(
 def equal_to_failed(
     actions: Sequence[Action], failed_attempts: Iterable[AttemptResult], revision: int
 ) -> bool:
-    """Whether this very list was tried in an attempt that failed, so that running it again is no use.
+    """Return whether this list of actions was tried in a failed attempt, so that repeating it is useless.
 
-    `revision` is how often files have changed by now. A list that changed files is the same forever; one
-    that only looked, or ran something, is worth repeating once files have changed since.
+    `revision` is the current file revision. A list that changed files is always a repetition; one that only
+    looked or ran something may be repeated once files have changed.
     """
     wanted = digest_of(actions)
     return any(
@@ -95,7 +95,7 @@ def _problems(
 
 
 def _approach(attempt: AttemptResult) -> str:
-    """The strategy of an attempt. What it did without one is not to be avoided: much of it went well."""
+    """Return an attempt's strategy. Without one there is nothing to avoid: many of its actions went well."""
     return f"{attempt.strategy} ({attempt.score:.2f})" if attempt.strategy else ""
 
 
@@ -112,7 +112,7 @@ def _tidy(lines: Iterable[str]) -> tuple[str, ...]:
 
 
 def situation_of(objective: TaskObjective) -> dict[str, JsonValue]:
-    """The parts of the situation report: request, attempts, score, what is missing and collected, quality."""
+    """Return the parts of the situation report: request, attempts, score, missing parts, results, quality."""
     evaluation = objective.evaluation
     unmet = [item.requirement for item in objective.requirements if item.satisfaction < 1]
     missing = evaluation.missing_aspects if evaluation else ()
@@ -128,7 +128,7 @@ def situation_of(objective: TaskObjective) -> dict[str, JsonValue]:
 
 
 def _check_line(result: CheckResult) -> str:
-    """One check with its id and how it ended, as the report and the next attempt show it."""
+    """Return one check with its id and result, as shown in the report and to the next attempt."""
     mark = {"passed": "✓", "failed": "✗", "not_run": "–"}[result.state]
     said = f"{mark} {result.name}" + (f" [{result.evidence_id}]" if result.evidence_id else "")
     return f"{said}: {result.detail}" if result.detail and result.state != "passed" else said

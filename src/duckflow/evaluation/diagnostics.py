@@ -1,7 +1,7 @@
-"""What each language's own tools can say of a file: one table, and which of its rows count here (SPEC J10).
+"""Table of language tools that can check files, and the selection of those that apply (J10).
 
-A tool that the project has set up counts before one that Duckflow would take by itself. Only what is
-installed is run, on a copy, and no tool is asked to change anything.
+A tool that the project has configured takes precedence over one that Duckflow would choose. Only installed
+tools are run, on a copy, and none is asked to change anything.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,18 +22,18 @@ class Checker(Frozen):
     name: str
     suffixes: tuple[str, ...]
     arguments: str
-    """What it is told; {path} is the file, or all files if it takes several."""
+    """Arguments; {path} is the file, or all files if the tool takes several."""
     program: str = ""
-    """What is looked for; the name, unless it says otherwise."""
+    """Program to look for; defaults to the name."""
     set_up_by: tuple[str, ...] = ()
-    """The project uses it if one of these is at its top: a file, or `file:text in it`. Empty: a fallback."""
+    """Signs in the top folder that the project uses it: a file, or `file:text in it`. Empty: a fallback."""
     quick: bool = True
-    """Whether it is done in a blink and may come back with the edit."""
+    """True if it is fast enough to report with each edit."""
     findings: tuple[int, ...] = (1,)
-    """Exit codes that mean it found something; others mean that it could not work."""
+    """Exit codes that mean findings; others mean that the tool could not run."""
     environment: str = ""
     own_folder: str = ""
-    """Where the project keeps its own copy of it."""
+    """Folder in which the project has its own copy."""
 
     @property
     def wanted(self) -> str:
@@ -63,7 +63,7 @@ def _script(name: str, arguments: str, *set_up_by: str) -> Checker:
 
 
 def _reads(name: str, *suffixes: str, arguments: str, findings: tuple[int, ...] = (1,)) -> Checker:
-    """A compiler or interpreter that only reads a file; the first word of its name is the program."""
+    """Return a compiler or interpreter that only parses a file; the first word of its name is the program."""
     program = name.partition(" ")[0]
     return Checker(name=name, program=program, suffixes=suffixes, arguments=arguments, findings=findings)
 
@@ -143,24 +143,24 @@ CHECKERS: tuple[Checker, ...] = (
     ),
     _reads("xmllint", ".xml", ".svg", arguments="--noout --nonet {path}"),
 )
-"""Every tool there is. Rows that a project has set up come first; of the others, one of a name is enough."""
+"""All tools. Those that a project has configured come first; of the others, one per name is used."""
 
 _ONE_FILE = ("node --check", "bash -n", "ruby -c", "php -l")
-"""Those that look at one file only, however many they are given."""
+"""Tools that check only one file per run."""
 
 
 def suffix_of(path: str) -> str:
-    """The end of a file's name that tells its language."""
+    """Return the file suffix, which indicates the language."""
     return PurePosixPath(path).suffix.lower()
 
 
 def known(path: str, table: Sequence[Checker] = CHECKERS) -> bool:
-    """Whether there is any tool for this kind of file."""
+    """Return whether any tool applies to this kind of file."""
     return any(suffix_of(path) in checker.suffixes for checker in table)
 
 
 def with_rows(more: Iterable[Checker], own: Mapping[str, Any]) -> tuple[Checker, ...]:
-    """The table with more rows before it, and the user's own before all; a name counts where it is first."""
+    """Return the table with the user's rows first, then `more`; the first row of a name counts."""
     rows = [Checker.model_validate({"name": name, **row}) for name, row in own.items()]
     added = [*rows, *(one for one in more if one.name not in own)]
     names = {one.name for one in added}
@@ -168,14 +168,14 @@ def with_rows(more: Iterable[Checker], own: Mapping[str, Any]) -> tuple[Checker,
 
 
 def configurations(table: Sequence[Checker] = CHECKERS) -> frozenset[str]:
-    """The names of files at the top that say how a project is checked, and whose text matters."""
+    """Return the names of top-level files that configure checks and whose text matters."""
     return frozenset(sign.partition(":")[0] for checker in table for sign in checker.set_up_by)
 
 
 def chosen(
     paths: Iterable[str], top: Mapping[str, str], *, quick: bool, table: Sequence[Checker] = CHECKERS
 ) -> tuple[Checker, ...]:
-    """The tools that have something to say of these files, by what is at the top of the project."""
+    """Return the tools for these files, depending on the configuration files in the top folder."""
     suffixes = {suffix_of(path) for path in paths}
     fitting = [one for one in table if suffixes.intersection(one.suffixes) and one.quick == quick]
     own = [one for one in fitting if one.set_up_by and any(_is_there(sign, top) for sign in one.set_up_by)]
@@ -187,7 +187,7 @@ def chosen(
 def commands(
     checker: Checker, paths: Iterable[str], find: Callable[[str], str | None]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """How to run it on the files it is for, and which these are; nothing if it is not installed."""
+    """Return the commands that run a tool, each with its files; empty if it is not installed."""
     fitting = tuple(path for path in paths if suffix_of(path) in checker.suffixes)
     outside, own = find(checker.wanted), ""
     if checker.own_folder and checker.set_up_by:
@@ -204,7 +204,7 @@ def _is_there(sign: str, top: Mapping[str, str]) -> bool:
 
 
 def _command(checker: Checker, paths: Iterable[str], own: str, outside: str) -> str:
-    # A name that begins with a dash must not become an option.
+    # The prefix keeps names that begin with a dash from becoming options.
     listed = " ".join(quote(f"./{path}") for path in paths)
     arguments = checker.arguments.replace("{path}", listed)
     program = f'P={quote(own)}; [ -x "$P" ] || P={quote(outside)}; [ -n "$P" ] || exit 127; '

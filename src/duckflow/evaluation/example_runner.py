@@ -1,8 +1,8 @@
-"""Runs examples in a copy, as a script of its own. Standard library only.
+"""Runs examples in a copy, as a separate script. Standard library only.
 
 Its argument is a JSON object: `path` of a Python file, `calls` as [call, expected, raises], whether to run
-its `doctests`, and whether to call its `tests` (for a machine without pytest). It writes one line at the end:
-the `mark` it was given, and a JSON list of [state, detail] for the calls, the doctests and the tests.
+its `doctests`, and whether to call its `tests` (for machines without pytest). Its last line of output is the
+given `mark`, followed by a JSON list of [state, detail] for the calls, the doctests and the tests.
 """
 
 import ast
@@ -21,18 +21,18 @@ from typing import Any
 _SECONDS = 10
 _LONGEST = 200
 _FOREIGN = (ModuleNotFoundError, SystemExit, EOFError, TimeoutError)
-"""What an import can fail with that says nothing against the code."""
+"""Import errors that do not count against the code."""
 
 
 def main() -> None:
-    """Run what the argument asks for."""
+    """Run the examples named in the argument."""
     wanted: dict[str, Any] = json.loads(sys.argv[1])
     signal.signal(signal.SIGALRM, _too_long)
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         results = _results(wanted)
     sys.stdout.write("\n" + wanted["mark"] + json.dumps(results) + "\n")
     sys.stdout.flush()
-    os._exit(0)  # threads that the code has started are of no interest
+    os._exit(0)  # do not wait for threads that the code has started
 
 
 def _results(wanted: dict[str, Any]) -> list[tuple[str, str]]:
@@ -44,7 +44,7 @@ def _results(wanted: dict[str, Any]) -> list[tuple[str, str]]:
         return [("not_run", f"the file can't be imported here: {_said(error)}")] * count
     except BaseException as error:  # noqa: BLE001 - whatever the code does
         if wanted["tests"] and type(error).__module__ != "builtins":
-            # A framework that says it is not set up: these tests have another runner.
+            # The error comes from a framework that is not set up: these tests need another runner.
             return [("not_run", f"the file can't be imported by itself: {_said(error)}")] * count
         return [("failed", f"importing the file fails: {_said(error)}")] * count
     finally:
@@ -58,7 +58,7 @@ def _results(wanted: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _load(path: str) -> ModuleType:
-    """The module, imported under the name that its packages give it."""
+    """Import the module under the name that its packages give it."""
     folder, file = os.path.split(os.path.abspath(path))  # noqa: PTH100 - links stay links
     names = [file.removesuffix(".py")]
     while os.path.exists(os.path.join(folder, "__init__.py")):  # noqa: PTH110, PTH118 - as above

@@ -1,7 +1,7 @@
-"""Examples in a form that runs, from a request or the code: calls with their result, words a script prints.
+"""Finds executable examples in a request: calls with their results, and text that a script prints.
 
-Only found here, not run. A request is text, not code: of it only calls of the changed modules' own names with
-literals count, and anything else is left to whoever judges.
+They are only found here, not run. A request is text, not code: only calls of names defined in the changed
+modules, with literal arguments, count; the evaluator judges everything else.
 """
 
 import ast
@@ -29,7 +29,7 @@ _AFTER_NUMBER = late(
     r"|(?:after|again|also|and|as|because|before|but|by|exactly|for|from|here|if|in|instead|is|must|not|on|please"
     r"|should|since|so|then|too|using|via|when|where|which|while|with|without)\b)"
 )
-"""What goes on with anything else may count or compare: 3 items, 5 or more, 5以上."""
+"""Text that may follow a number. Others may count or compare: 3 items, 5 or more, 5以上."""
 _NAME = late(r"(?<![\w.])[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*\(", re.ASCII)
 _METHOD = late(r"\.[A-Za-z_]\w*\(", re.ASCII)
 _PROMPT = late(r"^[ \t]*>>> (?P<call>[^\n]+)\n(?P<result>[^\n]+)", re.MULTILINE)
@@ -58,7 +58,7 @@ _PRINTS_JA = late(
     r"|(?P<bare>[A-Za-z][\w-]*[!]?)\s*(?:を|と)\s*(?:標準出力に|画面に)?\s*(?:表示|出力|プリント|印字|print)"
 )
 SCRIPTS = {".py": "python", ".sh": "bash", ".js": "node", ".mjs": "node", ".rb": "ruby", ".pl": "perl"}
-"""How a script is run, by its suffix."""
+"""Program that runs a script, by its suffix."""
 
 _ASKS_FOR_INPUT = late(
     r"\binput\s*\(|\bsys\.(?:stdin|argv)\b|\bread\s+-|\bprocess\.(?:stdin|argv)\b|argparse"
@@ -66,7 +66,7 @@ _ASKS_FOR_INPUT = late(
 
 
 class CallExample(Frozen):
-    """A call of something in a Python module and what it must come to."""
+    """A call into a Python module and its expected result."""
 
     path: str
     call: str
@@ -76,12 +76,12 @@ class CallExample(Frozen):
 
     @property
     def name(self) -> str:
-        """The example as people write it."""
+        """The example as people would write it."""
         return f"{self.call} raises {self.expected}" if self.raises else f"{self.call} == {self.expected}"
 
 
 class OutputExample(Frozen):
-    """A script and words that it must print. Words without quotes may also be a description."""
+    """A script and the text it must print. Unquoted text may also be a description."""
 
     path: str
     program: str
@@ -90,12 +90,12 @@ class OutputExample(Frozen):
 
     @property
     def name(self) -> str:
-        """The example as people write it."""
+        """The example as people would write it."""
         return f"{self.path} prints {self.expected}"
 
 
 def call_examples(request: str, path: str, source: str) -> tuple[CallExample, ...]:
-    """The calls of what `source` defines, with their results, that a request names."""
+    """Return the calls of names that `source` defines, with the results that the request states."""
     names = _defined(source)
     if not names:
         return ()
@@ -110,7 +110,7 @@ def call_examples(request: str, path: str, source: str) -> tuple[CallExample, ..
 
 
 def output_examples(request: str, path: str, source: str) -> tuple[OutputExample, ...]:
-    """What a script must print, by the request. One that reads input is not run."""
+    """Return the output that a request states for a script. Scripts that read input are skipped."""
     program = SCRIPTS.get(PurePosixPath(path).suffix.lower())
     if program is None or _ASKS_FOR_INPUT.search(source):
         return ()
@@ -131,18 +131,18 @@ def output_examples(request: str, path: str, source: str) -> tuple[OutputExample
 
 
 def has_doctests(source: str) -> bool:
-    """Whether a Python file has examples of its own."""
+    """Return whether a Python file contains examples."""
     return ">>> " in source
 
 
 def printed(example: OutputExample, output: str) -> bool | None:
-    """Whether a script printed what it must; None if that can't be told."""
+    """Return whether a script printed the expected text; None if that can't be decided."""
     if _plain(example.expected) in _plain(output):
         return True
     if example.quoted or not output.strip():
         return False
-    # A bare word may stand for itself ("prints hello") or for something ("prints primes"): only a near miss
-    # of the word itself is surely wrong.
+    # A bare word may be the output itself ("prints hello") or describe it ("prints primes"): only a near miss
+    # of the word itself is certainly wrong.
     from difflib import SequenceMatcher  # noqa: PLC0415 - only for this
 
     lines = (_plain(line) for line in output.splitlines()[:50])
@@ -163,7 +163,7 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _prompted(text: str) -> Iterator[tuple[str, str, bool]]:
-    """What stands behind >>> in the text, and the line after it."""
+    """Yield the code after >>> in the text, with the line after it."""
     for match in _PROMPT.finditer(text):
         result = _literal(match["result"].strip())
         if result is not None:
@@ -171,7 +171,7 @@ def _prompted(text: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def _said(text: str) -> Iterator[tuple[str, str, bool]]:
-    """Calls of which a sentence says what they come to."""
+    """Yield calls whose result a sentence states."""
     for match in _NAME.finditer(text):
         if text[: match.start()].endswith(">>> "):
             continue
@@ -188,7 +188,7 @@ def _said(text: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def _around(text: str, start: int, end: int) -> str:
-    """The sentence around a call, without the call itself; of a very long one what is near."""
+    """Return the sentence around a call, without the call; for a long one, only the nearby text."""
     before, after = text[max(0, start - _LONGEST) : start], text[end : end + _LONGEST]
     begin = max((match.end() for match in _SENTENCE.finditer(before)), default=0)
     stop = next((match.end() for match in _SENTENCE.finditer(after)), len(after))
@@ -196,7 +196,7 @@ def _around(text: str, start: int, end: int) -> str:
 
 
 def _closing(text: str, opening: int) -> int | None:
-    """Where the bracket at `opening` is closed; strings are passed over."""
+    """Return the position after the bracket that closes the one at `opening`, skipping strings."""
     depth, quote = 0, ""
     for place in range(opening, min(opening + _LONGEST, len(text))):
         letter = text[place]
@@ -215,9 +215,9 @@ def _closing(text: str, opening: int) -> int | None:
 
 
 def _leading_literal(text: str) -> str | None:
-    """The longest literal a text begins with; None also for values with commas and no brackets around them.
+    """Return the longest literal at the beginning of a text; None for several values without brackets.
 
-    They may be several values, a sentence that goes on, or a number with its thousands apart.
+    These may be separate values, the rest of a sentence, or a number with separated thousands.
     """
     line = text.partition("\n")[0][:_LONGEST].strip()
     for end in range(len(line), 0, -1):
@@ -254,7 +254,7 @@ def _defined(source: str) -> frozenset[str]:
 
 
 def _callable(text: str, names: frozenset[str]) -> bool:
-    """Whether a text is a call of one of these names with nothing but literals in it."""
+    """Return whether a text is a call of one of these names with only literals as arguments."""
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -288,7 +288,7 @@ def _is_literal(node: ast.expr) -> bool:
 
 
 def _agreeing(examples: Iterable[CallExample]) -> tuple[CallExample, ...]:
-    """Each call once; one that is said to come to different things is left to whoever judges."""
+    """Return each call once, without those with contradictory results; the evaluator judges these."""
     by_call: dict[str, set[tuple[str, bool]]] = {}
     kept: dict[str, CallExample] = {}
     for one in examples:

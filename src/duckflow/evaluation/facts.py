@@ -1,6 +1,6 @@
-"""What the program sees for itself before anyone judges: the files a request changed, and whether they parse.
+"""Facts that the program establishes before any judgement: a request's changed files, and whether they parse.
 
-Nothing is run and nothing imported. Blocking, like the workspace it looks through.
+Nothing is run or imported. Blocking, like the workspace it reads.
 """
 
 import ast
@@ -23,21 +23,21 @@ from duckflow.safety.files.workspace import READ_CAP, Workspace
 from duckflow.safety.policy.protected import is_secret
 
 FactState = Literal["parses", "broken", "readable", "empty", "unread", "missing", "gone", "left"]
-"""`gone` and `left`: of files that were to be removed; `missing`: can't be had; `unread`: not looked into."""
+"""`gone`, `left`: files to be removed; `missing`: absent or unreadable; `unread`: not examined."""
 
 MOST_FILES = 200
-"""How many files are looked at, the last changed ones."""
+"""Maximum files to examine; the last changed ones count."""
 
 _CONTENT = 6_000
 _DETAIL = 300
 _MOST_YAML, _MOST_BRACKETS = 50_000, 2_000
-"""With more of these, reading YAML takes more than a blink."""
+"""Limits above which parsing YAML is slow."""
 _TEMPLATE = late(r"\{\{|\{%")
 _GOOD: Collection[FactState] = ("parses", "readable", "empty", "unread", "gone")
 
 
 class Fact(Frozen):
-    """What is the case with one file. `content` is what it holds now, in part if it is long."""
+    """State of one file. `content` is its current content, shortened if long."""
 
     path: str
     state: FactState
@@ -46,7 +46,7 @@ class Fact(Frozen):
 
     @property
     def good(self) -> bool:
-        """Whether the file is as it should be, as far as can be told without running it."""
+        """True if the file is in order, as far as can be determined without running it."""
         return self.state in _GOOD
 
     @property
@@ -59,13 +59,13 @@ class Fact(Frozen):
 def check_files(
     workspace: Workspace, paths: Iterable[str], removed: Collection[str] = ()
 ) -> tuple[Fact, ...]:
-    """A fact for each file that a request changed; those in `removed` are meant to be gone."""
+    """Return a fact for each file that a request changed; those in `removed` are meant to be gone."""
     newest = tuple(dict.fromkeys(paths))[-MOST_FILES:]
     return tuple(_check(workspace, path, to_be_gone=path in removed) for path in newest)
 
 
 def as_evidence(seen: Iterable[Fact | CheckResult], first: int) -> tuple[Evidence, ...]:
-    """Looks and runs as evidence, with ids from e`first` on. What could not run shows nothing."""
+    """Return facts and check results as evidence, with ids from e`first` on. Checks not run prove nothing."""
     return tuple(
         Evidence(
             evidence_id=f"e{number}",
@@ -83,10 +83,10 @@ def verification_of(
     command_passed: bool | None = None,  # noqa: FBT001 - it has three values
     results: Iterable[CheckResult] = (),
 ) -> Verification:
-    """What the checks say together; `command_passed` is the verifying command, None for none.
+    """Combine all checks; `command_passed` is the result of the verifying command, None if there is none.
 
-    A command that passed outweighs a file we can't parse: it may be of a newer Python than ours, or a fixture
-    that is meant to be broken. It does not outweigh a file that is not there, nor a test that fails.
+    A command that passed outweighs a file that does not parse: it may be for a newer Python, or a fixture
+    that is broken on purpose. It does not outweigh a missing file or a failing test.
     """
     ran = settled(results)
     if command_passed is False or ran is False:
@@ -118,12 +118,12 @@ def _check(workspace: Workspace, path: str, *, to_be_gone: bool) -> Fact:
 
 
 def parsed_here(path: str) -> bool:
-    """Whether the program itself can tell if such a file can be read by its language."""
+    """Return whether the program has a parser for this kind of file."""
     return PurePosixPath(path).suffix.lower() in _PARSERS
 
 
 def look_at(path: str, data: bytes) -> Fact:
-    """What a file with these bytes is."""
+    """Examine a file with this content."""
     if not data.strip():
         return Fact(path=path, state="empty", detail="there, empty")
     try:
@@ -154,7 +154,7 @@ def _reason(error: Exception) -> str:
 
 def _parse_python(text: str) -> str:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a doubtful escape is no reason to speak to the user here
+        warnings.simplefilter("ignore")  # a questionable escape is no reason for a warning to the user here
         tree = ast.parse(text)
     names, stubs = defined_names(tree), stub_names(tree)
     told = f"; defines {', '.join(names)}" if names else ""
@@ -177,9 +177,9 @@ def _parse_toml(text: str) -> str:
 
 
 def _parse_yaml(text: str) -> str | None:
-    """Read it as YAML if there is someone who can; templates are YAML only once they are filled in."""
+    """Parse YAML if PyYAML is installed; skip templates, which are YAML only once they are filled in."""
     try:
-        yaml: Any = import_module("yaml")  # not always there, and seldom needed
+        yaml: Any = import_module("yaml")  # optional dependency, rarely needed
     except ImportError:
         return None
     if len(text) > _MOST_YAML or text.count("[") + text.count("{") > _MOST_BRACKETS or _TEMPLATE.search(text):
@@ -187,7 +187,7 @@ def _parse_yaml(text: str) -> str | None:
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
         for _ in yaml.parse(text, Loader=loader):
-            pass  # nothing is made of it: aliases stay what they are
+            pass  # only parse events are read, so aliases are not expanded
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
     return ""
@@ -202,17 +202,17 @@ _PARSERS: dict[str, tuple[str, Callable[[str], str | None] | None]] = {
     ".yaml": ("YAML", _parse_yaml),
     ".yml": ("YAML", _parse_yaml),
 }
-"""What a parser has to say of a file it could read goes with the fact; None if it can't tell."""
+"""Parsers by suffix. A parser returns details for the fact, or None if it can't decide."""
 
 
-# What is not closed is taken to its end, so that no text makes these slow.
+# Unclosed strings and comments match up to their end, so that no text makes these patterns slow.
 _STRING = r'"(?:[^"\\\n]++|\\.)*+"?'
 _TOKEN = late(rf"{_STRING}|//[^\n]*+|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TRAILING = late(rf"({_STRING})|,(?=\s*+[\]}}])", re.DOTALL)
 
 
 def without_comments(text: str) -> str:
-    """The text without comments and without a comma before a closing bracket; strings stay as they are."""
+    """Remove comments and commas before closing brackets; strings stay unchanged."""
     bare = _TOKEN.sub(lambda match: match[0] if match[0].startswith('"') else " ", text)
     return _TRAILING.sub(lambda match: match[1] or "", bare)
 
@@ -221,12 +221,12 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def defined_names(tree: ast.Module) -> tuple[str, ...]:
-    """Functions and classes on the top level, a class with its methods."""
+    """Return the top-level functions and classes, each class with its methods."""
     return tuple(_named(node) for node in tree.body if isinstance(node, (*_FUNCTIONS, ast.ClassDef)))
 
 
 def stub_names(tree: ast.Module) -> tuple[str, ...]:
-    """Functions and methods that do nothing: `pass`, or an error that says so."""
+    """Return functions and methods without an implementation: `pass`, or raising NotImplementedError."""
     functions = (node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS))
     return tuple(dict.fromkeys(node.name for node in functions if _does_nothing(node.body)))
 
@@ -257,7 +257,7 @@ def _does_nothing(body: list[ast.stmt]) -> bool:
 MOST_LINES = 5
 
 CANT_START = (126, 127)
-"""A shell's exit codes for a program that is not there, or is none."""
+"""Exit codes of a shell if a program is missing or not executable."""
 
 _LINE = 200
 _TELLING = late(r"(?:^|[\s\[(])(?:FAIL|FAILED|ERROR|Error|not ok|error|panicked|✗|✕|✘|×)(?=[\s:\])(]|\b)")
@@ -266,16 +266,16 @@ _COUNT = late(r"^[=\s-]*\d+ (?:failed|passed|errors?)\b")
 
 
 def runner_is_missing(exit_code: int | None, output: str) -> bool:
-    """Whether tests could not even begin: no such program, or Python itself has no pytest.
+    """Return whether tests could not start: the program is missing, or Python has no pytest.
 
-    The latter is known by Python's own last words, in their whole form: tests may print what they like.
+    The latter is recognized by Python's complete last line, because tests may print anything.
     """
     last = output.rstrip().rpartition("\n")[2]
     return exit_code in CANT_START or (exit_code == 1 and _NO_PYTEST.fullmatch(last) is not None)
 
 
 def failing_lines(output: str) -> tuple[str, ...]:
-    """The lines that name what failed; if none can be told, the last ones."""
+    """Return the lines that name what failed, or the last lines if there are none."""
     lines = [one_line(line, _LINE) for line in output.splitlines() if line.strip()]
     telling = [line for line in lines if _TELLING.search(line) and not _COUNT.match(line)]
     named = [

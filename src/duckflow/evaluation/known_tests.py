@@ -1,7 +1,7 @@
-"""Tests that a model's commands ran: those that passed are not run again, others as they were (J10). Pure.
+"""Recognizes tests that the model ran: passed ones are not repeated, others run the same way (J10). Pure.
 
-A run counts only where it leaves no doubt: one pytest for these files, of which nothing was deselected, whose
-last line says that all passed, with files that have not changed since. Beside it the command only looks.
+A run counts only if it is unambiguous: a single pytest call for these files, without deselected tests, with a
+last line that reports success, and no file changed since. The rest of the command may only read.
 """
 
 import re
@@ -16,27 +16,27 @@ _PASSED = late(r"^[= ]*\d+ passed(?:, \d+ (?:skipped|warnings?|xfailed|xpassed))
 _COUNTS = late(r"\b\d+ (?:passed|failed|errors?)\b.* in \d")
 _BETWEEN = ("&&", "||", ";", "|")
 _FILTERS = ("tail", "head", "cat")
-"""Programs behind a pipe that pass a part of the output on as it is."""
+"""Programs after a pipe that pass on part of the output unchanged."""
 
 _LOOKS = frozenset(("ls", "true", "wc"))
 _GIT_LOOKS = frozenset(("diff", "log", "status"))
-"""Commands beside the tests that change nothing and can't print a summary of tests of their own."""
+"""Commands beside the tests that change nothing and can't print a test summary."""
 
 _QUOTED = late(r"`([^`\n]*\bpytest\b[^`\n]*)`|^[ $]*([^`\n]* -m pytest[^`\n]*)$", re.MULTILINE)
 _NAME = late(r"\$(?:(\w+)|\{(\w+)\})")
 _VARIABLE = ("$", "`", "*", "?", "~")
-"""Signs of a word whose meaning only the shell knows."""
+"""Characters whose meaning only the shell can resolve."""
 
 _FLAGS = frozenset(
     ("-q", "-qq", "-v", "-vv", "-x", "-s", "-l", "--exitfirst", "--quiet", "--verbose", "--no-header")
 )
 _PYTHON_FLAGS = ("-B", "-I", "-P", "-s", "-u")
 _FLAGS_WITH_VALUE = ("--tb", "--color", "--durations", "--maxfail", "-r", "-n")
-"""Options of pytest that leave out no test; the second kind takes a value, in the same word or the next."""
+"""pytest options that deselect no tests; the second kind takes a value, in the same word or the next."""
 
 
 class KnownRun(NamedTuple):
-    """A command that succeeded with the files as they are now."""
+    """A command that succeeded with the current files."""
 
     command: str
     output: str
@@ -44,20 +44,20 @@ class KnownRun(NamedTuple):
 
 
 def passed_in(test: str, runs: Iterable[KnownRun]) -> str:
-    """The id of a run in which all tests of this file passed; empty if there is none."""
+    """Return the evidence id of a run in which all tests of this file passed; "" if there is none."""
     found = (run.evidence_id for run in runs if _covers(test, run.command) and _all_passed(run.output))
     return next(found, "")
 
 
 def _all_passed(output: str) -> bool:
-    """Whether there is one summary of pytest in the output, and it tells of no failure."""
+    """Return whether the output contains exactly one pytest summary, without failures."""
     lines = [line.strip() for line in output.splitlines()]
     summaries = [line for line in lines if _COUNTS.search(line)]
     return len(summaries) == 1 and _PASSED.match(summaries[0]) is not None
 
 
 def _covers(test: str, command: str) -> bool:
-    """Whether the command runs all tests of this file, as far as its words tell without doubt."""
+    """Return whether the command certainly runs all tests of this file."""
     try:
         words = _words(command.strip())
     except ValueError:
@@ -73,9 +73,9 @@ def _covers(test: str, command: str) -> bool:
 
 
 def python_used(commands: Sequence[str], request: str = "") -> str:
-    """The words that started Python for the last tests, such as `PYTHONPATH=src env/bin/python`.
+    """Return the words that started Python for the last tests, such as `PYTHONPATH=src env/bin/python`.
 
-    Without such a command, the words that the request names; else the Python that was used for anything.
+    Without such a command, return the words that the request names, otherwise the last use of Python.
     """
     named = [found[1] or found[2] for found in _QUOTED.finditer(request)]
     for tests in (True, False):
@@ -90,7 +90,7 @@ def python_used(commands: Sequence[str], request: str = "") -> str:
 
 
 def _python_in(parts: Sequence[tuple[str, Sequence[str]]], *, tests: bool) -> str:
-    """The words that start Python last in one command, for `tests`, with the variables it sets before."""
+    """Return the words that start Python last in one command, for `tests`, with the variables set before."""
     variables: dict[str, str] = {}
     exported: dict[str, str] = {}
     used = ""
@@ -117,7 +117,7 @@ def _python_in(parts: Sequence[tuple[str, Sequence[str]]], *, tests: bool) -> st
 
 
 def _filled(word: str, variables: Mapping[str, str]) -> str:
-    """The word with the variables that are known."""
+    """Replace the variables whose values are known."""
     return _NAME.sub(lambda found: variables.get(found[1] or found[2], found[0]), word)
 
 
@@ -130,14 +130,14 @@ def _only_looks(before: str, words: Sequence[str]) -> bool:
 
 
 def _words(command: str) -> list[str]:
-    """The words and operators of a command. Raises ValueError where a quotation does not end."""
+    """Split a command into words and operators. Raises ValueError for an unclosed quotation."""
     lexer = shlex.shlex(command.replace("2>&1", " ").replace("\n", " ; "), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     return list(lexer)
 
 
 def _settings(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """The variables that a command sets for itself, and the rest of it."""
+    """Split a command into its variable assignments and the rest."""
     count = 0
     while count < len(words) and "=" in words[count] and not words[count].startswith("-"):
         count += 1
@@ -145,7 +145,7 @@ def _settings(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def _parts(words: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """The simple commands, each with what stands before it."""
+    """Split words into simple commands, each with the operator before it."""
     parts: list[tuple[str, list[str]]] = [("", [])]
     for word in words:
         if word in _BETWEEN:
@@ -160,7 +160,7 @@ def _is_operator(word: str) -> bool:
 
 
 def _arguments(words: Sequence[str]) -> list[str] | None:
-    """What follows `pytest` or `python -m pytest`; None if it is another command."""
+    """Return the arguments of `pytest` or `python -m pytest`; None for other commands."""
     _, words = _settings(words)
     words = words[2:] if list(words[:2]) == ["uv", "run"] else words
     if not words:
@@ -175,7 +175,7 @@ def _arguments(words: Sequence[str]) -> list[str] | None:
 
 
 def _runs_all_of(test: str, arguments: Iterable[str]) -> bool:
-    """Whether pytest with these arguments runs all tests of the file."""
+    """Return whether pytest with these arguments runs all tests of the file."""
     paths: list[str] = []
     rest = iter(arguments)
     for word in rest:

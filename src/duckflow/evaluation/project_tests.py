@@ -1,6 +1,7 @@
-"""How a project is tested, by the files at its top; and whether the user wants that run (SPEC J3).
+"""Finds the command that tests a project, and remembers whether the user wants it run (J3).
 
-Nothing of the project is run to find out. What is found only acts once the user has said yes, or never.
+The command is derived from files in the top folder, without running any code of the project. It is only used
+after the user has agreed.
 """
 
 import os
@@ -21,18 +22,18 @@ _LISTED = 500
 _PYTEST = "python3 -m pytest -q"
 _OWN_PYTHON = ".venv/bin/python"
 _TEST_FILES = ("test_*.py", "*_test.py")
-"""Tests that lie beside what they test."""
+"""Names of tests placed beside the code they test."""
 
 
 class ProjectTests:
-    """The tests of the project in a workspace. Blocking, like the workspace it looks through."""
+    """The tests of the project in a workspace. Blocking, like the workspace it reads."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._memory = SavedAnswers(MEMORY)
 
     def find(self) -> str:
-        """The command that tests it; empty if none can be told."""
+        """Return the project's test command; empty if none can be determined."""
         names = self._names()
         for name, command in _WAYS:
             if name in names and (found := command(self._text(name), names)):
@@ -41,19 +42,19 @@ class ProjectTests:
         return self._started_here(_PYTEST if beside else "")
 
     def wanted(self, command: str) -> bool | None:
-        """Whether the user wants it run; None if they were not asked about this very command."""
+        """Return whether the user wants this command run; None if they were not asked about it."""
         known = self._memory.load().get(str(self._workspace.root), "")
         if known in (f"yes {command}", f"no {command}"):
             return known.startswith("yes")
         return None
 
     def remember(self, command: str, *, wanted: bool) -> None:
-        """Write down what the user said."""
+        """Store the user's answer."""
         word = "yes" if wanted else "no"
         self._memory.save({**self._memory.load(), str(self._workspace.root): f"{word} {command}"})
 
     def _started_here(self, command: str) -> str:
-        """With the project's own Python, if it has one: that is where its libraries are."""
+        """Use the project's own Python if it has one, because its libraries are installed there."""
         own = command == _PYTEST and os.access(self._workspace.root / _OWN_PYTHON, os.X_OK)
         return command.replace("python3", _OWN_PYTHON) if own else command
 
@@ -73,7 +74,7 @@ def _make(text: str, _names: frozenset[str]) -> str:
 
 
 class _Package(BaseModel):
-    """What counts of a package.json."""
+    """The relevant part of a package.json."""
 
     scripts: dict[str, str] = Field(default_factory=dict)
 
@@ -118,4 +119,4 @@ _WAYS: tuple[tuple[str, Callable[[str, frozenset[str]], str]], ...] = (
     ("tests", _python_folder),
     ("test", _python_folder),
 )
-"""By which file it can be told, in the order looked for, and how."""
+"""Files that indicate the test command, in search order, and how to derive it."""

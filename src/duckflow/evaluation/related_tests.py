@@ -1,4 +1,4 @@
-"""The tests that belong to changed files, by their names and places, and how each kind is run. Pure."""
+"""Finds the tests of changed files by name and place, and the command for each kind. Pure."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -9,18 +9,18 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.patterns import late
 
 MOST_TESTS = 8
-"""Files with tests that are run before a verdict, so that it stays quick."""
+"""Maximum test files run before a verdict, to keep it fast."""
 
 _NAMED = r"(?<![\w/.-]){path}((?:::[\w\[\].-]*\w\]?)*)(?![\w/-])"
-"""A path with the single tests that may follow it."""
+"""A path, optionally followed by single tests."""
 
 _FOLDERS = ("tests", "test", "__tests__", "spec")
 _SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".tsx", ".jsx", ".mts")
 _LEFT_OUT = late(r"--(?:deselect|ignore(?:-glob)?)[= ](\S+)")
-"""Tests that a command of the request leaves out."""
+"""Tests that a command in the request excludes."""
 
 _SOURCES = 'PYTHONPATH="$([ -d src ] && echo src:)$PYTHONPATH" '
-"""Tests of a project with its code in `src` test that code, and no installed version of it."""
+"""Makes tests use the code in `src` rather than an installed version."""
 
 
 class RelatedTest(Frozen):
@@ -29,21 +29,21 @@ class RelatedTest(Frozen):
     path: str
     covers: tuple[str, ...]
     only: str = ""
-    """The one test of the file that is meant, as pytest names it (`tests/test_a.py::test_b`)."""
+    """The single test that is meant, as pytest names it (`tests/test_a.py::test_b`)."""
 
     @property
     def name(self) -> str:
-        """What is run."""
+        """The test or file to run."""
         return self.only or self.path
 
     @property
     def of_itself(self) -> bool:
-        """Whether it is a changed file itself and no code of it is."""
+        """True if only the test file itself changed, and not the code it tests."""
         return self.covers == (self.path,)
 
 
 def is_test(path: str) -> bool:
-    """Whether a file holds tests, by its name."""
+    """Return whether a file holds tests, judging by its name."""
     name = PurePosixPath(path).name
     stem, suffix = PurePosixPath(name).stem, PurePosixPath(name).suffix
     if suffix == ".py":
@@ -54,7 +54,7 @@ def is_test(path: str) -> bool:
 
 
 def related_tests(changed: Iterable[str], files: Collection[str]) -> tuple[RelatedTest, ...]:
-    """The tests among `files` that belong to what was changed; changed tests are among them."""
+    """Return the tests among `files` that belong to the changed files, including changed tests."""
     covers: dict[str, dict[str, None]] = {}
     tests = sorted(path for path in files if is_test(path))
     for path in changed:
@@ -65,7 +65,7 @@ def related_tests(changed: Iterable[str], files: Collection[str]) -> tuple[Relat
 
 
 def named_tests(request: str, files: Iterable[str]) -> tuple[RelatedTest, ...]:
-    """The tests that a request names by their path, a file or single tests of it (SPEC J3)."""
+    """Return the tests that a request names by path: whole files or single tests (J3)."""
     request = _LEFT_OUT.sub(" ", request)
     tests = sorted(path for path in files if is_test(path) and path in request)
     found = (
@@ -77,12 +77,12 @@ def named_tests(request: str, files: Iterable[str]) -> tuple[RelatedTest, ...]:
 
 
 def left_out(request: str) -> frozenset[str]:
-    """The files with tests that a command in the request ignores."""
+    """Return the test files that a command in the request ignores."""
     return frozenset(path for path in _LEFT_OUT.findall(request) if "::" not in path)
 
 
 def likely_tests(changed: Iterable[str]) -> tuple[str, ...]:
-    """Where tests next to these files would lie; in a large folder, not all files are known."""
+    """Return likely paths of tests for these files, because the list of a large folder is incomplete."""
     files = [PurePosixPath(path) for path in changed]
     return tuple(
         str(place / name) for file in files for place in _next_to(file) for name in sorted(_test_names(file))
@@ -90,7 +90,7 @@ def likely_tests(changed: Iterable[str]) -> tuple[str, ...]:
 
 
 def test_command(path: str, source: str, python: str) -> str:
-    """How a file with tests is run; empty if nobody knows."""
+    """Return the command that runs a file with tests; empty if unknown."""
     match PurePosixPath(path.partition("::")[0]).suffix:
         case ".py":
             return _python(path, source, python)
@@ -104,9 +104,10 @@ def test_command(path: str, source: str, python: str) -> str:
 
 
 def _of(path: str, tests: Iterable[str]) -> list[str]:
-    """The tests whose name says that they are for this file.
+    """Return the tests whose name fits this file.
 
-    Of several, those next to it; else those in a folder that has the name of the file's folder.
+    If there are several, return those next to it, otherwise those in a folder with the name of the file's
+    folder.
     """
     file = PurePosixPath(path)
     names = _test_names(file)

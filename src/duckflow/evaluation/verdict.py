@@ -1,4 +1,4 @@
-"""The whole from the parts: what the evaluator's scores count, and whether that is enough (SPEC J3). Pure."""
+"""Computes the verdict: the overall score from the evaluator's scores, and whether it suffices (J3). Pure."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -32,7 +32,7 @@ _ASPECT, _QUALITY = 300, 1_000
 def compute_verdict(
     case: EvaluationCase, draft: VerdictDraft | None, rules: EvaluationRules = USUAL_RULES
 ) -> SatisfactionEvaluation:
-    """The verdict on a case. `draft` is None if no evaluator answered, or nobody can read what it said."""
+    """Compute the verdict on a case. `draft` is None without a readable answer of an evaluator."""
     if draft is None:
         return _without_judge(case, rules)
     scores = tuple(_scores(case, draft, rules))
@@ -50,22 +50,22 @@ def compute_verdict(
 
 
 def _weighted_mean(scores: Iterable[RequirementScore], weights: Sequence[int]) -> float:
-    """The scores as one, each weighing as its priority says; nothing to weigh is nothing met."""
+    """Return the mean score, weighted by priority; 0 without scores."""
     weighed = [(weights[one.priority - 1], one.score) for one in scores]
     total = sum(weight for weight, _ in weighed)
-    # Without rounding, four fifths of everything would fall short of 0.8 by a bit.
+    # Without rounding, a score of four fifths everywhere would be slightly below 0.8.
     return round(sum(weight * score for weight, score in weighed) / total, 6) if total else 0.0
 
 
 def _below(rules: EvaluationRules) -> float:
-    """The most the whole can be when it may not be done."""
+    """Return the highest score of a request that is not done."""
     return round(rules.done_at - 0.01, 6)
 
 
 def _whole(
     case: EvaluationCase, draft: VerdictDraft, scores: Sequence[RequirementScore], rules: EvaluationRules
 ) -> tuple[float, tuple[Cap, ...]]:
-    """The whole, and all that kept it, or a part of it, down."""
+    """Return the overall score, and everything that lowered it or a part of it."""
     overall = _weighted_mean(scores, rules.weights)
     kept_down = tuple(_reasons_against(case, draft)) if scores else ("no_requirements",)
     if overall >= rules.done_at and any(one.priority == 1 and one.score < rules.done_at for one in scores):
@@ -76,7 +76,7 @@ def _whole(
 
 
 def _reasons_against(case: EvaluationCase, draft: VerdictDraft) -> Iterable[Cap]:
-    """What keeps a request from being done, however good its scores are."""
+    """Yield reasons why a request is not done, whatever its scores."""
     if draft.completion_recommendation is False:
         yield "not_recommended"
     if case.verification == "failed":
@@ -96,7 +96,7 @@ def _scores(case: EvaluationCase, draft: VerdictDraft, rules: EvaluationRules) -
         forgotten = RequirementScore(
             requirement=item.requirement, priority=item.priority, score=0.0, cap="forgotten"
         )
-        # Who contradicts himself is taken at the lower word.
+        # Of contradictory scores for a requirement, the lowest counts.
         yield min(counted, key=lambda one: one.score, default=forgotten)
 
 
@@ -121,10 +121,10 @@ def _cited(said: ScoreDraft) -> Iterable[str]:
 
 
 def _citable(case: EvaluationCase, item: RequirementItem) -> set[str]:
-    """What can support a requirement.
+    """Return the evidence ids that can support a requirement.
 
-    Of a change: what was done and succeeded. Of information: the sources of the reply, or the reply itself if
-    nothing was looked up for it. A claim supports no change, and a failure nothing.
+    A change is supported by successful actions. Information is supported by the sources of the reply, or by
+    the reply itself if nothing was looked up. Claims never support a change, and failures support nothing.
     """
     asks_for = item.asks_for or ("information" if case.information else "change")
     if asks_for == "change":
@@ -136,7 +136,7 @@ def _citable(case: EvaluationCase, item: RequirementItem) -> set[str]:
 
 
 def _place(said: str, requirements: Sequence[RequirementItem]) -> int | None:
-    """Which requirement an evaluator means: by its words, by its number, or by nearly its words."""
+    """Return the requirement an evaluator means: by its exact words, its number, or similar words."""
     known = [letters_of(item.requirement) for item in requirements]
     bare = _PRIORITY.sub("", said[:_COMPARED])
     number = _NUMBER.match(bare)
@@ -152,7 +152,7 @@ def _place(said: str, requirements: Sequence[RequirementItem]) -> int | None:
 
 
 def _without_judge(case: EvaluationCase, rules: EvaluationRules) -> SatisfactionEvaluation:
-    """What a verifying command, tests and examples settle by themselves; else it is not judged."""
+    """Judge by the verifying command, tests and examples alone; without them, it is not judged."""
     if case.verification == "none" or not case.requirements:
         return _same_for_all(case, 0.0, rules, caps=("unreadable",), by="nobody")
     ran = [one.evidence_id for one in case.checks if one.good]
@@ -165,12 +165,12 @@ def _without_judge(case: EvaluationCase, rules: EvaluationRules) -> Satisfaction
 def judge_by_facts(
     case: EvaluationCase, facts: Sequence[Fact], rules: EvaluationRules = USUAL_RULES
 ) -> SatisfactionEvaluation | None:
-    """A verdict from what the program saw for itself, for small models; None if a model has to look (J11).
+    """Judge by the program's own checks, for small models; None if a model has to judge (J11).
 
-    A small model judging its own work says yes to anything, and takes as long over it as over the work. So
-    for changed files the program's checks decide: something failed, and the request is not done; nothing
-    failed, and it is as done as can be told. Words of the request that do not occur in a file mean nothing.
-    Requests for information are judged by the model. Facts, then what was run, are the last evidence.
+    A small model that judges its own work agrees with anything, and takes as long as for the work itself. So
+    the program's checks decide for changed files: if something failed, the request is not done; otherwise it
+    counts as done. Whether words of the request occur in a file does not matter. Requests for information are
+    judged by the model. The facts and check results are the last items of evidence.
     """
     if case.wants_change and not case.changed and not any(one.supports == "change" for one in case.evidence):
         return _same_for_all(case, 0.0, rules, (), ("No file was changed.",), ("no_evidence",))
@@ -180,7 +180,7 @@ def judge_by_facts(
     checks = [one.evidence_id for one in case.evidence if one.kind == "check"][-looked_at:]
     bad = [(fact, one) for fact, one in zip(facts, checks, strict=False) if not fact.good]
     missing = (
-        # A command that passed outweighs a file we can't parse (see `verification_of`).
+        # A command that passed outweighs a file that does not parse (see `verification_of`).
         *(f"{fact.path}: {fact.detail}" for fact, _ in bad if case.verification != "passed"),
         *(f"{what}: failed, and was not made good" for what in case.failing),
     )
@@ -199,7 +199,7 @@ def _same_for_all(
     caps: tuple[Cap, ...] = (),
     by: Literal["program", "nobody"] = "program",
 ) -> SatisfactionEvaluation:
-    """The same score for every part: what the program sees tells of the whole."""
+    """Return a verdict with the same score for every requirement, because the checks apply to the whole."""
     cited, done = tuple(evidence), score >= rules.done_at
     return SatisfactionEvaluation(
         overall_score=score,

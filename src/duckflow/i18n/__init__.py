@@ -1,1 +1,1 @@
-"""What the user reads, in Japanese and English. The texts are in en.toml and ja.toml."""
+"""Texts for the user, in Japanese and English. They are in en.toml and ja.toml."""

@@ -1,6 +1,6 @@
-"""Reading what a person answers, in both languages and for every interface (SPEC A5, B6, I6).
+"""Interprets the user's answers, in both languages and for every interface (A5, B6, I6).
 
-Only what is clearly a yes is one. What is neither yes nor no gives None: ask again, and start nothing.
+Only a clear yes counts as yes. Anything that is neither yes nor no gives None: ask again, and start nothing.
 """
 
 import re
@@ -20,7 +20,7 @@ _YES = frozenset(
         *("proceed", "please", "go", "do", "sounds", "looks"),
     )
 )
-"""Words a yes begins with."""
+"""Words that begin a yes."""
 _WITH_YES = _YES | frozenset(
     (
         *("ahead", "it", "that", "this", "thats", "is", "good", "right", "of", "course", "and", "then"),
@@ -28,13 +28,13 @@ _WITH_YES = _YES | frozenset(
         *("carry", "on", "with", "the", "plan", "for", "me", "duckflow"),
     )
 )
-"""Words that may follow and leave it a yes; any other word, such as "but", makes it unclear."""
+"""Words that may follow without changing the yes; any other word, such as "but", makes it unclear."""
 _YES_PHRASE = late(r"\bof course\b|\bthat(?:s| is) (?:fine|good|ok|okay|right)\b")
 _NO = frozenset(["n", "no", "nope", "nah"])
 _STOP = frozenset(["not", "never", "dont", "stop", "cancel", "reject", "refuse", "deny", "wait"])
-"""A no too, but part of its own reason."""
+"""Words that also mean no, but belong to the reason."""
 _NO_IDIOM = late(r"no[\s,]+(?:problem|problems|worries|objection|objections)\b")
-"""Begins like a no and means a yes: unclear."""
+"""Idioms that begin like a no and mean yes: unclear."""
 _ALWAYS = frozenset({"a", "always", "allow"})
 
 _JA_YES = (
@@ -59,7 +59,7 @@ _BEHIND_NUMBER = late("[、，,：:]")
 
 
 def read_answer(said: str) -> AnswerApproval | None:
-    """The answer to an approval: yes, always, an edit with what shall be instead, or no with its reason."""
+    """Interpret the answer to an approval: yes, always, an edit with its content, or no with its reason."""
     edit = _EDIT.match(said)
     if edit:
         return AnswerApproval(yes=True, edited=said[edit.end() :])
@@ -73,7 +73,7 @@ def read_answer(said: str) -> AnswerApproval | None:
 
 
 def read_choice(said: str, consultation: Consultation) -> ChooseWay | None:
-    """A choice by number or name, with words behind it; or only words. None for no choice at all."""
+    """Interpret a choice by number or name, with further words, or only words. None if there is no choice."""
     first, *others = said.split(maxsplit=1) or [""]
     number, *more = _BEHIND_NUMBER.split(first, maxsplit=1)
     word = unicodedata.normalize("NFKC", number).strip(".)").casefold()
@@ -118,18 +118,18 @@ def _read_no(said: str, plain: str) -> AnswerApproval | None:
 
 
 def _first_word(plain: str) -> str:
-    """The word an answer begins with, whatever else it holds: paths, numbers, code. A question has none."""
+    """Return the first word of an answer, whatever follows (paths, numbers, code). A question has none."""
     begins = None if plain.endswith("?") else _BEGINS.match(plain.replace("’", "'"))
     return begins[1].replace("'", "") if begins else ""
 
 
 def _rest(said: str, length: int) -> str:
-    """What follows a first word of so many characters."""
+    """Return the text after a first word of this length."""
     return "" if said.strip() in _NUMBERS else said.lstrip(_APART)[length:].strip(_APART)
 
 
 def _words(plain: str) -> list[str]:
-    """The words of an English answer; one with other characters (keys, questions, code) has none."""
+    """Return the words of an English answer; none if it has other characters (keys, questions, code)."""
     spoken = plain.replace("’", "'")
     if not _SPOKEN.fullmatch(spoken):
         return []
@@ -141,5 +141,5 @@ def _joined(plain: str) -> str:
 
 
 def _made_of(said: str, *parts: str) -> bool:
-    """Whether a text without spaces consists of these parts only."""
+    """Return whether a text without spaces consists only of these parts."""
     return re.fullmatch(f"(?:{'|'.join(parts)})+", said) is not None

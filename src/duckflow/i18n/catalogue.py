@@ -1,8 +1,8 @@
 """Texts by key in the user's language: `text("config.broken", path=…)`.
 
-A slot `{name}` is filled with the value of that name, in one pass: what a value contains is never read
-as a slot, so a file name or a model's answer can't ask for anything. `{{` and `}}` are plain braces.
-Nothing here raises: a gap in a catalogue must not cost a user their work. Gaps are kept for the tests.
+A slot `{name}` is filled with the value of that name, in one pass: values are never scanned for slots, so a
+file name or a model's answer can't insert anything. `{{` and `}}` are plain braces. Nothing here raises: a
+gap in a catalogue must not cost users their work. Gaps are recorded for the tests.
 """
 
 import re
@@ -24,19 +24,19 @@ _SLOT = late(r"\{\{|\}\}|\{(\w+)\}")
 
 
 class _Now:
-    """The one thing that changes: the language in use, and the gaps met so far."""
+    """Global state: the current language, and the gaps found so far."""
 
     language: Language = "en"
     gaps: ClassVar[set[str]] = set()
 
 
 def text(key: str, /, **values: object) -> str:
-    """The text for a key in the current language, its slots filled."""
+    """Return the text for a key in the current language, with its slots filled."""
     return text_in(_Now.language, key, **values)
 
 
 def text_in(language: Language, key: str, /, **values: object) -> str:
-    """The text for a key in a given language, for whoever was spoken to in that one (SPEC F8)."""
+    """Return the text for a key in a given language, for a conversation held in that language (F8)."""
     template = _template(key, language) or _template(key, "en")
     if template is None:
         _Now.gaps.add(key)
@@ -46,12 +46,12 @@ def text_in(language: Language, key: str, /, **values: object) -> str:
 
 
 def has_text(key: str) -> bool:
-    """Whether there is a text for a key."""
+    """Return whether a key has a text."""
     return _template(key, "en") is not None
 
 
 def fill(template: str, values: Mapping[str, object], key: str = "") -> str:
-    """The template with its slots filled; one without a value stays as it is written."""
+    """Fill the slots of a template; a slot without a value stays unchanged."""
 
     def put(slot: re.Match[str]) -> str:
         name = slot[1]
@@ -66,22 +66,22 @@ def fill(template: str, values: Mapping[str, object], key: str = "") -> str:
 
 
 def slots(template: str) -> frozenset[str]:
-    """The names of a template's slots."""
+    """Return the names of a template's slots."""
     return frozenset(slot[1] for slot in _SLOT.finditer(template) if slot[1])
 
 
 def set_language(language: Language) -> None:
-    """Speak this language from now on."""
+    """Set the current language."""
     _Now.language = language
 
 
 def current_language() -> Language:
-    """The language in use."""
+    """Return the current language."""
     return _Now.language
 
 
 def detect(configured: str, environ: Mapping[str, str]) -> Language:
-    """The language to use: configured, else DUCKFLOW_LANGUAGE, else the locale (SPEC M4)."""
+    """Choose the language: the setting, otherwise DUCKFLOW_LANGUAGE, otherwise the locale (M4)."""
     for wish in (configured, environ.get("DUCKFLOW_LANGUAGE", "")):
         for language in LANGUAGES:
             if wish == language:
@@ -91,14 +91,14 @@ def detect(configured: str, environ: Mapping[str, str]) -> Language:
 
 
 def take_gaps() -> frozenset[str]:
-    """Keys asked for and not found, and slots that got no value, since this was last called."""
+    """Return and clear the missing keys and unfilled slots found so far."""
     met = frozenset(_Now.gaps)
     _Now.gaps.clear()
     return met
 
 
 def entries(language: Language) -> Mapping[str, str]:
-    """A whole catalogue by dotted key. A file that can't be read is an empty one."""
+    """Return a whole catalogue by dotted key. An unreadable file counts as empty."""
     return _parse("".join(_sources(language).values()))
 
 
@@ -108,13 +108,13 @@ def _template(key: str, language: Language) -> str | None:
 
 @cache
 def _section(language: Language, name: str) -> Mapping[str, str]:
-    """One section of a catalogue. Reading all of it would cost the start more than is said there."""
+    """Return one section of a catalogue, because parsing all of it would slow down the start."""
     return _parse(_sources(language).get(name, ""))
 
 
 @cache
 def _sources(language: Language) -> Mapping[str, str]:
-    """The sections of a catalogue's file as they are written, those below one with it."""
+    """Return the source of each top-level section of a catalogue, with its subsections."""
     try:
         source = Path(__file__).with_name(f"{language}.toml").read_text("utf-8")
     except (OSError, ValueError):

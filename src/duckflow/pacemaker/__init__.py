@@ -1,1 +1,1 @@
-"""The Duck Pacemaker: how long to work, how it goes, and when to ask. Pure functions of what was observed."""
+"""The Duck Pacemaker: decides how long to work and when to ask. Pure functions of observations."""

@@ -1,4 +1,4 @@
-"""Limits on tokens and cost, besides loops: a warning on the way, a question at the end (SPEC I9)."""
+"""Limits on tokens and cost, besides loops: a warning on the way, a question at the end (I9)."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -13,7 +13,7 @@ Level = Literal["fine", "near", "spent"]
 
 
 class BudgetLevel(Frozen):
-    """How much of the budget is gone, of what there is least left of."""
+    """Usage of the budget that is closest to its limit."""
 
     level: Level = "fine"
     resource: Resource | None = None
@@ -22,12 +22,12 @@ class BudgetLevel(Frozen):
 
     @property
     def share(self) -> float:
-        """The part that is used; 1 is all of it."""
+        """The share that is used; 1 is all of it."""
         return self.used / self.maximum if self.maximum else 0.0
 
 
 def judge(request: Request, budget: Budget) -> BudgetLevel:
-    """Where the budget of a request stands; fine if nothing is limited or no price is known."""
+    """Return the level of a request's budget; fine if nothing is limited or no price is known."""
     return max(_levels(request, budget), key=lambda level: level.share, default=BudgetLevel())
 
 
@@ -45,7 +45,7 @@ def _levels(request: Request, budget: Budget) -> Iterable[BudgetLevel]:
 
 
 def explain_budget(level: BudgetLevel) -> TextLine | None:
-    """How much of tokens or money is used, where that is worth a word."""
+    """Describe the use of tokens or money, if it is near the limit."""
     if level.level == "fine" or level.resource is None:
         return None
     shown = "{:,.0f}" if level.resource == "tokens" else "${:,.2f}"

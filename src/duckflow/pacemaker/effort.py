@@ -1,4 +1,4 @@
-"""How much a model is asked to think: more when the work goes badly, less for what is simple (SPEC K6)."""
+"""Thinking effort for a model: more when the work goes badly, less for simple tasks (K6)."""
 
 from duckflow.domain.decision import TaskProfile
 from duckflow.domain.model import Effort
@@ -6,14 +6,14 @@ from duckflow.domain.pacing.vitals import Vitals
 from duckflow.domain.state import AgentState, Request
 
 LOW_MOOD, LOW_FOCUS = 0.7, 0.5
-"""Below these values more thinking helps. Focus counts earlier here than for a new plan, which costs more."""
+"""Below these values more thinking helps. Focus counts earlier than for a replan, which costs more."""
 
 SIMPLE: tuple[TaskProfile, ...] = ("simple_question", "general_chat")
-"""Profiles that a model answers without much thought."""
+"""Profiles that need little thinking."""
 
 
 def effort_for_decision(state: AgentState) -> Effort:
-    """The effort of the next decision: the user's choice, or by how the request goes."""
+    """Return the effort for the next decision: the user's choice, otherwise by the course of the request."""
     if state.effort != "auto":
         return state.effort
     request = state.request
@@ -23,17 +23,17 @@ def effort_for_decision(state: AgentState) -> Effort:
 
 
 def effort_for_question(state: AgentState, usual: Effort) -> Effort:
-    """The effort of a side question: the user's choice, or the usual one, raised from medium in bad times."""
+    """Return the effort of a side question: the user's choice or `usual`, raised from medium if unwell."""
     if state.effort != "auto":
         return state.effort
     return "high" if usual == "medium" and is_unwell(state.vitals) else usual
 
 
 def is_unwell(vitals: Vitals) -> bool:
-    """Whether mood or focus is low."""
+    """Return whether mood or focus is low."""
     return vitals.mood < LOW_MOOD or vitals.focus < LOW_FOCUS
 
 
 def went_wrong(request: Request) -> bool:
-    """Whether an attempt did not satisfy, or errors or circles led back to planning."""
+    """Return whether an attempt was unsatisfactory, or errors or repetition led back to planning."""
     return bool(request.objective.failed_attempts) or request.replanned or request.recoveries > 0

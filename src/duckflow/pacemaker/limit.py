@@ -1,4 +1,4 @@
-"""How many loops a request may take before the user is asked (SPEC I2, I4, I7)."""
+"""Computes how many loops a request may take before the user is asked (I2, I4, I7)."""
 
 from collections.abc import Mapping, Sequence
 from typing import get_args
@@ -16,10 +16,10 @@ from duckflow.domain.pacing.limits import Adjustment, LoopLimit
 from duckflow.domain.pacing.vitals import Vitals
 
 LAST_RESORT = 15
-"""The limit if there is not even a configuration."""
+"""Limit if even the configuration is missing."""
 
 EXACT = 9
-"""Decimals that count, so that 0.7 − 0.4 is not below 0.3 and 18 × 1.2 × 1.25 is 27."""
+"""Decimals to round to, so that 0.7 − 0.4 is not below 0.3 and 18 × 1.2 × 1.25 is 27."""
 
 
 def compute_limit(
@@ -30,22 +30,22 @@ def compute_limit(
     used: int = 0,
     experience: Sequence[int] = (),
 ) -> LoopLimit:
-    """The limit and what led to it. Whatever goes wrong, there is one: the configured maximum, else 15.
+    """Compute the limit and its reasons. After any error, use the configured maximum, otherwise 15.
 
-    `experience` are the loops that earlier requests of this kind have used.
+    `experience`: loops used by earlier requests of this kind.
     """
     known = profile if profile in PROFILES else None
     try:
         if vitals is None or table is None:
             raise ValueError("there are no vitals" if table else "there is no table")  # noqa: TRY301
         return _compute(known, vitals, complexity, table, used, experience)
-    except Exception as exc:  # noqa: BLE001 - SPEC I4: no fault in here may leave the work without a limit
+    except Exception as exc:  # noqa: BLE001 - I4: no fault in here may leave the work without a limit
         most = _most(table.dynamic_limits) if table else LAST_RESORT
         return LoopLimit(limit=max(most, used), profile=known, used=used, maximum=most, fallback=repr(exc))
 
 
 def extend(limit: int, used: int, progressed: bool, maximum: int) -> int | None:  # noqa: FBT001
-    """A limit that is reached, longer by half if the last three loops made progress; None if it stays.
+    """Extend a limit that is reached by half, if the last three loops made progress; None if it stays.
 
     `maximum` is the hard limit.
     """
@@ -55,7 +55,7 @@ def extend(limit: int, used: int, progressed: bool, maximum: int) -> int | None:
 
 
 def score_of(vitals: Vitals, factors: LimitFactors) -> float:
-    """All three vitals in one number."""
+    """Combine all three vitals into one number."""
     weighed = (
         vitals.mood * factors.mood_weight
         + vitals.focus * factors.focus_weight
@@ -119,9 +119,9 @@ def _adjustments(by_vitals: float, by_complexity: float) -> tuple[Adjustment, ..
 def measure(
     scale: ComplexityScale, *, files: int = 0, messages: int = 0, errors: int = 0, actions: int = 0
 ) -> float:
-    """Complexity in 0..1: the mean of its three parts, each at most 1 (SPEC I3).
+    """Return the complexity in 0..1: the mean of its three parts, each at most 1 (I3).
 
-    What is counted: files looked at, messages of the conversation, actions, and those that failed.
+    Counts: files looked at, messages of the conversation, actions, and failed actions.
     """
     if not (files or messages or actions):
         return scale.when_unknown
@@ -131,14 +131,14 @@ def measure(
 
 
 ROOM = 1.5
-"""A request is given half as much again as most of its kind have used."""
+"""Factor for a request's limit, relative to the loops that most requests of its kind used."""
 
 MOST = 0.75
-"""The share of earlier requests that counts as most."""
+"""Share of earlier requests that counts as "most"."""
 
 
 def learned_base(base: int, used: Sequence[int], learning: LearningSettings) -> int:
-    """The loops to start from for a kind of task, from those that done requests of this kind used."""
+    """Return the base loops for a kind of task, learned from the loops of completed requests of this kind."""
     if not learning.enabled or len(used) < learning.least_requests:
         return base
     in_order = sorted(used)
@@ -151,5 +151,5 @@ PROFILES: tuple[TaskProfile, ...] = get_args(TaskProfile)
 
 
 def loops_by_profile(table: BaseLoops) -> Mapping[TaskProfile | None, int]:
-    """Base loops of every profile; None is a task of no known kind."""
+    """Return the base loops of every profile; None stands for an unknown kind of task."""
     return {**{profile: getattr(table, profile) for profile in PROFILES}, None: table.unknown}

@@ -1,6 +1,6 @@
-"""What the pacemaker writes into the log: at the start, while it runs, at the end (SPEC I8).
+"""Log lines of the pacemaker: at the start of a request, during it, and at its end (I8).
 
-The log is for those who look into how a request went, so it is English and has numbers; users read
+The log is for people who examine the course of a request, so it is in English and has numbers; users read
 `domain/pacing/reasons.py`.
 """
 
@@ -16,7 +16,7 @@ from duckflow.pacemaker.rules import Consult, Extend, Move
 
 
 def log_start(limit: LoopLimit) -> tuple[str, ...]:
-    """The limit of a request, and what it was made of."""
+    """Return lines about the limit of a request and how it was computed."""
     profile = limit.profile or "unknown"
     if limit.fallback is not None:
         return (f"limit {limit.limit} for {profile}, as configured: {limit.fallback}",)
@@ -33,13 +33,13 @@ def log_start(limit: LoopLimit) -> tuple[str, ...]:
 
 
 def log_loop(loop: int, signs: Sequence[str], before: Vitals, after: Vitals) -> tuple[str, ...]:
-    """What was detected in a loop, and which vital changed."""
+    """Return lines about the signs detected in a loop and the vitals it changed."""
     detected = (", ".join(signs),) if signs else ()
     return tuple(f"loop {loop}: {line}" for line in (*detected, *_changes(before, after)))
 
 
 def log_move(loop: int, move: Move) -> str:
-    """What was decided after a loop, if it is not simply to go on."""
+    """Return a line about the decision after a loop, unless it is simply to continue."""
     match move:
         case Extend(limit=limit):
             return f"loop {loop}: limit extended to {limit}"
@@ -53,7 +53,7 @@ def log_move(loop: int, move: Move) -> str:
 def log_end(
     used: int, limit: int, asked: Sequence[ConsultationKind], outcome: RequestOutcome
 ) -> tuple[str, ...]:
-    """How many loops it took, how often the user was asked, and how it ended."""
+    """Return lines about the loops used, the questions asked, and the outcome."""
     kinds = ", ".join(f"{kind} {count}" for kind, count in Counter(asked).items())
     return (
         f"used {used}/{limit} loops",

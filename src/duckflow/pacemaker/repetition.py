@@ -1,7 +1,7 @@
-"""When a loop only repeats what was there: by its actions and their results, never by words (SPEC H3).
+"""Detects loops that repeat earlier ones: by their actions and results, never by words (H3).
 
-Batch work is no repetition: the same tool on other files is another call, and the same command after an
-edit meets another workspace. What the user says is a new beginning; nothing before it counts.
+Batch work is not repetition: the same tool on other files is another call, and the same command after an edit
+runs in a changed workspace. A message from the user starts afresh; loops before it do not count.
 """
 
 from collections.abc import Sequence
@@ -14,16 +14,16 @@ from duckflow.pacemaker.trace import came_back
 Sign = Literal["repeated", "alternating", "back_and_forth", "seen", "announced", "failing", "same_plan"]
 
 IDLE: tuple[Sign, ...] = ("announced", "same_plan")
-"""Signs that nothing is done: the thread is lost, and no action is repeated."""
+"""Signs that nothing is done: the model has lost the thread without repeating an action."""
 
 LOOK_BACK = 4
-"""With how many earlier loops a loop is compared."""
+"""Number of earlier loops to compare a loop with."""
 
 SAME_FAILURES = 3
-"""The how-manieth same failure is a sign."""
+"""Number of equal failures that is a sign."""
 
 ALIKE = 0.6
-"""The share of words two plans have in common when they are the same plan in other words."""
+"""Share of common words from which two plans count as the same."""
 
 _WORD = late(r"[^\W_]+(?:[./_-]+[^\W_]+)*")
 _NAME = late(r"[./_]")
@@ -31,7 +31,7 @@ _UNSPACED = late(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 
 
 def find_signs(history: Sequence[LoopTrace], now: LoopTrace) -> tuple[Sign, ...]:
-    """All signs that this loop got nowhere; `history` are the traces before it, oldest first."""
+    """Return all signs that this loop made no progress; `history` are earlier traces, oldest first."""
     before = since_user(history, now)
     checks: dict[Sign, bool] = {
         "repeated": _repeats(before, now),
@@ -46,7 +46,7 @@ def find_signs(history: Sequence[LoopTrace], now: LoopTrace) -> tuple[Sign, ...]
 
 
 def since_user(history: Sequence[LoopTrace], now: LoopTrace) -> tuple[LoopTrace, ...]:
-    """The traces since the user last spoke."""
+    """Return the traces since the user last spoke."""
     if now.fresh:
         return ()
     start = max((place for place, trace in enumerate(history) if trace.fresh), default=0)
@@ -54,7 +54,7 @@ def since_user(history: Sequence[LoopTrace], now: LoopTrace) -> tuple[LoopTrace,
 
 
 def same_plan(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether two plans say the same: the same names in them, and most of the words."""
+    """Return whether two plans are equivalent: the same names in them, and most words in common."""
     first, second = _words(one), _words(other)
     together = first | second
     if not together or _names(first) != _names(second):
@@ -63,7 +63,7 @@ def same_plan(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def _repeats(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
-    """One of the last four lists again, with the same result, and the workspace as it was."""
+    """Detect one of the last four lists of actions again, with the same results in an unchanged workspace."""
     if not now.calls or now.disturbed:
         return False
     for earlier in reversed(before[-LOOK_BACK:]):
@@ -76,10 +76,10 @@ def _repeats(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
 
 
 def _same_act(earlier: PastAction, now: PastAction) -> bool:
-    """Whether the second time is but the first again.
+    """Return whether the second action only repeats the first.
 
-    A command that changed something meets another workspace the next time. The same edit makes no sense
-    twice, nor does the same write: that the file has this content already is the result it had before.
+    A command that changed something runs in another workspace the next time. The same edit or write is a
+    repetition, because the file already has this content.
     """
     if earlier.changed and not earlier.on_file:
         return False
@@ -87,7 +87,7 @@ def _same_act(earlier: PastAction, now: PastAction) -> bool:
 
 
 def _alternates(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
-    """A-B-A-B, each with the result it had before; so undoing and redoing is found too."""
+    """Detect A-B-A-B, each with the same results as before, which includes undoing and redoing."""
     if len(before) < 3:
         return False
     first, second, third = before[-3:]
@@ -102,9 +102,9 @@ def _same_loop(one: LoopTrace, other: LoopTrace) -> bool:
 
 
 def _goes_back_and_forth(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
-    """A file that was put back is put back once more, with nothing new written to it in between.
+    """Detect that a restored file is restored again, with no new content in between.
 
-    To try something and take it back, or to return to the better of two versions, is honest work.
+    Trying something and undoing it, or returning to the better of two versions, is legitimate.
     """
     earlier = [act for trace in before for act in trace.acts]
     for act in now.acts:
@@ -115,7 +115,7 @@ def _goes_back_and_forth(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
 
 
 def _sees_nothing_new(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
-    """Twice in a row nothing but looks into files, at lines that were all seen before."""
+    """Detect two loops in a row that only read lines of files seen before."""
     if now.disturbed or not before or before[-1].gains or not _only_reads(before[-1]):
         return False
     return not now.gains and _only_reads(now)
@@ -126,7 +126,7 @@ def _only_reads(trace: LoopTrace) -> bool:
 
 
 def _only_announces(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
-    """Twice in a row going on without an action; a third time even if something was noted meanwhile."""
+    """Detect two loops in a row without an action; from the third on, even if something new was noted."""
     if not _idles(now) or not before or not _idles(before[-1]):
         return False
     third = len(before) > 1 and _idles(before[-2])
@@ -138,14 +138,14 @@ def _idles(trace: LoopTrace) -> bool:
 
 
 def _moves(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
-    """Whether the loop took another step, or noted or planned something that was not there."""
+    """Return whether the loop changed the step, or noted or planned something new."""
     known = {note for trace in before for note in trace.noted}
     new_plan = bool(now.plan) and not any(same_plan(now.plan, trace.plan) for trace in before)
     return now.stepped or new_plan or any(note not in known for note in now.noted)
 
 
 def _fails_again(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
-    """The same failure on the same target a third time, without a success in between."""
+    """Detect the third equal failure on the same target without a success in between."""
     acts = [act for trace in (*before, now) for act in trace.acts]
     last = now.acts[-1] if now.acts else None
     if last is None:
@@ -161,7 +161,7 @@ def _fails_again(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
 
 
 def _plans_the_same(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
-    """Nothing done but a plan, and that one in other words, with no progress since it was first made."""
+    """Detect loops that only restate a plan in other words, without progress since it was first made."""
     if not _idles(now):
         return False
     for earlier in reversed(before[-LOOK_BACK:]):
@@ -173,7 +173,7 @@ def _plans_the_same(before: Sequence[LoopTrace], now: LoopTrace) -> bool:
 
 
 def _words(plan: Sequence[str]) -> frozenset[str]:
-    """Words and names; of scripts without spaces, pairs of characters."""
+    """Return words and names; for scripts without spaces, pairs of characters."""
     text = " ".join(plan).casefold()
     runs = _UNSPACED.findall(text)
     pairs = {run[at : at + 2] for run in runs for at in range(max(len(run) - 1, 1))}
@@ -181,5 +181,5 @@ def _words(plan: Sequence[str]) -> frozenset[str]:
 
 
 def _names(words: frozenset[str]) -> frozenset[str]:
-    """What looks like a file or an identifier."""
+    """Return the words that look like a file or an identifier."""
     return frozenset(word for word in words if _NAME.search(word))

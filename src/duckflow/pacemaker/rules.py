@@ -1,6 +1,6 @@
-"""The next move after a loop: one small rule for each reason not simply to go on, in their order (SPEC H5).
+"""The next move after a loop: one small rule for each reason not to continue, in order (H5).
 
-Aegis is the rule that halts when stamina is gone; the Oracle is the consultation with the health report.
+Aegis is the rule that halts when stamina is used up; the Oracle is the consultation with the health report.
 """
 
 from collections.abc import Callable
@@ -20,26 +20,26 @@ Cause = Literal[
 
 
 class Go(Frozen):
-    """Nothing speaks against another loop."""
+    """Continue with another loop."""
 
     cause: Cause = "well"
 
 
 class Extend(Frozen):
-    """The limit is reached and the work gets on: another limit. Work out stamina again, then ask again."""
+    """Extend the limit because the work makes progress; then recompute stamina and apply the rules again."""
 
     limit: int
     cause: Cause = "limit"
 
 
 class Replan(Frozen):
-    """Back to planning, with focus set accordingly."""
+    """Return to planning, and set focus accordingly."""
 
     cause: Cause = "focus"
 
 
 class Consult(Frozen):
-    """Ask the user how to go on."""
+    """Ask the user how to proceed."""
 
     kind: ConsultationKind
     cause: Cause
@@ -49,22 +49,22 @@ Move = Go | Extend | Replan | Consult
 
 
 class Situation(Frozen):
-    """All that the rules look at, as it is after a loop."""
+    """Input of the rules after a loop."""
 
     vitals: Vitals
     next_step: NextStep = "continue"
     loops: int
     limit: int
     progressed: bool = False
-    """Whether one of the last three loops got on."""
+    """True if one of the last three loops made progress."""
     repeated: bool = False
-    """Whether the last loop repeated what was done before; to announce and to plan again is no repetition."""
+    """True if the last loop repeated earlier actions; announcing and replanning do not count."""
     replanned: bool = False
-    """Whether there was a replan since the user last spoke."""
+    """True if there was a replan since the user last spoke."""
     confident: bool = True
-    """Whether mood was well since the user was last asked about it."""
+    """False from a question about low mood until mood recovers."""
     sure: bool = False
-    """Whether the model itself is sure: then only failures can have brought mood down."""
+    """True if the model itself is sure: then only failures can have lowered mood."""
     budget: BudgetLevel = BudgetLevel()
 
 
@@ -72,7 +72,7 @@ Rule = Callable[[Situation, PacemakerSettings], Move | None]
 
 
 def next_move(situation: Situation, table: PacemakerSettings) -> Move:
-    """What the first rule that has something to say says, else go on."""
+    """Return the move of the first rule that applies, otherwise continue."""
     for rule in RULES:
         move = rule(situation, table)
         if move is not None:
@@ -81,12 +81,12 @@ def next_move(situation: Situation, table: PacemakerSettings) -> Move:
 
 
 def low_vitals(vitals: Vitals, thresholds: Thresholds) -> tuple[VitalName, ...]:
-    """The vitals that are low."""
+    """Return the vitals that are low."""
     return tuple(name for name in VITALS if getattr(vitals, name) < getattr(thresholds, name))
 
 
 def stays_confident(situation: Situation, move: Move, thresholds: Thresholds) -> bool:
-    """The next situation's `confident`: lost when mood is asked about, back when it is well again."""
+    """Return the next `confident`: false after a question about mood, true again once mood has recovered."""
     if situation.vitals.mood >= thresholds.mood:
         return True
     return situation.confident and move.cause not in ("mood", "vitals")
@@ -105,7 +105,7 @@ def _extension(situation: Situation, table: PacemakerSettings) -> Move | None:
 def _oracle(situation: Situation, table: PacemakerSettings) -> Move | None:
     low = set(low_vitals(situation.vitals, table.thresholds))
     if situation.repeated and situation.sure and "focus" in low:
-        low.discard("mood")  # the same failures brought both down: that is one finding, and it has a name
+        low.discard("mood")  # the same failures lowered both, so this counts as one finding: repetition
     return Consult(kind="oracle", cause="vitals") if len(low) > 1 else None
 
 
@@ -116,10 +116,10 @@ def _limit(situation: Situation, _table: PacemakerSettings) -> Move | None:
 
 
 def _focus(situation: Situation, table: PacemakerSettings) -> Move | None:
-    """Stagnation if actions repeat, confusion if none is taken.
+    """Return stagnation if actions repeat, confusion if none is taken.
 
-    What else lowers focus comes from the user's messages or happens once, so after a replan it can't bring
-    focus down again: confusion by these alone would never be met.
+    Other causes of low focus come from the user's messages or occur once, so they can't lower it again after
+    a replan: confusion from these alone would never occur.
     """
     if situation.vitals.focus >= table.thresholds.focus:
         return None
@@ -140,4 +140,4 @@ def _mood(situation: Situation, table: PacemakerSettings) -> Move | None:
 
 
 RULES: tuple[Rule, ...] = (_budget, _extension, _oracle, _limit, _focus, _stamina, _mood)
-"""Their order is part of what was promised; the Oracle speaks before every single vital would."""
+"""All rules in the promised order; the Oracle precedes the rules for single vitals."""

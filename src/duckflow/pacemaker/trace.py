@@ -1,4 +1,4 @@
-"""From the events of one loop to its trace: what it did and whether that got the work on."""
+"""Turns the events of one loop into its trace: its actions, and whether they made progress."""
 
 from collections.abc import Iterable, Sequence
 
@@ -20,11 +20,11 @@ from duckflow.domain.reduce.items import COUNTS, SHORT
 from duckflow.domain.text import cut
 
 RECENT = 3
-"""Within how many loops progress counts as lately."""
+"""Number of loops within which progress counts as recent."""
 
 _UNSEEN = 100
 
-# What differs from run to run although the result is the same: times, addresses, ids, temporary files.
+# Text that differs between runs with the same result: times, addresses, ids, temporary files.
 _PASSING = late(
     r"""(?x)
     \d{4}-\d\d-\d\d(?:[T\ ]\d\d:\d\d(?::\d\d(?:[.,]\d++)?)?Z?)?
@@ -39,9 +39,10 @@ _PASSING = late(
 
 
 def trace_loop(history: Sequence[LoopTrace], events: Sequence[Event], *, rose: bool = False) -> LoopTrace:
-    """The trace of a loop from all events since the loop before ended, those before its decision included.
+    """Return the trace of a loop from all events since the previous loop ended.
 
-    `history` are the traces of the same request, oldest first; `rose` says that a requirement is better met.
+    `events` include those before the loop's decision; `history` are the traces of the same request, oldest
+    first; `rose`: true if a requirement is better met.
     """
     place = max((at for at, event in enumerate(events) if isinstance(event, DecisionMade)), default=0)
     before, own = events[:place], events[place:]
@@ -68,12 +69,12 @@ def trace_loop(history: Sequence[LoopTrace], events: Sequence[Event], *, rose: b
 
 
 def progressed_lately(history: Sequence[LoopTrace]) -> bool:
-    """Whether one of the last three loops got on (SPEC I7)."""
+    """Return whether one of the last three loops made progress (I7)."""
     return any(trace.progressed for trace in history[-RECENT:])
 
 
 def without_noise(text: str) -> str:
-    """A result without what differs from run to run."""
+    """Replace the parts of a result that differ from run to run."""
     return _PASSING.sub("·", text).strip()
 
 
@@ -111,21 +112,21 @@ def _acts(own: Sequence[Event]) -> Iterable[PastAction]:
 
 
 def _result(event: ActionFinished) -> str:
-    """What came back. Of a changed file only that it was changed: how many lines differ depends on before."""
+    """Digest the result. For a changed file only the outcome counts: the text depends on its old content."""
     if event.changed and event.path is not None:
         return digest_of(f"{event.outcome} changed")
     return digest_of(f"{event.outcome} {event.digest or without_noise(event.text)}")
 
 
 def _lines_shown(event: ActionFinished, action: Action | None) -> tuple[int, int]:
-    """Which lines of a file a look showed: below its heading, from the line it was to begin with."""
+    """Return the range of lines that a look showed: below the heading, from the requested line on."""
     start = action.args.get("start") if action else None
     first = start if isinstance(start, int) else 1
     return (first, first + event.text.count("\n")) if event.digest else (0, 0)
 
 
 def _contents(event: ActionFinished) -> tuple[str, str]:
-    """What a file tool found and left in the one file it changed."""
+    """Return digests of the content before and after, if a file tool changed one file."""
     own = [change for change in event.changes if change.path == event.path]
     if len(own) != 1:
         return "", ""
@@ -133,14 +134,14 @@ def _contents(event: ActionFinished) -> tuple[str, str]:
 
 
 def _shown(events: Sequence[Event]) -> set[str]:
-    """Files whose present content was looked at."""
+    """Return the files whose current content was shown."""
     return {
         event.path for event in events if isinstance(event, ActionFinished) and event.path and event.digest
     }
 
 
 def _unseen(known: Sequence[str], events: Sequence[Event]) -> tuple[str, ...]:
-    """Files that were changed and not looked at since, as many as are kept."""
+    """Return the files changed and not looked at since, up to a maximum."""
     unseen = dict.fromkeys(known)
     for event in events:
         if isinstance(event, ActionFinished):
@@ -168,7 +169,7 @@ def _gains(
 
 
 def came_back(earlier: Sequence[PastAction], act: PastAction) -> bool:
-    """Whether a change left what was there before: the same call again, or a content the file once had."""
+    """Return whether a change restored an earlier state: the same call again, or earlier content."""
     if any(one.changed and one.call == act.call for one in earlier):
         return True
     had = {content for one in earlier if one.target == act.target for content in (one.before, one.after)}
@@ -176,7 +177,7 @@ def came_back(earlier: Sequence[PastAction], act: PastAction) -> bool:
 
 
 def shows_more(earlier: Sequence[PastAction], act: PastAction) -> bool:
-    """Whether a look found something new, by what it showed and not by how it was called (SPEC H3)."""
+    """Return whether a look found something new, judging by what it showed rather than by its call (H3)."""
     if any(one.call == act.call and (one.result == act.result or one.changed) for one in earlier):
         return False
     if not act.version:

@@ -1,4 +1,4 @@
-"""How mood, focus and stamina follow from what was observed (SPEC H1 to H4)."""
+"""Computes mood, focus and stamina from observations (H1 to H4)."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ GAINS: tuple[FocusEvent, ...] = ("task_finished", "new_content", "new_evidence")
 
 
 def begin(vitals: Vitals, praised: bool, numbers: VitalsNumbers) -> Vitals:  # noqa: FBT001
-    """The vitals when a new request comes in."""
+    """Return the vitals at the start of a new request."""
     return Vitals(
         mood=_bounded(vitals.mood + (numbers.praise if praised else 0.0)),
         focus=focus_after(vitals.focus, ("new_request",), numbers),
@@ -28,9 +28,9 @@ def mood_of(
     small: bool = False,
     praised: bool = False,
 ) -> float:
-    """Confidence, dampened by failures among the last actions, lifted by praise (SPEC H2).
+    """Return confidence, lowered by failures among the last actions and raised by praise (H2).
 
-    What a `small` model says about itself says nothing.
+    The confidence that a `small` model states is ignored.
     """
     confidence = numbers.usual_confidence if said is None or small else said
     ran = [act for trace in traces for act in trace.acts if not act.refused]
@@ -41,7 +41,7 @@ def mood_of(
 
 
 def focus_after(focus: float, events: Sequence[FocusEvent], numbers: VitalsNumbers) -> float:
-    """Focus after these events. A loop gets on, or repeats itself, once, in however many ways (SPEC H3)."""
+    """Return focus after these events. Progress and repetition count once per loop (H3)."""
     counted: set[str] = set()
     for event in events:
         kind = "progress" if event in GAINS else event
@@ -54,22 +54,22 @@ def focus_after(focus: float, events: Sequence[FocusEvent], numbers: VitalsNumbe
 def stamina_of(
     loops: int, limit: int, unresolved: int, numbers: VitalsNumbers, *, progressed: int = 0
 ) -> float:
-    """What loops, and tool errors not yet resolved on the same target, have left (SPEC H4).
+    """Return the stamina left after loops and unresolved tool errors (H4).
 
-    `progressed`: so many of the loops got on, and tire less.
+    `progressed`: number of these loops that made progress, which cost less.
     """
     tiring = loops - (1.0 - numbers.progress_loop) * progressed
     return _bounded(1.0 - numbers.loops_weight * tiring / max(limit, 1) - numbers.error_cost * unresolved)
 
 
 def crosses_window(before: int, now: int, window: int, numbers: VitalsNumbers) -> bool:
-    """Whether the prompt has become crowded: tokens of the last one, of this one, and of the window."""
+    """Return whether the prompt has become crowded, from the tokens of the last prompt and this one."""
     line = numbers.window_share * window
     return before < line <= now
 
 
 def turns_away(goal: str, new_goal: str | None) -> bool:
-    """Whether a decision that answers the user in the middle of a request replaces its goal."""
+    """Return whether a decision that answers the user during a request replaces its goal."""
     return bool(goal.strip()) and bool(new_goal) and letters_of(goal) != letters_of(new_goal or "")
 
 

@@ -1,1 +1,1 @@
-"""What outlives the process: events and sessions in one SQLite file."""
+"""Persistent data: events and sessions in one SQLite file."""

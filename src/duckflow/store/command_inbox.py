@@ -1,4 +1,4 @@
-"""Commands for sessions that another process may have open: put here by one, taken by the other, once."""
+"""Commands for sessions owned by another process: stored by one process, run by the owner, once."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,7 +11,7 @@ from duckflow.domain.commands import ClientCommand
 from duckflow.store.database.database import Database
 
 _MOST = 100
-"""Commands that may wait for one session."""
+"""Maximum commands that may wait for one session."""
 _PUT = """INSERT INTO inbox (session_id, at, body)
 SELECT :session, :at, :body
 WHERE (SELECT count(*) FROM inbox WHERE session_id = :session AND result IS NULL) < :most"""
@@ -19,7 +19,7 @@ _SETTLE = "UPDATE inbox SET result = ?, body = '' WHERE id = ? AND result IS NUL
 
 
 class WaitingCommand(NamedTuple):
-    """A command nobody has taken yet."""
+    """A command that has not been run yet."""
 
     number: int
     command: ClientCommand
@@ -31,13 +31,13 @@ def _adapter() -> TypeAdapter[ClientCommand]:
 
 
 class CommandInbox:
-    """The inbox of a database. What was taken leaves its result, and nothing of what it said."""
+    """The inbox of a database. A finished command leaves its result; its content is erased."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def put(self, session_id: str, command: ClientCommand) -> int:
-        """Leave a command; its number, or 0 if too many wait already."""
+        """Store a command and return its number, or 0 if too many are waiting."""
         at, body = datetime.now(UTC).isoformat(), command.model_dump_json()
         row = {"session": session_id, "at": at, "body": body, "most": _MOST}
         with self._database.write() as connection:
@@ -45,25 +45,25 @@ class CommandInbox:
             return put.lastrowid or 0 if put.rowcount else 0
 
     def waiting(self, session_id: str) -> Sequence[WaitingCommand]:
-        """What waits for a session, oldest first."""
+        """Return the commands that wait for a session, oldest first."""
         query = "SELECT id, body FROM inbox WHERE session_id = ? AND result IS NULL ORDER BY id"
         with self._database.read() as connection:
             rows = connection.execute(query, (session_id,)).fetchall()
         return [WaitingCommand(number, _adapter().validate_json(body)) for number, body in rows]
 
     def settle(self, number: int, result: str = "") -> bool:
-        """Say what became of it: nothing if it is done, else why not; False if somebody else has."""
+        """Store a result: "" for success, otherwise the reason. False if another process has done so."""
         with self._database.write() as connection:
             return connection.execute(_SETTLE, (result, number)).rowcount > 0
 
     def result(self, number: int) -> str | None:
-        """What became of a command; None while it waits."""
+        """Return the result of a command; None while it waits."""
         with self._database.read() as connection:
             row = connection.execute("SELECT result FROM inbox WHERE id = ?", (number,)).fetchone()
         return row[0] if row else ""
 
     def sessions(self) -> Sequence[str]:
-        """The sessions something waits for."""
+        """Return the sessions that have pending commands."""
         query = "SELECT DISTINCT session_id FROM inbox WHERE result IS NULL"
         with self._database.read() as connection:
             return [session for (session,) in connection.execute(query)]

@@ -1,6 +1,7 @@
-"""The event log in SQLite: what `append` returned survives a kill, and `load` gives it back.
+"""The event log in SQLite: events returned by `append` survive a kill, and `load` returns them.
 
-It survives a power cut, too, once anything was stored that others rely on (see `_NOTES`)."""
+They also survive a power cut once an event was stored that others rely on (see `_NOTES`).
+"""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -22,8 +23,9 @@ _SELECT = "SELECT seq, at, type, body FROM events WHERE session_id = ? AND seq >
 _NOTES = frozenset(
     ("decision", "reply", "transition", "transition_refused", "vitals", "usage", "limit_set", "requirements")
 )
-"""Kinds that nothing outside the file depends on. They are stored like all others, but wait for the disk
-only with the next event of another kind: with one an action begins, a question is asked, a request ends."""
+"""Event types that nothing outside the file depends on. They are stored like all others, but are flushed to
+disk only with the next event of another type, such as the start of an action, a question, or the end of a
+request."""
 
 _COUNTED = ("request_finished", "request_rated", "memory_kept")
 
@@ -33,8 +35,11 @@ def _now() -> datetime:
 
 
 class SqliteEventLog:
-    """Implements the EventLog port. A session has one writer: a session that exists is loaded before it is
-    appended to, and if someone else appended since, nothing is written."""
+    """Implements the EventLog port.
+
+    A session has one writer: an existing session must be loaded before events are appended, and if another
+    process has appended since, nothing is written.
+    """
 
     def __init__(self, path: Path, clock: Callable[[], datetime] = _now) -> None:
         self.database = Database(path)
@@ -44,7 +49,7 @@ class SqliteEventLog:
         self._last: dict[str, int] = {}
 
     def append(self, session_id: str, events: Sequence[Event]) -> Sequence[Recorded]:
-        """Store all of them durably, in order, or none. What comes back is what `load` will give."""
+        """Store all events durably, in order, or none; return them as `load` will."""
         if not events:
             return ()
         bodies = [encode(event) for event in events]
@@ -53,7 +58,7 @@ class SqliteEventLog:
             last = self._last.get(session_id, 0)
             at = self._clock().astimezone(UTC)
             recorded = [
-                # Not checked again: for that, all kinds of events would have to be built at the start.
+                # Skip validation, which would build the validators of all event types at the start.
                 Recorded.model_construct(seq=seq, at=at, event=event)
                 for seq, event in enumerate(stored, start=last + 1)
             ]
@@ -62,7 +67,7 @@ class SqliteEventLog:
         return recorded
 
     def copy(self, session_id: str, recorded: Sequence[Recorded]) -> None:
-        """Begin a session with the events of another one; what was learned or counted there counts once."""
+        """Start a session with the events of another one, without repeating their notes and statistics."""
         with self._lock:
             self._store(session_id, recorded, [encode(one.event) for one in recorded], counted=False)
             self._last[session_id] = recorded[-1].seq
@@ -90,20 +95,20 @@ class SqliteEventLog:
         self._audit.settle(chain)
 
     def load(self, session_id: str) -> Sequence[Recorded]:
-        """Every event of the session, oldest first; none for a session that does not exist."""
-        with self._lock:  # nothing is appended between the reading and the noting
+        """Return every event of the session, oldest first; none for an unknown session."""
+        with self._lock:  # no event is appended between the read and the update
             recorded = self.load_after(session_id, 0)
             self._last[session_id] = recorded[-1].seq if recorded else 0
         return recorded
 
     def load_after(self, session_id: str, seq: int) -> Sequence[Recorded]:
-        """The events after one that is known, for those who follow a session without writing to it."""
+        """Return the events after `seq`, for processes that follow a session without writing to it."""
         with self.database.read() as connection:
             rows = connection.execute(_SELECT, (session_id, seq)).fetchall()
         return [_recorded(session_id, *row) for row in rows]
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         self.database.close()
         self._audit.close()
 

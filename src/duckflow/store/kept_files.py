@@ -1,9 +1,9 @@
-"""What files were before they were changed, in a file of its own: damage to it never costs a session.
+"""Old file contents for undo, in a separate database, so that damage to it never costs a session.
 
-Results that a model was shown a part of lie there whole, without secrets.
+It also holds the full text of results that a model was shown in part, without secrets.
 
-Content is kept once, compressed, under its SHA-256. A change is written down before it is made, in the same
-transaction as the content it does away with; after a crash that is what the disk is compared with.
+Content is stored once, compressed, under its SHA-256. A change is recorded before it is made, in the same
+transaction as the content it replaces; after a crash, the disk is compared with this record.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from duckflow.domain.files.changes import FileChange
 from duckflow.store.database.database import Database
 from duckflow.store.database.recovery import set_aside
 
-_LEVEL = 1  # measured on source code: a third of the size at over 100 MB a second
+_LEVEL = 1  # measured on source code: a third of the size at over 100 MB per second
 
 _TOTAL = "SELECT coalesce(sum(packed), 0) FROM contents"
 _OLDEST = """SELECT session_id, request_id FROM changes
@@ -47,7 +47,7 @@ _DROP_OUTPUTS = """DELETE FROM outputs WHERE id <= (
 
 
 class ChangeOwner(NamedTuple):
-    """Whose change it is."""
+    """The session, request and action that a change belongs to."""
 
     session_id: str
     request_id: str
@@ -83,9 +83,9 @@ def _start_anew(path: Path) -> ErrorReported:
 
 
 class KeptFiles:
-    """The file is opened when it is first needed. May be used from any thread.
+    """The database of old contents, opened on first use and usable from any thread.
 
-    `limit`: bytes of content that are kept at most, compressed, and as many of outputs; 0 keeps none.
+    `limit`: maximum bytes of compressed content, and the same again for results; 0 keeps none.
     """
 
     def __init__(self, path: Path, limit: int) -> None:
@@ -97,18 +97,18 @@ class KeptFiles:
 
     @property
     def doubtful(self) -> bool:
-        """Whether the file was damaged and started again, so that what it does not say proves nothing."""
+        """True if the file was damaged and replaced, so that a missing record proves nothing."""
         return bool(self._opened().notices)
 
     def take_notices(self) -> tuple[ErrorReported, ...]:
-        """What the user should know of the opening, once."""
+        """Return notices about opening the file, once."""
         if self._told or self._database is None:
             return ()
         self._told = True
         return self._database.notices
 
     def keep(self, owner: ChangeOwner, changes: Sequence[FileChange], contents: Mapping[str, bytes]) -> None:
-        """Store changes durably, with the content they do away with; where it is full, the oldest go."""
+        """Store changes durably with the content they replace; beyond the limit the oldest are dropped."""
         packed = [(digest, zlib.compress(data, _LEVEL)) for digest, data in contents.items() if self.limit]
         with self._opened().write() as connection:
             _put(connection, packed)
@@ -117,7 +117,7 @@ class KeptFiles:
             self._make_room(connection, owner)
 
     def _make_room(self, connection: sqlite3.Connection, owner: ChangeOwner) -> None:
-        """Drop whole requests, oldest first, but never what the present action needs."""
+        """Drop whole requests, oldest first, but never data that the current action needs."""
         own = (owner.session_id, owner.action_id)
         if connection.execute(_TOTAL).fetchone()[0] > self.limit:
             connection.execute("DELETE FROM snapshots WHERE session_id != ?", own[:1])
@@ -130,7 +130,7 @@ class KeptFiles:
             connection.execute(_SWEEP)
 
     def changes(self, session_id: str, action_id: str) -> tuple[FileChange, ...]:
-        """What an action was about to do, as far as it came, oldest first."""
+        """Return the recorded changes of an action, oldest first; after a crash, not all may be made."""
         if self._database is None and not self._path.exists():
             return ()
         query = "SELECT body FROM changes WHERE session_id = ? AND action_id = ? ORDER BY id"
@@ -139,13 +139,13 @@ class KeptFiles:
         return tuple(FileChange.model_validate_json(body) for (body,) in rows)
 
     def content(self, digest: str) -> bytes | None:
-        """Content by its SHA-256, None if it is not kept (any more)."""
+        """Return content by its SHA-256, None if it is not stored (any more)."""
         with self._opened().read() as connection:
             row = connection.execute("SELECT data FROM contents WHERE digest = ?", (digest,)).fetchone()
         return zlib.decompress(row[0]) if row else None
 
     def snapshot(self, session_id: str) -> dict[str, tuple[str, int]]:
-        """Files as they were before the last command: path to digest and permission bits."""
+        """Return the files before the last command: path to digest and permission bits."""
         with self._opened().read() as connection:
             rows = connection.execute(
                 "SELECT path, digest, mode FROM snapshots WHERE session_id = ?", (session_id,)
@@ -158,7 +158,7 @@ class KeptFiles:
         files: Mapping[str, tuple[str, int]],
         read: Callable[[str], bytes | None],
     ) -> int:
-        """Make this the session's snapshot; `read` gives the content of a file by its path. Bytes added."""
+        """Replace the session's snapshot and return the bytes added. `read` gives the content of a path."""
         had = self.snapshot(session_id)
         new = {path: seen for path, seen in files.items() if had.get(path) != seen}
         gone = [(session_id, path) for path in had if path not in files]
@@ -181,18 +181,18 @@ class KeptFiles:
         return sum(len(data) for data in packed.values())
 
     def drop_snapshot(self, session_id: str) -> None:
-        """No command of the session runs any more."""
+        """Drop the snapshot, once no command of the session runs any more."""
         with self._opened().write() as connection:
             connection.execute("DELETE FROM snapshots WHERE session_id = ?", (session_id,))
             connection.execute(_SWEEP)
 
     @property
     def keeps_outputs(self) -> bool:
-        """Whether results that are shown in part are kept whole."""
+        """True if results shown in part are stored in full."""
         return self.limit > 0
 
     def keep_output(self, session_id: str, evidence_id: str, text: str) -> None:
-        """Keep a result that is shown in part; where it is full, the oldest go."""
+        """Store the full text of a result; beyond the limit, the oldest are dropped."""
         packed = zlib.compress(text.encode("utf-8", "surrogatepass"), _LEVEL)
         with self._opened().write() as connection:
             connection.execute(
@@ -205,7 +205,7 @@ class KeptFiles:
             connection.execute(_DROP_OUTPUTS, (self.limit,))
 
     def output(self, session_id: str, evidence_id: str) -> str | None:
-        """A result by its evidence id, None if it was shown whole or is not kept any more."""
+        """Return a stored result by evidence id; None if it was shown in full or has been dropped."""
         if self._database is None and not self._path.exists():
             return None
         with self._opened().read() as connection:
@@ -215,7 +215,7 @@ class KeptFiles:
         return zlib.decompress(row[0]).decode("utf-8", "surrogatepass") if row else None
 
     def forget(self, session_id: str) -> None:
-        """Drop all that was kept for a session, and overwrite it."""
+        """Delete everything stored for a session, and overwrite it."""
         if self._database is None and not self._path.exists():
             return
         with self._opened().write() as connection:
@@ -226,7 +226,7 @@ class KeptFiles:
         self._opened().fold_log()
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         with self._lock:
             if self._database is not None:
                 self._database.close()

@@ -1,6 +1,6 @@
-"""Pieces of replies and output for other processes: a small file that is written and forgotten.
+"""Shares pieces of replies and output with other processes, in a small temporary file.
 
-Never worth waiting for: the event that follows is in the database. What can't be written is not.
+Writes that fail are skipped: the event that follows is in the database.
 """
 
 import json
@@ -21,7 +21,7 @@ _ENDS = (Reply, ActionFinished, RequestFinished)
 
 
 class LiveView(NamedTuple):
-    """What is being written just now."""
+    """Text that is being produced in a session at the moment."""
 
     reply: str = ""
     output: str = ""
@@ -31,12 +31,12 @@ class LiveView(NamedTuple):
 
 
 def live_path(folder: Path, session_id: str) -> Path:
-    """Where the pieces of a session are."""
+    """Return the path of a session's live file."""
     return folder / f"{session_id}.live"
 
 
 class LiveWriter:
-    """Subscribes to a session. The file is made with the first piece, emptied by the event that follows."""
+    """Subscribes to a session. The file is created with the first piece and emptied by the next event."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
         self._path = path
@@ -45,7 +45,7 @@ class LiveWriter:
         self._size = 0
 
     def __call__(self, what: Recorded | LiveUpdate) -> None:
-        """Pass a live update on; forget those that an event has made old."""
+        """Write a live update, or clear the updates that an event replaces."""
         if isinstance(what, Recorded):
             if self._size and isinstance(what.event, _ENDS):
                 self._empty()
@@ -61,7 +61,7 @@ class LiveWriter:
             self._write({"until": self._clock() + what.wait_s})
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Delete the file."""
         if self._file is not None:
             os.close(self._file)
             self._path.unlink(missing_ok=True)
@@ -85,13 +85,13 @@ class LiveWriter:
 
 
 def read_live(path: Path, clock: Callable[[], float] = time.time) -> LiveView:
-    """What is being written in a session now; nothing if nothing is."""
+    """Return the text that a session is producing; empty if there is none."""
     reply: list[str] = []
     thinking: list[str] = []
     output, until = "", 0.0
     with suppress(OSError):
         for line in path.read_bytes().splitlines():
-            with suppress(ValueError):  # the last line may be half there
+            with suppress(ValueError):  # the last line may be incomplete
                 piece = json.loads(line)
                 if "void" in piece:
                     reply.clear()

@@ -1,6 +1,6 @@
-"""Long-term memory in SQLite: kept with the event that says so, found again, changed, deleted.
+"""Long-term memory in SQLite: notes are stored with their event, found again, edited and deleted.
 
-What is found again speaks of the same things as a request, in languages with and without spaces.
+Search finds notes about the topic of a request, in languages with and without spaces.
 """
 
 import math
@@ -19,10 +19,10 @@ from duckflow.domain.work.memory import Memory, memory_line
 from duckflow.store.database.database import Database
 
 MOST_RECALLED, MOST_LETTERS = 5, 800
-"""Texts that a request brings back, and how long they may be together."""
+"""Maximum notes recalled for a request, and their total length in characters."""
 
 _SELECT = "SELECT id, kind, text, workspace, kept, used, uses FROM memory"
-"""In the order of the fields of Memory."""
+"""Columns in the order of the fields of Memory."""
 _KNOWN = "SELECT id FROM memory WHERE folded = ? AND workspace IN ('', ?) LIMIT 1"
 _INSERT = "INSERT INTO memory (kind, text, folded, workspace, kept, touched) VALUES (?, ?, ?, ?, ?, ?)"
 _TOUCH = "UPDATE memory SET touched = ? WHERE id = ?"
@@ -42,11 +42,11 @@ _EMPTY = late(
     "|where|which|who|why|will|with|would|you|your"
 )
 _ENDING = late(r"(?<=\w{3})(ing|ed|es|e|(?<!s)s)$")
-"""What test, tests, tested and testing differ in; rough, and the same on both sides."""
+"""Endings in which test, tests, tested and testing differ; rough, but applied to both sides."""
 
 
 def keep_memories(connection: sqlite3.Connection, at: str, events: Iterable[Event]) -> None:
-    """Keep what these events say is to be kept; what is known already only counts as new again."""
+    """Store the notes in these events; a known note is only marked as recent."""
     for event in events:
         if not isinstance(event, MemoryKept) or not (text := memory_line(event.text)):
             continue
@@ -63,20 +63,20 @@ def _now() -> datetime:
 
 
 class Memories:
-    """The texts of a database."""
+    """The notes of a database."""
 
     def __init__(self, database: Database, clock: Callable[[], datetime] = _now) -> None:
         self._database = database
         self._clock = clock
 
     def listed(self, workspace: str | None = None) -> Sequence[Memory]:
-        """All texts, or those that count in a workspace; the newest first."""
+        """Return all notes, or those that apply to a workspace; newest first."""
         query = f"{_SELECT} WHERE :workspace IS NULL OR workspace IN ('', :workspace) ORDER BY id DESC"
         with self._database.read() as connection:
             return [_memory(row) for row in connection.execute(query, {"workspace": workspace})]
 
     def recall(self, wanted: str, workspace: str, most_kept: int) -> Sequence[Memory]:
-        """What speaks of the same things, then other wishes. Past `most_kept` some are dropped."""
+        """Return notes on the same topic, then preferences. Beyond `most_kept`, old notes are deleted."""
         now = self._clock().astimezone(UTC).isoformat()
         with self._database.write() as connection:
             connection.execute(_TRIM, (most_kept,))
@@ -88,7 +88,7 @@ class Memories:
         return found
 
     def edit(self, wanted: int, text: str) -> Memory:
-        """Put another text in the place of one."""
+        """Replace the text of a note."""
         line = memory_line(text)
         if not line:
             raise UsageError("memory.empty")
@@ -99,7 +99,7 @@ class Memories:
         return replace(found, text=line)
 
     def delete(self, wanted: Sequence[int]) -> Sequence[Memory]:
-        """Delete these, all or none, and overwrite what they said. Returns what they were."""
+        """Delete these notes, all or none, and overwrite their text. Return the deleted notes."""
         with self._database.write() as connection:
             gone = [_find(connection, one) for one in dict.fromkeys(wanted)]
             connection.executemany("DELETE FROM memory WHERE id = ?", [(one.id,) for one in gone])
@@ -107,7 +107,7 @@ class Memories:
         return gone
 
     def clear(self) -> int:
-        """Delete all of them; how many there were."""
+        """Delete all notes and return their number."""
         with self._database.write() as connection:
             count = connection.execute("DELETE FROM memory").rowcount
         self._database.fold_log()
@@ -129,7 +129,7 @@ def _find(connection: sqlite3.Connection, wanted: int) -> Memory:
 
 
 def _folded(text: str) -> str:
-    """What makes two texts the same."""
+    """Normalize a text to recognize equal notes."""
     return unicodedata.normalize("NFKC", text).casefold().rstrip(".!。！ ")
 
 
@@ -138,7 +138,7 @@ def _memory(row: tuple[object, ...]) -> Memory:
 
 
 def terms_of(text: str) -> frozenset[str]:
-    """What a text speaks of: its words, and pairs of letters where words are not divided."""
+    """Return the topics of a text: its words, and pairs of characters in scripts without spaces."""
     plain = unicodedata.normalize("NFKC", text).casefold()
     words = {_ENDING.sub("", word) for word in _WORD.findall(plain) if not _EMPTY.fullmatch(word)}
     for run in _DENSE.findall(plain):
@@ -147,7 +147,7 @@ def terms_of(text: str) -> frozenset[str]:
 
 
 def ranked(memories: Sequence[Memory], wanted: str) -> list[Memory]:
-    """Those that share something with `wanted`, the nearest first. What few of them speak of counts more."""
+    """Return the notes that share a term with `wanted`, best match first. Rare terms count more."""
     terms = [terms_of(one.text) for one in memories]
     spread = Counter(term for found in terms for term in found)
     asked = terms_of(wanted)

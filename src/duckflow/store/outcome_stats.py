@@ -1,11 +1,11 @@
-"""What became of requests, in numbers, from the rows that `outcomes` keeps (SPEC J7)."""
+"""Statistics of request outcomes, from the rows of the `outcomes` table (J7)."""
 
 from collections.abc import Sequence
 
 from duckflow.domain.work.outcomes import RequestStats
 from duckflow.store.database.database import Database
 
-# In the order of the fields of RequestStats.
+# Columns in the order of the fields of RequestStats.
 _FIGURES = """
 SELECT '{by}', {name}, count(*), avg(outcome = 'done'), avg(outcome = 'done' AND pauses = 0),
     avg(outcome = 'accepted'), avg(outcome = 'not_judged'),
@@ -20,17 +20,17 @@ _LOOPS = """
 SELECT loops FROM outcomes WHERE outcome = 'done' AND profile IS ? AND loops > 0 ORDER BY rowid DESC LIMIT ?
 """
 RECENT = 50
-"""How many earlier requests are worth learning from."""
+"""Number of earlier requests to learn from."""
 
 
 class Outcomes:
-    """The outcomes of a database."""
+    """The outcomes in a database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def stats(self) -> Sequence[RequestStats]:
-        """For all requests, then by profile and by model, the most frequent first."""
+        """Return statistics for all requests, then by profile and by model, most frequent first."""
         found: list[RequestStats] = []
         with self._database.read() as connection:
             for by, name in _NAMES.items():
@@ -40,6 +40,6 @@ class Outcomes:
         return found
 
     def loops_used(self, profile: str | None) -> tuple[int, ...]:
-        """The loops that the last done requests of this kind took, newest first (SPEC I11)."""
+        """Return the loops of the latest completed requests of this kind, newest first (I11)."""
         with self._database.read() as connection:
             return tuple(loops for (loops,) in connection.execute(_LOOPS, (profile, RECENT)))

@@ -1,4 +1,4 @@
-"""The sessions there are: list them, find one, delete one."""
+"""Lists, finds and deletes sessions."""
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from duckflow.store.database.database import Database
 
 
 class SessionSummary(Frozen):
-    """A session in one line. `outcome` is that of its last request that ended, None before the first."""
+    """Summary of a session. `outcome` is that of its last finished request, None if there is none."""
 
     id: str
     workspace: str
@@ -27,7 +27,7 @@ class SessionSummary(Frozen):
     @field_validator("created", "updated", mode="wrap")
     @classmethod
     def _readable(cls, stored: object, read: Callable[[object], datetime]) -> datetime:
-        """A date that went bad must not hide the session."""
+        """Accept damaged dates, so that the session still appears."""
         try:
             return read(stored)
         except ValueError:
@@ -35,13 +35,15 @@ class SessionSummary(Frozen):
 
     @property
     def is_run(self) -> bool:
-        """Whether it works in the copy of a run of the fleet: only the fleet may go on with it, or a command
-        that was answered in two places would run twice."""
+        """True for a session in a copy made for a fleet run.
+
+        Only the fleet may continue it; otherwise a command approved in two places would run twice.
+        """
         return Path(self.workspace).parent.name == self.id
 
 
 _SELECT = "SELECT id, workspace, title, created, updated, events, outcome FROM sessions"
-"""In the order of the fields of SessionSummary."""
+"""Columns in the order of the fields of SessionSummary."""
 
 
 class Sessions:
@@ -51,20 +53,20 @@ class Sessions:
         self._database = database
 
     def listed(self, workspace: str | None = None) -> Sequence[SessionSummary]:
-        """All sessions, or those of one workspace; the one used last comes first."""
+        """Return all sessions, or those of one workspace; the most recently used first."""
         query = f"{_SELECT} WHERE :workspace IS NULL OR workspace = :workspace ORDER BY latest DESC"
         with self._database.read() as connection:
             return [_summary(row) for row in connection.execute(query, {"workspace": workspace})]
 
     def latest(self, workspace: str) -> SessionSummary | None:
-        """The session used last in a workspace, if there is one; before one in which nobody spoke."""
+        """Return a workspace's most recently used session, if any, preferring those with a message."""
         query = f"{_SELECT} WHERE workspace = ? ORDER BY title = '', latest DESC LIMIT 1"
         with self._database.read() as connection:
             row = connection.execute(query, (workspace,)).fetchone()
         return _summary(row) if row else None
 
     def last_events(self) -> Mapping[str, str]:
-        """The type of the last event of each session, by its id."""
+        """Return the type of the last event of each session, by session id."""
         query = (
             "SELECT s.id, e.type FROM sessions s JOIN events e ON e.session_id = s.id AND e.seq = s.events"
         )
@@ -72,14 +74,14 @@ class Sessions:
             return dict(connection.execute(query).fetchall())
 
     def show(self, wanted: str) -> SessionSummary:
-        """The session with this id, or the only one whose id begins so."""
+        """Return the session with this id, or the only one whose id starts with it."""
         with self._database.read() as connection:
             return _find(connection, wanted)
 
     def delete(self, wanted: str) -> SessionSummary:
-        """Delete a session and all its events, and overwrite what they said. Returns what it was.
+        """Delete a session and all its events, and overwrite their content. Return its summary.
 
-        The audit log keeps its entries, which hold no content, and says that the session was deleted.
+        The audit log keeps its entries, which hold no content, and records the deletion.
         """
         audit = Audit(self._database.path)
         with self._database.write() as connection:

@@ -1,1 +1,1 @@
-"""The files users write: read strictly, so that whatever is wrong becomes one sentence."""
+"""Files written by users: parsed strictly, so that every mistake is reported in one sentence."""

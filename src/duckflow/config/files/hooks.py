@@ -1,4 +1,4 @@
-"""Hook files: JSON in the form that Claude Code's settings have, read strictly, since a hook protects."""
+"""Hook files: JSON as in Claude Code's settings, parsed strictly, because hooks protect the user."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ _LONGEST_S = 3_600.0
 
 
 def read_hooks(path: Path, *, named: bool = False) -> HookList:
-    """The hooks of a file; none if there is no such file, unless the user named it: that is an error."""
+    """Read the hooks of a file. A missing file has none, but is an error if the user `named` it."""
     content = read_text(path)
     if content is None and named:
         raise UsageError("hooks.broken", path=path, reason="there is no such file")
@@ -21,7 +21,7 @@ def read_hooks(path: Path, *, named: bool = False) -> HookList:
 
 
 def parse_hooks(content: str, origin: str) -> HookList:
-    """The hooks of a text. A fault in it is a UsageError: a guard that is gone must be noticed."""
+    """Parse hooks from text. Any mistake is a UsageError: a guard must not disappear unnoticed."""
     try:
         tables: object = _table(json.loads(content)).get("hooks", {})
         hooks: list[Hook] = []

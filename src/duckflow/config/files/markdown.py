@@ -1,4 +1,4 @@
-"""Markdown files that bring something: lines between `---` at the top say what, the rest is its text."""
+"""Markdown files for commands and skills: fields between `---` lines at the top, then the text."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ _DESCRIPTION = 1_000
 
 
 def split_front(content: str) -> tuple[dict[str, str], str]:
-    """What the lines at the top say, by name, and the text below them. Only plain values are understood."""
+    """Split a file into the fields at its top and the text below. Only plain values are supported."""
     lines = content.replace("\r\n", "\n").split("\n")
     if lines[0].strip() != "---" or "---" not in (line.rstrip() for line in lines[1:]):
         return {}, content
@@ -42,7 +42,7 @@ def _unquoted(value: str) -> str:
 
 
 def read_commands(folder: Path, project: Mapping[str, str]) -> tuple[CustomCommand, ...]:
-    """The user's commands, and those of a project that is trusted; the user's own win."""
+    """Return the commands of the user and of a trusted project; for equal names the user's wins."""
     theirs = {
         str(PurePosixPath(path).relative_to(PROJECT_COMMANDS)): content
         for path, content in project.items()
@@ -70,7 +70,7 @@ def _commands(files: Mapping[str, str], *, own: bool) -> Iterator[CustomCommand]
 
 
 def skill_folders(root: Path) -> list[str]:
-    """The folders below a root that hold a skill."""
+    """Return the folders below a root that contain a skill."""
     try:
         names = sorted(entry.name for entry in os.scandir(root) if entry.is_dir())
     except OSError:
@@ -81,7 +81,7 @@ def skill_folders(root: Path) -> list[str]:
 
 
 def describe_skill(folder: str, content: str, *, own: bool) -> Skill:
-    """A skill by its own words."""
+    """Return a skill as its file describes it."""
     said, body = split_front(content)
     name = said.get("name", "")
     about = said.get("description") or next((line.strip("# ") for line in body.split("\n") if line), "")

@@ -1,4 +1,4 @@
-"""The user's MCP servers in the user's file: a table is added or taken out, the rest stays as it is."""
+"""MCP servers in the user's configuration file: tables are added or removed, the rest stays unchanged."""
 
 import json
 import os
@@ -20,7 +20,7 @@ _LARGEST = 1_000_000
 
 
 def add_server(path: Path, name: str, server: McpServer) -> None:
-    """Write a server down; UsageError if there is one of that name, or it can't be one."""
+    """Add a server to the file; UsageError if the name is taken or not allowed."""
     if not _NAME.fullmatch(name):
         raise UsageError("mcp.bad_name", name=name)
     before = read_text(path) or ""
@@ -30,7 +30,7 @@ def add_server(path: Path, name: str, server: McpServer) -> None:
 
 
 def remove_server(path: Path, name: str) -> None:
-    """Take a server out; UsageError if there is none, or it is written in a way only a person can undo."""
+    """Remove a server; UsageError if it does not exist or only a person can remove it from the file."""
     before = read_text(path) or ""
     if name not in _servers(parse(before, path)):
         raise UsageError("mcp.no_such", name=name)
@@ -52,7 +52,7 @@ def remove_server(path: Path, name: str) -> None:
 
 
 def read_foreign(path: Path) -> tuple[dict[str, McpServer], dict[str, str]]:
-    """The servers in another agent's JSON (`mcpServers`), and those that can't be used with the reason."""
+    """Read the servers in another agent's JSON (`mcpServers`), and the reason for each unusable one."""
     try:
         with path.open("rb") as file:
             found: Any = json.loads(file.read(_LARGEST))
@@ -63,7 +63,7 @@ def read_foreign(path: Path) -> tuple[dict[str, McpServer], dict[str, str]]:
 
 
 def foreign_servers(entries: Mapping[str, Any]) -> tuple[dict[str, McpServer], dict[str, str]]:
-    """Servers as others write them down, under names as we have them; those that can't be used, and why."""
+    """Convert servers from another agent's format; also return the reason for each unusable one."""
     servers: dict[str, McpServer] = {}
     unusable: dict[str, str] = {}
     for given, entry in entries.items():
@@ -78,7 +78,7 @@ def foreign_servers(entries: Mapping[str, Any]) -> tuple[dict[str, McpServer], d
 
 
 def _foreign(entry: Mapping[str, Any]) -> McpServer:
-    """As Claude, Cursor, VS Code and others write it. They give servers the network, so it is given here."""
+    """Convert an entry as written for Claude, Cursor or VS Code, which all allow network access."""
     command = (entry["command"], *entry.get("args", ())) if entry.get("command") else ()
     url = str(entry.get("url") or entry.get("serverUrl") or "")
     return McpServer(
@@ -93,13 +93,13 @@ def _foreign(entry: Mapping[str, Any]) -> McpServer:
 
 
 def named_paths(command: Sequence[str]) -> tuple[str, ...]:
-    """What a command names that exists: a server that is told of a folder is meant to see it."""
+    """Return existing paths in the arguments: a server started with a folder is meant to read it."""
     words = (os.path.expanduser(word) for word in command[1:])  # noqa: PTH111 - Path's own can raise
     return tuple(word for word in words if os.path.isabs(word) and os.path.exists(word))  # noqa: PTH110, PTH117
 
 
 def _filled(values: object) -> dict[str, str]:
-    """With variables as we write them."""
+    """Convert variables to our `${NAME}` form."""
     pairs = cast("dict[str, object]", values).items() if isinstance(values, dict) else ()
     return {key: re.sub(r"\$\{(?:env:)?(\w+)(?::-[^}]*)?\}", r"${\1}", str(one)) for key, one in pairs}
 
@@ -116,7 +116,7 @@ def _table(name: str, server: McpServer) -> str:
 
 
 def _toml(value: object) -> str:
-    """JSON is TOML here except for tables."""
+    """Format a value as TOML, which equals JSON here except for tables."""
     if isinstance(value, dict):
         pairs = cast("dict[str, object]", value).items()
         return "{" + ", ".join(f"{json.dumps(key)} = {_toml(one)}" for key, one in pairs) + "}"

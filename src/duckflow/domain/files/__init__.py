@@ -1,1 +1,1 @@
-"""Files as events tell of them: what was changed, what a command did, which programs are ours."""
+"""Files as events describe them: changes, effects of commands, programs that Duckflow starts."""

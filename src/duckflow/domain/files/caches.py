@@ -1,10 +1,10 @@
-"""Names of what tools make for themselves: caches, environments, dependencies. The only such list."""
+"""Names of caches, environments and dependencies that tools create. The only such list."""
 
 TOOL_CACHES = frozenset({"__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
-"""Folders that are made again with the next run of their tool: to lose or to keep one is no decision."""
+"""Folders that a tool recreates on its next run, so that deleting or keeping them needs no question."""
 
 ENVIRONMENTS = frozenset({"node_modules", ".venv", ".tox", ".nox"})
-"""Folders with the code of others."""
+"""Folders with other people's code."""
 
 CACHES = (
     TOOL_CACHES
@@ -31,14 +31,14 @@ CACHES = (
         ),
     }
 )
-"""All folders whose name alone says that no person wrote what is in them; `*.egg-info` too."""
+"""Folders with generated content, recognized by name alone; `*.egg-info` counts too."""
 
 _FILES = frozenset({".coverage", ".DS_Store", "Thumbs.db"})
 _ENDS = (".pyc", ".pyo", ".egg-info")
 
 
 def is_cache(path: str) -> bool:
-    """Whether a path is such a folder, lies in one, or is a file that tools make for themselves."""
+    """Return whether a path is a generated folder, lies in one, or is a generated file."""
     *folders, name = path.split("/")
     named = name in _FILES or name in CACHES or name.endswith(_ENDS)
     return named or any(one in CACHES or one.endswith(".egg-info") for one in folders)

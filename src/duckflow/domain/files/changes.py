@@ -1,4 +1,4 @@
-"""What was done to files, as it can be taken back, and compared with the disk after a crash (G8, C5)."""
+"""Changes to files, as undo needs them and as recovery compares them with the disk (G8, C5)."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -7,22 +7,23 @@ from duckflow.domain.files.caches import is_cache
 from duckflow.domain.frozen import Frozen, replace
 
 MOST_CHANGE_SETS = 300
-"""How many actions back the state remembers what they did to files."""
+"""Number of recent actions whose file changes the state keeps."""
 
 ToolEffect = Literal["read", "write", "delete", "execute", "consent", "foreign", "fetch"]
-"""What an operation does; "consent" says yes in the user's name, which only the user can do; "foreign" is
-done by somebody else, out of sight; "fetch" reads from the network."""
+"""Kind of effect an operation has. "consent" acts with the user's authority, so only the user can approve it;
+"foreign" runs in another program, which Duckflow cannot observe; "fetch" reads from the network."""
 
 
 FOLDER = "folder"
 LINK = "link:"
-"""In front of the digest of a link's target."""
+"""Prefix for the digest of a link's target."""
 
 
 class FileChange(Frozen):
-    """A path before and after, and its permission bits; None for nothing.
+    """A path before and after a change, with its permission bits; None if it does not exist.
 
-    Of a file it is the SHA-256 of its content, of a link `link:` and that of its target, else `folder`.
+    A file is identified by the SHA-256 of its content, a link by `link:` and the SHA-256 of its target, a
+    folder by `folder`.
     """
 
     path: str
@@ -31,20 +32,20 @@ class FileChange(Frozen):
     mode_before: int | None = None
     mode_after: int | None = None
     folders: tuple[str, ...] = ()
-    """Folders that were made for it, outermost first."""
+    """Folders created for it, outermost first."""
     ignored: bool = False
-    """Whether a command changed it and git ignores it: it can be undone, and is not listed as work."""
+    """True if a command changed a file that git ignores: it can be undone, but is not listed as work."""
 
 
 def change_of(path: str, before: tuple[str, int] | None, after: tuple[str, int] | None) -> FileChange:
-    """A change from what was there to what is there now: each its word and bits, None for nothing."""
+    """Return a change between two states of a path, each its identity and permission bits, None if absent."""
     word, mode = before or (None, None)
     word_after, mode_after = after or (None, None)
     return FileChange(path=path, before=word, after=word_after, mode_before=mode, mode_after=mode_after)
 
 
 class ChangeSet(Frozen):
-    """What one action, or one undo, did to files. A command whose changes nobody saw has none."""
+    """File changes of one action or one undo. Empty for a command whose changes were not observed."""
 
     action_id: str
     request_id: str
@@ -53,14 +54,14 @@ class ChangeSet(Frozen):
     command: str = ""
     """The command line, if one was run."""
     exact: bool = False
-    """Whether `changes` is all that the command did."""
+    """True if `changes` is everything that the command did."""
     takes_back: tuple[str, ...] = ()
-    """Of an undo: the ids of what it took back."""
+    """For an undo: ids of the actions it undid."""
     undone: bool = False
 
     @property
     def by_undo(self) -> bool:
-        """Whether an undo made it, and no action."""
+        """True if an undo or redo made these changes."""
         return self.operation in ("undo", "redo")
 
 
@@ -68,7 +69,7 @@ LeftReason = Literal["changed", "not_kept", "failed"]
 
 
 class LeftFile(Frozen):
-    """A file an undo did not touch: someone changed it since, its old content is gone, or it failed."""
+    """A file that an undo left alone: it was changed since, its old content is gone, or writing failed."""
 
     path: str
     reason: LeftReason
@@ -76,20 +77,20 @@ class LeftFile(Frozen):
 
 
 class UndoReport(Frozen):
-    """What an undo did. `commands` ran in what was taken back, and what else they did stays as it is."""
+    """Result of an undo. `commands` ran in the undone actions; their other effects remain."""
 
     kind: Literal["undo", "redo"] = "undo"
     actions: int = 0
     restored: tuple[FileChange, ...] = ()
-    """What the undo itself did to files."""
+    """File changes made by the undo."""
     left: tuple[LeftFile, ...] = ()
     commands: tuple[str, ...] = ()
     covered: tuple[str, ...] = ()
-    """Files a command had changed that went back too."""
+    """Files changed by a command that were restored too."""
 
 
 def net_changes(changes: Iterable[FileChange]) -> tuple[FileChange, ...]:
-    """Several changes of a file as one, from its first state to its last; what came to nothing is out."""
+    """Merge the changes of each file, from its first state to its last, and drop those that cancel out."""
     merged: dict[str, FileChange] = {}
     for change in changes:
         first = merged.get(change.path)
@@ -100,9 +101,9 @@ def net_changes(changes: Iterable[FileChange]) -> tuple[FileChange, ...]:
 
 
 def changed_files(sets: Iterable[ChangeSet], request_id: str) -> tuple[str, ...]:
-    """The files that are other than before: edits of this request first, then its commands, then the rest.
+    """Return the changed files: edits of this request first, then its commands, then earlier requests.
 
-    Within each of these the newest comes first. Caches, ignored files and git's own are left out.
+    Within each group the newest comes first. Caches, ignored files and git's own files are excluded.
     """
     ranked: list[tuple[int, ChangeSet]] = []
     for one in sets:
@@ -121,7 +122,7 @@ def _is_work(change: FileChange) -> bool:
 
 
 def join(first: FileChange, last: FileChange) -> FileChange:
-    """Two changes of a path, one after the other, as one."""
+    """Merge two successive changes of a path."""
     return replace(
         first,
         after=last.after,

@@ -1,4 +1,4 @@
-"""Effects: what a command did to the folder, read from the copy it worked on (SPEC G9)."""
+"""Effects: what a command did to the folder, read from the copy it worked on (G9)."""
 
 from typing import Literal
 
@@ -11,16 +11,16 @@ EffectKind = Literal["created", "changed", "deleted", "moved", "mode"]
 EffectsFate = Literal[
     "It changed", "Not yet real, the user is asked", "Thrown away, the workspace is as it was"
 ]
-"""What became of what a command did, in the words that models are told it."""
+"""Fate of a command's effects, in the words the model reads."""
 
 FileType = Literal["file", "folder", "link"]
 
 DropReason = Literal["set_id", "device", "pipe", "socket", "link_out", "unreadable"]
-"""Why something in the copy is never taken over."""
+"""Reason why an object in the copy is never applied to the workspace."""
 
 
 class Effect(Frozen):
-    """One path that differs now, relative to the workspace. Digests are SHA-256, of a link: of its target."""
+    """One changed path, relative to the workspace. Digests are SHA-256, for a link of its target."""
 
     path: str
     kind: EffectKind
@@ -30,54 +30,54 @@ class Effect(Frozen):
     mode_before: int | None = None
     mode_after: int | None = None
     size: int = 0
-    """Bytes of the new content."""
+    """Size of the new content in bytes."""
     moved_from: str = ""
     link_target: str = ""
     ignored: bool = False
-    """Whether git ignores it, or its name is that of a cache: then it is counted where others are named."""
+    """True if git ignores the file or it is a cache by name: it is counted instead of listed."""
 
 
 class BulkEffect(Frozen):
-    """A build or ignored folder (node_modules, target, .venv) that changed, told as a whole."""
+    """A changed build or ignored folder (node_modules, target, .venv), reported as a whole."""
 
     path: str
     files: int
     size: int
     deleted: int = 0
-    """How many of the files are gone now."""
+    """Number of deleted files."""
     undoable: bool = True
-    """False if it is too large to be kept for undo, which is said."""
+    """False if the folder is too large to keep for undo; the user is informed."""
     ignored: bool = False
-    """Whether git ignores it, or its name is that of a cache."""
+    """True if git ignores the folder or it is a cache by name."""
     sources: tuple[str, ...] = ()
-    """The files that are work all the same: git tracks a folder that is only named like a build folder."""
+    """Files tracked by git in a folder that only has the name of a build folder; they count as work."""
 
 
 class DroppedEffect(Frozen):
-    """Something in the copy that is not taken over, or not as it was (a set-id bit is taken off)."""
+    """An object in the copy that is not applied, or only in part (a set-id bit is removed)."""
 
     path: str
     reason: DropReason
 
 
 class Effects(Frozen):
-    """All that a command did. Nothing of it has happened to the folder until it is taken over."""
+    """All effects of a command. They reach the workspace only once they are applied."""
 
     effects: tuple[Effect, ...] = ()
     bulk: tuple[BulkEffect, ...] = ()
     dropped: tuple[DroppedEffect, ...] = ()
     conflicts: tuple[str, ...] = ()
-    """Paths that somebody else changed in the folder since the command began."""
+    """Paths that another process changed in the workspace since the command began."""
     touched: tuple[str, ...] = ()
-    """Files with the same content and another time; taken over without a question, for make looks at it."""
+    """Files with the same content and a new timestamp; applied without asking, because make needs them."""
 
     @property
     def nothing(self) -> bool:
-        """Whether the folder would be the same afterwards."""
+        """True if applying the effects would not change the workspace."""
         return not self.effects and not self.bulk
 
     @property
     def only_caches(self) -> bool:
-        """Whether nothing but caches that tools make again by themselves would be different."""
+        """True if only caches that tools recreate would change."""
         caches = all(bulk.path.rsplit("/", 1)[-1] in TOOL_CACHES and not bulk.deleted for bulk in self.bulk)
         return caches and not self.effects and not self.conflicts

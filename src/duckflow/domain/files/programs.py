@@ -1,7 +1,7 @@
 """Programs that Duckflow itself starts: editor, ripgrep, language tools (SAFETY 18).
 
-They are looked up once, never inside the workspace (the virtual environment of a project may be active, and
-so on the path), and see nothing of the environment but what a program needs to be itself.
+They are searched for outside the workspace only (a project's virtual environment may be active and so on the
+path), and see only the environment variables that programs need.
 """
 
 import os
@@ -18,11 +18,11 @@ KEPT = frozenset(
         *("VIMINIT", "MYVIMRC", "NVIM_APPNAME", "TERMINFO", "TERMINFO_DIRS"),
     )
 )
-"""Variables of the user that our own programs see; all others, keys among them, they do not."""
+"""The user's variables that these programs see; they see no others, such as keys."""
 
 
 def find_program(name: str, root: Path, env: Mapping[str, str]) -> str | None:
-    """A program that nothing in the workspace can have made: by path, on the user's PATH, or next to us."""
+    """Return a program that cannot come from the workspace: by path, on PATH, or beside our Python."""
     if "/" in name:
         return name if name.startswith("/") and os.access(name, os.X_OK) and _is_outside(name, root) else None
     for folder in (*env.get("PATH", "").split(":"), str(Path(sys.executable).parent)):
@@ -33,7 +33,7 @@ def find_program(name: str, root: Path, env: Mapping[str, str]) -> str | None:
 
 
 def program_environment(root: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """What one of our programs sees: no keys, and no folder of the workspace to find programs in."""
+    """Return the environment of such a program: no keys, and no workspace folder on the PATH."""
     kept = {name: value for name, value in env.items() if name in KEPT or name.startswith("LC_")}
     folders = env.get("PATH", "").split(":")
     safe = [folder for folder in folders if folder.startswith("/") and _is_outside(folder, root)]
@@ -41,7 +41,7 @@ def program_environment(root: Path, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _is_outside(path: str, root: Path) -> bool:
-    """As it is written and as it really is."""
+    """Check the path both as written and with links resolved."""
     real_root = os.path.realpath(root)
     written = os.path.normpath(path)
     return not any(

@@ -1,1 +1,1 @@
-"""How the duck is doing, as data: vitals, loop limits and their reasons."""
+"""The duck's condition as data: vitals, loop limits and their reasons."""

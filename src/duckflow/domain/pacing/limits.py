@@ -1,4 +1,4 @@
-"""What the pacemaker leaves behind for state, events and screens: limits, their reasons, traces of loops."""
+"""Results of the pacemaker for state, events and screens: limits, their reasons, traces of loops."""
 
 import hashlib
 import json
@@ -12,108 +12,108 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.pacing.vitals import FocusEvent, Vitals
 
 TRACES_KEPT = 20
-"""Traces kept for a request; the oldest goes first."""
+"""Traces kept for a request; the oldest is dropped first."""
 
 _PATHS = ("path", "to")
 _DIGEST = 16
 
 
 class Adjustment(Frozen):
-    """What made a limit differ from its base: 20 is a fifth more, -30 is three tenths less."""
+    """Change of the limit relative to its base: 20 is a fifth more, -30 is three tenths less."""
 
     source: Literal["vitals", "complexity"]
     percent: int
 
 
 class LoopLimit(Frozen):
-    """How many loops a request may take, and everything that number was made of (SPEC I2)."""
+    """Maximum number of loops of a request, and every figure it was computed from (I2)."""
 
     limit: int
     profile: TaskProfile | None = None
     base: int = 0
     table_base: int = 0
-    """What the table says, where earlier requests have taught otherwise; else the same."""
+    """Base loops from the table; differs from `base` if earlier requests changed it."""
     learned_from: int = 0
-    """How many earlier requests that was learned from."""
+    """Number of earlier requests that the base was learned from."""
     vitals: Vitals = Vitals.model_construct()
     vitals_score: float = 1.0
     vitals_factor: float = 1.0
     complexity: float = 0.0
     complexity_factor: float = 1.0
     product: float = 0.0
-    """Base times factors, before it is cut to a whole number between the bounds."""
+    """Base times factors, before rounding down and applying the bounds."""
     minimum: int = 0
     maximum: int = 0
     used: int = 0
-    """Loops that were used already when it was worked out; it is never below them."""
+    """Loops already used when the limit was computed; the limit is never below this."""
     adjustments: tuple[Adjustment, ...] = ()
     fallback: str | None = None
-    """What went wrong, where it could not be worked out and the configured maximum holds (SPEC I4)."""
+    """Error that prevented the computation, so that the configured maximum applies (I4)."""
 
 
 class PastAction(Frozen):
-    """An action that ran, in so few characters that many can be kept and compared."""
+    """An action that ran, in compact form, so that many can be kept and compared."""
 
     call: str
     operation: str
     target: str
-    """The file it speaks of, else the operation."""
+    """File it worked on; otherwise the name of the operation."""
     result: str
     failed: bool = False
     refused: bool = False
-    """Whether the user or a rule said no: it did not run, and that is no failure."""
+    """True if the user or a rule refused it: it did not run, which is not a failure."""
     changed: bool = False
     on_file: bool = False
     version: str = ""
-    """Of a file that was read: what it held."""
+    """For a file that was read: digest of its content."""
     first: int = 0
     end: int = 0
-    """Of a file that was read: the first line shown and the one after the last."""
+    """For a file that was read: `first` is the first line shown, `end` the line after the last."""
     before: str = ""
     after: str = ""
-    """Of a file that a file tool changed: what it held before and after."""
+    """For a file changed by a file tool: digests of its content `before` and `after`."""
 
 
 class LoopTrace(Frozen):
-    """What one loop did, to be compared with others."""
+    """Actions and progress of one loop, for comparison with other loops."""
 
     calls: tuple[str, ...] = ()
-    """The decision's whole list, what did not run included."""
+    """All actions of the decision, including those that did not run."""
     acts: tuple[PastAction, ...] = ()
     fresh: bool = False
-    """Whether the user spoke since the loop before."""
+    """True if the user spoke since the previous loop."""
     disturbed: bool = False
-    """Whether something else changed the workspace since the loop before, or a background task ended."""
+    """True if something else changed the workspace since the previous loop, or a background task ended."""
     unseen: tuple[str, ...] = ()
-    """Files that loops of this request changed and that were not looked at since."""
+    """Files changed by loops of this request and not looked at since."""
     idle: bool = False
-    """Whether it wanted to go on and did nothing."""
+    """True if the model wanted to continue but did nothing."""
     stepped: bool = False
-    """Whether it moved to another step."""
+    """True if the model moved to another step."""
     noted: tuple[str, ...] = ()
-    """What it set of goal, constraints and open questions."""
+    """Digests of the goal, constraints and open questions that the loop set."""
     plan: tuple[str, ...] = ()
-    """The plan it set, in the model's words."""
+    """Plan that the loop set, in the model's words."""
     gains: tuple[FocusEvent, ...] = ()
-    """In what way it got on."""
+    """Kinds of progress the loop made."""
     progressed: bool = False
-    """Whether it got on, or a requirement is better met than before."""
+    """True if the loop made progress or a requirement is better met than before."""
     repeated: bool = False
-    """Whether it only did again what was done before."""
+    """True if the loop only repeated earlier actions."""
 
     @property
     def changed(self) -> bool:
-        """Whether one of its actions changed the workspace."""
+        """True if one of its actions changed the workspace."""
         return any(act.changed for act in self.acts)
 
 
 def digest_of(text: str) -> str:
-    """A short name for a text that is the same for the same text only."""
+    """Return a short hash of a text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
 
 
 def call_of(action: Action) -> str:
-    """A short name for an operation with its arguments, in whatever order and however paths are written."""
+    """Return a short hash of an operation and its arguments, whatever their order and path notation."""
     args = {name: _plain(name, value) for name, value in action.args.items()}
     meant = {name: value for name, value in args.items() if value is not None}
     return digest_of(json.dumps([action.operation.strip(), meant], sort_keys=True))

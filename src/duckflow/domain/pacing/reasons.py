@@ -1,4 +1,4 @@
-"""Why the limit is what it is, line by line, as catalogue keys and values (SPEC I5)."""
+"""Explains a loop limit line by line, as catalogue keys and values (I5)."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -15,26 +15,26 @@ ComplexityWord = Literal["low", "medium", "high"]
 
 
 def explain(limit: LoopLimit) -> tuple[TextLine, ...]:
-    """The whole reason, a line for each part of it."""
+    """Return the full explanation, one line per part."""
     if limit.fallback is not None:
         return (line("limit.fallback", limit=limit.limit, reason=limit.fallback),)
     return tuple(_lines(limit))
 
 
 def explain_extension(before: int, after: int) -> TextLine:
-    """That there are more loops than at first, and why."""
+    """Explain that the limit was extended, and why."""
     return line("limit.extended", before=before, limit=after)
 
 
 def vital_word(value: float) -> VitalWord:
-    """A vital in a word."""
+    """Describe a vital in one word."""
     if value < VITAL_LOW:
         return "low"
     return "high" if value > VITAL_HIGH else "usual"
 
 
 def complexity_word(value: float) -> ComplexityWord:
-    """Complexity in a word."""
+    """Describe complexity in one word."""
     if value < COMPLEXITY_LOW:
         return "low"
     return "high" if value > COMPLEXITY_HIGH else "medium"

@@ -1,1 +1,1 @@
-"""What the user is asked, and what they answer."""
+"""Questions to the user, and the user's answers."""

@@ -1,4 +1,4 @@
-"""An approval: the question before a change, with all that a yes would cover (SPEC G1, G5)."""
+"""An approval: the question before a change, with everything that a yes would cover (G1, G5)."""
 
 from typing import Literal
 
@@ -23,14 +23,14 @@ Because = Literal[
     "hook",
     "changed",
 ]
-"""Why it is asked: the mode, a protected path, the model's own doubt, a yes only the user has, the risk,
-a path outside the workspace, a command that no sandbox would hold, one that did not end well, a file that
-somebody else changed meanwhile, a hook of the user's, or a yes to what is not so any more."""
+"""Reason for asking: the mode, a protected path, the model's own doubt, consent that only the user can give,
+the risk, a path outside the workspace, a command without a sandbox, a command that failed, a file that
+another process changed meanwhile, a hook, or a change since an earlier approval."""
 
 
 class ApprovalScope(Frozen):
-    """What "always" covers: edits of files in one folder, commands that begin with the same words, one tool
-    of an MCP server, or pages of one site."""
+    """Actions that "always" covers: edits of files in one folder, commands that begin with the same words,
+    one tool of an MCP server, or pages of one site."""
 
     what: Literal["edits", "command", "tool", "site"]
     scope: str
@@ -46,23 +46,23 @@ class Approval(Frozen):
     because: Because = "mode"
     risk: Risk = "medium"
     reasons: tuple[str, ...] = ()
-    """What makes the risk, by the names the catalogue has for it."""
+    """Reasons for the risk, as catalogue names."""
     impact: tuple[TextLine, ...] = ()
     alternatives: tuple[TextLine, ...] = ()
     difference: str
     digest: str
     kind: ApprovalScope | None = None
-    """What "always" would cover; None if it must be asked every time."""
+    """Actions that "always" would cover; None if the user must be asked every time."""
     editable: bool = False
-    """Whether the user may change what will be written or run."""
+    """True if the user may edit the content or command first."""
     before: dict[str, str | None] = Field(default_factory=dict)
-    """SHA-256 of each file it touches as it was when shown; None if there was none."""
+    """SHA-256 of each affected file when shown; None if it did not exist."""
     outside: str | None = None
-    """The real path of a file outside the workspace that would be read."""
+    """Real path of a file outside the workspace that would be read."""
     folders: tuple[str, ...] = ()
-    """Build folders that it changes, told as a whole."""
+    """Build folders that would change, each reported as a whole."""
     task_id: str | None = None
-    """The background task that waits for the answer, if it is not the chat."""
+    """Background task that waits for the answer; None for the chat."""
 
 
 class AnswerApproval(Frozen):
@@ -71,11 +71,11 @@ class AnswerApproval(Frozen):
     yes: bool
     reason: str = ""
     always: bool = False
-    """Whether the yes holds for all of this kind, as long as the session is open."""
+    """True if the yes applies to all actions of this kind while the session is open."""
     edited: str | None = None
-    """What shall be written or run instead; a yes to exactly this."""
+    """Content or command to use instead; the yes applies to exactly this."""
 
 
 def asked_by_task(approval: Approval, approval_id: str, task_id: str) -> Approval:
-    """The same question, asked by a task of the background."""
+    """Return the same question as asked by a background task."""
     return replace(approval, approval_id=approval_id, task_id=task_id)

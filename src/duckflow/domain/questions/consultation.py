@@ -12,7 +12,7 @@ ConsultationKind = Literal[
 ]
 
 RulesUse = Literal["whole", "cut", "none"]
-"""How much of the project's rules the model gets."""
+"""How much of the project's rules the model reads."""
 
 Choice = Literal[
     "stop",
@@ -49,36 +49,36 @@ CHOICES: dict[ConsultationKind, tuple[Choice, ...]] = {
     "rules": ("cut_rules", "leave_rules_out", "stop"),
     "unknown": ("go_on", "stop"),
 }
-"""What the user may choose, in the order shown; the catalogues say each in words (SPEC I6, H6, J5)."""
+"""Choices of the user, in the order shown; the catalogues have the words (I6, H6, J5)."""
 
 
 class ChoiceEffect(Frozen):
-    """What a choice does, besides what the model is told of it."""
+    """Effects of a choice, besides the message the model reads."""
 
     ends: Literal["accepted", "stopped", "pending_user"] | None = None
-    """How the work on the request ends with it, if it does."""
+    """Outcome with which the choice ends the request; None if the work continues."""
     forbids: bool = False
-    """What was tried counts as failed: the same lists of actions are refused from now on."""
+    """True if the current attempt counts as failed: the same lists of actions are refused from now on."""
     clears: bool = False
-    """The approach goes: plan, questions and pattern; goal, constraints and evidence stay."""
+    """True to discard the approach (plan, questions and pattern); goal, constraints and evidence stay."""
     restarts: bool = False
-    """What the user adds becomes part of the request, whose requirements are drawn again."""
+    """True if the user's words become part of the request, whose requirements are then extracted again."""
     redraws: bool = False
-    """The request is another one now: its requirements are drawn again, also if the user adds no words."""
+    """True to extract the requirements again, even if the user adds no words."""
     leads: bool = False
-    """What the user names is the first requirement; all others can wait."""
+    """True if what the user names becomes the first requirement, ahead of all others."""
     plans: bool = False
-    """The work is divided into a plan before it goes on."""
+    """True to divide the work into a plan before it continues."""
     sums_up: bool = False
-    """What there is is put in order for the user and the model before it goes on."""
+    """True to summarize the situation for the user and the model before the work continues."""
     analyses: bool = False
-    """The failure is analysed for the user, who then says how to go on."""
+    """True to analyse the failure for the user, who then decides how to proceed."""
     reviews: bool = False
-    """Another model looks at it, and its word goes to the one that works."""
+    """True to ask another model for a review, which the working model then reads."""
     rules: RulesUse | None = None
-    """What becomes of the project's rules, which are too long."""
+    """New use of the project's rules, which are too long."""
     needs_words: bool = False
-    """Only the user's own words make it worth anything: asked for if there are none."""
+    """True if the choice is useless without the user's own words, so that they are asked for."""
 
 
 EFFECTS: dict[Choice, ChoiceEffect] = {
@@ -105,17 +105,17 @@ EFFECTS: dict[Choice, ChoiceEffect] = {
     "cut_rules": ChoiceEffect(rules="cut"),
     "leave_rules_out": ChoiceEffect(rules="none"),
 }
-"""Tested choice by choice by what differs afterwards."""
+"""Effects of every choice; the tests check what differs after each."""
 
 
 def effect_of(choice: str) -> ChoiceEffect:
-    """What a choice does; words alone are more on the request."""
+    """Return the effects of a choice; words alone add to the request."""
     known: dict[str, ChoiceEffect] = {**EFFECTS}
     return known.get(choice, ChoiceEffect(restarts=True))
 
 
 class Consultation(Frozen):
-    """The question. `situation` is a catalogue key whose slots `values` fill; `findings` are the reasons."""
+    """One question. `situation` is a catalogue key, `values` fill its slots, `findings` are the reasons."""
 
     consultation_id: str
     kind: ConsultationKind
@@ -126,7 +126,7 @@ class Consultation(Frozen):
 
 
 class ChooseWay(Frozen):
-    """The user's answer to the open consultation: one of its choices, or only words of their own."""
+    """The user's answer to the open consultation: one of its choices, or only words."""
 
     choice: str = ""
     text: str = ""

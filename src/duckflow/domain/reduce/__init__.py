@@ -1,1 +1,1 @@
-"""The only writer of state: apply(state, event) -> state, one file for each part of the state."""
+"""The only writer of state: apply(state, event) -> state, with one file per part of the state."""

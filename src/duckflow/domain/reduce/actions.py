@@ -1,4 +1,4 @@
-"""What happens with actions: queued, started, finished, and what their results show."""
+"""Reduces events about actions: queued, started, finished, and what their results show."""
 
 import hashlib
 import json
@@ -22,11 +22,11 @@ LEFT_BEHIND = (
     "finish did not count yet, because a command left new files behind: {names}. "
     "Remove those that are not wanted, then finish."
 )
-"""What the model is told where a command of its last list made files that it did not name."""
+"""Message for the model if a command of its last list created files that it did not name."""
 
 
 def start_action(state: AgentState, event: ActionStarted) -> AgentState:
-    """The state while an action runs; it is no longer in the queue."""
+    """Mark the action as running and remove it from the queue."""
     if event.task_id is not None:
         return set_task(replace(state, task_running=event, task_answer=None), event.task_id, "in_progress")
     place = next((at for at, one in enumerate(state.queue) if one == event.action), 0)
@@ -35,13 +35,13 @@ def start_action(state: AgentState, event: ActionStarted) -> AgentState:
 
 
 def queue_actions(state: AgentState, event: ActionQueued) -> AgentState:
-    """The state with something to be done next; what the user is being asked about stays first."""
+    """Put actions at the front of the queue, behind the one the user is being asked about."""
     asked = 1 if state.approval is not None and state.approval.task_id is None else 0
     return replace(state, queue=state.queue[:asked] + event.actions + state.queue[asked:])
 
 
 def finish_action(state: AgentState, event: ActionFinished) -> AgentState:
-    """The state with what an action did, as evidence and as part of the request."""
+    """Record the result of an action as evidence and in the request."""
     running = state.running if event.task_id is None else state.task_running
     command = (
         str(running.action.args.get("command", "")) if running and event.operation == "shell.run" else ""
@@ -103,7 +103,7 @@ def _made_by_request(state: AgentState, path: str) -> bool:
 
 
 def _left_behind(command: str, event: ActionFinished) -> tuple[str, ...]:
-    """New files that a command made without naming them, as tests leave them behind."""
+    """Return new files that a command created without naming them, as test runs do."""
     made = (one for one in event.changes if one.before is None and one.after != FOLDER and not one.ignored)
     return tuple(
         one.path
@@ -113,7 +113,7 @@ def _left_behind(command: str, event: ActionFinished) -> tuple[str, ...]:
 
 
 def _subject(running: ActionStarted | None, event: ActionFinished) -> str:
-    """What was looked at, so that a later look at the same thing is known; nothing for other operations."""
+    """Return a digest that recognizes a later look at the same thing; "" for other operations."""
     if running is None or running.effect not in ("read", "fetch", "execute") or event.outcome == "refused":
         return ""
     asked = f"{event.operation} {json.dumps(running.action.args, sort_keys=True)}"
@@ -121,7 +121,7 @@ def _subject(running: ActionStarted | None, event: ActionFinished) -> str:
 
 
 def _support(event: ActionFinished, running: ActionStarted | None, command: str) -> Support:
-    """What the result of an action can show: nothing if it, or the command it ran, did not succeed."""
+    """Return what a result can prove: nothing if the action, or the command it ran, did not succeed."""
     if event.outcome != "ok" or (command and event.exit_code != 0):
         return "nothing"
     acts = running is not None and running.effect not in (None, "read", "fetch")
@@ -129,9 +129,9 @@ def _support(event: ActionFinished, running: ActionStarted | None, command: str)
 
 
 def _progress(request: Request, event: ActionFinished) -> Request:
-    """The request with what an action changed, and what it failed on or made good."""
+    """Return the request with the files an action changed and its failures updated."""
     if event.outcome == "refused":
-        return request  # a result to work with: nothing failed, and nothing was put right
+        return request  # a result to work with: nothing failed, and no failure was resolved
     known = tuple(path for path in request.changed if path not in event.changed)
     target = event.path or event.operation
     failing = tuple(one for one in request.failing if one != target and one not in event.changed)
@@ -147,11 +147,11 @@ def _progress(request: Request, event: ActionFinished) -> Request:
 
 
 def _after(state: AgentState, event: ActionFinished) -> AgentState:
-    """The state with what the end of an action means for the loop that ran it."""
+    """Update status, queue and next step after an action has ended."""
     if event.task_id is not None:
         return replace(state, task_running=None)
     if event.outcome == "ok":
-        # A command that failed goes back to the model before anything counts as done.
+        # A failed command goes back to the model before the work can count as done.
         following = state.next_step if event.exit_code in (None, 0) else "continue"
         ended = replace(state, running=None, status=Status.SUCCESS, queue=event.then + state.queue)
         return replace(ended, next_step=following)

@@ -1,4 +1,4 @@
-"""apply(state, event) -> state: the only writer of state. Pure, so resuming is loading and applying."""
+"""apply(state, event) -> state: the only writer of state. Pure, so resuming means loading and applying."""
 
 from typing import assert_never
 
@@ -28,31 +28,31 @@ from duckflow.domain.work.memory import recalled_text
 from duckflow.domain.work.outcomes import ENDED, RequestOutcome
 
 SUMMARIES, SUMMARY = 5, 100
-"""How many requests are remembered in a line each, and how long such a line is."""
+"""Number of requests that are summarized in one line each, and the length of a line."""
 
 ONE_QUESTION = "You asked several questions at once. Ask one at most, the one whose answer decides most."
-"""What the model is told after it broke that rule of the dialog (SPEC F6)."""
+"""Message for the model after it asked more than one question (F6)."""
 
 DOUBT = (
     "You had a doubt: {doubt}. So nothing that changes anything has run. Is the doubt right? Then find "
     "another way. If not, decide the same again without it. If only the user can tell, repeat it, and the "
     "user is asked."
 )
-"""What the model is told after a decision that doubted itself (SPEC A5)."""
+"""Message for the model after a decision that doubted itself (A5)."""
 
 SAID, SAID_LINE = 20, 150
 DECIDED, DECIDED_LINE = 60, 100
-"""How many messages and decisions outlive the transcript, and how much of each."""
+"""Messages and decisions that outlive the transcript: how many, and characters of each."""
 
 REPLY_KEPT = 12_000
 
 ASKED_KEPT = 20
 
 PRAISE_FROM = 8
-"""From this rating on, of 10, the user liked it."""
+"""Ratings from this value on, out of 10, count as praise."""
 
 SURE_FROM = 0.7
-"""From this confidence on, a model counts as sure of itself."""
+"""A model counts as sure of itself from this confidence on."""
 
 STATUS_AFTER: dict[RequestOutcome, Status] = {
     "done": Status.SUCCESS,
@@ -70,7 +70,7 @@ STATUS_AFTER: dict[RequestOutcome, Status] = {
 
 
 def apply(state: AgentState, recorded: Recorded) -> AgentState:
-    """The state after this event."""
+    """Return the state after this event."""
     return replace(_apply(state, recorded.event), seq=recorded.seq)
 
 
@@ -152,7 +152,7 @@ def _apply(state: AgentState, event: Event) -> AgentState:
         case events.EffortChanged():
             return replace(state, effort=event.effort, effort_chosen=True)
         case events.ErrorReported() | events.SessionTitled() | events.MemoryKept() | events.Rewound():
-            return state  # what was gone back behind is left out before it comes here
+            return state  # rewound events are filtered out before they get here
         case _:
             assert_never(event)
 
@@ -194,7 +194,7 @@ def _user_message(state: AgentState, event: events.UserMessage) -> AgentState:
             goal=goal,
             objective=objective,
         )
-    # What the background asked stays open: this message does not answer it.
+    # A question of the background stays open: this message does not answer it.
     approval = state.approval if state.approval and state.approval.task_id else None
     fresh = replace(
         state,
@@ -258,8 +258,11 @@ def _decision(state: AgentState, event: events.DecisionMade) -> AgentState:
 
 
 def _decided(earlier: tuple[str, ...], decision: Decision) -> tuple[str, ...]:
-    """The decisions with one more, each once. Of too many, every other one of the older half goes: the course
-    of the whole session stays."""
+    """Return the decisions with the new one added, without duplicates.
+
+    If there are too many, every other one of the older half is dropped, so that the course of the whole
+    session remains visible.
+    """
     why = one_line(decision.rationale or decision.reply, DECIDED_LINE)
     if not why:
         return earlier

@@ -1,4 +1,4 @@
-"""What questions at the gate, and the answers to them, do to the state (SPEC G1, G5)."""
+"""Reduces approval questions and the answers to them (G1, G5)."""
 
 import json
 
@@ -15,13 +15,13 @@ _TOLD = 4000
 
 
 def ask_approval(state: AgentState, event: ApprovalRequested) -> AgentState:
-    """The state with a question open."""
+    """Open the question and wait for the user."""
     items = replace(state.items, pending_gate=True)
     return replace(state, approval=event.approval, items=items, status=Status.REQUIRES_USER_INPUT)
 
 
 def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
-    """The state after the answer: what was said yes to may run once, what was said no to is remembered."""
+    """Apply the answer: an approved action may run once, a refused one is remembered."""
     approval = state.approval
     if approval is None or approval.approval_id != event.approval_id:
         return state
@@ -47,16 +47,16 @@ def answer_approval(state: AgentState, event: ApprovalAnswered) -> AgentState:
 
 
 def _works_again(request: Request | None) -> Request | None:
-    """The request, no longer waiting: a crash right after the answer is one in the middle of the work."""
+    """Mark the request as running again, so that a crash right after the answer counts as mid-work."""
     if request is None or request.outcome != "awaiting_approval":
         return request
     return replace(request, outcome=None)
 
 
 def count_unseen(state: AgentState, event: ActionFinished) -> tuple[str, ...]:
-    """Files changed since somebody last looked, those of this action included.
+    """Return the files changed since the user last looked, including those of this action.
 
-    What a command did to its copy does not count: that was judged as a whole, by what it did.
+    Effects of a command on its copy do not count: the user judged them as a whole.
     """
     if state.list_granted or event.outcome != "ok" or event.exact:
         return state.unseen

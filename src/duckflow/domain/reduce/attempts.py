@@ -1,4 +1,4 @@
-"""How an objective goes on: what was tried and seen, a verdict, a new strategy, a word from the user."""
+"""Updates an objective: attempts and results, a verdict, a new strategy, a message from the user."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ from duckflow.domain.work.objective import (
 )
 
 MOST_ATTEMPTS = 10
-"""Attempts kept; the user may ask for more of them forever."""
+"""Attempts kept; the user may ask for any number."""
 
 MOST_LISTS, MOST_LINES = 50, 20
 _LINE = 200
@@ -27,13 +27,13 @@ _REQUEST = 200_000
 
 
 def digest_of(actions: Iterable[Action]) -> str:
-    """What makes two lists of actions the same: operations and arguments, not the reasons given."""
+    """Return a digest of the operations and arguments of a list of actions, ignoring the reasons given."""
     calls = [[action.operation, action.args] for action in actions]
     return hashlib.sha256(json.dumps(calls, sort_keys=True).encode()).hexdigest()
 
 
 def note_list(objective: TaskObjective, actions: Sequence[Action]) -> TaskObjective:
-    """The objective with a list of actions that a decision wants run."""
+    """Record a list of actions that a decision wants to run."""
     if not actions:
         return objective
     tried = TriedList(digest=digest_of(actions), revision=objective.revision)
@@ -49,7 +49,7 @@ def note_result(
     changed: bool = False,
     background: bool = False,
 ) -> TaskObjective:
-    """The objective with what an action brought, in a line that begins with its evidence id."""
+    """Record the result of an action, in a line that begins with its evidence id."""
     current = _with_line(objective.current, _line(line), outcome)
     if not changed:
         return replace(objective, current=current)
@@ -61,12 +61,12 @@ def note_result(
 
 
 def set_requirements(objective: TaskObjective, requirements: Iterable[RequirementItem]) -> TaskObjective:
-    """The objective with what the request wants, in parts."""
+    """Replace the requirements."""
     return replace(objective, requirements=tuple(requirements))
 
 
 def put_first(objective: TaskObjective, requirement: str) -> TaskObjective:
-    """The objective with one requirement that counts most; all others can wait."""
+    """Put one requirement first and give all others the lowest priority."""
     first = RequirementItem(requirement=_line(requirement), priority=1)
     others = tuple(
         replace(one, priority=3) for one in objective.requirements if one.requirement != first.requirement
@@ -75,7 +75,7 @@ def put_first(objective: TaskObjective, requirement: str) -> TaskObjective:
 
 
 def begin_attempt(objective: TaskObjective, plan: ExecutionPlan) -> TaskObjective:
-    """The objective with the strategy of the attempt that begins, and what holds for it from now on."""
+    """Record the strategy and steps of the new attempt, and the constraints it adds."""
     steps = _lines(plan.steps)[:MOST_LINES]
     current = replace(objective.current, strategy=_line(plan.strategy), plan=steps)
     return learn(replace(objective, current=current), plan.constraints)
@@ -84,7 +84,7 @@ def begin_attempt(objective: TaskObjective, plan: ExecutionPlan) -> TaskObjectiv
 def end_attempt(
     objective: TaskObjective, evaluation: SatisfactionEvaluation, checks: tuple[CheckResult, ...] = ()
 ) -> TaskObjective:
-    """The objective after a verdict: the attempt is over, and one more evaluation is spent."""
+    """Close the attempt after a verdict and count one more evaluation."""
     ended = replace(
         objective.current,
         score=evaluation.overall_score,
@@ -103,7 +103,7 @@ def end_attempt(
 
 
 def give_up_attempt(objective: TaskObjective, *, forbidden: bool) -> TaskObjective:
-    """The objective with the attempt under way left behind; `forbidden` keeps it from being tried again."""
+    """Leave the current attempt; `forbidden` keeps it from being tried again."""
     left = objective.current
     ended = (replace(left, score=objective.satisfaction),) if forbidden and left.tried else ()
     return replace(
@@ -114,15 +114,15 @@ def give_up_attempt(objective: TaskObjective, *, forbidden: bool) -> TaskObjecti
 
 
 def learn(objective: TaskObjective, constraints: Iterable[str]) -> TaskObjective:
-    """The objective with what was learned to hold."""
+    """Add learned constraints."""
     known = dict.fromkeys((*objective.learned_constraints, *_lines(constraints)))
     return replace(objective, learned_constraints=tuple(known)[-MOST_LINES:])
 
 
 def renew(objective: TaskObjective, said: str = "") -> TaskObjective:
-    """The objective after the user has spoken: evaluations start at zero (SPEC J6), `said` belongs to it.
+    """Add the user's message to the request and restart the count of evaluations (J6).
 
-    Much may have changed outside meanwhile, so what only looked, or ran and changed nothing, may be repeated.
+    Much may have changed outside meanwhile, so lists of actions that changed no file may be repeated.
     """
     request = objective.request
     if said.strip():

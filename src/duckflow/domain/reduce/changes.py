@@ -1,4 +1,4 @@
-"""What undo and recovery do to the state: the changes there were, those taken back, what a crash left."""
+"""Reduces undo and recovery: recorded changes, undone changes, and the state a crash left."""
 
 from duckflow.domain.events import ActionFinished, ActionStarted, CommandEnded, Recovered, Undone
 from duckflow.domain.files.changes import MOST_CHANGE_SETS, ChangeSet
@@ -18,7 +18,7 @@ _ENDS = {
 
 
 def note_changes(state: AgentState, event: ActionFinished, running: ActionStarted | None) -> AgentState:
-    """The state with what an action did to files; `running` is that action as it was started."""
+    """Record the file changes of an action; `running` is that action as it was started."""
     command = _command(running)
     if not event.changes and (event.exact or not command):
         return state
@@ -34,7 +34,7 @@ def note_changes(state: AgentState, event: ActionFinished, running: ActionStarte
 
 
 def take_back(state: AgentState, event: Undone) -> AgentState:
-    """The state with an undo written down; the model is told that the files went back."""
+    """Record an undo and tell the model which files changed back."""
     earlier = _marked(state.change_sets, event)
     made = ChangeSet(
         action_id=event.undo_id,
@@ -53,7 +53,7 @@ def take_back(state: AgentState, event: Undone) -> AgentState:
 
 
 def note_recovery(state: AgentState, event: Recovered) -> AgentState:
-    """The state after a crash was looked into: nothing of the chat's list goes on by itself."""
+    """Record what was found after a crash; the chat's queue does not continue automatically."""
     lines = ["The program was stopped in the middle of the work and has been started again."]
     parts = (
         ("Done before that", event.finished),
@@ -71,7 +71,7 @@ def note_recovery(state: AgentState, event: Recovered) -> AgentState:
 
 
 def end_command(state: AgentState, event: CommandEnded) -> AgentState:
-    """The state without a command of the background; the model is told if it did not ask for that itself."""
+    """Remove a background command; tell the model unless the command finished or the model stopped it."""
     left = tuple(one for one in state.background_commands if one.id != event.command.id)
     ended = replace(state, background_commands=left)
     words = _ENDS.get(event.how)
@@ -81,7 +81,7 @@ def end_command(state: AgentState, event: CommandEnded) -> AgentState:
 
 
 def _marked(sets: tuple[ChangeSet, ...], event: Undone) -> tuple[ChangeSet, ...]:
-    """An undo marks what it took back; a redo marks the undo, and what that took back counts again."""
+    """Mark the undone actions. A redo marks the undo itself, and what it had undone counts again."""
     gone = set(event.takes_back)
     back = {one for undo in sets if event.redo and undo.action_id in gone for one in undo.takes_back}
     marks = {**dict.fromkeys(gone, True), **dict.fromkeys(back, False)}
@@ -89,7 +89,7 @@ def _marked(sets: tuple[ChangeSet, ...], event: Undone) -> tuple[ChangeSet, ...]
 
 
 def _without(request: Request | None, event: Undone) -> Request | None:
-    """The open request, which has not changed any more what was taken back; a redo brings it back."""
+    """Remove undone files from the request's changes; a redo adds them again."""
     if request is None:
         return None
     paths = tuple(dict.fromkeys(change.path for change in event.changes))

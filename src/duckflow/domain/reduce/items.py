@@ -1,4 +1,4 @@
-"""Keeping the five items: cut to their lengths, said where that happened, checked against each other."""
+"""Maintains the five items: cuts them to length, reports that, and checks them against each other."""
 
 from collections.abc import Iterable
 
@@ -10,12 +10,11 @@ from duckflow.domain.text import cut, letters_of
 LONG, SHORT = 200, 100
 COUNTS = {"constraints": 2, "plan_brief": 3, "open_questions": 2, "context_refs": 100, "decision_log": 100}
 LOGS = ("context_refs", "decision_log")
-"""Lists that grow at their end: of too many entries the oldest go."""
+"""Lists that grow at the end, so that the oldest entries are dropped first."""
 
 
 def set_items(items: Items, delta: StateDelta) -> tuple[Items, tuple[str, ...]]:
-    """The items with what `delta` sets, each cut to its length and count, and what to tell the model of that
-    (SPEC E1, E2)."""
+    """Apply `delta`, each value cut to its limits; return the items and notes for the model (E1, E2)."""
     changes: dict[str, str | tuple[str, ...]] = {}
     notes: list[str] = []
     for name, value in delta.model_dump(exclude_none=True).items():
@@ -31,7 +30,7 @@ def set_items(items: Items, delta: StateDelta) -> tuple[Items, tuple[str, ...]]:
 
 
 def check_items(items: Items, decision: Decision) -> Items:
-    """The items with every conflict among them as an open question (SPEC E4)."""
+    """Add every conflict among the items as an open question (E4)."""
     open_still = tuple(one for one in items.open_questions if not _answered(one, items.decision_log))
     conflicts = list(_conflicts(items, decision))
     questions = (*conflicts, *(one for one in open_still if one not in conflicts))
@@ -40,7 +39,7 @@ def check_items(items: Items, decision: Decision) -> Items:
 
 
 def _conflicts(items: Items, decision: Decision) -> Iterable[str]:
-    """What the model itself sees as broken, and a plan that says what a constraint says it must not."""
+    """Yield conflicts: those the model reports, and plan steps that a constraint forbids."""
     if is_no(decision.constraint_check):
         yield f"How can the plan keep the constraints? {decision.constraint_check}"
     for step in items.plan_brief:
@@ -50,13 +49,13 @@ def _conflicts(items: Items, decision: Decision) -> Iterable[str]:
 
 
 def _forbids(constraint: str, step: str) -> bool:
-    """Whether the constraint speaks of this very step, word for word, and says more than that."""
+    """Return whether the constraint contains this step word for word, and more."""
     wanted, said = letters_of(step), letters_of(constraint)
     return len(wanted) > 3 and wanted in said and wanted != said
 
 
 def _answered(question: str, log: Iterable[str]) -> bool:
-    """Whether the log of decisions already holds this very question with its answer."""
+    """Return whether the decision log already contains this question with its answer."""
     asked = letters_of(question)
     return any(asked and asked in letters_of(entry) for entry in log)
 

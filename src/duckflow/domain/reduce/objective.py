@@ -1,4 +1,4 @@
-"""What self-knowledge does to the state: limits, vitals, requirements, verdicts, and the user's answers."""
+"""Reduces self-assessment: limits, vitals, requirements, verdicts, and the user's answers."""
 
 from duckflow.domain.events import (
     ActionFinished,
@@ -33,17 +33,17 @@ VITALS_KEPT = 60
 COMMANDS_KEPT = 20
 
 NO_END = -1
-"""Stands for the exit code of a command that did not come to its end."""
+"""Exit code recorded for a command that did not finish."""
 
 REPLAN = (
     "You are going in circles or losing the thread. Make a new plan: a simpler, more direct way to the goal, "
     "with another first step than those so far."
 )
-"""What the model is told when the program sends it back to planning (SPEC H5)."""
+"""Message for the model when the program sends it back to planning (H5)."""
 
 
 def set_limit(state: AgentState, event: LimitSet) -> AgentState:
-    """The state with how many loops the request may take."""
+    """Set the loop limit of the request."""
     if state.request is None:
         return state
     limited = replace(state.request, limit=event.limit, extended_from=event.extended_from)
@@ -51,7 +51,7 @@ def set_limit(state: AgentState, event: LimitSet) -> AgentState:
 
 
 def change_vitals(state: AgentState, event: VitalsChanged) -> AgentState:
-    """The state with how the duck is doing; a loop leaves its trace."""
+    """Set the vitals and append the loop's trace."""
     request, replanned = state.request, event.cause == "replan"
     if request is not None:
         traces = (event.trace,) if event.trace else ()
@@ -74,7 +74,7 @@ def change_vitals(state: AgentState, event: VitalsChanged) -> AgentState:
 
 
 def find_requirements(state: AgentState, event: RequirementsFound) -> AgentState:
-    """The state with what the request wants, in parts; its kind of task counts if the model named none."""
+    """Set the requirements; the profile applies if the model named none."""
     request = state.request
     if request is None:
         return state
@@ -85,7 +85,7 @@ def find_requirements(state: AgentState, event: RequirementsFound) -> AgentState
 
 
 def take_verdict(state: AgentState, event: Evaluated) -> AgentState:
-    """The state after an evaluation; what the program looked at for it has evidence ids of its own."""
+    """Record an evaluation; what the program checked for it gets evidence ids too."""
     request = state.request
     if request is not None:
         ended = end_attempt(request.objective, event.evaluation, event.results)
@@ -94,7 +94,7 @@ def take_verdict(state: AgentState, event: Evaluated) -> AgentState:
 
 
 def plan_attempt(state: AgentState, event: AttemptPlanned) -> AgentState:
-    """The state with the next attempt's plan, told to the model; the work goes on."""
+    """Start the next attempt with its plan, tell the model, and continue the work."""
     request = state.request
     if request is None:
         return state
@@ -103,9 +103,9 @@ def plan_attempt(state: AgentState, event: AttemptPlanned) -> AgentState:
 
 
 def note_action(request: Request, event: ActionFinished, command: str, *, changed: bool) -> Request:
-    """The request with what an action brought for its objective, and with a command that ran.
+    """Record the result of an action for the objective, and the command it ran.
 
-    `changed`: whether files are others now than before.
+    `changed`: whether files differ now from before the action.
     """
     if command and event.outcome != "refused":
         ran = CommandRun(
@@ -122,7 +122,7 @@ def note_action(request: Request, event: ActionFinished, command: str, *, change
 
 
 def answer_consultation(state: AgentState, event: ConsultationAnswered) -> AgentState:
-    """The state after the user has said how to go on: counts start again, the choice does what it says."""
+    """Apply the user's answer to a consultation: counts start again, and the choice takes effect."""
     consultation, request = state.consultation, state.request
     if consultation is None or consultation.consultation_id != event.consultation_id:
         return state
@@ -152,7 +152,7 @@ def answer_consultation(state: AgentState, event: ConsultationAnswered) -> Agent
 
 
 def _redirected(objective: TaskObjective, effect: ChoiceEffect, said: str) -> TaskObjective:
-    """The objective after an answer: what was tried, what is wanted, and in which parts."""
+    """Return the objective after an answer: given up, extended or reordered."""
     if effect.forbids or effect.clears:
         objective = give_up_attempt(objective, forbidden=effect.forbids)
     renewed = renew(objective, said if effect.restarts else "")
@@ -162,6 +162,6 @@ def _redirected(objective: TaskObjective, effect: ChoiceEffect, said: str) -> Ta
 
 
 def _without_approach(state: AgentState) -> AgentState:
-    """The state without how the work was gone about; what it is for and what was seen stay."""
+    """Discard the approach to the work; goal, constraints and evidence stay."""
     items = replace(state.items, plan_brief=(), open_questions=(), last_delta="")
     return replace(state, items=items, active_plan_id=None, pattern="base_main", queue=())

@@ -1,4 +1,4 @@
-"""What plans and background tasks do to the state."""
+"""Reduces plans and background tasks."""
 
 from duckflow.domain.events import PlanChanged, TaskListStarted, TaskReported
 from duckflow.domain.frozen import replace
@@ -7,13 +7,13 @@ from duckflow.domain.state import AgentState
 from duckflow.domain.work.plan import Plan, PlanStep, Task, WorkStatus, derive
 
 MOST_PLANS = 20
-"""Plans kept in state; the oldest that is not in hand goes first."""
+"""Plans kept in state; the oldest is dropped first."""
 
 _RESULT = 300
 
 
 def change_plan(state: AgentState, event: PlanChanged) -> AgentState:
-    """The state with the plan as it is now; a new one is the plan in hand."""
+    """Store the plan as it is now; a new one becomes the active plan."""
     others = tuple(plan for plan in state.plans if plan.plan_id != event.plan.plan_id)
     if event.change == "deleted":
         active = None if state.active_plan_id == event.plan.plan_id else state.active_plan_id
@@ -30,7 +30,7 @@ def change_plan(state: AgentState, event: PlanChanged) -> AgentState:
 
 
 def start_tasks(state: AgentState, event: TaskListStarted) -> AgentState:
-    """The state with a list under way; where it is that of a step, the step has it."""
+    """Start a task list, and attach it to its step if it has one."""
 
     def with_list(step: PlanStep) -> PlanStep:
         if step.step_id != event.task_list.step_id:
@@ -42,7 +42,7 @@ def start_tasks(state: AgentState, event: TaskListStarted) -> AgentState:
 
 
 def end_tasks(state: AgentState, event: TaskReported) -> AgentState:
-    """The state with the list ended, and the report told to the model."""
+    """End the task list and give the model its report."""
     if state.task_list is None or state.task_list.list_id != event.list_id:
         return state
     ended = replace(state, task_list=replace(state.task_list, ended=True))
@@ -54,7 +54,7 @@ def end_tasks(state: AgentState, event: TaskReported) -> AgentState:
 
 
 def set_task(state: AgentState, task_id: str, status: WorkStatus, result: str | None = None) -> AgentState:
-    """The state with one task begun or ended, and what follows for its step and plan."""
+    """Update one task and the statuses of its step and plan."""
 
     def changed(task: Task) -> Task:
         if task.task_id != task_id:

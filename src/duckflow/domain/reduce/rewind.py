@@ -1,4 +1,4 @@
-"""Going back to an earlier message: nothing is deleted, a marker says where the present begins (SPEC L8)."""
+"""Return to an earlier message: nothing is deleted, a marker says where the present begins (L8)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +9,7 @@ from duckflow.domain.state import AgentState, new_state
 
 
 def present(events: Iterable[Recorded]) -> Sequence[Recorded]:
-    """The events without those that lie between a message the user went back to and the marker for it."""
+    """Return the events without those that a rewind removed from the conversation."""
     kept: list[Recorded] = []
     for recorded in events:
         if isinstance(recorded.event, Rewound) and recorded.event.conversation:
@@ -19,7 +19,7 @@ def present(events: Iterable[Recorded]) -> Sequence[Recorded]:
 
 
 def rewind(state: AgentState, marker: Recorded, events: Sequence[Recorded]) -> AgentState:
-    """The state after a marker: what was said as it was then, what was done and spent as it is now."""
+    """Return the state after a marker: the conversation as of then, the work and costs as of now."""
     past = new_state(state.session_id)
     upto = marker.event.to if isinstance(marker.event, Rewound) else marker.seq
     for recorded in present(one for one in events if one.seq < marker.seq):
@@ -37,7 +37,7 @@ def rewind(state: AgentState, marker: Recorded, events: Sequence[Recorded]) -> A
         change_sets=state.change_sets,
         evidence_count=state.evidence_count,
         vitals_over_time=state.vitals_over_time,
-        # What was open then can't be taken up: the files and copies it was about are not those any more.
+        # Open questions and actions can't resume: the files and copies they refer to have changed.
         queue=(),
         running=None,
         task_running=None,

@@ -1,4 +1,4 @@
-"""The conversation with the model as state keeps it: it only grows, until the older half goes."""
+"""The conversation with the model as kept in state: it only grows, until the older half is dropped."""
 
 from collections.abc import Iterable, Mapping, Set
 
@@ -6,17 +6,17 @@ from duckflow.domain.frozen import replace
 from duckflow.domain.state import AgentState, TranscriptEntry
 
 TRANSCRIPT_LIMIT = 6_000_000
-"""Characters of conversation kept in state, more than the largest windows hold: those decide what a model is
-shown. Past it, the older half goes (the event log keeps all)."""
+"""Characters of conversation kept in state. This exceeds the largest windows, which decide what a model is
+shown. Beyond it, the older half is dropped; the event log keeps everything."""
 
 TRANSCRIPT_ENTRIES = 5_000
-"""Entries kept, however short: each one that comes copies the list of those before it."""
+"""Entries kept, however short: adding one copies the list of all earlier ones."""
 
 _GONE = "left out, look again if you need it"
 
 
 def remember(state: AgentState, *entries: TranscriptEntry) -> AgentState:
-    """The state with these entries at the end of its transcript."""
+    """Append entries to the transcript."""
     transcript = state.transcript + entries
     size = state.transcript_chars + sum(len(entry.text) for entry in entries)
     shown = _shown_files(state.shown_files, entries)
@@ -27,12 +27,12 @@ def remember(state: AgentState, *entries: TranscriptEntry) -> AgentState:
 
 
 def tell(state: AgentState, *notes: str) -> AgentState:
-    """The state with something said to the model by the program."""
+    """Append messages from the program to the model."""
     return remember(state, *(TranscriptEntry(role="user", text=note) for note in notes)) if notes else state
 
 
 def outdate(state: AgentState, *paths: str) -> tuple[AgentState, tuple[str, ...]]:
-    """The state with all that showed these files marked as old, and the ids of those entries (SPEC F5)."""
+    """Mark all entries that showed these files as stale, and return their ids (F5)."""
     old = {one for path in paths for one in state.shown_files.get(path, ())}
     return _mark(state, old)
 
@@ -40,9 +40,10 @@ def outdate(state: AgentState, *paths: str) -> tuple[AgentState, tuple[str, ...]
 def supersede(
     state: AgentState, subject: str, path: str | None, digest: str | None
 ) -> tuple[AgentState, tuple[str, ...]]:
-    """The state with the looks marked as old that a new look replaces, and the ids of those at its file.
+    """Mark looks that a new look replaces as stale, and return the ids of those at its file.
 
-    They show the same thing, or another version of the file. Other parts of the same version stay current.
+    Those are looks at the same thing, or at another version of the file. Other parts of the same version stay
+    current.
     """
 
     def replaced(entry: TranscriptEntry) -> bool:
@@ -70,7 +71,7 @@ def _mark(state: AgentState, old: Set[str]) -> tuple[AgentState, tuple[str, ...]
 def _shown_files(
     before: Mapping[str, tuple[str, ...]], entries: Iterable[TranscriptEntry]
 ) -> Mapping[str, tuple[str, ...]]:
-    """What shows which file, with these entries: kept apart, so that no loop reads the whole transcript."""
+    """Return the evidence that shows each file. Kept separately, so that no loop scans the transcript."""
     shown = before
     for entry in entries:
         if entry.path and entry.digest and not entry.stale and entry.evidence_id:
@@ -79,9 +80,9 @@ def _shown_files(
 
 
 def _newest(transcript: tuple[TranscriptEntry, ...], limit: int) -> tuple[tuple[TranscriptEntry, ...], int]:
-    """The newest entries within `limit` without old versions, and at least the last one.
+    """Return the newest entries within `limit`, without stale ones, and at least the last one.
 
-    A call and its results stay together: a result that may go leaves a word in its place.
+    A call and its results stay together: a stale result leaves a note in its place.
     """
     current = tuple(_without_old(transcript[:-1])) + transcript[-1:]
     current = current[-TRANSCRIPT_ENTRIES // 2 :]

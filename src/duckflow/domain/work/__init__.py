@@ -1,1 +1,1 @@
-"""What a request is for and how far it is: objective, checks, plan, outcomes."""
+"""The work on a request: objective, checks, plan, outcomes."""

@@ -1,4 +1,4 @@
-"""Checks: what the program ran or parsed to see whether work is right, and what came of it (SPEC J10)."""
+"""Checks: what the program ran or parsed to verify work, and the results (J10)."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -14,30 +14,30 @@ CheckState = Literal["passed", "failed", "not_run"]
 _REASON = 120
 
 PARSING = "parsing "
-"""Beginning of the name of a check that only reads a file as its language does."""
+"""Prefix of the names of checks that only parse a file."""
 
 
 class CheckResult(Frozen):
-    """One check and how it ended."""
+    """One check and its result."""
 
     kind: CheckKind
     name: str
-    """What was checked, as a person would say it: `ruff`, `add(2, 3) == 5`, `tests/test_calc.py`."""
+    """Subject of the check, in a form people use: `ruff`, `add(2, 3) == 5`, `tests/test_calc.py`."""
     state: CheckState
     detail: str = ""
-    """What failed, or why it was not run."""
+    """What failed, or why the check was not run."""
     path: str = ""
-    """The file it speaks of."""
+    """File the check is about."""
     binding: bool = False
-    """Whether the request can't be done while it fails."""
+    """True if the request can't be done while the check fails."""
     before: bool = False
-    """Whether it failed in the same way before the request changed anything."""
+    """True if it failed in the same way before the request changed anything."""
     evidence_id: str = ""
-    """Its id once it is part of a verdict."""
+    """Evidence id, once the check is part of a verdict."""
 
     @property
     def good(self) -> bool:
-        """Whether it shows that the work is right."""
+        """True if the check shows that the work is right."""
         return self.state == "passed"
 
     @property
@@ -51,9 +51,9 @@ class CheckResult(Frozen):
 
 
 def settled(results: Iterable[CheckResult]) -> bool | None:
-    """What running settled: False if something binding failed, True if an example or a test passed.
+    """Return False if a binding check failed, True if an example or a test passed and nothing failed.
 
-    None if nothing was run that could tell; that a file compiles is no sign that it does what was asked.
+    None if nothing conclusive ran: that a file compiles does not show that it does what was asked.
     """
     seen = tuple(results)
     if any(one.state == "failed" and one.binding for one in seen):
@@ -63,7 +63,7 @@ def settled(results: Iterable[CheckResult]) -> bool | None:
 
 
 def checks_line(results: Iterable[CheckResult]) -> str:
-    """The quick checks of an edit for the model: those that found something whole, the others by name."""
+    """Summarize the quick checks of an edit for the model: findings in full, the others by name."""
     quiet: dict[str, None] = {}
     found: list[str] = []
     for one in results:

@@ -1,4 +1,4 @@
-"""What a request is for and how far it is met: requirements, evidence, verdict, attempts (SPEC J1 to J4)."""
+"""The goal of a request and its progress: requirements, evidence, verdict, attempts (J1 to J4)."""
 
 from typing import Annotated, Literal
 
@@ -9,13 +9,13 @@ from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.plan import Risk
 
 Priority = Literal[1, 2, 3]
-"""1 is what the request stands or falls with, 3 what would be nice."""
+"""Priority of a requirement: 1 is essential, 3 would be nice."""
 
 Support = Literal["change", "reading", "nothing"]
-"""What evidence can show: that something was done; only what there is; or, if it failed, nothing."""
+"""What evidence can prove: that something was done, that something was read, or nothing (it failed)."""
 
 AsksFor = Literal["change", "information"]
-"""What a requirement asks for: that something is done, or that the reply says something."""
+"""A requirement asks for a change, or for information in the reply."""
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Verification = Literal["passed", "failed", "none"]
@@ -30,35 +30,35 @@ Cap = Literal[
     "must_not_met",
     "not_recommended",
 ]
-"""Why the program counts less than the evaluator said. `named_missing` is only found in older sessions."""
+"""Reasons why the program lowered a score. `named_missing` occurs only in older sessions."""
 
 REPLY = "reply"
-"""The id by which an evaluator may cite the reply, if there is nothing else to cite."""
+"""Id by which an evaluator may cite the reply, if there is nothing else to cite."""
 
 
 class EvaluationRules(Frozen):
-    """The numbers a verdict is computed with."""
+    """Numbers used to compute a verdict."""
 
     max_iterations: Annotated[int, Field(ge=1, le=100)] = 3
-    """The most evaluations of a request between two answers of yours."""
+    """Maximum evaluations of a request between two of your answers."""
 
     done_at: Annotated[float, Field(ge=0.1, le=1)] = 0.8
-    """A request whose requirements are met to this share, or more, is done."""
+    """Score from which a request counts as done."""
 
     verify: Annotated[str, Field(max_length=2_000)] = ""
-    """A command that must succeed before any request counts as done; it is run without asking."""
+    """Command that must succeed before any request counts as done; it is run without asking."""
 
     unproven_at_most: Share = 0.5
-    """What a score counts at most that cites no evidence."""
+    """Maximum score of a requirement without cited evidence."""
 
     weights: tuple[Annotated[int, Field(ge=1, le=1000)], ...] = Field(
         default=(3, 2, 1), min_length=3, max_length=3
     )
-    """How much requirements of priority 1, 2 and 3 count."""
+    """Weights of requirements of priority 1, 2 and 3."""
 
 
 class Evidence(Frozen):
-    """Something that was seen, by its id. What is not `current` was replaced by something newer."""
+    """An observation with its id. It is no longer `current` if something newer replaced it."""
 
     evidence_id: str
     text: str
@@ -68,18 +68,18 @@ class Evidence(Frozen):
 
 
 class RequirementItem(Frozen):
-    """One thing the request wants, and how far that was met when it was last looked at."""
+    """One requirement of the request, and its score in the last evaluation."""
 
     requirement: str
     priority: Priority = 1
     asks_for: AsksFor | None = None
-    """None if nobody said: then what was done tells."""
+    """None if not stated: then it depends on what was done."""
     satisfaction: Share = 0.0
     evidence: tuple[str, ...] = ()
 
 
 class RequirementScore(Frozen):
-    """What one requirement counts in a verdict. `claimed` is what the evaluator said, None for nothing."""
+    """Score of one requirement in a verdict. `claimed` is the evaluator's score, None if it gave none."""
 
     requirement: str
     priority: Priority
@@ -90,7 +90,7 @@ class RequirementScore(Frozen):
 
 
 class SatisfactionEvaluation(Frozen):
-    """The verdict on a request: the whole as the program computed it from the parts (SPEC J3)."""
+    """The verdict on a request; the program computes the overall score from the parts (J3)."""
 
     overall_score: Share
     done: bool
@@ -100,36 +100,36 @@ class SatisfactionEvaluation(Frozen):
     completion_recommendation: bool = False
     caps: tuple[Cap, ...] = ()
     by: Literal["model", "program", "nobody"] = "model"
-    """Who looked at the evidence; the arithmetic is always the program's. `nobody`: it was not judged."""
+    """Source of the judgement; the program always does the arithmetic. `nobody`: it was not judged."""
 
 
 class EvaluationCase(Frozen):
-    """All that is judged at once: what was wanted, what was seen, what the user was told."""
+    """Input of an evaluation: the request, the evidence, and the reply."""
 
     request: str
     requirements: tuple[RequirementItem, ...]
     evidence: tuple[Evidence, ...] = ()
     reply: str = ""
     information: bool = False
-    """Nothing was changed and nothing was run: the reply itself is judged."""
+    """True if nothing was changed or run, so that the reply itself is judged."""
     changed: bool = True
-    """Whether any file is different now."""
+    """True if any file was changed."""
     wants_change: bool = False
-    """Whether the model took it for work on files: that of a small one is settled once, and counts."""
+    """True if the model classified the request as work on files, so that doing nothing can't be enough."""
     looked_up: bool = True
-    """Whether the request looked anything up, so that its reply has sources."""
+    """True if the request looked something up, so that its reply has sources."""
     verification: Verification = "none"
-    """What the commands and checks said that the request must pass."""
+    """Combined result of the commands and checks that the request must pass."""
     checks: tuple[CheckResult, ...] = ()
-    """What was run to see whether it is right."""
+    """Checks that were run to verify the work."""
     failing: tuple[str, ...] = ()
-    """What an action failed on and none has succeeded on since."""
+    """Targets on which an action failed and none has succeeded since."""
     unwanted: tuple[str, ...] = ()
-    """What the user said no to."""
+    """Actions the user refused."""
 
 
 class ExecutionPlan(Frozen):
-    """How an attempt goes about it: strategy, steps, what holds for them, and what not to do again."""
+    """Plan of an attempt: strategy, steps, constraints, and approaches to avoid."""
 
     strategy: str
     steps: tuple[str, ...] = ()
@@ -140,7 +140,7 @@ class ExecutionPlan(Frozen):
 
 
 class TriedList(Frozen):
-    """A list of actions that was tried, as a digest. `revision`: how often files had changed by its end."""
+    """Digest of a list of actions that was tried. `revision` is the file revision at its end."""
 
     digest: str
     changed: bool = False
@@ -148,7 +148,7 @@ class TriedList(Frozen):
 
 
 class AttemptResult(Frozen):
-    """The work between two evaluations and what came of it."""
+    """The work between two evaluations and its results."""
 
     number: int
     strategy: str = ""
@@ -157,21 +157,21 @@ class AttemptResult(Frozen):
     results: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
-    """What the user or the policy did not permit."""
+    """Actions that the user or the policy refused."""
     score: Share = 0.0
     done: bool = False
     lessons: tuple[str, ...] = ()
 
 
 class ContinuationContext(Frozen):
-    """What the next attempt must know of those before it (SPEC J4)."""
+    """Facts about earlier attempts that the next attempt needs (J4)."""
 
     score: Share
     needed: Share
     attempts: tuple[AttemptResult, ...] = ()
     errors: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
-    """What was run before the last verdict, and what came of it."""
+    """Checks run before the last verdict, with results."""
     partial_successes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     improvements: tuple[str, ...] = ()
@@ -182,41 +182,41 @@ class ContinuationContext(Frozen):
 
 
 class TaskObjective(Frozen):
-    """What the user asked, in parts that can be checked, and all that was learned on the way to it."""
+    """The user's request as checkable requirements, and everything learned while working on it."""
 
     request: str
     requirements: tuple[RequirementItem, ...] = ()
     iterations: int = 0
-    """Evaluations since the user last said something."""
+    """Evaluations since the user's last message."""
     attempts: tuple[AttemptResult, ...] = ()
-    """Those that were evaluated, oldest first."""
+    """Evaluated attempts, oldest first."""
     current: AttemptResult = AttemptResult(number=1)
-    """The one that is under way."""
+    """Attempt in progress."""
     revision: int = 0
-    """How often files were changed."""
+    """Number of times files were changed."""
     learned_constraints: tuple[str, ...] = ()
     evaluation: SatisfactionEvaluation | None = None
     """The last verdict."""
     checks: tuple[CheckResult, ...] = ()
-    """What was run for it."""
+    """Checks run for the last verdict."""
 
     @property
     def satisfaction(self) -> float:
-        """How far the request was met at the last look."""
+        """Overall score of the last evaluation."""
         return self.evaluation.overall_score if self.evaluation else 0.0
 
     @property
     def failed_attempts(self) -> tuple[AttemptResult, ...]:
-        """The attempts that did not satisfy."""
+        """Attempts that were not satisfactory."""
         return tuple(attempt for attempt in self.attempts if not attempt.done)
 
     @property
     def strategies(self) -> tuple[str, ...]:
-        """Strategies that were tried, oldest first, each once."""
+        """Strategies that were tried, oldest first, without duplicates."""
         return tuple(dict.fromkeys(one.strategy for one in self.attempts if one.strategy))
 
     @property
     def results(self) -> tuple[str, ...]:
-        """What was collected, oldest first, a line each."""
+        """Results so far, oldest first, one line each."""
         collected = (line for one in (*self.attempts, self.current) for line in one.results)
         return tuple(dict.fromkeys(collected))

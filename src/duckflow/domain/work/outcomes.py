@@ -1,4 +1,4 @@
-"""How requests end, and that in numbers: all, by kind of task, by model, and what is aimed at (SPEC J7)."""
+"""Outcomes of requests and their statistics: overall, by kind of task, by model, and the targets (J7)."""
 
 from typing import Literal
 
@@ -17,10 +17,10 @@ RequestOutcome = Literal[
     "provider_error",
     "interrupted",
 ]
-"""`accepted`: the user took it as it is, though it was not satisfied. `not_judged`: nobody could tell."""
+"""`accepted`: the user accepted an unsatisfactory result. `not_judged`: no judgement was possible."""
 
 ENDED: tuple[RequestOutcome, ...] = ("done", "accepted", "not_judged", "stopped")
-"""Outcomes after which a request is over; after all others it goes on."""
+"""Outcomes that end a request; after all others it continues."""
 
 PAUSES: tuple[RequestOutcome, ...] = (
     "pending_user",
@@ -29,30 +29,30 @@ PAUSES: tuple[RequestOutcome, ...] = (
     "provider_error",
     "interrupted",
 )
-"""Outcomes after which the user had to say more. A permission is no more than a yes."""
+"""Outcomes after which the user had to say more. Giving permission does not count."""
 
 
 class RequestStats(Frozen):
-    """What became of a group of requests; None if nothing is known."""
+    """Statistics of a group of requests; None where nothing is known."""
 
     by: Literal["all", "profile", "model", "target"] = "all"
     name: str = ""
     requests: int = 0
     done: float | None = None
-    """The share that ended done."""
+    """Share that ended as done."""
     done_at_once: float | None = None
-    """The share that ended done without a further word of the user's."""
+    """Share that ended as done without another message from the user."""
     accepted: float | None = None
-    """The share that the user took as it was, though it was not satisfied."""
+    """Share that the user accepted although unsatisfactory."""
     not_judged: float | None = None
-    """The share that nobody could judge."""
+    """Share that could not be judged."""
     attempts: float | None = None
-    """Attempts a request took, of those that were judged."""
+    """Mean attempts of the judged requests."""
     satisfaction: float | None = None
-    """How far they were met at the last look."""
+    """Mean score at the last evaluation."""
     rating: float | None = None
-    """How users liked them, of 10."""
+    """Mean rating by users, out of 10."""
 
 
 TARGETS = RequestStats(by="target", done_at_once=0.95, attempts=1.6, rating=8.5)
-"""What is aimed at."""
+"""Target values."""

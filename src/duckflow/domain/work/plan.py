@@ -1,4 +1,4 @@
-"""Plan > PlanStep > Task: long work in parts, whose statuses follow from what was done (SPEC B1, B4)."""
+"""Plan > PlanStep > Task: long work in parts, whose statuses are derived from what was done (B1, B4)."""
 
 import secrets
 from collections.abc import Hashable, Mapping, Sequence
@@ -17,12 +17,12 @@ Node = TypeVar("Node", bound=Hashable)
 
 
 def new_id(kind: Literal["plan", "step", "task", "list"]) -> str:
-    """An id like plan_1a2b3c4d."""
+    """Return a new id such as plan_1a2b3c4d."""
     return f"{kind}_{secrets.token_hex(4)}"
 
 
 class Task(Frozen):
-    """One call of one operation, to be run in the background."""
+    """One call of an operation, to be run in the background."""
 
     task_id: str
     operation: str
@@ -32,7 +32,7 @@ class Task(Frozen):
 
 
 class PlanStep(Frozen):
-    """A part of a plan. `depends_on` names steps that must be complete before it starts."""
+    """Part of a plan. `depends_on` names steps that must be complete before it starts."""
 
     step_id: str
     name: str
@@ -43,7 +43,7 @@ class PlanStep(Frozen):
 
 
 class Plan(Frozen):
-    """A way to a goal. `approved` is the user's own answer; the status follows from it and from the steps."""
+    """A plan towards a goal. `approved` is the user's answer; the status is derived from it and the steps."""
 
     plan_id: str
     name: str
@@ -55,24 +55,24 @@ class Plan(Frozen):
     steps: tuple[PlanStep, ...] = ()
 
     def step(self, step_id: str) -> PlanStep | None:
-        """The step with this id."""
+        """Return the step with this id, if any."""
         return next((step for step in self.steps if step.step_id == step_id), None)
 
     @property
     def needs_consent(self) -> bool:
-        """Whether no step may start before the user has approved the plan (SPEC B7)."""
+        """True if no step may start before the user has approved the plan (B7)."""
         return self.risk == "high" and not self.approved
 
     @property
     def current(self) -> PlanStep | None:
-        """The step in hand: the one in progress, else the first that can start."""
+        """The current step: the one in progress, otherwise the first that can start."""
         going = [step for step in self.steps if step.status == "in_progress"]
         waiting = [step for step in self.steps if step.status == "pending" and not unmet(self, step)]
         return next(iter(going + waiting), None)
 
 
 class TaskList(Frozen):
-    """Tasks that run, or ran, in the background; of a step, or by themselves."""
+    """Tasks that run or ran in the background, for a step or independent of any."""
 
     list_id: str
     step_id: str | None = None
@@ -81,18 +81,18 @@ class TaskList(Frozen):
 
 
 def unmet(plan: Plan, step: PlanStep) -> tuple[PlanStep, ...]:
-    """The steps this one depends on that are not complete."""
+    """Return the steps this one depends on that are not complete."""
     needed = (plan.step(step_id) for step_id in step.depends_on)
     return tuple(one for one in needed if one is not None and one.status != "completed")
 
 
 def status_of(tasks: Sequence[Task]) -> WorkStatus:
-    """What the tasks of a step say about it."""
+    """Return the status of a step from its tasks."""
     return _combined({task.status for task in tasks})
 
 
 def derive(plan: Plan) -> Plan:
-    """The plan with every status that follows from what is beneath it (SPEC B4)."""
+    """Return the plan with all derived statuses updated (B4)."""
     steps = tuple(
         replace(step, status=status_of(step.task_list)) if step.task_list else step for step in plan.steps
     )
@@ -103,7 +103,7 @@ def derive(plan: Plan) -> Plan:
 
 
 def find_cycle(depends_on: Mapping[Node, Sequence[Node]]) -> tuple[Node, ...]:
-    """Things that wait for each other in a circle, the first of them again at the end; () where none do."""
+    """Return a dependency cycle, its first member repeated at the end; () if there is none."""
     try:
         TopologicalSorter(depends_on).prepare()
     except CycleError as exc:
@@ -112,7 +112,7 @@ def find_cycle(depends_on: Mapping[Node, Sequence[Node]]) -> tuple[Node, ...]:
 
 
 def progress(plan: Plan) -> str:
-    """One line for the prompt: how far the plan is (SPEC B5)."""
+    """Return the plan's progress as one line for the prompt (B5)."""
     done = sum(1 for step in plan.steps if step.status == "completed")
     failed = "".join(f", failed: {_named(step)}" for step in plan.steps if step.status == "failed")
     now = f", now: {_named(plan.current)}" if plan.current else ""
@@ -125,7 +125,7 @@ def _named(step: PlanStep) -> str:
 
 
 def _combined(parts: set[WorkStatus]) -> WorkStatus:
-    """The status of a whole from those of its parts."""
+    """Return the status of a whole from those of its parts."""
     if "failed" in parts:
         return "failed"
     if parts == {"completed"}:

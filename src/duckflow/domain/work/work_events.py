@@ -1,4 +1,4 @@
-"""What happens to the work on a request: limits and vitals, requirements and verdicts, plans and tasks.
+"""Events about the work on a request: limits and vitals, requirements and verdicts, plans and tasks.
 
 Import them from `domain/events.py`, where all events are listed.
 """
@@ -15,48 +15,48 @@ from duckflow.domain.work.plan import Plan, TaskList
 
 
 class LimitSet(Frozen):
-    """How many loops the request may take, and what that number was made of (SPEC I2, I7)."""
+    """The loop limit was set or extended; `limit` shows how it was computed (I2, I7)."""
 
     type: Literal["limit_set"] = "limit_set"
     limit: LoopLimit
     extended_from: int | None = None
-    """What it was before, where the work got on and was given more."""
+    """Previous limit, if it was extended because of progress."""
 
 
 class VitalsChanged(Frozen):
-    """How the duck is doing now, and what made it so (SPEC H1)."""
+    """The duck's vitals changed; `cause` says why (H1)."""
 
     type: Literal["vitals"] = "vitals"
     vitals: Vitals
     cause: Literal["request", "loop", "extension", "replan", "answer"]
     loop: int = 0
     signs: tuple[str, ...] = ()
-    """How the loop repeated another, if it did."""
+    """Signs of repetition in the loop."""
     moved_by: tuple[FocusEvent, ...] = ()
-    """What moved focus."""
+    """Events that changed focus."""
     confident: bool = True
     prompt_tokens: int = 0
-    """How long the last prompt was."""
+    """Tokens of the last prompt."""
     trace: LoopTrace | None = None
-    """What the loop did, to be compared with those to come."""
+    """Trace of the loop, for comparison with later ones."""
 
 
 class RequirementsFound(Frozen):
-    """What the request wants, in parts that can be checked (SPEC J1)."""
+    """The request was divided into requirements that can be checked (J1)."""
 
     type: Literal["requirements"] = "requirements"
     requirements: tuple[RequirementItem, ...]
     by: Literal["model", "program"] = "model"
     profile: TaskProfile | None = None
-    """What kind of task it is; counts if no decision named one. Talk has no requirements."""
+    """Kind of task, used if no decision named one. Small talk has no requirements."""
     told: str = ""
-    """The text that tells the model; empty if it named them itself."""
+    """Message that gives the model the requirements; empty if it named them itself."""
 
 
 class Evaluated(Frozen):
-    """How far the request is met, by the evidence (SPEC J2). `checks` is what the program looked at.
+    """The work was evaluated against the evidence (J2). `checks` are the program's own observations.
 
-    `results` is what it ran, each also one of the last of `checks`.
+    `results` are the checks it ran; each is also among the last of `checks`.
     """
 
     type: Literal["evaluation"] = "evaluation"
@@ -67,25 +67,25 @@ class Evaluated(Frozen):
 
 
 class AttemptPlanned(Frozen):
-    """What was there did not satisfy: how the next attempt goes about it (SPEC J4, J9)."""
+    """The result was not satisfactory, and the next attempt was planned (J4, J9)."""
 
     type: Literal["attempt_planned"] = "attempt_planned"
     number: int
     plan: ExecutionPlan
     learned: tuple[str, ...] = ()
     told: str
-    """What the model is told: all that is known of the attempts before, and the plan."""
+    """Message for the model: what is known of earlier attempts, and the plan."""
 
 
 class VerifySet(Frozen):
-    """The command whose success a request needs from now on; empty for none."""
+    """The command that requests must pass was set; empty for none."""
 
     type: Literal["verify_set"] = "verify_set"
     command: str
 
 
 class RequestRated(Frozen):
-    """How the user liked the last request, from 1 to 10 (SPEC J7)."""
+    """The user rated the last request, from 1 to 10 (J7)."""
 
     type: Literal["request_rated"] = "request_rated"
     request_id: str
@@ -93,7 +93,7 @@ class RequestRated(Frozen):
 
 
 class PlanChanged(Frozen):
-    """A plan was made, changed or removed. `change` says what happened, in a word."""
+    """A plan was created, changed or deleted; `change` says which."""
 
     type: Literal["plan_changed"] = "plan_changed"
     plan: Plan
@@ -108,7 +108,7 @@ class TaskListStarted(Frozen):
 
 
 class TaskFinished(Frozen):
-    """How one background task ended."""
+    """A background task ended."""
 
     type: Literal["task_finished"] = "task_finished"
     list_id: str
@@ -119,7 +119,7 @@ class TaskFinished(Frozen):
 
 
 class TaskReported(Frozen):
-    """A task list has ended: what came of it, in words."""
+    """A task list ended: its results and a summary."""
 
     type: Literal["task_report"] = "task_report"
     list_id: str
@@ -129,6 +129,6 @@ class TaskReported(Frozen):
     pending: int
     summary: str
     by: Literal["model", "program"] = "program"
-    """Whose words the summary is in."""
+    """Author of the summary."""
     failures: tuple[str, ...] = ()
     next_action: str = ""

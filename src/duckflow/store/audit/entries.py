@@ -1,4 +1,4 @@
-"""The entries of the audit log: what each event says there, and how an entry is written and hashed."""
+"""Entries of the audit log: the fields for each event, and how an entry is written and hashed."""
 
 import hashlib
 import json
@@ -10,23 +10,23 @@ from duckflow.domain.events import Event, Recorded
 from duckflow.domain.questions.approval import Approval
 
 GENESIS = "0" * 64
-"""What the first entry has in place of a hash before it."""
+"""Placeholder for the previous hash in the first entry."""
 
 Fields = dict[str, str | int]
 
 
 class AuditEntry(NamedTuple):
-    """One entry as it is stored: its number, the text that is hashed, the hash, and the seal."""
+    """A stored entry: its number, the hashed text, the hash, and the seal."""
 
     number: int
     body: str
     hash: str
     seal: str = ""
-    """What only who has the key can make of it; empty in entries from before there was a key."""
+    """Authentication code made with the seal key; empty in entries older than the key."""
 
 
 def write_entry(number: int, previous: str, fields: Mapping[str, str | int]) -> AuditEntry:
-    """The entry that follows one with the hash `previous`."""
+    """Return the entry that follows one with the hash `previous`."""
     content = {
         "n": number,
         "prev": previous,
@@ -37,17 +37,17 @@ def write_entry(number: int, previous: str, fields: Mapping[str, str | int]) -> 
 
 
 def hash_of(body: str) -> str:
-    """SHA-256 of an entry."""
+    """Return the SHA-256 of an entry."""
     return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def digest_of(content: str) -> str:
-    """What stands in an entry for content: enough to recognise it, not to read it."""
+    """Return a digest of content for an entry: enough to recognize the content, not to read it."""
     return hash_of(content)[:32]
 
 
 def fields_of(recorded: Recorded, body: str, asked: Approval | None) -> Fields:
-    """What an entry says of an event. `asked` is the question that an answer answers."""
+    """Return the fields of an event's entry. `asked` is the question that an answer refers to."""
     event = recorded.event
     common: Fields = {
         "at": recorded.at.isoformat(),

@@ -1,15 +1,15 @@
-"""The audit log: every event leaves an entry that is chained to the one before it by its hash (SPEC G6).
+"""The audit log: every event leaves an entry that is chained to the previous one by its hash (G6).
 
-Why a table in the same file as the events: both are written in one transaction, so neither can exist without
-the other, and a second process waits its turn, so there is one chain for all sessions. Why not the events
-themselves: they are the user's to delete, and hold content; entries hold digests and stay. Triggers keep
-programs from changing entries by mistake. Whoever means to can remove a trigger, and then the hashes show it;
-if the hashes are mended, the seals do (see seals.py).
+The entries are in a table in the same file as the events: both are written in one transaction, so neither can
+exist without the other, and a second process waits, so that all sessions share one chain. The events
+themselves would not do: users may delete them, and they hold content, while entries hold digests and stay.
+Triggers protect entries from accidental changes. A deliberate attacker can remove a trigger, but then the
+hashes reveal the change; if the hashes are recomputed, the seals reveal it (see seals.py).
 
-Cutting off the end leaves a chain that is whole. So the number and hash of the last entry also stand in a
-small file next to the database, written after each commit: what that file knows of must be there. If its
-writing is lost in a crash it is merely a little behind. Where it knows more than the database does, or is
-gone, the next entry skips the numbers, so what is missing stays visible however much is added later.
+Cutting entries off the end leaves a valid chain. Therefore the number and hash of the last entry are also
+kept in a small file next to the database, written after each commit: the entry it names must exist. If a
+crash loses that write, the file is merely a little behind. If the file is ahead of the database or missing,
+the next entry skips numbers, so that the gap stays visible however much is added later.
 """
 
 import fcntl
@@ -38,7 +38,7 @@ _HEAD_BYTES = 256
 
 
 class AuditHead(NamedTuple):
-    """The last entry, as the file next to the database has it."""
+    """The last entry, as recorded in the file next to the database."""
 
     number: int
     hash: str
@@ -46,37 +46,37 @@ class AuditHead(NamedTuple):
 
 
 class HeadFile:
-    """The file next to the database that knows how far the chain goes."""
+    """The file next to the database that records how far the chain goes."""
 
     def __init__(self, database: Path) -> None:
         self.path = sibling_file(database, "-audit")
 
     def read(self) -> AuditHead | None:
-        """What it says; None if it is missing or says nothing that makes sense."""
+        """Return the recorded last entry; None if the file is missing or unreadable."""
         try:
             return _head(self.path.read_bytes()[:_HEAD_BYTES])
         except OSError:
             return None
 
     def create(self) -> None:
-        """Begin with nothing, before the first entry is stored."""
+        """Create the file with an empty record before the first entry is stored."""
         if not self.path.exists():
             self.advance(AuditHead(0, GENESIS))
 
     def advance(self, head: AuditHead) -> None:
-        """Take note of a stored entry, unless another process has noted a later one meanwhile."""
+        """Record a stored entry, unless another process has already recorded a later one."""
         file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
             before = _head(os.pread(file, _HEAD_BYTES, 0))
             if before is None or before.number < head.number:
-                # One short write in place: others see the old line or the new one.
+                # One short write in place: readers see the old line or the new one.
                 os.pwrite(file, f"{head.number:020d} {head.hash} {head.seal}\n".encode(), 0)
         finally:
             os.close(file)
 
     def sync(self) -> None:
-        """Make it outlive a power cut. At the end will do: until then it would be behind, not wrong."""
+        """Flush the file to disk. Once at the end is enough: until then it may be behind, but not wrong."""
         file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         try:
             os.fsync(file)
@@ -91,38 +91,38 @@ def _head(line: bytes) -> AuditHead | None:
 
 
 class Audit:
-    """Adds to the chain. Entries become visible together with what they are about, or not at all."""
+    """Appends to the chain. Entries become visible together with the events they describe, or not at all."""
 
     def __init__(self, database: Path) -> None:
         self._file = HeadFile(database)
         self._key = KeyFile(database)
 
     def begin(self, connection: sqlite3.Connection) -> "AuditChain":
-        """A chain to add to within the transaction that is open; `settle` it once that is committed."""
+        """Open a chain to append to within the current transaction; call `settle` after the commit."""
         row = connection.execute(_LAST).fetchone()
         last = AuditHead(*row) if row else AuditHead(0, GENESIS)
         if not last.number:
             self._file.create()
         noted = self._file.read()
-        # One number is skipped where the file is gone, and all that it knows of and are not here.
+        # Skip one number if the file is missing, and all numbers it records that the database lacks.
         number = last.number + 2 if noted is None else max(last.number, noted.number) + 1
         return AuditChain(connection, last.hash, number, self._key.read_or_create(number))
 
     def settle(self, chain: "AuditChain") -> None:
-        """What was added is durable: let the file next to the database know."""
-        # Stored is stored: a file that stays behind for now is no reason to call that a failure.
+        """Record the committed entries in the file next to the database."""
+        # The entries are stored already, so a failure to update the file is not an error.
         with suppress(OSError):
             if chain.head is not None:
                 self._file.advance(chain.head)
 
     def close(self) -> None:
-        """Nothing more is added."""
+        """Flush the file; no more entries are added."""
         with suppress(OSError):
             self._file.sync()
 
 
 class AuditChain:
-    """The end of the chain while a transaction is open."""
+    """The end of the chain during a transaction."""
 
     def __init__(self, connection: sqlite3.Connection, previous: str, number: int, key: SealKey) -> None:
         self._connection = connection
@@ -130,10 +130,10 @@ class AuditChain:
         self._number = number
         self._key = key
         self.head: AuditHead | None = None
-        """The last entry that was added, as the file next to the database is to have it."""
+        """Last entry added, to be recorded in the file next to the database."""
 
     def add_events(self, session_id: str, recorded: Sequence[Recorded], bodies: Sequence[str]) -> None:
-        """An entry for each event of a session."""
+        """Append an entry for each event of a session."""
         row = self._connection.execute(_WORKSPACE, (session_id,)).fetchone()
         whose: Fields = {"session": session_id, "workspace": row[0] if row else ""}
         for one, body in zip(recorded, bodies, strict=True):
@@ -142,7 +142,7 @@ class AuditChain:
             self.add({**whose, **fields_of(one, body, asked)})
 
     def add(self, fields: Fields) -> None:
-        """One more entry."""
+        """Append one entry."""
         entry = write_entry(self._number, self._hash, fields)
         entry = entry._replace(seal=self._key.seal_entry(entry.number, entry.hash))
         self._connection.execute(_INSERT, entry)
@@ -150,7 +150,7 @@ class AuditChain:
         self.head = AuditHead(entry.number, entry.hash, self._key.seal_head(entry.number, entry.hash))
 
     def _asked(self, session_id: str, now: Sequence[Recorded], answer: ApprovalAnswered) -> Approval | None:
-        """The question that is answered; it may have been asked by an earlier process."""
+        """Return the question that is answered; an earlier process may have asked it."""
         stored = self._connection.execute(_ASKED, (session_id,)).fetchall()
         for event in (*(one.event for one in now), *known_events(body for (body,) in stored)):
             if isinstance(event, ApprovalRequested) and event.approval.approval_id == answer.approval_id:
@@ -159,12 +159,12 @@ class AuditChain:
 
 
 def stored_entries(connection: sqlite3.Connection) -> Iterator[AuditEntry]:
-    """Every entry, oldest first, one at a time."""
+    """Yield every entry one at a time, oldest first."""
     for number, body, hashed, seal in connection.execute(_ALL):
         yield AuditEntry(number, str(body), str(hashed), str(seal))
 
 
 def read_entries(database: Database) -> Iterator[AuditEntry]:
-    """The same, as of one moment."""
+    """Yield every entry from one consistent view of the database."""
     with database.read() as connection:
         yield from stored_entries(connection)

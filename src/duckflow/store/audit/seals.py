@@ -1,8 +1,9 @@
-"""Seals make the audit log more than a checksum: each entry, and the note of the last, is sealed with a key.
+"""Seals: authentication codes for each audit entry and for the record of the last one, made with a key.
 
-The key is in a file of its own in the state folder, which no tool and no sandboxed command can reach. Whoever
-changes entries and mends the hashes can't make the seals. It does not help against somebody who has the
-user's own rights, and so the key, or who puts back an older state of all the files together.
+The key is in a separate file in the state folder, out of reach of every tool and sandboxed command. An
+attacker who changes entries and recomputes the hashes can't make the seals. Seals do not help against an
+attacker with the user's own rights, and so the key, or against restoring an older state of all files
+together.
 """
 
 import hmac
@@ -18,17 +19,17 @@ _BYTES = 32
 
 
 class SealKey(NamedTuple):
-    """The key, and the number of the first entry that was sealed with it. Older ones have no seal."""
+    """The key, and the number of the first entry sealed with it. Older entries have no seal."""
 
     key: bytes
     first: int
 
     def seal_entry(self, number: int, hashed: str) -> str:
-        """The seal of an entry."""
+        """Return the seal of an entry."""
         return self._seal(f"entry:{number}:{hashed}")
 
     def seal_head(self, number: int, hashed: str) -> str:
-        """The seal of the note that says which entry is the last."""
+        """Return the seal of the record of the last entry."""
         return self._seal(f"head:{number}:{hashed}")
 
     def _seal(self, text: str) -> str:
@@ -36,13 +37,13 @@ class SealKey(NamedTuple):
 
 
 class KeyFile:
-    """The file that has the key, readable by the user alone."""
+    """The file with the key, readable by the user only."""
 
     def __init__(self, database: Path) -> None:
         self.path = sibling_file(database, "-audit-key")
 
     def read(self) -> SealKey | None:
-        """The key; None if there is none, or the file says nothing that makes sense."""
+        """Return the key; None if the file is missing or invalid."""
         try:
             file = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:
@@ -55,7 +56,7 @@ class KeyFile:
             return None
 
     def read_or_create(self, first: int) -> SealKey:
-        """The key, made now if there is none; only while nobody else can add an entry."""
+        """Return the key, creating it if missing; call only while no other process can add an entry."""
         found = self.read()
         if found is not None:
             return found

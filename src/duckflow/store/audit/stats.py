@@ -1,11 +1,11 @@
-"""The audit log in numbers: how often what was asked, approved, refused and done."""
+"""Statistics of the audit log: how often operations were asked about, approved, refused and run."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 COLUMNS = ("asked", "approved", "refused", "ok", "failed", "blocked")
-"""Questions and their answers, and how actions ended. Blocked: the user or the policy said no."""
+"""Questions, answers, and outcomes of actions. `blocked`: the user or the policy refused the action."""
 
 _ANSWERS = {"approved": "approved", "always": "approved", "edited": "approved", "refused": "refused"}
 _OUTCOMES = {"ok": "ok", "failed": "failed", "unknown": "failed", "refused": "blocked"}
@@ -14,14 +14,14 @@ Rows = defaultdict[str, Counter[str]]
 
 
 class AuditStats(NamedTuple):
-    """What there is in each column, by operation and by risk."""
+    """Counts for each column, by operation and by risk."""
 
     operations: Rows
     risks: Rows
 
 
 def count_entries(contents: Iterable[Mapping[str, Any]]) -> AuditStats:
-    """Count entries, one at a time. A question that was asked again is one question."""
+    """Count entries one at a time. A question that was repeated counts once."""
     stats = AuditStats(defaultdict(Counter), defaultdict(Counter))
     open_questions: set[tuple[str, str]] = set()
     for content in contents:

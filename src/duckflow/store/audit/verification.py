@@ -1,4 +1,4 @@
-"""Is the audit log whole? Every entry, its place, its hash, and the event it is about, one at a time."""
+"""Verifies the audit log: every entry, its position, its hash, and the event it describes."""
 
 import hmac
 import json
@@ -24,9 +24,9 @@ Fault = Literal[
     "event_missing",
     "event_unentered",
 ]
-"""What is wrong. An entry was changed, is missing, stands where it does not belong, or was not sealed with
-the key; all from some place on were written again; the end is missing, or the file that knows it, or the key;
-the event is another one, or gone, or was stored without an entry."""
+"""Kind of fault. An entry was changed, is missing, is out of place, or lacks a valid seal (`forged`); the
+chain was rewritten from some point on; its end is missing, or the file that records it, or the key; an event
+was changed, is missing, or was stored without an entry."""
 
 _EVENT = "SELECT id, body FROM events WHERE session_id = ? AND seq = ?"
 _COUNTS = "SELECT session_id, count(*) FROM events WHERE id >= ? GROUP BY session_id"
@@ -34,22 +34,22 @@ _DELETED = 'SELECT body FROM audit WHERE body LIKE \'%"kind":"session_deleted"%\
 
 
 class AuditFinding(NamedTuple):
-    """The first thing that is wrong, and with which entry."""
+    """The first fault found, and the number of its entry."""
 
     fault: Fault
     number: int
 
 
 class AuditCheck(NamedTuple):
-    """How many entries there are up to the first fault, if there is one."""
+    """Number of entries before the first fault, and that fault, if any."""
 
     entries: int
     finding: AuditFinding | None
 
 
 def check_audit(database: Database) -> AuditCheck:
-    """Go through the whole chain. Of a long one, no more is kept in memory than of a short one."""
-    # The file first: what it knows of was stored before, so the view of the database that follows has it.
+    """Verify the whole chain. Memory use does not grow with its length."""
+    # Read the file first: its entry was stored earlier, so the database view that follows contains it.
     head = HeadFile(database.path).read()
     key = KeyFile(database.path).read()
     with database.read() as connection:
@@ -57,21 +57,21 @@ def check_audit(database: Database) -> AuditCheck:
 
 
 class _Inspection:
-    """One look at all entries, as of one moment."""
+    """Verification of all entries in one consistent view."""
 
     def __init__(self, connection: sqlite3.Connection, head: AuditHead | None, key: SealKey | None) -> None:
         self._connection = connection
         self._head = head
         self._key = key
-        # The sessions that the user deleted, by what the log itself says of it.
+        # Sessions that the user deleted, according to the log itself.
         contents = (_parsed(str(body)) or {} for (body,) in connection.execute(_DELETED))
         self._deleted = frozenset(str(content.get("session")) for content in contents)
-        # How many events of each session have an entry. Those before the first that has one do not count.
+        # Events with an entry, per session. Events before the first one with an entry are not checked.
         self._entered: Counter[str] = Counter()
         self._first_entered: int | None = None
 
     def check(self) -> AuditCheck:
-        """The first fault, if there is one."""
+        """Return the result of the verification."""
         last = AuditHead(0, GENESIS)
         for entry in stored_entries(self._connection):
             content = _parsed(entry.body) if hash_of(entry.body) == entry.hash else None
@@ -96,14 +96,14 @@ class _Inspection:
         return None
 
     def _seal_fault(self, entry: AuditEntry) -> Fault | None:
-        """Whether an entry was sealed with the key. Those from before the key have none."""
+        """Check the seal of an entry. Entries older than the key have none."""
         key = self._key
         if key is None or entry.number < key.first:
             return "no_key" if entry.seal else None
         return None if hmac.compare_digest(entry.seal, key.seal_entry(entry.number, entry.hash)) else "forged"
 
     def _event_fault(self, content: dict[str, Any]) -> Fault | None:
-        """Whether the event is still the one that was entered. A deleted session has none."""
+        """Check that the event still matches its entry. A deleted session has no events."""
         if "seq" not in content:
             return None
         session = str(content.get("session"))
@@ -127,7 +127,7 @@ class _Inspection:
         return None
 
     def _believed_head(self) -> AuditHead | None:
-        """What the file says of the end, unless it was not written by who has the key."""
+        """Return the recorded last entry, unless its seal shows that it was not written with the key."""
         head, key = self._head, self._key
         if head is None or key is None or head.number < key.first:
             return head

@@ -1,1 +1,1 @@
-"""The SQLite file: opened privately, migrated, recovered if damaged."""
+"""The SQLite file: opened privately, migrated, and recovered if damaged."""

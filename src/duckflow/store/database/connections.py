@@ -1,4 +1,4 @@
-"""A connection as every part of the store wants it: durable, patient, to a sound file with all tables."""
+"""Opens connections for the whole store: durable, with a timeout, checked for damage, and migrated."""
 
 import sqlite3
 from pathlib import Path
@@ -11,13 +11,13 @@ Check = Literal["quick_check", "integrity_check"] | None
 
 
 class DatabaseDamaged(Exception):
-    """The content of the file is broken."""
+    """The content of the file is damaged."""
 
 
 def connect(
     path: Path, patience_s: float, *, check: Check = None, steps: Migrations | None = None
 ) -> sqlite3.Connection:
-    """Open the file and bring its tables up to date; raises Damaged where it turns out broken."""
+    """Open the file and bring its tables up to date; raises DatabaseDamaged if it is broken."""
     connection = sqlite3.connect(path, timeout=patience_s, isolation_level=None, check_same_thread=False)
     try:
         _set_up(connection)
@@ -38,7 +38,7 @@ def _tells_damage(error: BaseException) -> bool:
 
 
 def _text(stored: bytes) -> str:
-    """A byte that went bad spoils its own letter, not the whole list."""
+    """Decode text so that a damaged byte spoils only its own character."""
     return stored.decode("utf-8", "replace")
 
 
@@ -51,7 +51,7 @@ def _check(connection: sqlite3.Connection, check: Check) -> None:
 
 
 def _set_up(connection: sqlite3.Connection) -> None:
-    """WAL lets others read while one writes; FULL makes a commit outlive a power cut."""
+    """Set up durability: WAL allows readers during a write, FULL makes commits survive a power cut."""
     connection.text_factory = _text
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")

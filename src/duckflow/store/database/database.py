@@ -1,4 +1,4 @@
-"""The one SQLite file: private, durable, checked at open, repaired if it was damaged."""
+"""The SQLite file: private, durable, checked when opened, repaired if damaged."""
 
 import sqlite3
 import threading
@@ -15,14 +15,14 @@ from duckflow.store.database.opening import alone, make_private, sibling_file, t
 from duckflow.store.database.recovery import recover
 
 CHEAP_CHECK = 10_000_000
-"""Bytes up to which a file is checked at every open; about 1 ms for each million was measured."""
+"""Size in bytes up to which a file is checked at every open; this takes about 1 ms per million."""
 
 PATIENCE_S = 10.0
-"""How long to wait for another process that is writing."""
+"""Seconds to wait while another process is writing."""
 
 
 class Database:
-    """Opened once a process; may be used from any thread. `notices` say what happened at the opening."""
+    """A database, opened once per process, for any thread. `notices` report problems at opening."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Database:
         return connection
 
     def _check_due(self) -> Check:
-        """Thorough after a failure; quick where the last one did not close, or where it is cheap."""
+        """Choose the check: thorough after an error, quick after an unclean exit or for a small file."""
         if self._doubt.exists():
             return "integrity_check"
         log = sibling_file(self.path, "-wal")
@@ -65,14 +65,17 @@ class Database:
 
     @contextmanager
     def read(self) -> Generator[sqlite3.Connection]:
-        """One consistent view, whatever others write meanwhile."""
+        """Open one consistent view, whatever others write meanwhile."""
         with self._lock, translated(self.path), self._watched(), transaction(self._connection, "DEFERRED"):
             yield self._connection
 
     @contextmanager
     def write(self, *, through: bool = True) -> Generator[sqlite3.Connection]:
-        """All of the changes made in the block, durably, or none. Not `through`: the end of this process
-        can't undo them, a power cut may, until the next write that goes through takes them along."""
+        """Apply all changes made in the block durably, or none.
+
+        Without `through`, changes survive the end of this process, but a power cut may lose them until the
+        next write with `through`.
+        """
         with self._lock, translated(self.path), self._watched():
             if through != self._through:
                 self._connection.execute(f"PRAGMA synchronous = {'FULL' if through else 'NORMAL'}")
@@ -82,7 +85,7 @@ class Database:
 
     @contextmanager
     def _watched(self) -> Generator[None]:
-        """Write only to the file others will read, and have it checked next time if it turns out broken."""
+        """Refuse to use a file that was moved, and mark a damaged one for a check at the next opening."""
         if _identity(self.path) != self._identity:
             raise UserError("store.moved", path=str(self.path))
         try:
@@ -93,17 +96,17 @@ class Database:
             raise
 
     def version(self) -> int:
-        """A number that is another one once somebody else has written."""
+        """Return a counter that changes whenever another process writes to the database."""
         with self._lock, translated(self.path):
             return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
 
     def fold_log(self) -> None:
-        """Move what the log holds into the file, as far as no one else is using it."""
+        """Move the contents of the log into the database file, as far as no other process is using it."""
         with self._lock, translated(self.path):
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Give the file back; the last one to close it folds its log in."""
+        """Close the file; the last process to close it merges the log."""
         with self._lock:
             self._connection.close()
 

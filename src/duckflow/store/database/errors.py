@@ -1,4 +1,4 @@
-"""What can go wrong with the file, as errors the user can act on; translated here and nowhere else."""
+"""Translates errors of the database file into errors the user can act on; the only place that does so."""
 
 import errno
 import sqlite3
@@ -35,13 +35,13 @@ _BY_ERRNO = {
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether the file's content is broken, and not only out of reach."""
+    """Return whether the file's content is damaged, rather than just inaccessible."""
     return _code(error) in _DAMAGE
 
 
 @contextmanager
 def translated(path: Path) -> Generator[None]:
-    """Errors of SQLite and the system as sentences for the user; a mistake of ours passes as it is."""
+    """Translate errors of SQLite and the system for the user; programming errors pass unchanged."""
     try:
         yield
     except sqlite3.Error as exc:
@@ -55,5 +55,5 @@ def translated(path: Path) -> Generator[None]:
 
 
 def _code(error: sqlite3.Error) -> int:
-    """SQLite's code without its detail; errors the module itself raises have none."""
+    """Return SQLite's primary error code; errors raised by the Python module itself have none."""
     return getattr(error, "sqlite_errorcode", -1) & _PRIMARY

@@ -1,4 +1,4 @@
-"""Events as the text of a row, and back. What was encoded and what is decoded are equal."""
+"""Converts events to the text of a row and back, without loss."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -13,12 +13,12 @@ from duckflow.domain.events import Event
 
 @cache
 def _adapter() -> TypeAdapter[Event]:
-    # Built at first use: it costs more than importing this module.
+    # Built on first use, because it costs more than importing this module.
     return TypeAdapter(Event)
 
 
 def encode(event: Event) -> str:
-    """The event as JSON. Halves of surrogate pairs, which no file can hold, become question marks."""
+    """Return the event as JSON. Lone surrogates, which no file can hold, become question marks."""
     try:
         return event.model_dump_json()
     except PydanticSerializationError:
@@ -27,12 +27,12 @@ def encode(event: Event) -> str:
 
 
 def decode(body: str) -> Event:
-    """The event of a body. Raises pydantic's ValidationError where this version knows no such event."""
+    """Return the event of a row. Raises pydantic's ValidationError if this version does not know it."""
     return _adapter().validate_json(body)
 
 
 def known_events(bodies: Iterable[str]) -> Iterator[Event]:
-    """The events of bodies, without those this version does not know."""
+    """Yield the events of rows, without those this version does not know."""
     for body in bodies:
         with suppress(ValidationError):
             yield decode(body)

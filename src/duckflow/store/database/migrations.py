@@ -1,4 +1,4 @@
-"""The tables, as an append-only list of steps; a file remembers how many it has had."""
+"""The tables, as an append-only list of steps; a file records how many were applied."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from duckflow.domain.errors import UserError
 from duckflow.store.database.opening import transaction
 
 Migrations = Sequence[Sequence[str]]
-"""Each step is some statements."""
+"""A list of steps, each a list of SQL statements."""
 
 _SESSIONS_AND_EVENTS = (
     """CREATE TABLE sessions (
@@ -57,7 +57,7 @@ _AUDIT = (
         for change in ("UPDATE", "DELETE")
     ),
 )
-# AUTOINCREMENT: a number the user has seen never comes to mean another text.
+# AUTOINCREMENT: a number the user has seen is never reused for another note.
 _MEMORY = (
     """CREATE TABLE memory (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -71,9 +71,9 @@ _MEMORY = (
         uses INTEGER NOT NULL DEFAULT 0
     )""",
 )
-# Entries from before have none; the file with the key says where the sealed ones begin.
+# Older entries have no seal; the key file records the first sealed entry.
 _SEALS = ("ALTER TABLE audit ADD COLUMN seal TEXT NOT NULL DEFAULT ''",)
-# AUTOINCREMENT: whoever waits for the result of a number never gets that of another.
+# AUTOINCREMENT: a process that waits for a result never gets that of another command.
 _INBOX = (
     """CREATE TABLE inbox (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -88,14 +88,14 @@ MIGRATIONS: Migrations = (_SESSIONS_AND_EVENTS, _OUTCOMES, _AUDIT, _MEMORY, _SEA
 
 
 def migrate(connection: sqlite3.Connection, path: Path, steps: Migrations | None = None) -> None:
-    """Take the steps this file has not had, all or none. A file of a newer program is left alone."""
+    """Apply the missing steps, all or none. Refuse a file of a newer version."""
     steps = MIGRATIONS if steps is None else steps
     had = _version(connection)
     if had > len(steps):
         raise UserError("store.newer", path=str(path))
     if had < len(steps):
         with transaction(connection):
-            # Read again: another process may have taken the steps while this one waited.
+            # Read the version again: another process may have applied steps while this one waited.
             for statement in chain.from_iterable(steps[_version(connection) :]):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {len(steps)}")

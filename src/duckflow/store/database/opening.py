@@ -1,4 +1,4 @@
-"""Around the opening of the file: private from its first byte, one opener at a time, signs of a bad end."""
+"""Opens the file safely: private from the first byte, and by one process at a time."""
 
 import fcntl
 import os
@@ -12,15 +12,15 @@ _PAUSE_S = 0.02
 
 
 def sibling_file(path: Path, suffix: str) -> Path:
-    """The file that belongs to this one, as SQLite names its own."""
+    """Return the path of a companion file, named as SQLite names its own."""
     return path.with_name(path.name + suffix)
 
 
 def make_private(path: Path) -> None:
-    """Create the file, or close it to others. SQLite gives the files next to it the same mode.
+    """Create the file, or make it private. SQLite gives its companion files the same mode.
 
-    A file that is there is not opened: closing it again would take the locks of every other connection that
-    this process has to it, and others would fold away the log under them.
+    An existing file is not opened: closing it would release the locks of all other connections of this
+    process, and another process could then merge the log under them.
     """
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -31,7 +31,7 @@ def make_private(path: Path) -> None:
 
 @contextmanager
 def alone(path: Path, patience_s: float) -> Generator[None]:
-    """Hold off all others who want to open, check or mend this file."""
+    """Hold a lock that keeps other processes from opening, checking or repairing this file."""
     lock = os.open(sibling_file(path, "-lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         _wait_for(lock, patience_s)
@@ -57,13 +57,13 @@ def _wait_for(lock: int, patience_s: float) -> None:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Generator[None]:
-    """IMMEDIATE waits for the other writers at the beginning; DEFERRED is for a view while others write."""
+    """Run a transaction: IMMEDIATE waits for other writers first; DEFERRED reads while others write."""
     connection.execute(f"BEGIN {kind}")
     try:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        # SQLite has rolled back by itself after some errors, a full disk among them.
+        # SQLite has already rolled back after some errors, such as a full disk.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise

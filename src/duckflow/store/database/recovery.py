@@ -1,4 +1,4 @@
-"""A damaged file is set aside, and what can be read of it goes into a new one."""
+"""Recovers a damaged file: sets it aside and copies its readable rows into a new one."""
 
 import json
 import os
@@ -21,7 +21,7 @@ _LOGS = ("-wal", "-shm")
 _MOST_STEPS = 20_000
 _LAST_KEY = 2**32
 
-# The columns of a table; the first is its key.
+# Columns of each table; the first is its key.
 _EVENTS = ("id", "session_id", "seq", "at", "type", "body")
 _ENTRIES = ("number", "body", "hash", "seal")
 _UNSEALED_ENTRIES = ("number", "body", "hash", "''")
@@ -32,14 +32,14 @@ _LAST = "SELECT max({key}) FROM {table}"
 _INSERT = "INSERT OR IGNORE INTO {table} VALUES ({places})"
 _OF_SESSION = "SELECT at, body FROM events WHERE session_id = ? ORDER BY seq"
 
-# The second where SQLite's own message quotes broken text.
+# UnicodeDecodeError occurs when SQLite's own message quotes broken text.
 _BROKEN = (sqlite3.DatabaseError, UnicodeDecodeError)
 
 _Row = tuple[Any, ...]
 
 
 def recover(path: Path) -> ErrorReported:
-    """Build a new file next to the damaged one, then let them change places. The old one is kept."""
+    """Copy the readable rows into a new file and swap the two. The damaged file is kept."""
     new = _empty_file(path)
     with closing(connect(new, 0)) as fresh:
         saved = _copy(path, fresh)
@@ -48,7 +48,7 @@ def recover(path: Path) -> ErrorReported:
 
 
 def set_aside(path: Path) -> Path:
-    """Put a damaged file away, with its log, and an empty one in its place; where the old one is now."""
+    """Replace a damaged file and its log by an empty file; return the damaged file's new path."""
     return _change_places(path, _empty_file(path))
 
 
@@ -62,7 +62,7 @@ def _empty_file(path: Path) -> Path:
 
 def _change_places(path: Path, new: Path) -> Path:
     aside = path.with_name(f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%fZ}")
-    # The log goes first: next to the new file it would be taken for the new file's own.
+    # Move the log first: next to the new file, SQLite would take it for that file's log.
     log, index = (sibling_file(path, suffix) for suffix in _LOGS)
     if log.exists() and log.stat().st_size:
         log.rename(sibling_file(aside, "-wal"))
@@ -70,7 +70,7 @@ def _change_places(path: Path, new: Path) -> Path:
         made_anew.unlink(missing_ok=True)
     try:
         os.link(path, aside)
-    except OSError:  # a file system without links: for a moment there is no file, else nothing differs
+    except OSError:  # without hard links, the file is missing for a moment
         path.rename(aside)
     new.replace(path)
     folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
@@ -82,14 +82,14 @@ def _change_places(path: Path, new: Path) -> Path:
 
 
 def _copy(path: Path, fresh: sqlite3.Connection) -> int:
-    """Store every event that can be read, and describe the sessions again from them."""
+    """Copy every readable event and rebuild the session rows from them."""
     with transaction(fresh), closing(_open_damaged(path)) as damaged:
         fresh.execute("PRAGMA defer_foreign_keys = ON")
         _insert(fresh, "events", filter(_sound, _readable(damaged, "events", _EVENTS)))
-        # As they are: whether the audit log is whole is for its own check to say.
+        # Copied unchanged: verifying the audit log is a separate check.
         columns = _ENTRIES if _has_seals(damaged) else _UNSEALED_ENTRIES
         _insert(fresh, "audit", _readable(damaged, "audit", columns))
-        # Not from the events: what the user deleted since must stay deleted.
+        # Not rebuilt from the events: notes that the user deleted must stay deleted.
         _insert(fresh, "memory", filter(_sound_memory, _readable(damaged, "memory", _MEMORIES)))
         sessions = fresh.execute("SELECT session_id FROM events GROUP BY session_id ORDER BY max(id)")
         for (session_id,) in sessions.fetchall():
@@ -105,14 +105,14 @@ def _insert(fresh: sqlite3.Connection, table: str, rows: Iterable[_Row]) -> None
 
 def _open_damaged(path: Path) -> sqlite3.Connection:
     damaged = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-    # Nothing is written; without this, SQLite reads no page of a file that was cut short.
+    # Nothing is written; without this, SQLite reads no page of a truncated file.
     with suppress(*_BROKEN):
         damaged.execute("PRAGMA writable_schema = ON")
     return damaged
 
 
 def _has_seals(damaged: sqlite3.Connection) -> bool:
-    """Whether the file is not from before entries were sealed."""
+    """Return whether the file has sealed entries, which older versions lack."""
     try:
         return any(row[1] == "seal" for row in damaged.execute("PRAGMA table_info(audit)"))
     except _BROKEN:
@@ -120,7 +120,7 @@ def _has_seals(damaged: sqlite3.Connection) -> bool:
 
 
 def _readable(damaged: sqlite3.Connection, table: str, columns: Sequence[str]) -> Generator[_Row]:
-    """Every row that can be read. Where reading fails, the rest is tried in halves, the large ones first."""
+    """Yield every readable row. Where reading fails, retry the range in halves, the larger ones first."""
     in_range = _IN_RANGE.format(columns=", ".join(columns), table=table, key=columns[0])
     todo = deque([(0, _last_key(damaged, table, columns[0]))])
     for _ in range(_MOST_STEPS):
@@ -138,8 +138,10 @@ def _readable(damaged: sqlite3.Connection, table: str, columns: Sequence[str]) -
 
 
 def _last_key(damaged: sqlite3.Connection, table: str, key: str) -> int:
-    """Up to where to look; not at all in a file from before that table, or if even the tables' list is lost:
-    then no row can be read, however often that is tried."""
+    """Return the last key to look for; -1 if the table is missing or the schema is lost.
+
+    Without the schema, no row can be read.
+    """
     try:
         damaged.execute(_NOTHING.format(key=key, table=table))
     except sqlite3.OperationalError as error:
@@ -154,7 +156,7 @@ def _last_key(damaged: sqlite3.Connection, table: str, key: str) -> int:
 
 
 def _sound(row: tuple[object, ...]) -> bool:
-    """Whether a row that could be read is one we wrote: SQLite itself does not notice changed letters."""
+    """Return whether a readable row is valid: SQLite does not notice changed characters."""
     try:
         datetime.fromisoformat(str(row[3]))
         json.loads(str(row[5]))

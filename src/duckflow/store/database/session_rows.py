@@ -1,4 +1,4 @@
-"""A row for each session and each request, kept up to date with every event that is stored (SPEC J7)."""
+"""Rows for each session and request, updated with every stored event (J7)."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from duckflow.domain.work.outcomes import PAUSES
 
 TITLE_LENGTH = 60
 
-# A counter, not the clock, says which session was the last: clocks are set back.
+# A counter, not the clock, identifies the latest session, because clocks may be set back.
 _ADDED = """
 INSERT INTO sessions (id, workspace, title, created, updated, events, latest)
 VALUES (?, '', '', ?, ?, ?, (SELECT coalesce(max(latest), 0) + 1 FROM sessions))
@@ -48,7 +48,7 @@ _RATED = "UPDATE outcomes SET rating = ? WHERE session_id = ? AND request_id = ?
 def note(
     connection: sqlite3.Connection, session_id: str, times: Sequence[str], events: Iterable[Event]
 ) -> None:
-    """Add events, stored at `times`, to the row of their session; the last word on a request counts."""
+    """Update a session's row for events stored at `times`; the latest event of a request wins."""
     connection.execute(_ADDED, (session_id, times[0], times[-1], len(times)))
     for event in events:
         match event:
