@@ -1,1 +1,1 @@
-"""What stands between a model's wish and the machine: paths, protected names, policy."""
+"""Safety: paths, protected names and the policy that decides what a model may do on this machine."""

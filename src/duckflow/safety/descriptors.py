@@ -1,16 +1,16 @@
-"""Open files and folders as numbers, closed in the end whatever happens. Standard library only."""
+"""File descriptors that are always closed again. Standard library only."""
 
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""To read what may have been put there to deceive: no link is followed, and a pipe is not waited for."""
+"""Flags to read an untrusted path: do not follow a link, do not block on a pipe."""
 
 
 @contextmanager
 def held(descriptor: int) -> Generator[int]:
-    """A descriptor that is closed in the end."""
+    """Close the descriptor when the block ends."""
     try:
         yield descriptor
     finally:

@@ -1,4 +1,4 @@
-"""Names as a model writes them, made into clean paths relative to the workspace, or refused with a reason."""
+"""Turn path names from a model into clean paths relative to the workspace, or refuse them with a reason."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator
@@ -8,14 +8,14 @@ from duckflow.domain.errors import ToolError
 
 LONGEST_NAME = 255
 LONGEST_PATH = 4096
-"""Bytes, as Linux counts them."""
+"""In bytes, as Linux counts path lengths."""
 
-_JOINERS = "\u200c\u200d"  # part of ordinary words in Persian and of many emoji
+_JOINERS = "\u200c\u200d"  # used in ordinary Persian words and in many emoji
 _UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def relative_path(text: str, roots: Iterable[str], *, folder: bool = False) -> str:
-    """`text` as a path below the workspace; `roots` are the absolute names the workspace goes by."""
+    """Return `text` as a path below the workspace; `roots` are the absolute names of the workspace."""
     check_characters(text)
     inside = _below(text, roots) if text.startswith("/") else text
     if not folder and inside.endswith("/"):
@@ -35,18 +35,18 @@ def relative_path(text: str, roots: Iterable[str], *, folder: bool = False) -> s
 
 @lru_cache(4096)
 def fold(name: str) -> str:
-    """A name as a careless file system might compare it: no case, no look-alikes, nothing unseen."""
+    """Return a name as a lenient file system compares it: no case, look-alikes or invisible characters."""
     if name.isascii():
-        name = name.lower()  # the same, and nearly every name
+        name = name.lower()  # same result, and nearly all names are ASCII
     else:
         name = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
         name = "".join(letter for letter in name if unicodedata.category(letter) != "Cf")
-    name = name.partition(":")[0]  # NTFS, seen from WSL: name:stream is name
-    return name.rstrip(". ") or name  # and it drops these at the end
+    name = name.partition(":")[0]  # NTFS, seen from WSL: name:stream opens name
+    return name.rstrip(". ") or name  # NTFS drops dots and spaces at the end
 
 
 def printable(name: str) -> str:
-    """A name from the disk, fit to be shown: what can't be seen or decoded is spelled out."""
+    """Return a file name that is safe to display: invisible or undecodable characters become escapes."""
     shown = (
         f"\\u{ord(letter):04x}"
         if unicodedata.category(letter) in _UNSEEN and letter not in _JOINERS
@@ -57,12 +57,15 @@ def printable(name: str) -> str:
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Whether a path is this folder or below it, both clean, and absolute or relative to the same place."""
+    """Return whether a path is `folder` or below it.
+
+    Both are clean, and absolute or relative to the same place.
+    """
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def outermost(paths: Iterable[str]) -> tuple[str, ...]:
-    """Those of these absolute paths that lie in none of the others, in order."""
+    """Return, sorted, the absolute paths that lie inside none of the others."""
     found = set(paths)
     return tuple(sorted(one for one in found if found.isdisjoint(_folders_of(one))))
 
@@ -73,7 +76,7 @@ def _folders_of(path: str) -> Iterator[str]:
 
 
 def check_characters(text: str) -> None:
-    """ToolError for a path that is empty or has characters in it that can't be seen."""
+    """Raise ToolError for an empty path, a path with invisible characters, or a backslash."""
     if not text:
         raise ToolError("The path is empty; name a file relative to the workspace.")
     for letter in text:

@@ -1,4 +1,4 @@
-"""The few calls of the system that Python has no name for. Standard library only: the launcher loads it."""
+"""System calls that Python does not offer. Standard library only, because the launcher loads this module."""
 
 import contextlib
 import ctypes
@@ -12,20 +12,21 @@ from collections.abc import Callable
 LINUX = sys.platform.startswith("linux")
 
 HERE = 0xFFFFFF9C
-"""In the place of a folder: where the process is."""
+"""AT_FDCWD: the current directory of the process, in place of a folder descriptor."""
 
 NO_MAGICLINKS, BENEATH, IN_ROOT = 0x02, 0x08, 0x10
-"""How `open_at` follows links."""
+"""Flags for `open_at`: rules for following links."""
 
 _PDEATHSIG, _CAPBSET_DROP, _SUBREAPER, _NO_NEW_PRIVS, _CAP_AMBIENT = 1, 24, 36, 38, 47
 _AMBIENT_CLEAR_ALL = 4
-_OPENAT2 = 437  # the same number on every architecture
+_OPENAT2 = 437  # same number on every architecture
 _CAPABILITY_VERSION = 0x20080522
 _LAST_CAPABILITY = 63
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_call = ctypes.CDLL(None, use_errno=True).syscall  # of its own: what is said here holds for no other call
-_call.argtypes = (ctypes.c_long,) * 5  # plain numbers: two hundred calls before a command should cost little
+# separate handle, because the argument types set below apply to every use of it
+_call = ctypes.CDLL(None, use_errno=True).syscall
+_call.argtypes = (ctypes.c_long,) * 5  # plain numbers, because each command needs about 200 calls
 _call.restype = ctypes.c_long
 _control = _libc.prctl if LINUX else None
 if _control:
@@ -37,13 +38,13 @@ class _Header(ctypes.Structure):
 
 
 def c_call(name: str, *arguments: object, what: str | None = None) -> int:
-    """A function of the C library; OSError, about `what`, where it fails or is missing."""
+    """Call a function of the C library. Raise OSError, naming `what`, if it fails or does not exist."""
     function = getattr(_libc, name, None)
     return _check(function(*arguments) if function else -errno.ENOSYS, what)
 
 
 def syscall(number: int, *arguments: int, what: str | None = None) -> int:
-    """A system call by its number, with at most four numbers or addresses; OSError where it fails."""
+    """Make a system call by number, with at most four numbers or addresses. Raise OSError if it fails."""
     return _check(_call(number, *(*arguments, 0, 0, 0, 0)[:4]), what)
 
 
@@ -55,24 +56,24 @@ def _check(result: int, what: str | None = None) -> int:
 
 
 def open_at(folder: int, path: str, flags: int, resolve: int) -> int:
-    """openat2: a path below or beside a folder, with rules for how links are followed."""
+    """Open a path relative to a folder with openat2; `resolve` sets the rules for following links."""
     how = struct.pack("QQQ", flags, 0, resolve)
     return c_call("syscall", _OPENAT2, folder, os.fsencode(path), how, ctypes.c_size_t(len(how)), what=path)
 
 
 def rename_at(source: tuple[int, str], target: tuple[int, str], flags: int) -> None:
-    """renameat2: each side is a folder and a name in it."""
+    """Rename with renameat2; each side is an open folder and a name in it."""
     (old_folder, old), (new_folder, new) = source, target
     c_call("renameat2", old_folder, os.fsencode(old), new_folder, os.fsencode(new), flags, what=new)
 
 
 def prctl(option: int, *values: int) -> int:
-    """Set something for this process; OSError where it fails."""
+    """Set an attribute of this process. Raise OSError if that fails."""
     return _check(_control(option, *(*values, 0, 0, 0, 0)[:4]) if _control else -errno.ENOSYS)
 
 
 def die_with_parent(parent: int) -> None:
-    """Be killed when `parent` ends, also when it has ended already."""
+    """Let the kernel kill this process when `parent` ends. Exit now if it has already ended."""
     if LINUX:
         prctl(_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -80,7 +81,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def fork_child(work: Callable[[], object]) -> None:
-    """Start a child that does this and ends; it is killed if this process ends before."""
+    """Fork a child that runs `work` and exits. The kernel kills it if this process ends first."""
     parent = os.getpid()
     if os.fork():
         return
@@ -92,35 +93,35 @@ def fork_child(work: Callable[[], object]) -> None:
 
 
 def outlive_parent() -> None:
-    """No longer be killed when the parent ends."""
+    """Stop the kernel from killing this process when its parent ends."""
     prctl(_PDEATHSIG, 0)
 
 
 def adopt_orphans() -> None:
-    """From now on every descendant that loses its parent becomes a child of this process."""
+    """Make every descendant that loses its parent a child of this process."""
     if LINUX:
         prctl(_SUBREAPER, 1)
 
 
 def drop_privileges() -> None:
-    """No capability, now or through any program: root becomes a user that owns root's files."""
+    """Give up all capabilities, now and through any program. Root keeps only its ownership of files."""
     never_gain_privileges()
     drop_capabilities()
 
 
 def never_gain_privileges() -> None:
-    """No capability through any program from now on."""
+    """Prevent programs started from now on from gaining capabilities."""
     prctl(_NO_NEW_PRIVS, 1)
     for capability in range(_LAST_CAPABILITY + 1):
         try:
             prctl(_CAPBSET_DROP, capability)
         except OSError:
-            break  # the last one there is, or a user who has none to drop
-    with contextlib.suppress(OSError):  # a kernel without ambient capabilities
+            break  # past the last capability of this kernel, or the user has none to drop
+    with contextlib.suppress(OSError):  # kernel without ambient capabilities
         prctl(_CAP_AMBIENT, _AMBIENT_CLEAR_ALL)
 
 
 def drop_capabilities() -> None:
-    """No capability from now on."""
+    """Give up all capabilities of this process."""
     header = _Header(_CAPABILITY_VERSION, 0)
     c_call("capset", ctypes.byref(header), ctypes.byref((ctypes.c_uint32 * 6)()))

@@ -1,1 +1,1 @@
-"""What a model can do: one file a family, arguments as models, results as values. Tools never touch state."""
+"""Tools for models: a file for each family, arguments as models, results as values. No tool writes state."""

@@ -1,4 +1,4 @@
-"""Arguments of an operation: from a model's JSON to a valid value, or to sentences it can act on."""
+"""Arguments of an operation: from a model's JSON to a valid value, or to errors the model can act on."""
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -12,11 +12,11 @@ from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import JsonSchema
 
 _LINES = frozenset({"content", "find", "replace", "text", "description"})
-"""Arguments that may be a list of lines; a command or a path in parts means something else."""
+"""Arguments that may be a list of lines. For a command or a path, a list would mean something else."""
 
 
 def parse_arguments(operation: str, model: type[Frozen], args: Mapping[str, JsonValue]) -> Frozen:
-    """A valid instance of `model`; ToolError with every problem at once. null is as good as left out."""
+    """Return a valid instance of `model`. Raise ToolError with all problems. null counts as left out."""
     fields = model.model_fields
     given = {
         name: value
@@ -32,7 +32,7 @@ def parse_arguments(operation: str, model: type[Frozen], args: Mapping[str, Json
 
 
 def one_to(most: int) -> AfterValidator:
-    """So many items of a list. As limits of the field they would make a small model's grammar huge."""
+    """Limit a list to 1 to `most` items. Limits in the schema would make a small model's grammar huge."""
 
     def check(value: tuple[object, ...] | None) -> tuple[object, ...] | None:
         if value is not None and not 1 <= len(value) <= most:
@@ -43,21 +43,21 @@ def one_to(most: int) -> AfterValidator:
 
 
 def signature(model: type[Frozen]) -> str:
-    """The names of the arguments; those with a question mark may be left out."""
+    """Return the names of the arguments, with a question mark after optional ones."""
     fields = model.model_fields.items()
     return ", ".join(name if field.is_required() else f"{name}?" for name, field in fields)
 
 
 @lru_cache(maxsize=256)
 def argument_schema(model: type[Frozen]) -> JsonSchema:
-    """The JSON schema of the arguments, as small as it can be: it becomes a grammar or part of a prompt."""
+    """Return the JSON schema of the arguments, kept small because it becomes a grammar or part of prompts."""
     schema = model.model_json_schema()
     schema.pop("description", None)
     return cast("JsonSchema", _plainer(schema))
 
 
 def _plainer(value: Any) -> Any:  # noqa: ANN401 - JSON of any shape
-    """Without titles, and without null for what may be left out."""
+    """Remove titles, and null for optional values."""
     if isinstance(value, list):
         return [_plainer(item) for item in cast("list[Any]", value)]
     if not isinstance(value, dict):

@@ -1,7 +1,8 @@
-"""shell.start, shell.read, shell.stop: commands that go on while others run (SPEC G11).
+"""Tools shell.start, shell.read and shell.stop: commands that run in the background (G11).
 
-They share one copy of the folder and one loopback with the commands of `shell.run`. What they did is taken
-over with the next command's effects, when one ends or is stopped, and with the request at the latest.
+They share one copy of the folder and one loopback network with the commands of `shell.run`. Their effects are
+applied with those of the next command, when one of them ends or is stopped, and at the latest with the end of
+the request.
 """
 
 import asyncio
@@ -24,26 +25,26 @@ from duckflow.tools.shell import held_effects, hidden_line
 _EVIDENCE = late(r"e\d+")
 
 FIRST_WORDS_S = 0.5
-"""How long to see whether a command fails at its start, and what it says: which port it has, for example."""
+"""Time in seconds to see whether a command fails at its start, and its first output, such as a port."""
 
 NEWS_S = 10.0
-"""How long a look waits for something new."""
+"""Time in seconds that shell.read waits for new output."""
 
 
 class StartCommand(Frozen):
-    """What start takes."""
+    """Arguments of shell.start."""
 
     command: str = Field(description="for bash, in the workspace")
 
 
 class CommandById(Frozen):
-    """What stop takes."""
+    """Arguments of shell.stop."""
 
     id: str = Field(description="as shell.start gave it")
 
 
 class ReadOutput(Frozen):
-    """What read takes."""
+    """Arguments of shell.read."""
 
     id: str = Field(description="as shell.start gave it, or the evidence id of a result shown in part")
     start: int = Field(default=1, ge=1, description="first line, from 1, of such a result")
@@ -51,7 +52,7 @@ class ReadOutput(Frozen):
 
 
 def background_tools(shell: Shell) -> tuple[Tool, ...]:
-    """The operations for commands that go on in the background of one shell."""
+    """Return the tools for the background commands of one shell."""
     known: dict[str, BackgroundCommand] = {}
 
     async def start(args: StartCommand, _access: Access) -> ToolResult:
@@ -70,7 +71,7 @@ def background_tools(shell: Shell) -> tuple[Tool, ...]:
         return await report(find(args.id), await shell.stop(args.id))
 
     async def report(command: BackgroundCommand, said: BackgroundOutput, *events: Event) -> ToolResult:
-        """What a command wrote; if it is over, also how it ended and what was done to the folder."""
+        """Report a command's output and, after its end, its exit and its effects on the folder."""
         lines = (_first_line(command, said), said.text.rstrip("\n"), hidden_line(said.hidden))
         text = "\n".join(line for line in lines if line)
         if said.running:

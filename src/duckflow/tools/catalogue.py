@@ -1,4 +1,4 @@
-"""The catalogue of operations: what there is, what it takes, and whether a model's call fits."""
+"""Catalogue of operations: the available ones, their arguments, and checks of a model's calls."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ LOOKS: tuple[Effect, ...] = ("read", "fetch")
 
 
 class HeldEffects(Frozen):
-    """What a command did to its copy, before it is decided what becomes of it."""
+    """Effects of a command on its copy, before the decision about them."""
 
     copy_id: str
     command: str
@@ -35,46 +35,46 @@ class HeldEffects(Frozen):
 
 
 class ToolResult(Frozen):
-    """What a tool did. `text` is for the model, `path` the file it speaks of, `changed` what differs now."""
+    """Result of a tool. `text` is for the model, `path` the file it is about, `changed` the changed files."""
 
     text: str
     path: str | None = None
     changed: tuple[str, ...] = ()
     whole: str = ""
-    """All of what `text` shows a part of, to be read later."""
+    """Full text, for later reading, if `text` shows only a part."""
     digest: str | None = None
-    """Of the whole file that `path` names, if the text shows what is in it."""
+    """Digest of the whole file at `path`, if the text shows its content."""
     exit_code: int | None = None
-    """Of a command."""
+    """Exit code of a command."""
     exact: bool = False
-    """Of a command: whether what is known of its changes is all that it did."""
+    """True if all changes of a command are known."""
     held: HeldEffects | None = None
-    """What a command did, if it has not happened to the workspace yet."""
+    """Effects of a command that have not been applied to the workspace yet."""
     events: tuple[Event, ...] = ()
-    """What happened besides, to be recorded with the action."""
+    """Other events, to be recorded with the action."""
     then: tuple[Action, ...] = ()
-    """What must come next, before the rest of the list."""
+    """Actions that must come next, before the rest of the list."""
 
 
 class Proposal(NamedTuple):
-    """What an operation would do, before it does it."""
+    """Preview of what an operation would do."""
 
     difference: str = ""
-    """What would change, whole: a difference in the usual format, empty if nothing would."""
+    """Complete unified diff of the changes, empty if there are none."""
     content: str | None = None
-    """The whole text it would write or run, if the user may put another one in its place."""
+    """Whole text to write or run, if the user may replace it."""
     impact: tuple[TextLine, ...] = ()
-    """What it would do outside, in words, if the tool itself has to say so."""
+    """Effects outside the workspace in words, if the tool itself must describe them."""
     kind: ApprovalScope | None = None
-    """What "always" would cover of that."""
+    """Kind of action that "always" would cover."""
 
 
 class NoArguments(Frozen):
-    """What an operation takes that needs nothing."""
+    """Arguments of an operation that takes none."""
 
 
 async def propose_nothing(_args: Frozen, _workspace: Workspace) -> Proposal:
-    """The proposal of an operation that changes nothing."""
+    """Return an empty proposal, for an operation that changes nothing."""
     return Proposal()
 
 
@@ -90,50 +90,50 @@ class Tool:
     run: Callable[[Any, Access], Awaitable[ToolResult]]
     propose: Callable[[Any, Workspace], Awaitable[Proposal]] = propose_nothing
     targets: Callable[[Any], tuple[str, ...]] = lambda _: ()
-    """The paths it touches, as the model wrote them."""
+    """Paths it touches, as the model wrote them."""
     by_program: bool = False
-    """Only the program itself calls it: no prompt shows it."""
+    """Only the program itself calls it; no prompt shows it."""
     hidden: bool = False
     """No prompt shows it, but a model may call it."""
 
     @property
     def name(self) -> str:
-        """The operation without its family."""
+        """Name of the operation without its family."""
         return self.operation.rpartition(".")[2]
 
     @property
     def line(self) -> str:
-        """The operation as a prompt shows it."""
+        """Line about the operation for a prompt."""
         return f"{self.operation}({signature(self.args)}): {self.summary}"
 
     def schema(self) -> JsonSchema:
-        """The JSON schema of its arguments."""
+        """Return the JSON schema of its arguments."""
         return argument_schema(self.args)
 
 
 class ToolSource(Protocol):
-    """Where operations come from that are known only once a session runs."""
+    """Source of operations that become known only while a session runs."""
 
     @property
     def revision(self) -> int:
-        """Another number whenever `tools` gives something else."""
+        """Number that changes whenever `tools` returns something else."""
         ...
 
     async def ready(self) -> None:
-        """Come back when the tools are known, or can't be had."""
+        """Wait until the tools are known, or known to be unavailable."""
         ...
 
     def tools(self) -> tuple[Tool, ...]:
-        """The tools as they are known now."""
+        """Return the tools known so far."""
         ...
 
     def mentioned(self, text: str) -> tuple[Action, ...]:
-        """A look at each thing of its own that a message mentions with an @."""
+        """Return actions that read the items of this source mentioned in a message with an @."""
         ...
 
 
 class Catalogue:
-    """The operations a model may name: those that are always there, and those of a `source`."""
+    """Operations that a model may name: fixed ones, and those of a `source`."""
 
     def __init__(self, tools: Iterable[Tool], source: ToolSource | None = None) -> None:
         self.fixed = tuple(tools)
@@ -144,25 +144,25 @@ class Catalogue:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """All of them, as far as they are known."""
+        """All tools known so far."""
         return (*self.fixed, *(self._source.tools() if self._source else ()))
 
     @property
     def revision(self) -> int:
-        """Another number whenever there are other tools."""
+        """Number that changes whenever the tools change."""
         return self._source.revision if self._source else 0
 
     async def ready(self) -> None:
-        """Come back when all tools are known."""
+        """Wait until all tools are known."""
         if self._source is not None:
             await self._source.ready()
 
     def mentioned(self, text: str) -> tuple[Action, ...]:
-        """A look at what a message mentions with an @ and no file tool can read."""
+        """Return actions that read items mentioned with an @ that no file tool can read."""
         return self._source.mentioned(text) if self._source else ()
 
     def get(self, operation: str) -> Tool:
-        """The tool of an operation; its bare name will do if only one family has it."""
+        """Return the tool of an operation. Its bare name is enough if only one family has it."""
         wanted = operation.strip()
         if found := self._by_operation.get(wanted):
             return found
@@ -170,7 +170,7 @@ class Catalogue:
             for tool in self._source.tools():
                 if tool.operation == wanted:
                     return tool
-        # Only of our own: nobody else's tool may come between a short name and what it always meant.
+        # Only fixed tools, because a tool of a source must not change the meaning of a short name.
         bare = [tool for tool in self.fixed if tool.name == wanted]
         if len(bare) == 1:
             return bare[0]
@@ -180,12 +180,12 @@ class Catalogue:
         raise ToolError(f"There is no operation {wanted[:100]}. {self._nearest(wanted)}")
 
     def validate(self, action: Action) -> tuple[Tool, Frozen]:
-        """The tool an action names and its arguments, or a ToolError that lists what is wrong with them."""
+        """Return the tool and the arguments of an action. Raise ToolError with all problems."""
         tool = self.get(action.operation)
         return tool, parse_arguments(tool.operation, tool.args, action.args)
 
     def only_looks(self, action: Action) -> bool:
-        """Whether an action changes nothing; of an unknown operation this is not certain."""
+        """Return whether an action certainly changes nothing, so False for an unknown operation."""
         try:
             return self.get(action.operation).effect in LOOKS
         except ToolError:

@@ -1,4 +1,4 @@
-"""Effects of commands in words for the model: ignored files are only counted, caches are not mentioned."""
+"""Effects of commands in words for the model. Ignored files are only counted, caches not mentioned."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -11,7 +11,7 @@ _KINDS = (("created", "new"), ("changed", "changed"), ("deleted", "deleted"), ("
 
 
 def told_paths(effects: Effects) -> Iterator[str]:
-    """The files that differ, without folders, what git keeps for itself, and what it ignores."""
+    """Yield the changed files, without folders, git's own files and ignored files."""
     for effect in effects.effects:
         if effect.type != "folder" and not effect.ignored and not _of_git(effect):
             yield from filter(None, (effect.moved_from, effect.path))
@@ -20,7 +20,7 @@ def told_paths(effects: Effects) -> Iterator[str]:
 
 
 def effects_line(fate: EffectsFate, effects: Effects, skip: Iterable[str] = ()) -> str:
-    """What a command did, in a line; empty if that is nothing."""
+    """Return a line about the effects of a command, empty if there are none to mention."""
     skipped = {".", *skip}
     shown = [one for one in effects.effects if one.path not in skipped]
     parts = [*_parts([one for one in shown if not one.ignored]), *_bulk_parts(effects.bulk)]
@@ -30,14 +30,14 @@ def effects_line(fate: EffectsFate, effects: Effects, skip: Iterable[str] = ()) 
 
 
 def dropped_line(effects: Effects) -> str:
-    """What of that is never taken over, in a line; empty if that is nothing."""
+    """Return a line about the effects that are never applied, empty if there are none."""
     if not effects.dropped:
         return ""
     return "Never taken over: " + some(f"{one.path} ({one.reason})" for one in effects.dropped)
 
 
 def some(names: Iterable[str]) -> str:
-    """The first names, and how many more there are."""
+    """Return the first names, and the number of the others."""
     listed = list(names)
     more = f" and {len(listed) - _NAMES_TOLD} more" if len(listed) > _NAMES_TOLD else ""
     return ", ".join(listed[:_NAMES_TOLD]) + more
@@ -67,7 +67,7 @@ def _bulk_parts(bulk: Iterable[BulkEffect]) -> Iterator[str]:
 
 
 def _ignored(single: Sequence[Effect], bulk: Iterable[BulkEffect]) -> str:
-    """How many ignored files differ, with the names of a few; empty if all of them are caches."""
+    """Return the number of changed ignored files with a few names, empty if all are caches."""
     files = [one.path for one in single if one.type != "folder"]
     folders = [one for one in bulk if one.ignored]
     count = len(files) + sum(one.files - len(one.sources) for one in folders)

@@ -1,4 +1,4 @@
-"""memory.remember: a text for later sessions, which the user must see and allow every time (SPEC L2)."""
+"""Tool memory.remember: a text for later sessions, which the user must see and allow each time (L2)."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ REMEMBER = "memory.remember"
 
 
 class Remember(Frozen):
-    """What remember takes."""
+    """Arguments of memory.remember."""
 
     text: str = Field(description="one sentence that can be understood without this conversation")
     everywhere: bool = Field(default=False, description="whether it counts in all folders")
@@ -33,7 +33,7 @@ class Remember(Frozen):
 
 
 def memory_tools(workspace: str, clean: Callable[[str], str]) -> tuple[Tool, ...]:
-    """The operations of long-term memory. `clean` hides secrets."""
+    """Return the tools for long-term memory. `clean` hides secrets."""
 
     async def run(args: Remember, _access: Access) -> ToolResult:
         if clean(args.text) != args.text:
@@ -50,7 +50,7 @@ def memory_tools(workspace: str, clean: Callable[[str], str]) -> tuple[Tool, ...
             operation=REMEMBER,
             args=Remember,
             summary="keep what the user wants known in later sessions",
-            # It changes what later sessions do, so that no mode and no "always" lets it pass unseen.
+            # It changes what later sessions do, so no mode and no "always" may let it pass unseen.
             effect="consent",
             run=run,
             propose=propose,

@@ -1,4 +1,4 @@
-"""shell.run: one command in the sandbox. Where it works on a copy, what it did is taken over afterwards."""
+"""Tool shell.run: one command in the sandbox. If it ran on a copy, its effects are applied afterwards."""
 
 import signal
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ _NO_NETWORK = "(There is no network here; if the command needs it, ask with netw
 
 
 class Run(Frozen):
-    """What run takes."""
+    """Arguments of shell.run."""
 
     command: str = Field(description="for bash, in the workspace")
     timeout_s: Annotated[int, Field(ge=1)] | None = Field(default=None, description="seconds it may take")
@@ -54,7 +54,7 @@ class Run(Frozen):
 
 
 class TakeOver(Frozen):
-    """What take_over takes."""
+    """Arguments of shell.take_over."""
 
     copy_id: str
     command: str = ""
@@ -62,7 +62,7 @@ class TakeOver(Frozen):
 
 
 def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
-    """The operations of one shell; `emit` gets the output as it comes."""
+    """Return the tools of one shell. `emit` receives the output as it arrives."""
 
     async def run(args: Run, _access: Access) -> ToolResult:
         longest = shell.settings.max_timeout_s
@@ -121,7 +121,7 @@ def shell_tools(shell: Shell, emit: Emit) -> tuple[Tool, ...]:
 async def take_over(
     shell: Shell, held: HeldEffects, access: Access, *, conflicts: Iterable[str] = ()
 ) -> ToolResult:
-    """Make what a command did real, written down first as any change is. `conflicts` had a yes."""
+    """Apply a command's effects, recorded first like any change. The user approved `conflicts`."""
     keep = partial(record_batch, access)
     taken = await shell.take_over(held.copy_id, held.effects, keep, conflicts=conflicts, owner=access.owner)
     left = {one.path: one.reason for one in taken.left}
@@ -137,7 +137,7 @@ async def take_over(
 
 
 def record_batch(access: Access, batch: Sequence[PathChange]) -> None:
-    """Write down some steps of taking over before they are made, with what they do away with."""
+    """Record some steps before they are applied, with the contents that they replace or remove."""
     changes = [_change(one.effect) for one in batch]
     contents = {
         change.before: one.before
@@ -148,7 +148,7 @@ def record_batch(access: Access, batch: Sequence[PathChange]) -> None:
 
 
 def hidden_line(hidden: Sequence[str]) -> str:
-    """Why files were empty that a command opened; no line if it opened none that are hidden."""
+    """Return a line about hidden files that a command opened and saw empty, if there are any."""
     if not hidden:
         return ""
     return (
@@ -158,14 +158,14 @@ def hidden_line(hidden: Sequence[str]) -> str:
 
 
 def held_effects(command: str, result: CommandResult, ended: CommandEnd) -> HeldEffects | None:
-    """What a command did to its copy, if it worked on one."""
+    """Return the effects of a command on its copy, if it worked on one."""
     if not result.copy_id or result.effects is None:
         return None
     return HeldEffects(copy_id=result.copy_id, command=command, effects=result.effects, ended=ended)
 
 
 def _change(effect: Effect) -> FileChange:
-    """One step of taking over, as it is written down."""
+    """Return one step of applying effects in the form that is recorded."""
     return FileChange(
         path=effect.path,
         before=None if effect.kind == "created" else path_word(effect.type, effect.before),
@@ -177,7 +177,7 @@ def _change(effect: Effect) -> FileChange:
 
 
 def path_word(kind: FileType, digest: str | None) -> str | None:
-    """What lies at a path, in a word, as `FileChange` has it."""
+    """Return the word for the state of a path, as `FileChange` has it."""
     if kind == "folder":
         return FOLDER
     return f"{LINK}{digest}" if kind == "link" and digest else digest
@@ -199,7 +199,7 @@ def _first_line(result: CommandResult, shell: Shell, seconds: float) -> str:
 
 
 async def _hint(shell: Shell, result: CommandResult, *, network: bool) -> str:
-    """What a model can't guess from the words of a program that met the sandbox."""
+    """Return a hint about failures in the sandbox that the program's own message does not explain."""
     sandbox = await shell.sandbox()
     if result.exit_code == 0 or sandbox.level in ("none", "external"):
         return ""

@@ -1,4 +1,4 @@
-"""skill.read: instructions for a kind of work, read when needed; the prompt has only names (SPEC L6)."""
+"""Tool skill.read: instructions for a kind of work, read when needed. The prompt has only names (L6)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -21,23 +21,23 @@ SKILL = "skill.read"
 _MOST_BYTES = 200_000
 _MOST_FILES = 50
 _LENGTHS = (300, 150, 80, 40)
-"""How long a description may be in the prompt; the first that lets all of them fit counts."""
+"""Longest descriptions for the prompt, in characters. The first with which all of them fit is used."""
 
 
 class ReadSkill(Frozen):
-    """What read takes."""
+    """Arguments of skill.read."""
 
     name: str = Field(default="", description="the skill; left out, all are listed")
     file: str = Field(default=SKILL_FILE, description="another file of the skill")
 
 
 def find_skills(workspace: Workspace, home: Path) -> tuple[Skill, ...]:
-    """The skills of the user and of the project; of two with one name the user's counts."""
+    """Return the skills of the user and of the project. If two have the same name, the user's is used."""
     roots = {home / SKILLS_FOLDER: home, workspace.root / SKILLS_FOLDER: None}
     found: dict[str, Skill] = {}
     for root, users in reversed(roots.items()):
         for place in skill_folders(root):
-            with suppress(ToolError, UserError):  # it can't be read: it is not there
+            with suppress(ToolError, UserError):  # skips a skill that can't be read
                 content = _read(place, SKILL_FILE, workspace, users)
                 skill = describe_skill(place, content, own=users is None)
                 found[skill.name] = skill
@@ -45,7 +45,7 @@ def find_skills(workspace: Workspace, home: Path) -> tuple[Skill, ...]:
 
 
 def skill_tools(skills: Sequence[Skill], workspace: Workspace, home: Path, budget: int) -> tuple[Tool, ...]:
-    """The operation, if there are skills. `budget` is the tokens their names may take in every prompt."""
+    """Return the tool, if there are skills. `budget` is the number of tokens for them in every prompt."""
     known = {skill.name: skill for skill in skills}
 
     async def run(args: ReadSkill, _access: Access) -> ToolResult:
@@ -71,7 +71,7 @@ def skill_tools(skills: Sequence[Skill], workspace: Workspace, home: Path, budge
 
 
 def _read(place: str, file: str, workspace: Workspace, home: Path | None) -> str:
-    """A file of a skill of the project's; of the user's below `home`, nothing outside the skill's folder."""
+    """Read a file of a skill: the project's, or the user's below `home`, never outside the skill's folder."""
     if home is None:
         return _with_files(workspace, f"{SKILLS_FOLDER}/{place}", _own_path(place, file), file)
     with closing(Workspace(home / SKILLS_FOLDER / place)) as only:
@@ -96,7 +96,7 @@ def _with_files(workspace: Workspace, folder: str, path: str, file: str) -> str:
 
 
 def _summary(skills: Sequence[Skill], budget: int) -> str:
-    """What the prompt says of them: as much of each description as fits for all, else names, else some."""
+    """Return the text about skills for the prompt: descriptions as long as all fit, else names, else some."""
     about = "instructions for a kind of work; read them before such work."
     for length in _LENGTHS:
         lines = [f"\n  {skill.name}: {cut(skill.description, length)}" for skill in skills]

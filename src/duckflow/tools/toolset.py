@@ -1,4 +1,4 @@
-"""The operations there are: those on files, and those that reach outside, loaded only if they are set."""
+"""All tools: those for files, and those that reach outside, which are loaded only if configured."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -21,7 +21,7 @@ Clean = Callable[[str], str]
 
 
 def file_tools(ripgrep: Path | None) -> tuple[Tool, ...]:
-    """On files, in the order a prompt lists them; `ripgrep` lists and searches, if it is installed."""
+    """Return the file tools in the order of the prompt. `ripgrep` lists and searches, if it is installed."""
     return (
         READ_FILE,
         WRITE_FILE,
@@ -41,7 +41,7 @@ def mcp_servers(
     env: Mapping[str, str],
     clean: Clean,
 ) -> "McpServers | None":
-    """The servers that are set, if any. `closed` are Duckflow's own folders."""
+    """Return the configured MCP servers, if any. `closed` are Duckflow's own folders."""
     if not any(server.enabled for server in settings.mcp.servers.values()):
         return None
     from duckflow.tools.mcp.opening import ServerOpener  # noqa: PLC0415 - only if servers are set
@@ -51,7 +51,7 @@ def mcp_servers(
 
 
 def page_tools(settings: Settings, clean: Clean) -> tuple[Tool, ...]:
-    """`web.fetch`, if it is switched on."""
+    """Return `web.fetch`, if it is switched on."""
     if not settings.web.fetch:
         return ()
     from duckflow.tools.web.fetch import web_tools  # noqa: PLC0415 - only if it is switched on

@@ -1,4 +1,4 @@
-"""Work that is finished before its caller goes on even when that one is cancelled."""
+"""Work that is finished before its caller continues, even if the caller is cancelled."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -9,12 +9,12 @@ R = TypeVar("R")
 
 
 async def finish(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run it in a thread. A cancelled caller waits for its end: nothing changes behind its back."""
+    """Run a function in a thread. A cancelled caller waits for its end, so that no change comes later."""
     return await see_through(asyncio.to_thread(function, *args, **kwargs))
 
 
 async def see_through(started: Coroutine[Any, Any, R]) -> R:
-    """Wait for the end of this work, also when cancelled meanwhile."""
+    """Wait for the end of this work, even if cancelled meanwhile."""
     work = asyncio.ensure_future(started)
     try:
         return await asyncio.shield(work)
@@ -22,5 +22,5 @@ async def see_through(started: Coroutine[Any, Any, R]) -> R:
         if not work.done():
             await asyncio.wait([work])
         if not work.cancelled():
-            work.exception()  # looked at, so that nobody reports it as forgotten
+            work.exception()  # retrieved, so that asyncio does not report it as unhandled
         raise

@@ -1,1 +1,1 @@
-"""The one safe door to files: confined to the workspace, atomic, recorded for undo."""
+"""File access for tools: confined to the workspace, atomic, and recorded for undo."""

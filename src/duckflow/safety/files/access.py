@@ -1,7 +1,7 @@
-"""Access: what one action may touch. It reads through the workspace and changes files only through here.
+"""File access of one action. It reads through the workspace, and every change it makes goes through here.
 
-Every change is checked at that moment against what the user said yes to (SAFETY 7), written down with the
-content it does away with (SAFETY 11, 12), and listed in `changes`.
+Each change is checked against what the user approved (SAFETY 7), recorded with the content it replaces or
+removes (SAFETY 11, 12), and listed in `changes`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,26 +16,26 @@ from duckflow.store.kept_files import ChangeOwner, KeptFiles
 
 
 class Permit(NamedTuple):
-    """What the user said yes to: files by path, with the SHA-256 each had when shown (None: no file)."""
+    """Files that the user approved, by path, with the SHA-256 each had when it was shown (None: no file)."""
 
     before: Mapping[str, str | None]
     outside: str | None = None
-    """The real path of a file outside the workspace that may be read."""
+    """Real path of a file outside the workspace that may be read."""
     folders: tuple[str, ...] = ()
-    """Build folders whose files were shown as a whole."""
+    """Build folders that were shown to the user as a whole."""
 
     def check(self, change: FileChange) -> None:
-        """ChangedMeanwhile unless this change was approved."""
+        """Raise ChangedMeanwhile unless the user approved this change."""
         path = change.path
         if any(is_inside(path, one) for one in self.folders):
             return
-        # None: another step took away what was there, to make room for something of another type.
+        # None: another step already removed the previous entry to make room for one of another type.
         if path in self.before and change.before in (self.before[path], None):
             return
         raise ChangedMeanwhile(f"{path}: is not what the user was asked about; nothing was changed.")
 
     def expected(self, path: str, expected: str | None) -> str | None:
-        """The digest a file must have now to be changed; ChangedMeanwhile if that was not approved."""
+        """Return the digest a file must have now. Raise ChangedMeanwhile if changing it was not approved."""
         if path not in self.before:
             raise ChangedMeanwhile(f"{path}: is not what the user was asked about; nothing was changed.")
         approved = self.before[path]
@@ -45,7 +45,7 @@ class Permit(NamedTuple):
 
 
 class Access:
-    """One action's way to files. Without a permit, the mode lets it change any file of the workspace."""
+    """File access of one action. Without a permit, the mode allows it to change any file in the workspace."""
 
     def __init__(
         self, workspace: Workspace, kept: KeptFiles, owner: ChangeOwner, permit: Permit | None = None
@@ -58,22 +58,25 @@ class Access:
 
     @property
     def changes(self) -> tuple[FileChange, ...]:
-        """What was written down, in order. If the action failed, the last of it may not have happened."""
+        """Recorded changes, in order. If the action failed, the last ones may not have happened."""
         return tuple(self._changes)
 
     @property
     def outside(self) -> str | None:
-        """The file outside the workspace that may be read, if any."""
+        """File outside the workspace that may be read, if any."""
         return self._permit.outside if self._permit else None
 
     def output(self, evidence_id: str) -> str | None:
-        """All of a result of this session that was shown in part, if it is kept."""
+        """Return the full output of an action of this session that was shown in part, if it was kept."""
         return self._kept.output(self.owner.session_id, evidence_id)
 
     def write_bytes(
         self, path: str, data: bytes, *, expected: str | None = ANY, mode: int | None = None
     ) -> None:
-        """Replace or make a file, with the folders it needs. `expected`: digest of the content before."""
+        """Create or replace a file and the folders it needs.
+
+        `expected` is the digest of the current content.
+        """
         self.workspace.write_bytes(
             path, data, expected=self._expect(path, expected), mode=mode, keep=self._keep
         )
@@ -83,17 +86,17 @@ class Access:
         self.workspace.delete(path, expected=self._expect(path, expected), keep=self._keep)
 
     def move(self, path: str, to: str, *, expected: str | None = ANY) -> None:
-        """Rename a regular file; what is at `to` is never overwritten."""
+        """Rename a regular file. Never overwrites an existing file at `to`."""
         expected = self._expect(path, expected)
         self._expect(to, None)
         self.workspace.move(path, to, expected=expected, keep=self._keep)
 
     def add(self, *seen: FileChange) -> None:
-        """Changes that somebody else made for this action, and wrote down."""
+        """Add changes that other code made and recorded for this action."""
         self._changes.extend(seen)
 
     def record(self, changes: Sequence[FileChange], contents: Mapping[str, bytes]) -> None:
-        """Write down changes that are about to be made, with what they do away with, all at once."""
+        """Record, all at once, changes that are about to be made and the content they replace or remove."""
         if self._permit is not None:
             for change in changes:
                 self._permit.check(change)
@@ -105,7 +108,7 @@ class Access:
         return self._permit.expected(self.workspace.relative(path), expected)
 
     def _keep(self, place: FilePlace, before: FileContent | None, after: FileContent | None) -> None:
-        """Write down one change that is about to be made; ToolError if that can't be done."""
+        """Record one change that is about to be made. Raise ToolError if it can't be recorded."""
         change = FileChange(
             path=place.real,
             before=before.digest if before else None,

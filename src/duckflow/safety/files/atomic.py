@@ -1,4 +1,4 @@
-"""Replacing a file so that at every moment there is the old content or the new one, whole."""
+"""Atomic file replacement: readers always see either the complete old content or the complete new content."""
 
 import errno
 import hashlib
@@ -16,10 +16,10 @@ from duckflow.safety.descriptors import READ, held
 from duckflow.safety.files.confined_open import rename_to_new
 
 ANY = "any"
-"""For `expected`: whatever is there now may be replaced."""
+"""Value for `expected`: replace the file whatever its content."""
 
 LARGEST = 64_000_000
-"""Bytes of a file that is compared, kept or written."""
+"""Largest file, in bytes, that is compared, kept or written."""
 
 _TEMPORARY = late(r"\.duckflow-[0-9a-f]{16}\.tmp")
 _LEFT_OVER_S = 3600
@@ -34,50 +34,50 @@ _KINDS = {
 
 
 class ChangedMeanwhile(ToolError):
-    """A file is not what it was when the change was thought out; nothing was changed."""
+    """Raised when a file changed after the action was planned. Nothing was written."""
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file is one of ours that a killed process may have left."""
+    """Return whether this is the name of a temporary file, which a killed process may leave behind."""
     return _TEMPORARY.fullmatch(name) is not None
 
 
 def temporary_name() -> str:
-    """A name for such a file."""
+    """Return a new name for a temporary file."""
     return f".duckflow-{secrets.token_hex(8)}.tmp"
 
 
 class FilePlace(NamedTuple):
-    """Where a file is or will be: an open folder, the name in it, the path to speak of and the real one."""
+    """Location of a file: open folder, name in it, path to show in messages, and real path."""
 
     folder: int
     name: str
     path: str
     real: str
     folders: tuple[str, ...] = ()
-    """Folders that were made for it just now."""
+    """Folders that were just created for this file."""
 
 
 class FileContent(NamedTuple):
-    """What a file holds, and its permission bits."""
+    """Content and permission bits of a file."""
 
     data: bytes
     mode: int
 
     @property
     def digest(self) -> str:
-        """SHA-256."""
+        """SHA-256 of the content."""
         return hashlib.sha256(self.data).hexdigest()
 
 
 Keep = Callable[[FilePlace, FileContent | None, FileContent | None], None]
-"""(place, before, after): told right before the change; keeps durably what will be gone, or raises."""
+"""Called as (place, before, after) right before a change. Stores the old content durably, or raises."""
 
 
 def replace(
     place: FilePlace, data: bytes, expected: str | None, keep: Keep | None = None, mode: int | None = None
 ) -> None:
-    """Put `data` there; what is there now must hash to `expected` (None: must be missing)."""
+    """Write `data` to a file whose current content must hash to `expected` (None: must not exist)."""
     folder, name, path = place[:3]
     if len(data) > LARGEST:
         raise ToolError(f"{path}: {len(data)} bytes are too many to write; {LARGEST} at most.")
@@ -96,14 +96,14 @@ def replace(
         else:
             os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        with suppress(OSError):  # what failed first is what matters; a left-over is swept later
+        with suppress(OSError):  # the first failure is the one that matters; a later write sweeps leftovers
             os.unlink(temporary, dir_fd=folder)
         raise
     os.fsync(folder)
 
 
 def remove(place: FilePlace, expected: str | None, keep: Keep | None = None) -> None:
-    """Remove a regular file; FileNotFoundError if there is none."""
+    """Remove a regular file. Raise FileNotFoundError if it does not exist."""
     before = _present(place, expected)
     if keep is not None:
         keep(place, before, None)
@@ -113,7 +113,7 @@ def remove(place: FilePlace, expected: str | None, keep: Keep | None = None) -> 
 
 
 def move(source: FilePlace, target: FilePlace, expected: str | None, keep: Keep | None = None) -> None:
-    """Rename a regular file; FileExistsError where something is at the target."""
+    """Rename a regular file. Raise FileExistsError if the target exists."""
     before = _present(source, expected)
     with suppress(FileNotFoundError):
         os.stat(target.name, dir_fd=target.folder, follow_symlinks=False)
@@ -136,7 +136,7 @@ def _present(place: FilePlace, expected: str | None) -> FileContent:
 
 
 def read_now(place: FilePlace) -> FileContent | None:
-    """A regular file as it is now, None if there is none."""
+    """Return the current content of a regular file, None if there is no file."""
     if regular_status(place) is None:
         return None
     with suppress(FileNotFoundError), held(os.open(place.name, READ, dir_fd=place.folder)) as opened:
@@ -147,7 +147,7 @@ def read_now(place: FilePlace) -> FileContent | None:
 
 
 def compare(place: FilePlace, found_now: FileContent | None, expected: str | None) -> None:
-    """ChangedMeanwhile where the content is not what it should be."""
+    """Raise ChangedMeanwhile if the content is not the expected one."""
     if expected == ANY:
         return
     found = found_now.digest if found_now else None
@@ -161,7 +161,7 @@ def compare(place: FilePlace, found_now: FileContent | None, expected: str | Non
 
 
 def read_all(opened: int, path: str, cap: int) -> bytes:
-    """The whole content, unless it turns out to be more than `cap`."""
+    """Return the whole content. Raise ToolError if it turns out to be longer than `cap`."""
     blocks: list[bytes] = []
     size = 0
     while block := os.read(opened, _BLOCK):
@@ -173,7 +173,7 @@ def read_all(opened: int, path: str, cap: int) -> bytes:
 
 
 def check_regular(status: os.stat_result, path: str, cap: int) -> None:
-    """ToolError for what is no regular file, or larger than `cap`."""
+    """Raise ToolError for anything but a regular file, and for a file larger than `cap`."""
     kind = stat.S_IFMT(status.st_mode)
     if kind != stat.S_IFREG:
         raise ToolError(f"{path}: is {_KINDS.get(kind, 'a device')}, not a regular file.")
@@ -183,7 +183,7 @@ def check_regular(status: os.stat_result, path: str, cap: int) -> None:
 
 
 def regular_status(place: FilePlace) -> os.stat_result | None:
-    """What is there now, if anything; ToolError if it is no regular file."""
+    """Return the status of a regular file, None if nothing exists. Raise ToolError for anything else."""
     try:
         status = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -193,7 +193,7 @@ def regular_status(place: FilePlace) -> os.stat_result | None:
 
 
 def _write_new(at: tuple[int, str], data: bytes, like: os.stat_result | None, mode: int | None = None) -> int:
-    """Make the file, durably; its permission bits: those given, else those of the file it replaces."""
+    """Create the file durably and return its permission bits: `mode`, or those of the file it replaces."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     bits = 0o666 if like is None and mode is None else 0o600
     with held(os.open(at[1], flags, bits, dir_fd=at[0])) as opened:
@@ -212,12 +212,13 @@ def _write_new(at: tuple[int, str], data: bytes, like: os.stat_result | None, mo
 def _keep_owner(opened: int, like: os.stat_result) -> None:
     mine = os.fstat(opened)
     if (mine.st_uid, mine.st_gid) != (like.st_uid, like.st_gid):
-        with suppress(PermissionError):  # only root may give files away; then it becomes ours
+        # only root may change the owner; otherwise the file becomes the user's
+        with suppress(PermissionError):
             os.fchown(opened, like.st_uid, like.st_gid)
 
 
 def sweep(folder: int, *, older_than_s: float) -> None:
-    """Remove what killed writes left here."""
+    """Remove temporary files that killed processes left in a folder."""
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries if is_temporary(entry.name)]
     for name in names:

@@ -1,4 +1,4 @@
-"""Where the workspace ends, and what inside it is closed: names only, nothing is opened here."""
+"""Names that belong to the workspace, and the closed folders inside it. Opens no files."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -8,11 +8,11 @@ from duckflow.domain.errors import ToolError, UsageError
 from duckflow.safety.paths import relative_path
 from duckflow.safety.policy.protected import STRENGTH, Protection, protection_of, within
 
-_DELETED = " (deleted)"  # how Linux marks the name of an open file that was removed
+_DELETED = " (deleted)"  # suffix that Linux gives the name of an open file that was removed
 
 
 class Boundary:
-    """The workspace's names and the folders nobody gets into."""
+    """Names of the workspace, and the folders that are closed to tools."""
 
     def __init__(self, root: Path, denied: Iterable[Path] = ()) -> None:
         self.root = Path(os.path.realpath(root))
@@ -20,11 +20,11 @@ class Boundary:
         self.denied = tuple(name for folder in denied for name in _names(folder))
 
     def relative(self, path: str, *, folder: bool = False) -> str:
-        """A path as the model wrote it, relative to the workspace."""
+        """Return a path that the model wrote as a path relative to the workspace."""
         return relative_path(path, self._names, folder=folder)
 
     def protection(self, path: str) -> Protection:
-        """How a relative path is protected, by its names and by where it is."""
+        """Return the protection of a relative path, by its names and its location."""
         absolute = f"{self.root}/{path}"
         if any(within(absolute, folder) for folder in self.denied):
             return "denied"
@@ -34,7 +34,7 @@ class Boundary:
         return found
 
     def admit(self, path: str, real: str) -> None:
-        """ToolError unless what `path` led to may be touched by who was permitted to touch `path`."""
+        """Raise ToolError if either path is closed, or `real` has stronger protection than `path`."""
         written = self.protection(path)
         found = written if real == path else self.protection(real)
         if "denied" in (written, found):
@@ -44,12 +44,12 @@ class Boundary:
 
 
 def refuse_wide_folder(folder: Path, env: Mapping[str, str]) -> None:
-    """UsageError if the workspace would be the home folder or something above it (SAFETY 21)."""
+    """Raise UsageError if the workspace would be the home folder or a folder above it (SAFETY 21)."""
     root, home = os.path.realpath(folder), env.get("HOME", "")
     if root == "/" or (home and Path(os.path.realpath(home)).is_relative_to(root)):
         raise UsageError("workspace.too_wide", path=str(folder.absolute()))
 
 
 def _names(folder: Path) -> tuple[str, str]:
-    """As it really is, and as the user wrote it."""
+    """Return the real path of a folder and the absolute path as the user wrote it."""
     return os.path.realpath(folder), str(folder.absolute())

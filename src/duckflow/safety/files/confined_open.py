@@ -1,7 +1,7 @@
-"""Opening what lies beneath one folder, whatever links and renames happen meanwhile.
+"""Open files beneath one folder, safely even while other processes change links and names.
 
-The kernel's own check (`openat2` with RESOLVE_BENEATH) where there is one, else a walk that follows no link.
-Raises OSError only; who calls says what it means.
+Uses the kernel's own check (`openat2` with RESOLVE_BENEATH) where available, otherwise a walk that follows no
+links. Raises only OSError; callers translate it.
 """
 
 import errno
@@ -15,11 +15,11 @@ from duckflow.safety.descriptors import held
 from duckflow.safety.syscalls import BENEATH, LINUX, NO_MAGICLINKS, open_at, rename_at
 
 OpenInside = Callable[[int, str, int], int]
-"""(folder descriptor, relative path, flags) -> descriptor. Never creates anything."""
+"""Called as (folder descriptor, relative path, flags), returns a descriptor. Never creates anything."""
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 LOOK = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_CLOEXEC
-"""Enough to ask what something is; on Linux without opening it."""
+"""Flags to examine a file; on Linux this does not open it."""
 
 _NO_REPLACE = 1
 _TRIES = 64
@@ -27,17 +27,17 @@ _NO_HARD_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, er
 
 
 def open_resolved(root: int, path: str, flags: int) -> int:
-    """Links are followed as long as they stay beneath; the kernel sees to it."""
+    """Open a path. The kernel follows links only as long as they stay beneath `root`."""
     for _ in range(_TRIES):
         try:
             return open_at(root, path, flags | os.O_CLOEXEC, BENEATH | NO_MAGICLINKS)
         except (BlockingIOError, InterruptedError):
-            continue  # something was renamed meanwhile
+            continue  # another process renamed something at the same time
     raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
 
 
 def open_walking(root: int, path: str, flags: int) -> int:
-    """One name at a time; the first link ends it with ELOOP."""
+    """Open a path one name at a time. Fail with ELOOP at the first link."""
     *above, last = path.split("/")
     with held(_descend(root, above, create=False)) as folder:
         return _open_plain(last, flags, folder)
@@ -45,7 +45,7 @@ def open_walking(root: int, path: str, flags: int) -> int:
 
 @cache
 def kernel_resolves() -> bool:
-    """Whether `open_resolved` works here, and /proc can tell where it arrived."""
+    """Return whether `open_resolved` works here and /proc can name the result."""
     if not LINUX:
         return False
     with suppress(OSError), held(os.open("/", LOOK | os.O_DIRECTORY)) as root:
@@ -55,7 +55,7 @@ def kernel_resolves() -> bool:
 
 
 class ConfinedFolder:
-    """One folder, held open: it stays the same folder whatever becomes of its name."""
+    """Folder that is held open, so that renaming it does not matter."""
 
     def __init__(self, root: str | os.PathLike[str], opener: OpenInside | None = None) -> None:
         self._root = os.open(root, FOLDER)
@@ -64,20 +64,20 @@ class ConfinedFolder:
 
     @property
     def identity(self) -> tuple[int, int]:
-        """What the folder is, whatever its name: its device and its number there."""
+        """Device and inode number, which stay the same when the folder is renamed."""
         status = os.fstat(self._root)
         return status.st_dev, status.st_ino
 
     def open(self, path: str, flags: int) -> int:
-        """A descriptor of something that exists."""
+        """Return a descriptor of an existing file or folder."""
         return self._opener(self._root, path, flags)
 
     def open_folder(self, real: str, *, create: bool = False) -> int:
-        """A folder by its real path: no link is followed. `create` makes what is missing of it."""
+        """Open a folder by its real path without following links. `create` makes the missing parts."""
         return _descend(self._root, [] if real == "." else real.split("/"), create=create)
 
     def missing(self, real: str) -> tuple[str, ...]:
-        """The folders of a real path that are not there yet, outermost first."""
+        """Return the missing folders of a real path, outermost first."""
         names = real.split("/")
         for count in range(len(names), 0, -1):
             try:
@@ -88,7 +88,7 @@ class ConfinedFolder:
         return tuple("/".join(names[: end + 1]) for end in range(len(names)))
 
     def locate(self, opened: int, path: str) -> str:
-        """The real relative path of what was opened as `path`."""
+        """Return the real relative path of a descriptor that was opened as `path`."""
         if not self._follows:
             return path
         root, real = _name_of(self._root), _name_of(opened)
@@ -99,7 +99,7 @@ class ConfinedFolder:
         return real[len(root.rstrip("/")) + 1 :]
 
     def resolve(self, path: str) -> str:
-        """The real relative path of something that may be missing; a link that leads nowhere is ELOOP."""
+        """Return the real relative path of something that may not exist. Fail with ELOOP on a broken link."""
         missing: list[str] = []
         while True:
             try:
@@ -117,7 +117,7 @@ class ConfinedFolder:
             return "/".join([*([] if real == "." else [real]), *missing]) or "."
 
     def close(self) -> None:
-        """Give the folder back."""
+        """Close the folder."""
         os.close(self._root)
 
     def _check_dangling(self, path: str) -> None:
@@ -128,16 +128,17 @@ class ConfinedFolder:
 
 
 def _name_of(opened: int) -> str:
-    """The absolute path of something open, as Linux knows it now."""
-    return os.readlink(f"/proc/self/fd/{opened}")  # noqa: PTH115 - for every file, and pathlib is slow
+    """Return the current absolute path of an open descriptor, as Linux reports it."""
+    return os.readlink(f"/proc/self/fd/{opened}")  # noqa: PTH115 - called for every file, and pathlib is slow
 
 
 def rename_to_new(source: tuple[int, str], target: tuple[int, str]) -> None:
-    """Rename a file, each side given as (folder, name); FileExistsError where the target is taken."""
+    """Rename a file, each side given as (folder, name). Raise FileExistsError if the target exists."""
     try:
         rename_at(source, target, _NO_REPLACE)
     except OSError as exc:
-        if exc.errno not in (errno.EINVAL, errno.ENOSYS):  # a file system that can't: go on below
+        # otherwise the file system does not support this: continue below
+        if exc.errno not in (errno.EINVAL, errno.ENOSYS):
             raise
     else:
         return
@@ -152,7 +153,7 @@ def rename_to_new(source: tuple[int, str], target: tuple[int, str]) -> None:
 
 
 def _rename_unless_there(source: tuple[int, str], target: tuple[int, str]) -> None:
-    """The last resort, with a moment between look and rename: some file systems offer nothing better."""
+    """Check and then rename, with a gap in between. Some file systems offer nothing better."""
     try:
         os.stat(target[1], dir_fd=target[0], follow_symlinks=False)
     except FileNotFoundError:
@@ -173,7 +174,7 @@ def _descend(root: int, names: list[str], *, create: bool) -> int:
 
 
 def _step(folder: int, name: str, *, create: bool) -> int:
-    """The folder `name` in `folder`, which is closed."""
+    """Open the folder `name` in `folder`, then close `folder`."""
     try:
         below = _open_plain(name, FOLDER, folder)
     except FileNotFoundError:
@@ -191,7 +192,7 @@ def _step(folder: int, name: str, *, create: bool) -> int:
 
 
 def _open_plain(name: str, flags: int, folder: int) -> int:
-    """Open one name that is no link; with O_PATH the kernel would open the link itself."""
+    """Open a name that must not be a link. The check is needed because O_PATH would open the link itself."""
     try:
         opened = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     except OSError as exc:

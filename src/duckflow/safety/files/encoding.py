@@ -1,7 +1,7 @@
-"""A file's bytes as text and back: its encoding is found out, kept, and never changed by an edit (SPEC L9).
+"""Convert file bytes to text and back. An edit keeps the detected encoding (L9).
 
-UTF-8 and UTF-16 (by its byte order mark), Shift_JIS, EUC-JP (also with characters of its newer edition) and
-ISO-2022-JP. Anything else is refused, and named as far as that goes.
+Supports UTF-8, UTF-16 (with byte order mark), Shift_JIS, EUC-JP (including characters from JIS X 0213) and
+ISO-2022-JP. Other encodings are refused with an error that names them as far as possible.
 """
 
 import codecs
@@ -27,12 +27,12 @@ _MARKS: tuple[tuple[bytes, Codec], ...] = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)  # the first begins with the mark of UTF-16
+_UTF32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)  # the first one begins with the UTF-16 mark
 _JAPANESE: tuple[Codec, ...] = ("euc_jp", "cp932", "euc_jis_2004")
 _ISO_2022_JP = late(rb"\x1b\$[@B]")
 _REPLACEMENT = "\ufffd"
 _RARE = b"\x98\x9f"
-"""Where the kanji of the second level begin in Shift_JIS."""
+"""First byte pair of the level 2 (rarer) kanji in Shift_JIS."""
 
 _STANDARD = {0xFF5E: "\u301c", 0xFF0D: "\u2212", 0x2225: "\u2016"}
 _TWINS: dict[Codec, dict[int, str]] = {
@@ -41,11 +41,11 @@ _TWINS: dict[Codec, dict[int, str]] = {
     "euc_jis_2004": _STANDARD,
     "iso2022_jp_ext": _STANDARD,
 }
-"""Characters that look the same and have the same bytes; which of the two a codec knows differs."""
+"""Pairs of characters that look alike and share their bytes; codecs differ in which of the two they know."""
 
 
 class EncodedText(NamedTuple):
-    """The text of a file, and the bytes it came from. A byte order mark stays as the first character."""
+    """Text of a file and its original bytes. A byte order mark stays as the first character."""
 
     text: str
     codec: Codec = "utf-8"
@@ -53,11 +53,11 @@ class EncodedText(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the bytes."""
+        """SHA-256 of the original bytes."""
         return hashlib.sha256(self.data).hexdigest()
 
     def with_text(self, path: str, text: str) -> bytes:
-        """The bytes of the file with another text. What is the same in both keeps exactly its bytes."""
+        """Encode a changed text. Parts that did not change keep their original bytes."""
         if _REPLACEMENT in text and _REPLACEMENT not in self.text:
             raise ToolError(
                 f"{path}: the new text has U+FFFD, which stands for a character that was lost, and the file "
@@ -68,7 +68,7 @@ class EncodedText(NamedTuple):
         return self._around_the_same(path, text)
 
     def _around_the_same(self, path: str, text: str) -> bytes:
-        """Some characters have two forms in this encoding: lines that stay keep the form they have."""
+        """Encode only changed lines, because some characters have two byte forms in this encoding."""
         old, new = self.text.split("\n"), text.split("\n")
         raw = self.data.split(b"\n")
         first = _same(old, new)
@@ -82,13 +82,13 @@ class EncodedText(NamedTuple):
 
 
 def _same(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many lines are equal from the start."""
+    """Return the number of equal lines at the start."""
     pairs = zip(one, other, strict=False)
     return next((count for count, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def decode(path: str, data: bytes) -> EncodedText:
-    """The text of a file; ToolError with what it seems to be, if it is no text that can be kept as it is."""
+    """Return the text of a file. Raise ToolError with the likely reason if it can't be decoded losslessly."""
     if data.startswith(_UTF32):
         raise ToolError(f"{path}: is UTF-32 text; convert it first, for example with iconv.")
     if data.isascii() and _ISO_2022_JP.search(data):
@@ -112,7 +112,7 @@ def decode(path: str, data: bytes) -> EncodedText:
 
 
 def encode(path: str, text: str, codec: Codec = "utf-8") -> bytes:
-    """The bytes of a text; ToolError that names the first character this encoding does not have."""
+    """Encode a text. Raise ToolError naming the first character that the encoding lacks."""
     data = _encode(text, codec)
     if data is not None:
         return data
@@ -144,7 +144,7 @@ def _strictly(path: str, data: bytes, codec: Codec) -> EncodedText:
 
 
 def _by_lines(path: str, data: bytes) -> EncodedText:
-    """ISO-2022-JP switches between sets of characters: each line must stand alone, or none could change."""
+    """Decode ISO-2022-JP text. Each line must decode alone, or an edit could damage the lines after it."""
     file = _strictly(path, data, "iso2022_jp_ext")
     alone = (line.decode(file.codec, "replace") for line in data.split(b"\n"))
     if "\n".join(alone) != file.text:
@@ -153,7 +153,7 @@ def _by_lines(path: str, data: bytes) -> EncodedText:
 
 
 def _japanese(data: bytes) -> EncodedText | None:
-    """Shift_JIS or EUC-JP, whichever reads as Japanese; None if neither does."""
+    """Decode as Shift_JIS or EUC-JP, whichever looks more like Japanese. None if neither does."""
     best: tuple[int, EncodedText] | None = None
     for codec in _JAPANESE:
         try:
@@ -167,9 +167,9 @@ def _japanese(data: bytes) -> EncodedText | None:
 
 
 def _likeness(text: str) -> int:
-    """How much a text reads like Japanese: kana and common kanji for it, rarities against it.
+    """Score a text for looking Japanese: kana and common kanji add, rare characters subtract.
 
-    UTF-8 that was cut, read as Shift_JIS, is all rare kanji and half-width kana.
+    UTF-8 that was cut off, read as Shift_JIS, consists of rare kanji and half-width kana.
     """
     return sum(_weight(letter) for letter in text if letter >= "\x80")
 

@@ -1,4 +1,4 @@
-"""What the operating system's errors mean for a model, one sentence each."""
+"""Messages for a model that explain operating system errors, one sentence each."""
 
 import errno
 from collections.abc import Generator
@@ -32,7 +32,7 @@ SENTENCES: dict[int, str] = {
 
 @contextmanager
 def as_tool_errors(path: str) -> Generator[None]:
-    """OSErrors of the block become ToolErrors about `path`."""
+    """Turn OSErrors raised in the block into ToolErrors about `path`."""
     try:
         yield
     except OSError as exc:

@@ -1,10 +1,10 @@
-"""The git directory behind a `.git` file: of a worktree or a submodule it lies outside the folder (SPEC G10).
+"""Git directory behind a `.git` file. For a worktree or submodule it lies outside the workspace (G10).
 
-A `.git` file may come with a project and name any place, so it alone opens nothing. The git directory must
-name the folder in turn, as git itself writes it there. What lies in it is spoken of as `.git/…`, which can
-be nothing else where `.git` is a file.
+A `.git` file may come with a downloaded project and can name any place, so it is not trusted alone. The git
+directory must name the folder in turn, as git itself records it there. Its paths are written as `.git/…`,
+which is unambiguous where `.git` is a file.
 """
-# ruff: noqa: PTH112, PTH118, PTH120 - the launcher of commands loads this, and starts without pathlib
+# ruff: noqa: PTH112, PTH118, PTH120 - the command launcher loads this module, and starts without pathlib
 
 import os
 import re
@@ -22,15 +22,15 @@ _LONGEST = 1 << 16
 
 
 def split_root(path: str, git_directory: str | None) -> tuple[bool, str]:
-    """Whether a path of the folder really lies in its git directory outside, and where below that or it."""
+    """Return whether a path lies in the outside git directory, and the path relative to its root."""
     outside = git_directory is not None and path.startswith(INSIDE)
     return outside, path.removeprefix(INSIDE) if outside else path
 
 
 def outer_git_directory(folder: str) -> str | None:
-    """The real path of the git directory that a `.git` file leads to; None if it does not lead back.
+    """Return the real path of the git directory that a `.git` file names. None if it does not point back.
 
-    Of a worktree it is the one that all worktrees of the repository share.
+    For a worktree this is the directory shared by all worktrees of the repository.
     """
     pointer = _POINTER.fullmatch(_read(f"{folder}/.git") or b"")
     if pointer is None:
@@ -53,7 +53,7 @@ def _real(base: str, path: bytes) -> str:
 
 
 def _read(path: str) -> bytes | None:
-    """A small regular file; a link, a pipe or a folder is none."""
+    """Return the content of a small regular file. None for a link, a pipe or a folder."""
     with suppress(OSError), held(os.open(path, READ)) as opened:
         return os.read(opened, _LONGEST) if stat.S_ISREG(os.fstat(opened).st_mode) else None
     return None

@@ -1,4 +1,4 @@
-"""What was written down about changes, compared with the files as they are now (SAFETY 12)."""
+"""Compare recorded changes with the files as they are now (SAFETY 12)."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -11,7 +11,7 @@ Finding = Literal["done", "not_done", "unknown"]
 
 
 def find(workspace: Workspace, change: FileChange) -> Finding:
-    """Whether a change that was written down was made, by what is on the disk now."""
+    """Return whether a recorded change was made, judged by the current file."""
     try:
         now = workspace.paths.now(change.path)
     except ToolError:
@@ -23,5 +23,5 @@ def find(workspace: Workspace, change: FileChange) -> Finding:
 
 
 def made_of(workspace: Workspace, intended: Iterable[FileChange]) -> tuple[FileChange, ...]:
-    """Those of the intended changes that were made."""
+    """Return the intended changes that were made."""
     return tuple(change for change in intended if find(workspace, change) == "done")

@@ -1,4 +1,4 @@
-"""Listing what lies in a folder, level by level, following no link, within a count and a depth."""
+"""List a folder level by level, without following links, up to a count and a depth."""
 
 import os
 from collections.abc import Callable, Collection
@@ -12,18 +12,18 @@ from duckflow.safety.files.atomic import is_temporary
 Kind = Literal["file", "folder", "link", "other"]
 
 SKIPPED = TOOL_CACHES | ENVIRONMENTS | {".git", ".hg", ".svn", ".jj"}
-"""Folders nobody means when they list or search, unless they name them."""
+"""Folders left out of listings and searches unless the path names them."""
 
-_READ_AT_MOST = 100_000  # names of one folder
+_READ_AT_MOST = 100_000  # names per folder
 
 
 def names_skipped(path: str) -> bool:
-    """Whether a path is such a folder or in one: then it was meant."""
+    """Return whether a path names such a folder, or lies in one, and so asks for it explicitly."""
     return any(name in SKIPPED for name in path.split("/"))
 
 
 class ListedEntry(NamedTuple):
-    """One thing in a folder. `size` is that of a file. There may be very many, so no pydantic."""
+    """One entry of a folder; `size` is set for files. No pydantic, because there may be very many."""
 
     path: str
     kind: Kind
@@ -31,7 +31,7 @@ class ListedEntry(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """What was found, in order of path; `complete` is False where a cap ended it."""
+    """Entries found, sorted by path. `complete` is False if a limit cut the list."""
 
     entries: tuple[ListedEntry, ...]
     complete: bool = True
@@ -46,9 +46,9 @@ def list_tree(
     each: int | None = None,
     skip: Collection[str] = (),
 ) -> Listing:
-    """The tree below `start`, nearest levels first when `limit` cuts it; names in `skip` are left out.
+    """List the tree below `start`. `limit` cuts the deepest levels first; names in `skip` are left out.
 
-    `each`: how many names of one folder are looked at; then the list is not complete.
+    `each` limits the names read per folder; a folder that reaches it makes the list incomplete.
     """
     most = _READ_AT_MOST if each is None else each
     found = _read(open_folder(start), start, skip, most)
@@ -74,7 +74,7 @@ def _read_if_there(
     try:
         return _read(open_folder(folder), folder, skip, most)
     except OSError:
-        return []  # removed meanwhile, or closed to us: the rest of the list is still true
+        return []  # removed meanwhile or not readable; the rest of the list is still valid
 
 
 def _read(opened: int, folder: str, skip: Collection[str], most: int) -> list[ListedEntry]:

@@ -1,4 +1,4 @@
-"""One session at a time in a workspace. The kernel gives the lock back however its holder ends."""
+"""Lock that allows one session at a time per workspace. The kernel releases it however the holder ends."""
 
 import fcntl
 import json
@@ -10,14 +10,14 @@ from duckflow.domain.errors import UsageError, UserError
 
 
 class WorkspaceLock:
-    """A file in the state folder, locked as long as the session is open; its text says who has it."""
+    """File in the state folder, locked while the session is open. Its text names the holder."""
 
     def __init__(self, folder: Path, identity: tuple[int, int]) -> None:
         self._path = folder / f"{identity[0]:x}-{identity[1]:x}.lock"
         self._held: int | None = None
 
     def take(self, session_id: str, workspace: str) -> None:
-        """Take it; UsageError, with who has it and since when, where another session does."""
+        """Take the lock. Raise UsageError naming the holder and the time if another session has it."""
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             opened = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -36,7 +36,7 @@ class WorkspaceLock:
         self._held = opened
 
     def holder(self) -> str | None:
-        """The session that has the workspace open, if one does."""
+        """Return the session that has the workspace open, if any."""
         try:
             opened = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -45,7 +45,7 @@ class WorkspaceLock:
         try:
             os.kill(
                 int(said["pid"]), 0
-            )  # spares the lock a look at it, as long as nobody else has that number
+            )  # skips the lock test if the holder has ended, unless its process number is used again
             fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return said["session"]
@@ -56,7 +56,7 @@ class WorkspaceLock:
         return None
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock."""
         held, self._held = self._held, None
         if held is not None:
             os.close(held)
@@ -70,7 +70,7 @@ def _write(opened: int, session_id: str) -> None:
 
 
 def _read(opened: int) -> dict[str, str]:
-    """Who holds it; question marks where the text is not there (yet)."""
+    """Read the holder from the file. Question marks if the text is not there yet."""
     try:
         said = json.loads(os.pread(opened, 1000, 0))
         since = datetime.fromisoformat(said["since"]).astimezone().strftime("%Y-%m-%d %H:%M")

@@ -1,4 +1,4 @@
-"""Reading one file outside the workspace, after the user said yes to exactly that file (SPEC G3)."""
+"""Reading of one file outside the workspace, after the user approved exactly that file (G3)."""
 
 import errno
 import os
@@ -15,25 +15,25 @@ from duckflow.safety.paths import check_characters
 from duckflow.safety.policy.protected import keeps_secrets, within
 
 READ_CAP = 1_000_000
-"""Bytes of such a file."""
+"""Largest file, in bytes, that is read from outside."""
 
 MACHINE = ("/proc", "/sys", "/dev", "/run")
-"""What is there are no files, and some of it tells of other processes."""
+"""Folders without regular files, some of which reveal other processes."""
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class OutsideFile(NamedTuple):
-    """Where a path really leads, and whether nobody may go there."""
+    """Real path of a file outside, and whether it is closed to tools."""
 
     real: str
     closed: bool
 
 
 def find_outside(text: str, root: Path, denied: tuple[str, ...]) -> OutsideFile | None:
-    """Where a path leads, if that is outside the root; None if it is inside."""
+    """Return the real path if it lies outside the root, None if it is inside."""
     check_characters(text)
-    home = os.path.expanduser(text)  # noqa: PTH111 - Path's own can raise
+    home = os.path.expanduser(text)  # noqa: PTH111 - Path.expanduser can raise
     real = os.path.realpath(root / home)
     if within(real, str(root)):
         return None
@@ -42,7 +42,7 @@ def find_outside(text: str, root: Path, denied: tuple[str, ...]) -> OutsideFile 
 
 
 def read_outside(real: str) -> str:
-    """The text of a regular file by its real path; no link on the way is followed."""
+    """Return the text of a regular file by its real path, following no link on the way."""
     with as_tool_errors(real):
         top = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         with held(top), held(_open(top, real)) as opened:

@@ -1,7 +1,7 @@
-"""What lies at a path, whatever it is and however it is named: a file, a link, a folder, or nothing.
+"""State of a path of any kind: a file, a link, a folder, or nothing.
 
-For undo and for the time after a crash, not for tools: paths are real ones that were written down, no link
-is followed, and every change is made only if the path still is what it was.
+For undo and crash recovery, not for tools. Paths are real ones from the records, no link is followed, and a
+change is made only if the path still has the expected state.
 """
 
 import errno
@@ -26,16 +26,16 @@ _BITS = 0o7777
 
 
 class PathState(NamedTuple):
-    """What is there, in a word: a digest, `link:` and a digest, or `folder`; its bits, and its content."""
+    """State of a path: a digest, `link:` and a digest, or `folder`; with permission bits and content."""
 
     word: str
     mode: int
     data: bytes = b""
-    """Of a link: its target."""
+    """For a link, its target."""
 
 
 class PathStates:
-    """The paths of one folder that is held open, and of its git directory if that lies outside. Blocking."""
+    """Paths of one folder that is held open, and of its git directory if that lies outside. Blocking."""
 
     def __init__(self, root: ConfinedFolder, git_directory: str | None = None) -> None:
         self._root = root
@@ -43,12 +43,12 @@ class PathStates:
         self._git = ConfinedFolder(Path(git_directory)) if git_directory else None
 
     def close(self) -> None:
-        """Give the git directory back."""
+        """Close the git directory."""
         if self._git is not None:
             self._git.close()
 
     def now(self, path: str) -> PathState | None:
-        """What is there, None for nothing; ToolError if it can't be said or is too large."""
+        """Return the current state of a path, None if nothing exists. Raise ToolError if it can't be read."""
         with as_tool_errors(path):
             try:
                 with self._place(path) as place:
@@ -57,7 +57,7 @@ class PathStates:
                 return None
 
     def put(self, path: str, wanted: PathState | None, expected: str | None) -> None:
-        """Make the path what is wanted; ChangedMeanwhile if it is not what is expected any more."""
+        """Bring the path to the wanted state. Raise ChangedMeanwhile if it is not in the expected state."""
         with as_tool_errors(path), self._place(path) as place:
             now = _look(place)
             if (now.word if now else None) != expected:
@@ -116,7 +116,7 @@ def _make(place: FilePlace, wanted: PathState | None) -> None:
 
 
 def _remove(place: FilePlace, now: PathState | None) -> None:
-    """A folder goes only if nothing is left in it."""
+    """Remove whatever is at the place. A folder must be empty."""
     if now is None:
         return
     if now.word != FOLDER:
@@ -131,7 +131,7 @@ def _remove(place: FilePlace, now: PathState | None) -> None:
 
 
 def _replace(place: FilePlace, wanted: PathState, expected: str | None) -> None:
-    """A file by another file, or a link by another link, in one step."""
+    """Replace a file by a file, or a link by a link, in one step."""
     if not wanted.word.startswith(LINK):
         atomic.replace(place, wanted.data, expected, mode=wanted.mode)
         return
@@ -146,6 +146,6 @@ def _replace(place: FilePlace, wanted: PathState, expected: str | None) -> None:
 
 
 def _set_mode(place: FilePlace, mode: int) -> None:
-    """The permission bits of a file or folder, never through a link."""
+    """Set the permission bits of a file or folder, never through a link."""
     with held(os.open(place.name, READ, dir_fd=place.folder)) as opened:
         os.fchmod(opened, mode)

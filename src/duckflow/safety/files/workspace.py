@@ -1,4 +1,4 @@
-"""The one way to files: beneath one root that is held open, capped, atomic, every failure a ToolError."""
+"""File access below one root that is held open: with size limits, atomic, all failures as ToolError."""
 
 import errno
 import hashlib
@@ -23,23 +23,23 @@ from duckflow.safety.files.path_states import PathStates
 from duckflow.safety.policy.protected import Protection, strongest
 
 READ_CAP = 2_000_000
-"""Bytes of a file that is read as a whole."""
+"""Largest file, in bytes, that is read as a whole."""
 
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 
 
 class FileStatus(Frozen):
-    """What a path leads to."""
+    """Kind, size and version of the file a path leads to."""
 
     kind: Kind
     size: int
     stamp: tuple[int, ...] = ()
-    """What differs as soon as someone writes to the file: number, size, times of change."""
+    """Inode, size and times of change; differs after any write to the file."""
     executable: bool = False
 
 
 class Workspace:
-    """A folder and what is in it. Paths are relative to it; links never lead out of it. Blocking."""
+    """Folder whose paths are relative to it and whose links never lead out of it. Blocking."""
 
     def __init__(self, root: Path, *, denied: Iterable[Path] = (), opener: OpenInside | None = None) -> None:
         self._boundary = Boundary(root, denied)
@@ -52,32 +52,32 @@ class Workspace:
         except OSError as exc:
             raise UsageError("workspace.no_access", path=str(root)) from exc
         self.root = self._boundary.root
-        """Its real absolute path, as it was at the start."""
+        """Real absolute path at the start of the session."""
         self.identity = self._confined.identity
-        """What it is, whatever its name: its device and its number there."""
+        """Device and inode number, which stay the same when the folder is renamed."""
         self.denied = self._boundary.denied
-        """The absolute paths of folders nobody gets into."""
+        """Absolute paths of folders that are closed to tools."""
         self.paths = PathStates(self._confined, outer_git_directory(str(self.root)))
-        """What lies at real paths, for undo and recovery."""
+        """States of real paths, for undo and recovery."""
 
     def relative(self, path: str, *, folder: bool = False) -> str:
-        """A path as the model wrote it, relative to the root; ToolError if it can't be one."""
+        """Return a path that the model wrote relative to the root. Raise ToolError if it is not valid."""
         return self._boundary.relative(path, folder=folder)
 
     def protection(self, path: str) -> Protection:
-        """How a path is protected, as written and as resolved."""
+        """Return the stronger protection of a path as written and as resolved."""
         written = self.relative(path, folder=True)
         with as_tool_errors(written):
             real = self._confined.resolve(written)
         return strongest(self._boundary.protection(written), self._boundary.protection(real))
 
     def close(self) -> None:
-        """Give the root back."""
+        """Close the root."""
         self.paths.close()
         self._confined.close()
 
     def status(self, path: str) -> FileStatus | None:
-        """What is there, None for nothing."""
+        """Return the status of a path, None if nothing exists."""
         written = self.relative(path, folder=True)
         with (
             as_tool_errors(written),
@@ -89,7 +89,7 @@ class Workspace:
         return None
 
     def read_bytes(self, path: str, *, cap: int = READ_CAP) -> bytes:
-        """The content of a regular file of at most `cap` bytes."""
+        """Return the content of a regular file of at most `cap` bytes."""
         written = self.relative(path)
         with as_tool_errors(written), held(self._confined.open(written, _READ)) as opened:
             self._boundary.admit(written, self._confined.locate(opened, written))
@@ -97,11 +97,11 @@ class Workspace:
             return atomic.read_all(opened, written, cap)
 
     def read_encoded(self, path: str, *, cap: int = READ_CAP) -> EncodedText:
-        """The content as text with the encoding it has; line ends and a byte order mark are kept."""
+        """Return the content as text, with its encoding. Line ends and a byte order mark are kept."""
         return decode(self.relative(path), self.read_bytes(path, cap=cap))
 
     def read_text(self, path: str, *, cap: int = READ_CAP) -> str:
-        """Only the text of it."""
+        """Return only the text of a file."""
         return self.read_encoded(path, cap=cap).text
 
     def write_bytes(
@@ -113,15 +113,15 @@ class Workspace:
         mode: int | None = None,
         keep: Keep | None = None,
     ) -> None:
-        """Replace or make a file, with the folders it needs.
+        """Create or replace a file and the folders it needs.
 
-        `expected` is the digest of the content before; `keep` is told of the change right before it is made.
+        `expected` is the digest of the current content; `keep` is called right before the change.
         """
         with self._place(path, follow=True, create=expected in (ANY, None)) as place:
             atomic.replace(place, data, expected, keep, mode)
 
     def write_text(self, path: str, text: str) -> None:
-        """Replace or make a file, as UTF-8."""
+        """Create or replace a file, as UTF-8."""
         self.write_bytes(path, encode(self.relative(path), text))
 
     def delete(self, path: str, *, expected: str | None = ANY, keep: Keep | None = None) -> None:
@@ -130,7 +130,7 @@ class Workspace:
             atomic.remove(place, expected, keep)
 
     def move(self, path: str, to: str, *, expected: str | None = ANY, keep: Keep | None = None) -> None:
-        """Rename a regular file; what is at `to` is never overwritten."""
+        """Rename a regular file. Never overwrites an existing file at `to`."""
         with self._place(path, follow=False) as source:
             if atomic.regular_status(source) is None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -138,13 +138,16 @@ class Workspace:
                 atomic.move(source, target, expected, keep)
 
     def look(self, path: str) -> FileContent | None:
-        """A file's content and permission bits as they are now, None if there is no file."""
+        """Return a file's current content and permission bits, None if there is no file."""
         with _or_missing(), self._place(path, follow=False) as place:
             return atomic.read_now(place)
         return None
 
     def sweep(self, path: str) -> None:
-        """Remove what a killed write left next to a file; only for who knows that nobody writes there now."""
+        """Remove temporary files that a killed write left next to a file.
+
+        No other write may be running there.
+        """
         with suppress(ToolError), self._place(path, follow=False) as place:
             atomic.sweep(place.folder, older_than_s=0)
 
@@ -162,9 +165,9 @@ class Workspace:
         each: int | None = None,
         skip: Collection[str] = (),
     ) -> Listing:
-        """What lies below a folder; links are named, not followed; names in `skip` are left out.
+        """List the entries below a folder. Links are listed, not followed; names in `skip` are left out.
 
-        `each`: how many names of one folder are looked at, in whatever order the disk has them.
+        `each` limits the names read per folder, in the disk's own order.
         """
         written = self.relative(path, folder=True)
         with as_tool_errors(written):
@@ -176,14 +179,14 @@ class Workspace:
         return Listing(entries=open_to_tools, complete=found.complete)
 
     def digest(self, path: str) -> str | None:
-        """SHA-256 of a file's content, None if there is no file."""
+        """Return the SHA-256 of a file's content, None if there is no file."""
         with _or_missing():
             return hashlib.sha256(self.read_bytes(path, cap=LARGEST)).hexdigest()
         return None
 
     @contextmanager
     def _place(self, path: str, *, follow: bool, create: bool = False) -> Generator[FilePlace]:
-        """The open folder and the real name behind a path; `follow` a link in its last part."""
+        """Open the folder behind a path and find the real name. `follow` resolves a link in the last part."""
         written = self.relative(path)
         with as_tool_errors(written):
             above, _, name = written.rpartition("/")
@@ -212,7 +215,7 @@ def _status_of(found: os.stat_result) -> FileStatus:
 
 @contextmanager
 def _or_missing() -> Generator[None]:
-    """Goes on where a file is not there."""
+    """Suppress the error of a missing file."""
     try:
         yield
     except ToolError as exc:

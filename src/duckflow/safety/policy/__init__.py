@@ -1,1 +1,1 @@
-"""May it run? Risk, protected names, and what a command line seems to do."""
+"""Decision whether an action may run: risk, protected names, and the likely effects of a command line."""

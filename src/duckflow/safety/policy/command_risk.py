@@ -1,4 +1,4 @@
-"""What a command seems to do, by reading it. A courtesy that saves questions: the sandbox is the boundary."""
+"""Estimate what a command does by reading it. This only saves questions: the sandbox is the boundary."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -12,10 +12,10 @@ from duckflow.safety.policy.shell_syntax import ProgramCall, read_command
 
 Place = Literal["inside", "outside", "protected", "own"]
 Places = Callable[[str], Place]
-"""Where a path is, by its name."""
+"""Function that classifies the location of a path by its name."""
 
 LOOKING, WORKING = "looks", "runs"
-"""What a command does if nothing speaks against it."""
+"""Results for commands without a reason to ask: the command only reads, or does ordinary work."""
 
 _ASSIGNMENT = late(r"([A-Za-z_][A-Za-z0-9_]*)\+?=")
 _ADDRESS = late(r"[a-z][a-z0-9+.-]*://|[\w.-]+@[\w.-]+:", re.IGNORECASE)
@@ -25,15 +25,15 @@ _AWK_ACTS = late(r"system|getline|[|>]|@include|@load")
 
 
 class CommandReading(Frozen):
-    """Why a command is as risky as it is, and the words by which others like it are known."""
+    """Reasons for the risk of a command, and the first words that it shares with similar commands."""
 
     reasons: tuple[str, ...]
     first_words: str = ""
-    """Empty if no other command can be said to be like it."""
+    """Empty if no other command counts as similar."""
 
 
 def read_risks(line: str, place_of: Places) -> CommandReading:
-    """What speaks for asking about a command; "looks" or "runs" where nothing does."""
+    """Return the reasons to ask about a command; "looks" or "runs" if there are none."""
     read = read_command(line)
     if not read.clear or not read.commands:
         return CommandReading(reasons=("unclear",))
@@ -69,7 +69,7 @@ def _paths(words: Iterable[str], place_of: Places) -> Iterator[str]:
 
 
 def _candidates(word: str) -> Iterator[str]:
-    """What in a word may be a path: all of it, what follows =, and what follows an option's letter."""
+    """Yield possible paths in a word: all of it, the part after =, and the part after an option's letter."""
     name, equals, value = word.partition("=")
     if not word.startswith("-"):
         yield word
@@ -104,7 +104,7 @@ def _judge(words: list[str]) -> str:
 
 
 def _program(word: str) -> str:
-    """The name a program is known by; one given by its path is known only where tools are installed."""
+    """Return the name of a program. A path is reduced to a name only in folders for project tools."""
     for folder in command_table().local_tools:
         if word.removeprefix("./").startswith(folder):
             return word.removeprefix("./").removeprefix(folder)
@@ -119,12 +119,12 @@ def _interpreter(program: str, rest: list[str]) -> str:
         return LOOKING
     for word in rest:
         if not word.startswith("-"):
-            return WORKING  # the script; what follows is its own
+            return WORKING  # the script; the words after it are its own arguments
         if word == "-" or (not word.startswith("--") and set(inline.letters) & set(word[1:])):
             return "inline_code"
         if word.partition("=")[0] in inline.names or inline.letters == ANY:
             return "inline_code"
-    return "inline_code"  # it reads what to do from its input
+    return "inline_code"  # reads its code from standard input
 
 
 def _module(words: list[str]) -> str:
@@ -159,10 +159,10 @@ def _script(program: str, rest: list[str]) -> str:
 
 
 def _only(options: ProgramOptions, rest: list[str]) -> bool:
-    """Whether every option is one with which the program only looks."""
+    """Return whether every option is one with which the program only reads."""
     for word in rest:
         if word.startswith(("*", "?", "[")):
-            return False  # a file whose name begins with a dash would be an option
+            return False  # a matching file whose name begins with a dash would act as an option
         if not word.startswith("-") or word in ("-", "--") or options.letters == ANY:
             continue
         if word.partition("=")[0] in options.names:
@@ -174,7 +174,7 @@ def _only(options: ProgramOptions, rest: list[str]) -> bool:
 
 
 def _first_words(words: tuple[str, ...]) -> str:
-    """The program and what comes first after it; as much as tells one piece of work from another."""
+    """Return the program and its first argument, which are enough to distinguish kinds of work."""
     if not words or _ASSIGNMENT.match(words[0]):
         return ""
     program = _program(words[0])
@@ -182,6 +182,6 @@ def _first_words(words: tuple[str, ...]) -> str:
         return words[0]
     option = words[1] if len(words) > 1 and words[1].startswith("-") else ""
     if program in command_table().interpreters and option not in ("", "-m"):
-        return ""  # after an option anything may follow: code on the line, for one
+        return ""  # anything may follow an option, such as inline code
     count = 3 if words[1:2] in (("-m",), ("run",), ("run-script",)) else 2
     return " ".join(words[:count])

@@ -1,4 +1,4 @@
-"""What programs do, read from commands.toml once it is asked for."""
+"""Table of programs and their effects, read from commands.toml when first needed."""
 
 import tomllib
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ class ProgramOptions(NamedTuple):
 
 
 class CommandTable(NamedTuple):
-    """The table. A reason of "runs" is ordinary work."""
+    """Contents of commands.toml. The reason "runs" means ordinary work."""
 
     looks: Mapping[str, ProgramOptions]
     git_looks: Mapping[str, ProgramOptions]
@@ -34,7 +34,7 @@ class CommandTable(NamedTuple):
 
 @cache
 def command_table() -> CommandTable:
-    """The table as the package brings it."""
+    """Read the table from the package."""
     raw = tomllib.loads(Path(__file__).with_name("commands.toml").read_text("utf-8"))
     words: Mapping[str, str] = raw["words"]
     return CommandTable(
@@ -61,5 +61,5 @@ def _options(listed: Mapping[str, list[str]]) -> Mapping[str, ProgramOptions]:
 
 
 def _by_word(listed: Mapping[str, str]) -> Mapping[str, str]:
-    """From reason to words: for each word its reason."""
+    """Turn a map of reasons to words into a map of each word to its reason."""
     return {word: reason for reason, words in listed.items() for word in words.split()}

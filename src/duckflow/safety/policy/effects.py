@@ -1,6 +1,6 @@
-"""How risky it is to take over what a command did: rules about effects, not about the words of a command.
+"""Assess the risk of applying a command's effects, by what changed and not by the words of the command.
 
-The rules are those for a file tool's change (SPEC G2, G9). A build, a formatter or a commit stays low.
+The rules are the same as for a change by a file tool (G2, G9). A build, a formatter or a commit stays low.
 """
 
 import posixpath
@@ -17,29 +17,32 @@ from duckflow.safety.policy.protected import folded, is_environment_program, pro
 from duckflow.safety.policy.risk import EXECUTABLE, Assessment, content_reasons, rate
 
 TIMES_LARGE = 50
-"""A command may write this many times more than a file tool: lock files and test data are long."""
+"""Factor by which a command may write more than a file tool, because lock files and test data are long."""
 
 SOURCE_SUFFIXES = (
     *(".py", ".pyw", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".lua", ".r", ".jl", ".md"),
 )
-"""Files that are run by naming their interpreter: without an x bit, a first line with #! changes nothing."""
+"""Suffixes of files that are run by naming their interpreter.
+
+Without an x bit, a #! line has no effect there.
+"""
 
 _COMPILED = (b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"PK\x03\x04")
 _SET_ID, _EXECUTE, _WORLD_WRITE = 0o6000, 0o111, 0o002
 _ENVIRONMENT = "pyvenv.cfg"
 _RUN_BY_TOOLS = {(".yarn", "releases"), (".yarn", "plugins"), (".gradle", "init.d")}
-"""In folders that are built, what is run by the tool itself and not made by it."""
+"""Folders below build folders that hold programs the tool runs, not files it builds."""
 
 
 class FileVersions(NamedTuple):
-    """How to read any path of the folder: as it was before the command, and as it would be afterwards."""
+    """Functions that read any path of the folder, as before the command and as after it."""
 
     before: ReadFile
     after: ReadFile
 
 
 class EffectLimits(NamedTuple):
-    """How much may change before it counts as much: the gate's own settings."""
+    """Limits beyond which a change counts as large, from the gate's settings."""
 
     many_files: int
     large_bytes: int
@@ -48,9 +51,9 @@ class EffectLimits(NamedTuple):
 def assess_effects(
     effects: Effects, contents: FileVersions, limits: EffectLimits, made: Collection[str] = ()
 ) -> Assessment:
-    """The risk of taking effects over, and for each path what makes it so.
+    """Return the risk of applying effects, and the reasons for each path.
 
-    `made`: paths that were created in this session. Deleting one of those is nobody's loss.
+    `made` are paths created in this session; deleting one of them loses nothing of the user's.
     """
     rules = _EffectRules(contents, effects, frozenset(made))
     by_path: dict[str, tuple[str, ...]] = {}
@@ -76,14 +79,14 @@ def assess_effects(
 
 
 def told_apart(path: str) -> bool:
-    """Whether a path in a folder that is told as a whole (.venv, node_modules) must be told by itself."""
+    """Return whether a path is listed itself although its folder (.venv, node_modules) is listed as one."""
     names = folded(path)
     tools = any(pair in _RUN_BY_TOOLS for pair in pairwise(names))
     return ".git" in names or names[-1:] == (_ENVIRONMENT,) or tools or is_environment_program(path)
 
 
 class _EffectRules:
-    """What is worth asking about in one effect, given all of them."""
+    """Rules that find the reasons to ask about one effect, given all effects."""
 
     def __init__(self, contents: FileVersions, effects: Effects, made: frozenset[str]) -> None:
         self._contents = contents
@@ -95,7 +98,7 @@ class _EffectRules:
         )
 
     def reasons(self, effect: Effect, *, scan: bool) -> Iterator[str]:
-        """Everything that is seen of one effect; its content is looked into if `scan`."""
+        """Yield the reasons for one effect. Read its content if `scan`."""
         git = git_reason(effect, self._contents.before, self._contents.after)
         if git is not None:
             yield "write" if git == "ordinary" else git
@@ -112,7 +115,7 @@ class _EffectRules:
             yield from self._by_content(effect)
 
     def lost_files(self, effects: Effects) -> int:
-        """How many files that were there before hold nothing any more, deleted or emptied."""
+        """Count the existing files that the command deleted or emptied."""
         return sum(
             one.type == "file"
             and not self._is_own(one)
@@ -125,7 +128,7 @@ class _EffectRules:
         return effect.path in self._made
 
     def _in_new_environment(self, path: str) -> bool:
-        """Whether it belongs to a virtual environment that was made as a whole just now."""
+        """Return whether a path belongs to a virtual environment that the command created."""
         return bool(self._environments) and path.startswith(self._environments)
 
     def _by_place(self, path: str) -> Iterator[str]:
@@ -148,7 +151,7 @@ class _EffectRules:
         if effect.kind == "deleted" and self._is_own(effect):
             return
         if effect.kind == "moved" and effect.before == effect.after and not after & _EXECUTE & ~before:
-            return  # it could be run before, under another name
+            return  # already executable before, under another name
         if effect.kind == "mode":
             runs = after & _EXECUTE and not before & _EXECUTE
         else:
@@ -158,7 +161,7 @@ class _EffectRules:
             yield "built" if self._is_compiled(effect) else "executable"
 
     def _is_compiled(self, effect: Effect) -> bool:
-        """Whether a compiler's output is new, or takes the place of an older one."""
+        """Return whether the file is compiler output that is new or replaces older compiler output."""
         if effect.kind not in ("created", "changed"):
             return False
         new = self._contents.after(effect.path) or b""
@@ -167,7 +170,7 @@ class _EffectRules:
 
     def _by_target(self, effect: Effect) -> Iterator[str]:
         if self._in_new_environment(effect.path):
-            return  # its interpreter; links that lead anywhere but to a tool chain were dropped before
+            return  # its interpreter; links to anything but a tool chain were dropped earlier
         target = posixpath.normpath(posixpath.join(posixpath.dirname(effect.path), effect.link_target))
         if target.startswith(("/", "../")) or target == "..":
             yield "outside"

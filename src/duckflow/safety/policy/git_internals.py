@@ -1,7 +1,7 @@
-"""What may change below `.git` as part of ordinary work, and what makes git run a program (SPEC G10).
+"""Changes below `.git`: which ones belong to ordinary work, and which make git run a program (G10).
 
-A commit, a merge or a rebase writes objects, refs, the index and logs. Everything that is not known to be
-harmless asks: configuration, hooks, what leads git to another directory, a repository that was not there.
+A commit, a merge or a rebase writes objects, refs, the index and logs. Every change not known to be harmless
+needs a question: configuration, hooks, pointers to another directory, a new repository.
 """
 
 import re
@@ -15,7 +15,7 @@ from duckflow.domain.patterns import late
 from duckflow.safety.paths import fold
 
 ReadFile = Callable[[str], bytes | None]
-"""The content of a path in the folder; None if there is no such file or it can't be read."""
+"""Reads a path in the folder. Returns None if the file does not exist or can't be read."""
 
 GitReason = Literal["ordinary", "git_program", "repository", "mask"]
 
@@ -27,7 +27,7 @@ ORDINARY = late(
     r"|(commit|tag|squash|add|branch)_(editmsg|msg|edit\.patch|description)|edit_description"
     r"|(index|head|packed-refs|shallow|config)\.lock"
 )
-"""Paths inside a git directory, folded: what git writes while it works and never runs."""
+"""Paths inside a git directory, folded, that git writes during its work and never runs."""
 
 RUNS = late(
     r"config(\.worktree)?|hooks(/.*)?|commondir|gitdir|info/(attributes|exclude|grafts)"
@@ -38,7 +38,7 @@ RUNS = late(
 HARMLESS_SETTINGS = late(
     r"user\.(name|email)=.*|branch\.[^\n]+\.(remote=[\w.-]+|merge=refs/[\w./-]+|rebase=(true|false))"
 )
-"""Settings that only say who commits and which branch follows which."""
+"""Settings that only name the committer and the branch that another branch follows."""
 
 _OBJECT = late(r"(^|/)objects/[0-9a-f]{2}/[0-9a-f]{38,}$")
 _MASK = late(rb"blob \d+\0\n\n+\Z")
@@ -52,16 +52,16 @@ _LEADING_SETTINGS = ("core.hookspath", "core.fsmonitor", "include.path", "core.a
 
 
 def git_reason(effect: Effect, before: ReadFile, after: ReadFile) -> GitReason | None:
-    """Why a change concerns git, "ordinary" if it is a part of everyday work; None if it is not git's."""
+    """Return why a change concerns git, "ordinary" for everyday work. None if it does not concern git."""
     names = effect.path.split("/")
     place = next((at for at, name in enumerate(names) if _GIT.fullmatch(fold(name))), None)
     if place is None:
         return "repository" if _in_bare_repository(effect, before, after) else None
     if names[place] != ".git":
-        return "git_program"  # another file system would take it for .git
+        return "git_program"  # another file system may treat this name as .git
     inside = "/".join(fold(name) for name in names[place + 1 :])
     if place == 0 and inside and (pointer := before(".git")):
-        # It lies outside, and other worktrees use it as well: what is theirs is not this one's to change.
+        # The git directory lies outside and is shared: the files of other worktrees must not change.
         own = fold(pointer.decode("utf-8", "replace").strip().rpartition("/")[2])
         if inside.startswith("worktrees/") and inside.split("/")[1] != own:
             return "git_program"
@@ -73,7 +73,7 @@ def git_reason(effect: Effect, before: ReadFile, after: ReadFile) -> GitReason |
 
 
 def led_to_by_git(before: ReadFile) -> tuple[str, ...]:
-    """Folders and files of the work tree that the repository's own settings make git run or read."""
+    """Return paths in the work tree that git runs or reads because of the repository's settings."""
     settings = _settings(before(".git/config") or b"") or ()
     found = [value for name, _, value in (one.partition("=") for one in settings) if _leads(name)]
     return tuple(
@@ -101,7 +101,7 @@ def _inside(effect: Effect, inside: str, before: ReadFile, after: ReadFile) -> G
 
 
 def _is_mask(inside: str, after: ReadFile, path: str) -> bool:
-    """Whether an object holds the mask of a secret: two line ends or more, and nothing else."""
+    """Return whether an object holds the mask of a secret: only line ends, at least two."""
     if not _OBJECT.search(inside):
         return False
     with suppress(zlib.error):
@@ -110,7 +110,7 @@ def _is_mask(inside: str, after: ReadFile, path: str) -> bool:
 
 
 def _tails(inside: str) -> Iterator[str]:
-    """The path inside its git directory. A submodule's name may have slashes in it: every reading counts."""
+    """Yield the path inside its git directory, in all readings, as a submodule's name may contain slashes."""
     yield inside
     names = inside.split("/")
     if names[0] in ("modules", "worktrees"):
@@ -118,19 +118,19 @@ def _tails(inside: str) -> Iterator[str]:
 
 
 def _in_bare_repository(effect: Effect, before: ReadFile, after: ReadFile) -> bool:
-    """Whether a folder without `.git` becomes a repository, or is one whose settings or hooks change."""
+    """Return whether a folder without `.git` becomes a repository, or is one and gets reconfigured."""
     above, _, name = effect.path.rpartition("/")
     if fold(name) == "head" and effect.type != "folder" and effect.kind != "deleted":
         return effect.type == "link" or bool(_POINTS_SOMEWHERE.match(after(effect.path) or b""))
     home = above.removesuffix("/hooks") if fold(above).endswith("/hooks") else above
     concerned = home != above or above == "hooks" or fold(name) in ("config", "commondir")
     path = f"{'' if above == 'hooks' else home}/HEAD".lstrip("/")
-    head = (after(path) or before(path)) if concerned else None  # a copy holds only what was changed
+    head = (after(path) or before(path)) if concerned else None  # the copy holds only changed files
     return bool(head and _POINTS_SOMEWHERE.match(head))
 
 
 def _harmless(old: bytes | None, new: bytes | None) -> bool:
-    """Whether two versions of a configuration differ in harmless settings only."""
+    """Return whether two versions of a configuration differ only in harmless settings."""
     was, now = (_settings(text) if text is not None else None for text in (old, new))
     if was is None or now is None:
         return False
@@ -138,7 +138,7 @@ def _harmless(old: bytes | None, new: bytes | None) -> bool:
 
 
 def _settings(text: bytes) -> list[str] | None:
-    """A configuration as name=value; None if any line is more than plain, so that nothing is read wrongly."""
+    """Read a configuration as name=value. None if any line is not plain, to avoid reading it wrongly."""
     found: list[str] = []
     section = ""
     for line in text.decode("utf-8", "replace").splitlines():

@@ -1,4 +1,4 @@
-"""Names that look like other names: letters of several alphabets in one word, or imitations."""
+"""Detect names that imitate other names: words that mix alphabets, or letters that look like Latin ones."""
 
 import unicodedata
 
@@ -6,12 +6,12 @@ from duckflow.domain.patterns import late
 
 _ALPHABETS = ("LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "LISU", "GEORGIAN", "DESERET")
 _IMITATORS = frozenset("аеорсухіјѕһԁԛԝьвкмнтАВЕКМНОРСТУХІЈЅαικνορτυχωΑΒΕΖΗΙΚΜΝΟΡΤΥΧոսցօհ")
-"""Letters of other alphabets that are drawn like Latin ones."""
+"""Letters of other alphabets that look like Latin ones."""
 _WORD = late(r"[^\W\d_]+")
 
 
 def imitating_letters(path: str) -> tuple[str, ...]:
-    """The letters in a path that a reader would take for others, each once."""
+    """Return the letters in a path that a reader would mistake for others, each once."""
     found: dict[str, None] = {}
     for word in _WORD.findall(path):
         found |= dict.fromkeys(_imitating(word))
@@ -33,6 +33,6 @@ def _alphabet(letter: str) -> str:
 
 
 def _styled(letter: str) -> bool:
-    """Full-width and mathematical letters, and punctuation, that become plain ASCII when normalised."""
+    """Return whether a letter is a full-width, mathematical or similar variant of a plain ASCII character."""
     plain = unicodedata.normalize("NFKC", letter)
     return letter > "\x7f" and plain != letter and plain.isascii() and bool(plain.strip())

@@ -1,7 +1,7 @@
-"""The files that a command names or is known to read: an approval holds for them as they are (SPEC G5).
+"""Find the files that a command names or is known to read. An approval covers them as they are (G5).
 
-A word that might be a file is looked up; one too many costs nothing, and what a command finds out only while
-it runs can't be known before.
+Every word that might be a file is looked up, as a wrong guess costs nothing. Files that a command finds only
+while it runs can't be known in advance.
 """
 
 import re
@@ -18,14 +18,14 @@ _READ_BY = {
     **dict.fromkeys(("pip", "pip3", "uv"), ("setup.py", "pyproject.toml", "setup.cfg")),
     **dict.fromkeys(("docker", "podman"), ("Dockerfile", "compose.yaml", "docker-compose.yml")),
 }
-"""What programs read without being told."""
+"""Files that programs read although the command does not name them."""
 
 MOST = 200
-"""Words of a command that are looked up."""
+"""Largest number of paths to look up for one command."""
 
 
 def named_files(command: str) -> tuple[str, ...]:
-    """Relative paths that may be files, most likely ones first."""
+    """Return relative paths that may be files, in the order of the command's words."""
     return tuple(dict.fromkeys(_candidates(command)))[:MOST]
 
 

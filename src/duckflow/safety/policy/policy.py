@@ -1,4 +1,4 @@
-"""May it? One function answers deny, ask or allow; deny beats ask beats allow (SPEC G3, SAFETY 1)."""
+"""Policy: decide whether to deny, ask or allow. Deny beats ask, ask beats allow (G3, SAFETY 1)."""
 
 from collections.abc import Iterator
 from typing import Literal, NamedTuple, cast
@@ -25,29 +25,29 @@ _TABLE: dict[Mode, str] = {
 MODES: dict[Mode, dict[Effect, Verdict]] = {
     mode: dict(zip(EFFECTS, cast("list[Verdict]", row.split()), strict=True)) for mode, row in _TABLE.items()
 }
-"""What each mode says to each effect, if nothing else speaks against it."""
+"""Verdict of each mode on each effect, unless a rule is stricter."""
 
 
 class PolicyCase(NamedTuple):
-    """What the policy judges."""
+    """Facts about an action on which the policy decides."""
 
     effect: Effect
     risk: Risk = "low"
     protection: Protection = "none"
     outside: bool = False
-    """Whether it leaves the workspace."""
+    """True if the action reaches outside the workspace."""
     sandboxed: bool = False
-    """Whether a command would be kept in by a sandbox that was seen to work."""
+    """True if a working sandbox would confine the command."""
     copies: bool = False
-    """Whether a command would work on a copy, so that what it does is judged afterwards."""
+    """True if the command would run on a copy, so that its effects are judged afterwards."""
     external: bool = False
-    """Whether the user has declared the whole machine to be the sandbox."""
+    """True if the user has declared the whole machine to be the sandbox."""
     remembered: bool = False
-    """Whether the user said "always" to this kind."""
+    """True if the user answered "always" for this kind of action."""
 
 
 class PolicyVerdict(Frozen):
-    """The verdict, why it is asked, and the reason in words for the model."""
+    """Verdict, the category of its cause, and the reason in words for the model."""
 
     verdict: Verdict
     reason: str
@@ -55,31 +55,34 @@ class PolicyVerdict(Frozen):
 
 
 def decide(mode: Mode, case: PolicyCase) -> PolicyVerdict:
-    """Whether an action may be taken: the strictest of what the rules say."""
+    """Return the strictest ruling on an action."""
     rulings = (*_rules(mode, case), _by_mode(effective(mode, copies=case.copies or case.external), case))
     return max(rulings, key=lambda ruling: STRICTER[ruling.verdict])
 
 
 def effective(mode: Mode, *, copies: bool) -> Mode:
-    """The mode that counts: without copies, or a machine that is the sandbox, `auto` is `edits`."""
+    """Return the mode to apply.
+
+    `auto` counts as `edits` unless effects are judged or the machine is the sandbox.
+    """
     return "edits" if mode == "auto" and not copies else mode
 
 
 class EffectsCase(NamedTuple):
-    """What the policy judges once a command has run on its copy."""
+    """Facts on which the policy decides after a command has run on its copy."""
 
     risk: Risk = "low"
     changes: bool = True
-    """Whether anything changed but build and ignored folders."""
+    """True if anything changed outside build and ignored folders."""
     deletes: bool = False
     conflicts: bool = False
     stopped: bool = False
-    """Whether the command was stopped, so that what it did to files of the project may be half done."""
+    """True if the command was stopped, so that its changes to project files may be incomplete."""
     remembered: bool = False
 
 
 def decide_effects(mode: Mode, case: EffectsCase) -> PolicyVerdict:
-    """Whether what a command did is taken over (allow), asked about, or thrown away (deny)."""
+    """Decide whether to apply a command's effects (allow), ask about them, or discard them (deny)."""
     if case.risk == "forbidden":
         return _OWN
     if mode == "plan":
@@ -102,18 +105,18 @@ def decide_effects(mode: Mode, case: EffectsCase) -> PolicyVerdict:
 
 
 def may_remember_effects(case: EffectsCase) -> bool:
-    """Whether "always" may be offered: only for what nothing but the mode asks about."""
+    """Return whether to offer "always": only if the mode is the only reason to ask."""
     return case.risk in ("low", "medium") and not case.conflicts and not case.stopped
 
 
 def may_remember(case: PolicyCase) -> bool:
-    """Whether "always" may be offered: only for what nothing but the mode asks about."""
+    """Return whether to offer "always": only if the mode is the only reason to ask."""
     held = case.effect in ("write", "foreign", "fetch") or (case.effect == "execute" and case.sandboxed)
     return held and case.risk in ("low", "medium") and case.protection == "none" and not case.outside
 
 
 def _rules(mode: Mode, case: PolicyCase) -> Iterator[PolicyVerdict]:
-    """What holds in every mode."""
+    """Yield the rulings that apply in every mode."""
     if case.protection == "denied" or case.risk == "forbidden":
         yield _OWN
     if case.outside and case.effect not in ("read", "execute"):

@@ -1,4 +1,4 @@
-"""Names that are never changed without a question, and those that are never touched (protected.toml)."""
+"""Protected names: those that need a question before a change, and those that are closed (protected.toml)."""
 
 import re
 import tomllib
@@ -11,25 +11,25 @@ from typing import Literal, NamedTuple
 from duckflow.safety.paths import fold
 
 Protection = Literal["none", "guarded", "asks", "denied"]
-"""`guarded`: anyone may read it, a change asks."""
+"""With `guarded`, reading is free and only changes need a question."""
 
 STRENGTH: dict[Protection, int] = {"none": 0, "guarded": 1, "asks": 2, "denied": 3}
 
 DENIED: tuple[str, ...] = ("duckflow.toml",)
-"""Duckflow's own configuration in a project; its folders are given to the workspace as denied roots."""
+"""Duckflow's own configuration in a project. Its folders reach the workspace as denied roots instead."""
 
 SECRET_PLACES = (
     *("shadow", "gshadow", "sudoers", "sudoers.d", "master.passwd", "ssl/private", "etc/ssh", "keychains"),
     *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".local/share/keyrings"),
     *(".password-store", ".bash_history", ".zsh_history", ".python_history"),
 )
-"""Where else on a machine secrets are kept."""
+"""Other places on a machine that hold secrets."""
 
 _READING: dict[str, Protection] = {"asks": "asks", "free": "guarded", "ordinary": "none"}
 
 
 class _Names(NamedTuple):
-    """Patterns over one name by their form, and plain names that follow each other, by the first of them."""
+    """Name patterns by form. `chains` are sequences of plain names, by the first name."""
 
     plain: frozenset[str]
     starts: tuple[str, ...]
@@ -38,7 +38,7 @@ class _Names(NamedTuple):
     chains: Mapping[str, list[tuple[str, ...]]]
 
     def hold_for(self, names: tuple[str, ...]) -> bool:
-        """Whether one of them stands anywhere in a path."""
+        """Return whether any pattern matches anywhere in a path."""
         for at, name in enumerate(names):
             if self.fit(name):
                 return True
@@ -48,14 +48,14 @@ class _Names(NamedTuple):
         return False
 
     def fit(self, name: str) -> bool:
-        """Whether one of those over one name is this one."""
+        """Return whether any single-name pattern matches this name."""
         if name in self.plain or name.startswith(self.starts) or name.endswith(self.ends):
             return True
         return self.others is not None and self.others.match(name) is not None
 
 
 class ProtectedKind(NamedTuple):
-    """One kind of protected names, and why it is one."""
+    """One kind of protected names, and the reason for its protection."""
 
     why: str
     protection: Protection
@@ -64,7 +64,7 @@ class ProtectedKind(NamedTuple):
 
 @cache
 def protected_kinds() -> Mapping[str, ProtectedKind]:
-    """The table as the package brings it."""
+    """Read the table from the package."""
     raw = tomllib.loads(Path(__file__).with_name("protected.toml").read_text("utf-8"))
     return {
         kind: ProtectedKind(row["why"], _READING[row["reading"]], tuple(row["names"].split()))
@@ -73,42 +73,42 @@ def protected_kinds() -> Mapping[str, ProtectedKind]:
 
 
 def protection_of(path: str) -> Protection:
-    """How a path relative to the workspace is protected by its names."""
+    """Return the protection of a path relative to the workspace, by its names."""
     names = folded(path)
     if _names(DENIED).hold_for(names):
         return "denied"
     if _names_of("templates").hold_for(names[-1:]):
         names = names[:-1]
     if not _all_names().hold_for(names):
-        return "none"  # nearly every path, and there are many
+        return "none"  # the result for nearly all paths, and there are many
     kinds = (row for kind, row in protected_kinds().items() if _names_of(kind).hold_for(names))
     found: list[Protection] = [row.protection for row in kinds]
     return strongest(*found) if found else "none"
 
 
 def is_environment_program(path: str) -> bool:
-    """Whether it runs when a virtual environment is used: its programs, and what Python loads first."""
+    """Return whether using a virtual environment runs this file: its programs or Python's start-up files."""
     return _names_of("environments").hold_for(folded(path))
 
 
 def is_secret(path: str) -> bool:
-    """Whether a path in the workspace has a name that keys and secrets have."""
+    """Return whether a path in the workspace has a name typical for keys and secrets."""
     return _names_of("keys_and_secrets").hold_for(folded(path))
 
 
 def is_secret_in(above: str, name: str) -> bool:
-    """The same for a name in a folder of that name. Quick: asked for every file of a large folder."""
+    """Return the same for a name in a folder. Fast, because it is called for every file of large folders."""
     return _names_of("keys_and_secrets").fit(fold(name)) or (_matters(above) and is_secret(f"{above}/{name}"))
 
 
 @lru_cache(maxsize=1024)
 def _matters(folder: str) -> bool:
-    """Whether it can be the folder's name that makes a file in it a secret."""
+    """Return whether the folder's name can make the files in it secret."""
     return is_secret(folder) or fold(folder) in _names_of("keys_and_secrets").chains
 
 
 def keeps_secrets(path: str) -> bool:
-    """Whether a path on this machine leads where keys, passwords and the like are kept."""
+    """Return whether a path on this machine leads to a place for keys, passwords and the like."""
     return is_secret(path) or _names(SECRET_PLACES).hold_for(folded(path))
 
 
@@ -124,7 +124,7 @@ def _names_of(kind: str) -> _Names:
 
 @cache
 def _names(patterns: tuple[str, ...]) -> _Names:
-    """The patterns by their form: as one regular expression they take long to compile."""
+    """Group the patterns by form, because one regular expression for all takes long to compile."""
     forms: dict[str, list[str]] = {"plain": [], "starts": [], "ends": [], "others": [], "chains": []}
     for pattern in patterns:
         forms[_form(pattern)].append(pattern)
@@ -157,16 +157,16 @@ def _is_plain(pattern: str) -> bool:
 
 
 def strongest(*protections: Protection) -> Protection:
-    """The strongest of several protections."""
+    """Return the strongest of several protections."""
     return max(protections, key=lambda protection: STRENGTH[protection])
 
 
 def within(path: str, folder: str) -> bool:
-    """Whether an absolute path is `folder` or below it, compared as carelessly as names are."""
+    """Return whether an absolute path is `folder` or below it, compared by folded names."""
     above = folded(folder)
     return folded(path)[: len(above)] == above
 
 
 def folded(path: str) -> tuple[str, ...]:
-    """The names of a path, ready to be compared."""
+    """Return the names of a path, folded for comparison."""
     return tuple(fold(name) for name in path.split("/") if name)

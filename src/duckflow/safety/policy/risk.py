@@ -1,4 +1,4 @@
-"""How risky an action is, by rule and not by a model (SPEC G2): all that can be seen of it has its risk."""
+"""Assess the risk of an action by rules, not by a model (G2). Each finding has a fixed risk."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -18,7 +18,7 @@ from duckflow.safety.redaction.patterns import lower, patterns_for
 HIGHER: dict[Risk, int] = {"low": 0, "medium": 1, "high": 2, "forbidden": 3}
 
 RISKS: dict[str, Risk] = {
-    # what it does
+    # effect
     "read": "low",
     "write": "low",
     "consent": "low",
@@ -27,21 +27,21 @@ RISKS: dict[str, Risk] = {
     "delete": "medium",
     "looks": "low",
     "runs": "medium",
-    # where
+    # location
     "own": "forbidden",
     "secret_place": "forbidden",
     "outside": "high",
     "protected": "high",
     "executable": "high",
     "lookalike": "high",
-    # what is written, and how much
+    # content and amount
     "many_files": "high",
     "large": "high",
     "shebang": "high",
     "pipe_to_shell": "high",
     "private_key": "high",
     "secret": "high",
-    # what is run
+    # commands
     "network": "high",
     "removes": "high",
     "discards": "high",
@@ -52,7 +52,7 @@ RISKS: dict[str, Risk] = {
     "environment": "high",
     "unknown_program": "high",
     "unclear": "high",
-    # what a command did
+    # effects of a command
     "built": "medium",
     "dropped": "medium",
     "mass_deletion": "high",
@@ -61,13 +61,13 @@ RISKS: dict[str, Risk] = {
     "mask": "high",
     "conflict": "high",
 }
-"""All that is looked for. The risk of an action is the highest of what it shows."""
+"""Risk of each finding. An action has the highest risk of its findings."""
 
 EXECUTABLE = late(
     r".*\.(sh|bash|zsh|fish|ksh|csh|command|ps1|psm1|bat|cmd|exe|com|msi|scr|vbs|desktop|appimage|run|so|dylib|dll"
     r"|pyd|jar|app|action|workflow|scpt|reg|hta|wsf)"
 )
-"""Names of files that something runs."""
+"""Names of files that a system or a program runs."""
 
 _SHEBANG = late(r"^#!\s*/", re.MULTILINE)
 _PIPE_TO_SHELL = late(
@@ -80,37 +80,37 @@ _PRIVATE_KEY = late(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY|PuTTY-User-Key-File|
 
 
 class Assessment(Frozen):
-    """The risk, what makes it so, and for a command the words by which others like it are known."""
+    """Risk of an action, the reasons, and for a command the first words it shares with similar ones."""
 
     risk: Risk
     reasons: tuple[str, ...] = ()
     first_words: str = ""
     by_path: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Of a command's effects: what makes the risk, for each path that has something to tell."""
+    """For a command's effects: the reasons for each path that has any."""
 
 
 class ActionFacts(Frozen):
-    """What is known of an action before it is taken."""
+    """Known facts about an action before it runs."""
 
     effect: ToolEffect
     paths: tuple[str, ...] = ()
     protection: Protection = "none"
     outside: bool = False
     secret_place: bool = False
-    """Outside, where keys and the like are kept."""
+    """True for a path outside the workspace where keys and the like are kept."""
     executable: bool = False
-    """Whether one of the files may be run now."""
+    """True if one of the files is executable now."""
     written: str = ""
-    """What would be new in files."""
+    """New text that would be written to files."""
     many_files: bool = False
     command: str | None = None
     network: bool = False
     network_open: bool = False
-    """Whether the user lets every command use the network."""
+    """True if the user lets every command use the network."""
 
 
 def assess(facts: ActionFacts, places: Places, large_bytes: int) -> Assessment:
-    """The risk of an action."""
+    """Return the risk of an action."""
     read = None
     seen: list[str] = [*_whereabouts(facts), *_content(facts.written, large_bytes)]
     if facts.effect == "execute":
@@ -126,7 +126,10 @@ def assess(facts: ActionFacts, places: Places, large_bytes: int) -> Assessment:
 
 
 def rate(seen: Iterable[str], first_words: str = "") -> Assessment:
-    """The highest risk of all that was seen, and what is worth telling of it. What has no name is high."""
+    """Return the highest risk of the findings, and those findings above low risk.
+
+    Unknown findings are high.
+    """
     reasons = dict.fromkeys(seen)
     risks: dict[str, Risk] = {reason: RISKS.get(reason, "high") for reason in reasons}
     risk = highest(*risks.values())
@@ -135,7 +138,7 @@ def rate(seen: Iterable[str], first_words: str = "") -> Assessment:
 
 
 def highest(*risks: Risk) -> Risk:
-    """The highest of several risks."""
+    """Return the highest of several risks."""
     ordered = sorted(risks, key=lambda risk: HIGHER[risk])
     return ordered[-1] if ordered else "low"
 
@@ -169,7 +172,7 @@ def _content(written: str, large_bytes: int) -> Iterator[str]:
 
 
 def content_reasons(written: str) -> Iterator[str]:
-    """What new text holds that is asked about, wherever it is written."""
+    """Yield findings in new text that need a question wherever it is written."""
     if _PIPE_TO_SHELL.search(written):
         yield "pipe_to_shell"
     if _PRIVATE_KEY.search(written):
@@ -184,12 +187,15 @@ def content_reasons(written: str) -> Iterator[str]:
 
 
 def added_text(difference: str) -> str:
-    """The lines a difference adds, without their signs."""
+    """Return the lines that a diff adds, without the plus signs."""
     return "\n".join(line[1:] for line in changed_lines(difference) if line.startswith("+"))
 
 
 def changed_lines(difference: str) -> list[str]:
-    """The lines of a difference that came or went, with their signs. Before the first @@ files are named."""
+    """Return the added and removed lines of a diff, with their signs.
+
+    Skips the file names before the first @@.
+    """
     lines = difference.split("\n")
     start = next((place for place, line in enumerate(lines) if line.startswith("@@")), len(lines))
     return [line for line in lines[start:] if line.startswith(("+", "-"))]

@@ -1,6 +1,7 @@
-"""A command line taken apart as a shell would, as far as that can be told without running it.
+"""Parse a command line like a shell, as far as possible without running it.
 
-What a shell works out only while it runs (variables, substitutions, loops) is not guessed: it is unclear.
+Results that a shell computes only at run time (variables, substitutions, loops) are not guessed: such a line
+is unclear.
 """
 
 import re
@@ -11,7 +12,7 @@ from typing import NamedTuple
 from duckflow.domain.patterns import late
 
 LONGEST = 20_000
-"""Characters of a command that is looked into."""
+"""Longest command, in characters, that is parsed."""
 
 _SEPARATORS = ("&&", "||", "|&", "|", ";", "\n")
 _REDIRECTS = ("&>>", "&>", ">>", ">|", ">&", "<&", "<>", ">", "<")
@@ -26,37 +27,37 @@ _FILE_NUMBER = late(r"[0-9]+")
 
 
 class ProgramCall(NamedTuple):
-    """One program with its words, and the files its input and output are led to."""
+    """One program with its words, and the files for its redirected input and output."""
 
     words: tuple[str, ...]
     redirects: tuple[str, ...] = ()
 
 
 class CommandLine(NamedTuple):
-    """The commands of a line; `clear` is False where reading it does not tell what would run."""
+    """Commands of a line. `clear` is False if reading it can't show what would run."""
 
     commands: tuple[ProgramCall, ...]
     clear: bool
 
 
 class _Unclear(Exception):
-    """Only a shell could tell."""
+    """Raised if only a shell could determine the meaning."""
 
 
 class _Word(NamedTuple):
     text: str
     plain: bool
-    """Whether no part of it was quoted."""
+    """True if no part of the word was quoted."""
 
 
 class _Operator(NamedTuple):
     text: str
     joined: bool
-    """Whether it follows the word before it without a blank."""
+    """True if no blank separates it from the previous word."""
 
 
 def read_command(line: str) -> CommandLine:
-    """The line taken apart."""
+    """Split a line into its commands."""
     if len(line) > LONGEST or any(map(_hidden, line)):
         return CommandLine((), clear=False)
     try:
@@ -145,7 +146,7 @@ def _word(line: str, at: int) -> tuple[_Word, int]:
             at += 1
     text = "".join(parts)
     if braces and ("," in text or ".." in text):
-        raise _Unclear  # a shell makes several words of it
+        raise _Unclear  # a shell would expand this to several words
     return _Word(text, plain), at
 
 

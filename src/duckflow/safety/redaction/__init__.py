@@ -1,1 +1,1 @@
-"""Secrets are replaced by markers before model, screen, log and database see them."""
+"""Redaction: secrets become markers before a model, a screen, a log or the database gets them."""

@@ -1,4 +1,4 @@
-"""Redaction of what happens: events before they are stored, live updates before they are shown."""
+"""Redaction of events before they are stored, and of live updates before they are shown."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -29,15 +29,18 @@ _LONGEST_KEY = 20_000
 _LONGEST_LINE = 600
 _LONGEST_RUN = 65_536
 _OPAQUE = late(r"[A-Za-z0-9+/=_-]{200,}\Z")
-"""A signature or encrypted thinking, in which chance may spell the beginning of any kind of key."""
+"""Signature or encrypted thinking, which may contain the beginning of a key by chance."""
 _TELLING = late(rf"[!-~]*(?:{'|'.join(NAME_NEEDLES)}|bearer|basic|login)", re.IGNORECASE)
 
 
 def redact_event(redactor: Redactor, event: Event) -> Event:
-    """The event without secrets. What a model decided, and what the user made of it, can be put back."""
+    """Return the event without secrets.
+
+    Those in decisions, and in the user's edits of them, can be restored.
+    """
     match event:
         case DecisionMade():
-            # The decision first: the words it was made in have the same values, but escaped.
+            # Clean the decision first: its original wording holds the same values, but escaped.
             decision = redactor.clean_all(event.decision, own=True)
             exchange = tuple(clean_message(message, redactor.clean) for message in event.exchange)
             return replace(event, decision=decision, exchange=exchange)
@@ -51,8 +54,10 @@ def redact_event(redactor: Redactor, event: Event) -> Event:
 
 
 def clean_message(message: ChatMessage, clean: Callable[[str], str]) -> ChatMessage:
-    """The message without secrets. A thought that holds one is left out: its provider may have signed it, and
-    refuses it if it is altered."""
+    """Return the message without secrets.
+
+    A thought with a secret is dropped, because a provider may have signed it and rejects altered thoughts.
+    """
 
     def clean_readable(text: str) -> str:
         return text if _OPAQUE.match(text) else clean(text)
@@ -63,12 +68,15 @@ def clean_message(message: ChatMessage, clean: Callable[[str], str]) -> ChatMess
 
 
 def said_by_user(event: Event) -> bool:
-    """Whether these are the user's own words, who should know when something in them was hidden."""
+    """Return whether the event holds the user's own words.
+
+    If so, the user is notified about hidden secrets.
+    """
     return isinstance(event, UserMessage | ApprovalAnswered | ConsultationAnswered)
 
 
 class LiveRedaction:
-    """Lets live updates through, less their last characters while these may be the beginning of a secret."""
+    """Pass live updates on, but hold back trailing characters that may begin a secret."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._reply = PieceRedaction(redactor)
@@ -76,7 +84,7 @@ class LiveRedaction:
         self._output = PieceRedaction(redactor)
 
     def take(self, what: Recorded | LiveUpdate) -> Iterator[Recorded | LiveUpdate]:
-        """What may be shown now."""
+        """Yield the updates that may be shown now."""
         match what:
             case ThinkingShown():
                 yield from (ThinkingShown(text=text) for text in self._thinking.take(what.text))
@@ -107,14 +115,14 @@ class LiveRedaction:
 
 
 class PieceRedaction:
-    """Redacts a text that comes in pieces: a secret may begin in one and end in another."""
+    """Redact text that arrives in pieces, where a secret may begin in one piece and end in another."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._held = ""
 
     def take(self, piece: str) -> Iterator[str]:
-        """What is certain now, if anything."""
+        """Yield the text that is safe to show now, if any."""
         self._held += piece
         end = self._certain(self._held)
         if end:
@@ -122,17 +130,17 @@ class PieceRedaction:
             yield self._redactor.clean(certain)
 
     def flush(self) -> Iterator[str]:
-        """The rest: nothing follows."""
+        """Yield the remaining text; nothing follows."""
         held, self._held = self._held, ""
         if held:
             yield self._redactor.clean(held)
 
     def drop(self) -> None:
-        """Forget what was held."""
+        """Discard the text held back."""
         self._held = ""
 
     def _certain(self, held: str) -> int:
-        """How much of it can't be the beginning of a secret."""
+        """Return the number of leading characters that can't belong to a secret that ends later."""
         key, over = _last_key(held)
         if over is None and len(held) - key < _LONGEST_KEY:
             return key
@@ -148,7 +156,7 @@ class PieceRedaction:
 
 
 def _last_key(held: str) -> tuple[int, int | None]:
-    """Where the last private key begins, and where it is over: None while it is not."""
+    """Return the start of the last private key and its end, which is None while the key is incomplete."""
     begin = held.rfind(_BEGIN)
     if begin < 0:
         return 0, 0
@@ -158,7 +166,7 @@ def _last_key(held: str) -> tuple[int, int | None]:
 
 
 def _run_start(held: str) -> int:
-    """Where the last word begins, as far as it is of letters that secrets are made of."""
+    """Return the start of the last word, made of the characters that secrets use."""
     start = len(held)
     while start > 0 and "!" <= held[start - 1] <= "~":
         start -= 1
@@ -166,7 +174,7 @@ def _run_start(held: str) -> int:
 
 
 def _value_start(held: str, value: str, end: int) -> int:
-    """Where this value begins, if the text ends in its beginning or `end` is in the middle of it."""
+    """Return the start of a known value that crosses `end` or has only begun at the end; otherwise `end`."""
     whole = held.find(value, max(end - len(value) + 1, 0))
     if 0 <= whole < end:
         return whole

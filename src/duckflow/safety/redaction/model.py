@@ -1,7 +1,7 @@
-"""The last door before a model: whatever a prompt was made of, it leaves without secrets.
+"""Last check before a model: a request leaves without secrets, whatever its prompt was made of.
 
-State is clean already. This is for what reaches a prompt on other ways: rules, a file shown to a small model,
-an answer that goes back to be mended.
+State is already clean. This covers text that reaches a prompt in other ways: rules, a file shown to a small
+model, an answer that is sent back for repair.
 """
 
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ _MOST_REMEMBERED = 50_000
 
 
 class RedactedModel(WrappingClient):
-    """Another client, whose requests are redacted. A text is searched once, however often it is sent."""
+    """Model client that redacts its requests. Each text is searched once, however often it is sent."""
 
     def __init__(self, client: ModelClient, redactor: Redactor) -> None:
         super().__init__(client)
@@ -24,7 +24,7 @@ class RedactedModel(WrappingClient):
         self._clean: set[tuple[int, int]] = set()
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
-        """The answer to the request without its secrets."""
+        """Send the request without its secrets and stream the answer."""
         messages = tuple(clean_message(message, self._text) for message in request.messages)
         schema = self._redactor.clean_all(request.answer_schema)
         return self.inner.stream(replace(request, messages=messages, answer_schema=schema))

@@ -1,6 +1,6 @@
-"""What a secret looks like, as a table. A new kind of token is a new row of tokens.txt.
+"""Patterns of secrets. A new kind of token is a new row in tokens.txt.
 
-Every repeat in these expressions is bounded, so each takes time in proportion to the text, whatever it holds.
+All repeats in these expressions are bounded, so a search takes time in proportion to the text.
 """
 
 import re
@@ -13,14 +13,14 @@ from duckflow.domain.patterns import late
 from duckflow.safety.redaction.values import is_placeholder, looks_like_password, looks_random
 
 NAME_NEEDLES = ("passw", "passphrase", "pwd", "secret", "token", "credential", "key")
-"""What a text must contain, in lower case, before it is searched for names of secrets."""
+"""Lower-case parts of names. A text without any of them is not searched for named secrets."""
 
 _NAME = (
     r"(?P<name>pass(?:word|wd|phrase)|pwd|secret|token|credential"
     r"|(?:api|access|private|secret|auth|account|encryption|signing|master|service)[_-]?key)s?"
 )
 _NAMED = late(rf"{_NAME}(?=[a-z0-9_-]{{0,30}}+[\"'`\\]{{0,4}}[ \t]{{0,8}}[:=!])")
-"""Where in a text in lower case it is worth looking closer; many times faster than looking everywhere."""
+"""Finds candidate places in the lower-cased text, which is many times faster than trying every place."""
 
 _SUFFIX = r"(?:[_-]?(?:key|base|value|prod|production|dev|staging|live|test|\d{1,3})){0,2}"
 _TYPE = r"(?:[ \t]{0,4}:[ \t]{0,4}(?:str|string|SecretStr)(?:[ \t]?\|[ \t]?None)?(?=[ \t]{0,4}=))?"
@@ -38,31 +38,31 @@ _BARE = r"(?P<bare>[^\s\"'`\\,;(){}\[\]<>&]{8,512}+)(?=[\s\\&\"'`]|$)"
 
 
 class Pattern(NamedTuple):
-    """One kind of secret. One of `needles` must be in a text, or it is not searched at all."""
+    """One kind of secret. A text is searched only if it contains one of `needles`."""
 
     kind: str
     needles: tuple[str, ...]
     source: str
-    """The expression, compiled once a text has one of the needles."""
+    """Regular expression, compiled when a text first contains one of the needles."""
     flags: int = 0
     judge: Callable[[re.Match[str]], bool] | None = None
-    """Has the last word on what was found."""
+    """Optional check that can reject a match."""
     hint: re.Pattern[str] | None = None
-    """Where in the text in lower case to look, if not everywhere; then the needles are in lower case too."""
+    """Finds the places to search in the lower-cased text. The needles are then in lower case, too."""
 
     @property
     def expression(self) -> re.Pattern[str]:
-        """What a secret of this kind looks like."""
+        """Compiled expression for this kind of secret."""
         return _compiled(self.source, self.flags)
 
     def find(self, text: str, lowered: str) -> Iterator[re.Match[str]]:
-        """Every secret of this kind, from left to right. `lowered` is as long as `text`."""
+        """Yield the secrets of this kind from left to right. `lowered` has the same length as `text`."""
         if self.may_fit(text, lowered):
             found = self._at_hints(text, lowered, self.hint) if self.hint else self.expression.finditer(text)
             yield from (match for match in found if self.judge is None or self.judge(match))
 
     def may_fit(self, text: str, lowered: str) -> bool:
-        """Whether one of the needles is there. Asked for every kind of every text, so it is to be quick."""
+        """Return whether the text contains a needle. Called for every kind and text, so it must be fast."""
         where = lowered if self.hint else text
         for needle in self.needles:  # noqa: SIM110 - any() takes twice as long
             if needle in where:
@@ -79,7 +79,10 @@ class Pattern(NamedTuple):
 
 
 def lower(text: str) -> str:
-    """The text in lower case, letter by letter: the few letters that would become two stay as they are."""
+    """Return the text in lower case, with the same length.
+
+    Letters that would become two are left as they are.
+    """
     lowered = text.lower()
     return (
         lowered
@@ -89,7 +92,7 @@ def lower(text: str) -> str:
 
 
 def span_of(found: re.Match[str]) -> tuple[int, int]:
-    """Where the secret itself is in what was found."""
+    """Return the span of the secret within a match."""
     groups = found.groupdict()
     for name in ("secret", "quoted", "bare"):
         if groups.get(name) is not None:
@@ -98,7 +101,7 @@ def span_of(found: re.Match[str]) -> tuple[int, int]:
 
 
 def kind_of(pattern: Pattern, found: re.Match[str]) -> str:
-    """The kind as the marker tells it; that of an assignment follows from the name."""
+    """Return the kind to show in the marker. For an assignment it follows from the name."""
     name = found.groupdict().get("name")
     return _family(name) if name else pattern.kind
 
@@ -111,7 +114,7 @@ def _family(name: str) -> str:
 
 
 def _key_like(found: re.Match[str]) -> bool:
-    """For a prefix that also begins ordinary names: what follows must have the look of a key."""
+    """Check matches of a prefix that also begins ordinary names: the rest must look like a key."""
     secret = found[0].replace("-", "").replace("_", "")
     return sum(letter.isdigit() for letter in secret) >= 4 or looks_random(secret)
 
@@ -132,7 +135,7 @@ def _credentials(found: re.Match[str]) -> bool:
 
 
 def _assigned(found: re.Match[str]) -> bool:
-    """A value in quotes is a value. One without is as likely a name, so it must look more like a secret."""
+    """Check an assigned value. Without quotes it may be a name, so it must look more like a secret."""
     quoted = found["quoted"]
     value = quoted or found["bare"]
     if is_placeholder(value):
@@ -147,7 +150,7 @@ def _has_signs(value: str) -> bool:
 
 
 def _in_capitals(found: re.Match[str]) -> bool:
-    """`NAME=value` in capitals is no code: what stands there is the value."""
+    """Check `NAME=value` in capitals. This is no code, so the text after the sign is the value itself."""
     value = found["secret"]
     if is_placeholder(value):
         return False
@@ -157,19 +160,19 @@ def _in_capitals(found: re.Match[str]) -> bool:
 
 
 def all_patterns() -> tuple[Pattern, ...]:
-    """All kinds, in this order: what was replaced by one row is not seen by those below it."""
+    """Return all patterns in order. Text replaced for one pattern is not searched for the later ones."""
     return (_PRIVATE_KEY, *_tokens(), *_JUDGED)
 
 
 def patterns_for(text: str) -> tuple[Pattern, ...]:
-    """The kinds worth searching a text for. Tokens are long words with digits, and most texts have none."""
+    """Return the patterns to search a text for. Tokens are long words with digits, which most texts lack."""
     words = "\n".join(word for word in _LONG_WORD.findall(text) if _DIGIT.search(word))
     tokens = [row for row in _tokens() if row.may_fit(words, "")] if words else ()
     return (_PRIVATE_KEY, *tokens, *_JUDGED)
 
 
 def lines_with_secrets(text: str) -> frozenset[int]:
-    """The numbers of the lines that hold a secret or a part of one."""
+    """Return the numbers of the lines that contain a secret or a part of one."""
     lowered = lower(text)
     found: set[int] = set()
     for pattern in patterns_for(text):
@@ -181,7 +184,7 @@ def lines_with_secrets(text: str) -> frozenset[int]:
 
 @cache
 def _tokens() -> tuple[Pattern, ...]:
-    """The rows of tokens.txt."""
+    """Read the rows of tokens.txt."""
     table = Path(__file__).with_name("tokens.txt").read_text("utf-8")
     rows = [line.split() for line in table.splitlines() if line and not line.startswith("#")]
     return tuple(
@@ -251,4 +254,4 @@ _JUDGED: tuple[Pattern, ...] = (
         _NAMED,
     ),
 )
-"""What needs more than a beginning: a name before it, or a judgement."""
+"""Patterns that need more than a prefix: a name before the value, or a check."""

@@ -1,11 +1,11 @@
 """Redaction: secrets are replaced by markers before a model, a screen, a log or the database sees them.
 
-A marker such as `[redacted:github-token:3f2a]` says what it stands for. Its last part is a hash with a key
-that only this process has: the same secret has the same marker, and nobody can try out guesses.
+A marker such as `[redacted:github-token:3f2a]` names the kind of secret. Its last part is a hash with a key
+that only this process has: the same secret always gets the same marker, and guesses can't be tested.
 
-What a model wrote itself and only looks like a secret (a key in a test, say) must reach the file as it was
-written. So for these, and only these, the value behind the marker is kept in memory, and put back into the
-arguments right before a tool runs. What was read from files, commands or the user is never put back anywhere.
+Text that the model wrote and that only looks like a secret (a key in a test, say) must reach the file
+unchanged. For such text only, the value behind the marker is kept in memory and restored in the arguments
+right before a tool runs. Text read from files, commands or the user is never restored.
 """
 
 import hashlib
@@ -23,19 +23,19 @@ from duckflow.safety.redaction.values import SHORTEST, looks_random
 MARKER = late(r"\[redacted:[a-z0-9-]{1,40}:[0-9a-f]{4}\]")
 
 MOST_LEARNED = 500
-"""Secrets remembered because they were met once; they are then found wherever else they turn up."""
+"""Largest number of found secrets to remember. Remembered secrets are also found in other texts."""
 
 MOST_OWN = 2_000
-"""Values of the model's own that can be put back."""
+"""Largest number of values from the model that can be restored."""
 
 T = TypeVar("T")
 
 
 class Redactor:
-    """Replaces known values and all that fits the patterns. `known` are values with their kinds."""
+    """Replaces known values and all matches of the patterns. `known` maps values to kinds."""
 
     def __init__(self, known: Mapping[str, str] | None = None, key: bytes | None = None) -> None:
-        # Long ones first: one secret may be part of another.
+        # Longest first, because one secret may be part of another.
         self._known = dict(sorted((known or {}).items(), key=lambda one: -len(one[0])))
         self._key = key or secrets.token_bytes(32)
         self._learned: dict[str, str] = {}
@@ -44,11 +44,11 @@ class Redactor:
 
     @property
     def spaced(self) -> tuple[str, ...]:
-        """Known values that do not end at a space, for those who see a text piece by piece."""
+        """Known values with spaces or non-ASCII characters, for streaming, which otherwise cuts at spaces."""
         return tuple(value for value in self._known if not value.isascii() or any(map(str.isspace, value)))
 
     def clean(self, text: str, *, own: bool = False) -> str:
-        """The text with markers for secrets. With `own`, for a model's own words, they can be put back."""
+        """Replace secrets by markers. With `own`, for the model's own words, they can be restored."""
         if len(text) < SHORTEST:
             return text
         text = self._clean_values(text, self._known, own=own)
@@ -64,11 +64,11 @@ class Redactor:
         return self._clean_values(text, learned, own=own)
 
     def clean_all(self, value: T, *, own: bool = False) -> T:
-        """The same for every text inside a value. What holds no secret comes back as it is."""
+        """Clean every text inside a value. A value without secrets is returned unchanged."""
         return cast("T", rewrite(value, lambda text: self.clean(text, own=own)))
 
     def restore(self, value: T) -> T:
-        """The value with all that the model itself wrote in the place of its markers."""
+        """Replace markers in a value by the texts that the model itself wrote."""
         if not self._own:
             return value
 
@@ -86,7 +86,7 @@ class Redactor:
     def _clean_pattern(
         self, text: str, lowered: str, pattern: Pattern, found: dict[str, str], *, own: bool
     ) -> str:
-        """The text without what fits one pattern; that is added to `found`."""
+        """Replace the matches of one pattern and add them to `found`."""
         pieces: list[str] = []
         end = 0
         for match in pattern.find(text, lowered):
@@ -98,13 +98,13 @@ class Redactor:
         return "".join((*pieces, text[end:])) if pieces else text
 
     def _learn(self, found: Mapping[str, str]) -> None:
-        """Find these from now on in any surroundings."""
+        """Remember secrets, so that later texts are searched for them without any pattern."""
         self._learned |= {value: kind for value, kind in found.items() if len(value) >= SHORTEST}
         for oldest in tuple(self._learned)[:-MOST_LEARNED]:
             del self._learned[oldest]
 
     def _mark(self, value: str, kind: str, *, own: bool) -> str:
-        """The marker of a value; two values never share one."""
+        """Return the marker of a value. Different values never share a marker."""
         digest = hashlib.blake2b(value.encode("utf-8", "surrogatepass"), key=self._key).digest()
         for turn in range(len(digest) - 1):
             marker = f"[redacted:{kind}:{digest[turn : turn + 2].hex()}]"
@@ -120,7 +120,7 @@ class Redactor:
 
 
 def rewrite(value: object, change: Callable[[str], str]) -> object:
-    """A value with every text in it changed; the very same object where nothing changes."""
+    """Apply `change` to every text in a value. Return the same object if nothing changes."""
     if type(value) is str:
         return change(value)
     if isinstance(value, BaseModel):
@@ -148,7 +148,7 @@ def _rewrite_model(model: BaseModel, change: Callable[[str], str]) -> BaseModel:
 
 
 def refuse_markers(args: object) -> None:
-    """Raise where a marker would be written or run in place of the secret it stands for."""
+    """Raise ToolError if a marker would be written or run in place of the secret it stands for."""
     met: list[str] = []
 
     def look(text: str) -> str:

@@ -1,11 +1,11 @@
-"""The sandbox: where a shell command runs, what it can reach, and how everything it started ends (SPEC G7).
+"""Sandbox for shell commands: where they run, what they can reach, and how all their processes end (G7).
 
-A command works on a copy of the folder; what it did is read from there and happens when it is taken over
-(`copy/`, SPEC G9). What it gets to see of the rest of the machine is an allow-list (`view/`). `Shell.run`
-gives the effects and the id of the copy.
+A command works on a copy of the folder. Its effects are read from the copy and only change the folder when
+they are applied (`copy/`, G9). It sees the rest of the machine through an allow-list (`view/`). `Shell.run`
+returns the effects and the id of the copy.
 
-Duckflow never forks itself. A small launcher, started with the first command, forks one supervisor for each;
-the supervisor makes the copy's view, starts the command inside it, watches its limits and kills all
-that is left of it. All of `child/` runs there, without site-packages, so it and what it imports of ours use
-the standard library only.
+Duckflow never forks itself. A small launcher, started with the first command, forks one supervisor per
+command. The supervisor creates the copy's view, starts the command inside it, enforces its limits and kills
+all remaining processes. Everything in `child/` runs there, without site-packages, so it and the modules of
+Duckflow that it imports use the standard library only.
 """

@@ -1,6 +1,6 @@
-"""Commands that go on in the background (SPEC G11).
+"""Background commands (G11).
 
-One shared view and loopback, output that is read in pieces.
+They share one view of the folder and one loopback network. Their output is read in pieces.
 """
 
 import asyncio
@@ -21,34 +21,34 @@ from duckflow.safety.sandbox.output import CommandOutput
 from duckflow.safety.sandbox.view.confinement import LaunchOrder
 
 RunCommand = Callable[[Callable[[bytes], None]], Coroutine[Any, Any, Ending]]
-"""Runs a command to its end, and gives what it writes to whoever is named."""
+"""Runs a command to its end and passes its output to the given function."""
 
 MOST_COMMANDS = 8
-"""How many go on at once."""
+"""Largest number of background commands at once."""
 
 
 class BackgroundOutput(Frozen):
-    """What a background command wrote since it was last asked, and whether it still runs."""
+    """Output of a background command since the last read, and whether the command still runs."""
 
     text: str
     running: bool
     exit_code: int | None = None
     stopped: str | None = None
-    """The limit it reached, if one stopped it; "asked" if it was stopped."""
+    """Limit that stopped it, or "asked" if it was stopped on request."""
     error: str = ""
     hidden: tuple[str, ...] = ()
-    """Files that were opened and that commands see empty, because they hold secrets."""
+    """Files opened meanwhile that commands see empty, because they hold secrets."""
 
 
 class _Background:
-    """One command under way."""
+    """One background command."""
 
     def __init__(self, most_bytes: int, run: RunCommand) -> None:
         self._most = most_bytes
         self._unread = CommandOutput(most_bytes)
         self.news = asyncio.Event()
         self.told = False
-        """Whether its end was told."""
+        """True once its end has been reported."""
         self.task = asyncio.create_task(run(self._take))
         self.task.add_done_callback(lambda _: self.news.set())
 
@@ -71,7 +71,7 @@ class _Background:
 
 
 class LiveCopy:
-    """A copy that is in use: commands run in it one after the other and beside each other, until it ends."""
+    """Copy in use. Commands run in it one after the other or at the same time, until it is closed."""
 
     def __init__(self, copy: WorkspaceCopy, control: socket.socket, numbers: Iterator[int]) -> None:
         self.copy = copy
@@ -82,20 +82,20 @@ class LiveCopy:
 
     @property
     def commands(self) -> tuple[str, ...]:
-        """The ids of the background commands that still run."""
+        """Ids of the running background commands."""
         return tuple(name for name, one in self._commands.items() if not one.task.done())
 
     @property
     def unheard(self) -> tuple[str, ...]:
-        """The ids of those whose end nobody was told of yet."""
+        """Ids of the commands that still run or whose end has not been reported."""
         return tuple(name for name, one in self._commands.items() if not one.told)
 
     async def run(self, order: LaunchOrder, take: Callable[[bytes], None], *, network: bool) -> Ending:
-        """Run a command to its end, next to those in the background."""
+        """Run a command to its end, beside the background commands."""
         return await run_through(self._control, RUN_ON_NETWORK if network else RUN, order, take)
 
     def start(self, order: LaunchOrder, most_bytes: int, *, network: bool) -> str:
-        """Let a command go on; the id to ask it by."""
+        """Start a background command and return its id."""
         if len(self.commands) >= MOST_COMMANDS:
             raise ToolError(f"{MOST_COMMANDS} commands run in the background already; stop one first.")
         command_id = f"c{next(self._numbers)}"
@@ -103,9 +103,9 @@ class LiveCopy:
         return command_id
 
     async def read(self, command_id: str, wait_s: float = 0, *, for_end: bool = False) -> BackgroundOutput:
-        """What it wrote since it was last asked; if there is nothing yet, wait for it as long as `wait_s`.
+        """Return new output. If there was none since the last read, wait up to `wait_s` seconds.
 
-        `for_end`: wait for its end, whatever it writes.
+        With `for_end`, wait for the end of the command instead.
         """
         background = self._find(command_id)
         if for_end:
@@ -117,14 +117,14 @@ class LiveCopy:
         return background.read()
 
     async def stop(self, command_id: str) -> BackgroundOutput:
-        """End it with all that it started; what it wrote last."""
+        """Kill a command with all its processes and return its last output."""
         background = self._find(command_id)
         background.task.cancel()
         await asyncio.wait([background.task])
         return background.read()
 
     async def put(self, paths: Iterable[str]) -> None:
-        """Show commands what became of these files of the folder after a file tool changed them."""
+        """Show commands the new state of these files after a file tool changed them in the folder."""
         for path in paths:
             place = self.copy.real(path)
             try:
@@ -135,14 +135,14 @@ class LiveCopy:
             self.copy.note_own(path)
 
     async def revert(self) -> None:
-        """Make the view what the folder is: what commands did and nobody wanted is gone for the next ones."""
+        """Reset the view to the state of the folder, so that later commands do not see rejected effects."""
         reading = await asyncio.to_thread(self.copy.read)
         effects = [*reading.effects.effects, *(one for within in reading.bulk.values() for one in within)]
         files = [one for one in effects if one.type == "file" and one.kind != "mode"]
         await self.put(dict.fromkeys(path for one in files for path in (one.path, one.moved_from) if path))
 
     async def aclose(self) -> int:
-        """End every command and the view; an exit code that nobody was told of, 0 if all went well."""
+        """End all commands and the view. Return an unreported exit code of a failed command, else 0."""
         untold = [one.task for one in self._commands.values() if not one.told]
         codes = [one.result().code for one in untold if one.done() and not one.cancelled()]
         tasks = [one.task for one in self._commands.values()]
@@ -152,7 +152,7 @@ class LiveCopy:
             await asyncio.wait(tasks)
         with suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
-            await asyncio.get_running_loop().sock_recv(self._control, 1)  # nothing is left when it ends
+            await asyncio.get_running_loop().sock_recv(self._control, 1)  # returns when no process is left
         self._control.close()
         return next((code for code in codes if code), 0)
 

@@ -1,4 +1,4 @@
-"""How a command ended and what it wrote; and what is refused before or instead of that."""
+"""Result of a command, and errors for commands that can't run."""
 
 from duckflow.domain.errors import ToolError
 from duckflow.domain.files.effects import Effects
@@ -7,37 +7,37 @@ from duckflow.safety.sandbox.launcher_client import Ending
 from duckflow.safety.sandbox.view.levels import Sandbox
 
 LONGEST_COMMAND = 100_000
-"""Bytes; the kernel takes 131,071 in one argument."""
+"""In bytes. The kernel accepts at most 131,071 in one argument."""
 
 _OF_BUBBLEWRAP = "bwrap: "
 
 
 class CommandResult(Frozen):
-    """What became of a command. `exit_code` is None where it was stopped."""
+    """Result of a command. `exit_code` is None if the command was stopped."""
 
     exit_code: int | None
     output: str
     pipeline: str = ""
-    """How the parts of its last pipeline ended, if not all ended well: `pytest 1 | tail 0`."""
+    """Exit codes of the parts of the last pipeline, if not all succeeded: `pytest 1 | tail 0`."""
     ran_through: bool = False
-    """Whether the shell itself ended with success, whatever a part of the pipeline did."""
+    """True if the shell itself reported success, even if a part of the pipeline failed."""
     whole: str = ""
-    """All of the output, if `output` is only its beginning and its end."""
+    """Full output, as far as it was kept, if `output` shows only its beginning and end."""
     timed_out: bool = False
     stopped: str | None = None
-    """The limit it reached, if one stopped it: seconds, processes, memory_mb, disk_mb."""
+    """Limit that stopped the command, if any: seconds, processes, memory_mb, disk_mb."""
     hidden: tuple[str, ...] = ()
     """Files it opened that commands see empty, because they hold secrets."""
     changed: tuple[str, ...] = ()
-    """Without a copy: files of the workspace that differ now, as far as a bounded look can tell."""
+    """Without a copy: changed files of the workspace, as far as a limited search finds them."""
     effects: Effects | None = None
-    """With a copy: all that it did. Nothing of it has happened to the workspace yet."""
+    """With a copy: all effects of the command. None of them has been applied to the workspace yet."""
     copy_id: str = ""
-    """The copy that holds the effects, if there are any: take it over or discard it."""
+    """Id of the copy with the effects, if there are any. The copy must be applied or discarded."""
 
 
 def result_of(ending: Ending, written: str, sandbox: Sandbox) -> CommandResult:
-    """The result; ToolError where the sandbox did not stand: nothing ran, and nothing runs without it."""
+    """Return the result. Raise ToolError if the sandbox failed; the command did not run then."""
     if ending.error:
         said = f"{ending.error}: {written.strip()[:300]}" if written.strip() else ending.error
         raise ToolError(f"The command could not be run in its sandbox ({sandbox.level}): {said}.")
@@ -52,7 +52,7 @@ def result_of(ending: Ending, written: str, sandbox: Sandbox) -> CommandResult:
 
 
 def check_command(command: str) -> None:
-    """ToolError for what no shell could run."""
+    """Raise ToolError for a command that no shell can run."""
     if not command.strip():
         raise ToolError("The command is empty.")
     if "\0" in command:

@@ -1,4 +1,4 @@
-"""Talking to the launcher: start it when first needed, hand it an order, take the output, hear the end."""
+"""Client of the launcher: start it when first needed, send orders, read output, wait for the end."""
 
 import asyncio
 import contextlib
@@ -24,11 +24,11 @@ _BOOT = (
     "from duckflow.safety.sandbox.child.launcher import main; main()"
 )
 _PATIENCE_S = 15.0
-"""How long to wait for the end of something that was killed."""
+"""Time in seconds to wait for the end of killed processes."""
 
 
 class Ending(Frozen):
-    """How a command ended. `stopped` names the limit it reached, or is "asked"."""
+    """Ending of a command. `stopped` names the limit it reached, or is "asked"."""
 
     code: int | None
     stopped: str | None
@@ -36,7 +36,7 @@ class Ending(Frozen):
 
 
 class Launcher:
-    """The launcher of one session and the temporary folder of its commands."""
+    """Launcher of one session and the temporary folder of its commands."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -45,26 +45,26 @@ class Launcher:
         self._temporary: Path | None = None
 
     async def temporary(self) -> Path:
-        """The folder that commands have to themselves; the launcher runs from now on."""
+        """Return the temporary folder of the commands. Start the launcher if it does not run."""
         async with self._starting:
             if self._temporary is None or self._process is None or self._process.poll() is not None:
                 starting = asyncio.ensure_future(asyncio.to_thread(self._start))
                 try:
                     await asyncio.shield(starting)
                 except asyncio.CancelledError:
-                    await starting  # otherwise the next caller would start a second launcher beside it
+                    await starting  # otherwise the next caller would start a second launcher
                     raise
         assert self._temporary is not None
         return self._temporary
 
     async def run(self, order: LaunchOrder, take: Callable[[bytes], None]) -> Ending:
-        """Run it to its end. Cancelling kills all that it started, and comes back when that is done."""
+        """Run a command to its end. Cancelling kills all its processes and returns when they have ended."""
         await self.temporary()
         assert self._orders is not None
         return await run_through(self._orders, b".", order, take)
 
     def expect(self, world: Iterable[WorldMount]) -> None:
-        """Say what commands will see in any case, so that it can be there before they are known. Blocking."""
+        """Announce the mounts that all commands get, so that the launcher can prepare them. Blocking."""
         assert self._temporary is not None
         steps = [step.model_dump() for step in world]
         expected = self._temporary / EXPECTED
@@ -72,7 +72,7 @@ class Launcher:
         expected.with_suffix(".new").rename(expected)
 
     async def hold(self, view: CopyMount) -> socket.socket:
-        """A view of a folder that several commands share, and the socket that says what to run in it."""
+        """Create a view of a folder for several commands. Return the socket that takes orders for it."""
         await self.temporary()
         assert self._orders is not None
         data = json.dumps({"kind": "hold", "view": view.model_dump()}).encode()
@@ -86,7 +86,7 @@ class Launcher:
         return control
 
     async def aclose(self) -> None:
-        """End the launcher; it removes the temporary folder."""
+        """End the launcher, which removes the temporary folder."""
         if self._orders is not None:
             self._orders.close()
         process, self._process, self._orders = self._process, None, None
@@ -94,7 +94,7 @@ class Launcher:
             await asyncio.to_thread(process.wait)
 
     def _start(self) -> None:
-        if self._orders is not None and self._temporary is not None:  # what was there has been killed
+        if self._orders is not None and self._temporary is not None:  # the previous launcher was killed
             self._orders.close()
             shutil.rmtree(self._temporary, ignore_errors=True)
         temporary = Path(os.path.realpath(tempfile.mkdtemp(prefix="duckflow-")))
@@ -126,7 +126,7 @@ class Launcher:
 async def run_through(
     orders: socket.socket, word: bytes, order: LaunchOrder, take: Callable[[bytes], None]
 ) -> Ending:
-    """Have a command run by who listens at this socket; cancelling kills all that it started."""
+    """Have the process at this socket run a command. Cancelling kills all processes of the command."""
     data = order.model_dump_json().encode("utf-8", "surrogatepass")
     control, output = await _begin(orders, word, data, order.rules)
     reading = asyncio.ensure_future(_read_all(output, take))
@@ -149,7 +149,7 @@ async def _begin(
     rules: int | None = None,
     kind: socket.SocketKind = socket.SOCK_STREAM,
 ) -> tuple[socket.socket, int]:
-    """Give an order; where to hear of it, and where its output comes. `rules` are closed."""
+    """Send an order. Return its control socket and the descriptor of its output. Closes `rules`."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
     output, written = os.pipe()
     given = [theirs.fileno(), written, *(() if rules is None else (rules,))]
@@ -164,13 +164,13 @@ async def _begin(
         for one in given[1:]:
             os.close(one)
     ours.setblocking(False)
-    with contextlib.suppress(OSError):  # what is wrong is heard at the other end
+    with contextlib.suppress(OSError):  # a failure shows when the answer is read
         await asyncio.get_running_loop().sock_sendall(ours, len(data).to_bytes(4) + data)
     return ours, output
 
 
 async def _hear(control: socket.socket) -> Ending:
-    """The supervisor's last word; it comes when nothing of the command is left."""
+    """Return the supervisor's final message, which it sends when no process of the command is left."""
     loop = asyncio.get_running_loop()
     said = b""
     with contextlib.suppress(ConnectionError):
@@ -194,7 +194,7 @@ async def _read_all(output: int, take: Callable[[bytes], None]) -> None:
 
 
 async def _see_out(hearing: "asyncio.Future[Ending]", reading: "asyncio.Future[None]") -> None:
-    """Wait until the command has ended and all it wrote is read, also when cancelled meanwhile."""
+    """Wait until the command has ended and all its output is read, even if cancelled meanwhile."""
     last = asyncio.ensure_future(asyncio.wait([hearing, reading], timeout=_PATIENCE_S))
     cancelled = False
     while not last.done():

@@ -1,4 +1,4 @@
-"""What a command writes: kept in bounds, made readable, shown as it comes."""
+"""Output of commands: limited in size, made readable, shown as it arrives."""
 
 import codecs
 import time
@@ -12,7 +12,7 @@ Emit = Callable[[OutputPiece], None]
 LINES_KEPT = 1_000
 
 WHOLE_KEPT = 10_000_000
-"""Bytes of a command's output that can be read later, where the result shows only a part."""
+"""Largest part of a command's output, in bytes, that is kept for later reading if the result is shortened."""
 
 PIECES_A_SECOND = 20
 LONGEST_PIECE = 4_000
@@ -30,9 +30,9 @@ _LOOKED_AT = 4_000
 
 
 class CommandOutput:
-    """The beginning and the end of all that was written, and how much lay between.
+    """Beginning and end of an output, and the size of the part between them.
 
-    `kept`: bytes from the beginning on that can be had besides what is shown.
+    `kept` is the number of bytes from the beginning that are stored in addition to the part shown.
     """
 
     def __init__(self, most_bytes: int, most_lines: int = LINES_KEPT, *, kept: int = 0) -> None:
@@ -46,7 +46,7 @@ class CommandOutput:
         self._newlines = 0
 
     def take(self, block: bytes) -> None:
-        """Keep what has room. Memory stays bounded however much comes."""
+        """Add output, with bounded memory."""
         self._size += len(block)
         self._newlines += block.count(b"\n")
         self._all += block[: max(self._kept - len(self._all), 0)]
@@ -59,7 +59,7 @@ class CommandOutput:
             del self._tail[: -2 * self._half]
 
     def text(self) -> str:
-        """All of it as readable text, or its head and tail with a line that says what was left out."""
+        """Return the output as readable text, or its head and tail with a line about the part left out."""
         if _is_binary(bytes(self._head[:_LOOKED_AT])):
             return f"(binary output, {self._size} bytes, not shown)"
         if self._fits:
@@ -80,7 +80,7 @@ class CommandOutput:
         return self._size <= 2 * self._half and self._newlines <= 2 * self._lines
 
     def whole(self) -> str:
-        """As much of it as is kept, if `text` shows less than that; else nothing."""
+        """Return the stored output if `text` shows less than that, else an empty string."""
         if self._fits or _is_binary(bytes(self._head[:_LOOKED_AT])):
             return ""
         text = plain(self._all.decode(errors="replace"))
@@ -89,7 +89,7 @@ class CommandOutput:
 
 
 class LiveOutput:
-    """Output as it comes, in few pieces: what comes faster than anyone reads is shown in part."""
+    """Shows output as it arrives, in few pieces. Output that arrives too fast is shown in part."""
 
     def __init__(self, emit: Emit | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._emit = emit
@@ -99,7 +99,7 @@ class LiveOutput:
         self._shown_at = -1.0
 
     def take(self, block: bytes) -> None:
-        """Show it if enough time has passed since the last piece, else with the next."""
+        """Show the output if enough time has passed since the last piece, otherwise with the next piece."""
         if self._emit is None:
             return
         self._waiting = (self._waiting + self._decoder.decode(block[-4 * LONGEST_PIECE :]))[-LONGEST_PIECE:]
@@ -107,7 +107,7 @@ class LiveOutput:
             self._show(self._whole_sequences())
 
     def finish(self) -> None:
-        """Show what is left."""
+        """Show the remaining output."""
         self._show(len(self._waiting))
 
     def _show(self, end: int) -> None:
@@ -117,7 +117,7 @@ class LiveOutput:
             self._shown_at = self._clock()
 
     def _whole_sequences(self) -> int:
-        """Where to cut so that no escape sequence is torn: those that reach the end wait."""
+        """Return where to cut without splitting an escape sequence. Sequences that reach the end wait."""
         start = self._waiting.rfind("\x1b", -64)
         if start < 0:
             return len(self._waiting)
@@ -127,10 +127,10 @@ class LiveOutput:
 
 
 def plain(text: str) -> str:
-    """Text without what would act on a terminal; a line that was overwritten is as it was last."""
+    """Return text without terminal control. Of a line that was overwritten, only the last version stays."""
     text = _SEQUENCES.sub("", text)
     text = text.replace("\r\n", "\n")
-    if "\r" in text:  # by lines and not by one expression, whose time would grow with the square of a line
+    if "\r" in text:  # by lines, because one expression would take time quadratic in the length of a line
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return _UNSEEN.sub("", text)
 
@@ -144,6 +144,6 @@ def _is_binary(beginning: bytes) -> bool:
 
 
 def _decode_part(data: bytes) -> str:
-    """Output that was cut at any byte: the character at the cut is left out, not shown as a lost one."""
+    """Decode output that was cut at any byte, leaving out a partial character at the cut."""
     start = next((place for place, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 0)
     return codecs.getincrementaldecoder("utf-8")("replace").decode(data[start:])

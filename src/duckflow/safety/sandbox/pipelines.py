@@ -1,7 +1,7 @@
-"""How each part of a command's last pipeline ended: bash itself only tells how the last part did.
+"""Exit codes of all parts of a command's last pipeline; bash itself reports only the last part.
 
-Before it leaves, bash writes its PIPESTATUS to a file in the temporary folder of the commands, unless the
-command ended with `exit`. Other shells have no such variable: there the command runs as it is.
+When it exits, bash writes its PIPESTATUS to a file in the commands' temporary folder, unless the command
+ended with `exit`. Other shells have no such variable, so there the command runs unchanged.
 """
 
 import os
@@ -21,13 +21,13 @@ from duckflow.safety.sandbox.view.confinement import LaunchOrder
 _LONGEST = 2_000
 _MOST_PARTS = 50
 _READER_LEFT = (141, 120)
-"""SIGPIPE, and what Python ends with then: the part behind it, such as `head`, had read enough."""
+"""SIGPIPE, and the exit code Python uses then: the reader, such as `head`, had read enough."""
 
 _ANSWERS = frozenset(
     {"grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "diff", "cmp", "pgrep", "test", "["}
 )
 _NO = (1, 123)
-"""With 1 these say no: nothing found, or files differ; xargs makes 123 of that."""
+"""Exit codes by which these programs say no: 1 if nothing is found or files differ, 123 from xargs."""
 
 _CALLERS = frozenset({"xargs", "git", "find", "timeout", "env", "time", "nice", "command", "sudo"})
 _ASSIGNMENT = late(r"[A-Za-z_]\w*=\S*")
@@ -40,20 +40,21 @@ _LEADING = frozenset({"do", "then", "else", "elif", "if", "while", "until", "!",
 
 
 class PipelineEnd(NamedTuple):
-    """The exit code that counts, and how each part of the last pipeline ended where that is worth a word."""
+    """Exit code that counts, and a text with the exit codes of all parts where that is worth showing."""
 
     code: int
     text: str
 
 
 def watch_pipeline(order: LaunchOrder, temporary: Path) -> tuple[LaunchOrder, Path | None]:
-    """The order with a command that notes its PIPESTATUS, and the file; None without a pipe or bash."""
+    """Return the order with a command that records PIPESTATUS, and the file; None without a pipe or bash."""
     *shell, command = order.argv
     if "|" not in command or not shell or not shell[-2].endswith("/bash"):
         return order, None
     name = f".{secrets.token_hex(8)}"
     file = quote(f"{order.env['TMPDIR']}/{name}")
-    says = 'printf "%s " "${_ended[@]}"'  # the test before it has a status, too
+    # from the saved copy, because the test before it sets PIPESTATUS, too
+    says = 'printf "%s " "${_ended[@]}"'
     kept = '_ended=("${PIPESTATUS[@]}")'
     note = f"{{ {kept}; [[ $BASH_COMMAND = exit* ]] || {says} > {file}; }} 2> /dev/null"
     watched = f"trap {quote(note)} EXIT\n{command}"
@@ -61,7 +62,10 @@ def watch_pipeline(order: LaunchOrder, temporary: Path) -> tuple[LaunchOrder, Pa
 
 
 def read_statuses(file: Path) -> tuple[int, ...]:
-    """What was noted; nothing if there is none. Commands can write there, so nothing else is believed."""
+    """Read the recorded exit codes, if any.
+
+    Commands can write to the file, so only valid codes are accepted.
+    """
     said = b""
     with suppress(OSError):
         opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -74,9 +78,9 @@ def read_statuses(file: Path) -> tuple[int, ...]:
 
 
 def end_of_pipeline(command: str, statuses: Sequence[int], code: int) -> PipelineEnd:
-    """The exit code of a command: that of the first part that failed, where the shell says success.
+    """Return the exit code of a command. If the shell reports success, use that of the first failed part.
 
-    A writer whose reader left is no failure, nor is a search that found nothing.
+    A writer whose reader ended first did not fail, nor did a search that found nothing.
     """
     if len(statuses) < len("ab") or not any(statuses):
         return PipelineEnd(code, "")
@@ -95,7 +99,7 @@ def end_of_pipeline(command: str, statuses: Sequence[int], code: int) -> Pipelin
 
 
 def pipelines(command: str) -> list[tuple[str, ...]]:
-    """The pipelines of a command, each as its parts, as far as can be told without running it."""
+    """Split a command into pipelines and these into parts, as far as possible without running it."""
     found: list[list[str]] = [[""]]
     depth = 0
     for match in _TOKENS.finditer(_HERE_DOCUMENT.sub(r"<< \2\3", command)):
@@ -111,7 +115,7 @@ def pipelines(command: str) -> list[tuple[str, ...]]:
 
 
 def _words(part: str) -> list[str]:
-    """The words of a part from its program on."""
+    """Return the words of a part, starting with its program."""
     words = part.split()
     while words and (words[0] in _LEADING or _ASSIGNMENT.fullmatch(words[0])):
         words.pop(0)
@@ -119,7 +123,7 @@ def _words(part: str) -> list[str]:
 
 
 def _name(part: str) -> str:
-    """The program of a part, in a word or two: `python -m pytest` is pytest."""
+    """Return a short name for the program of a part: `python -m pytest` becomes pytest."""
     if part.startswith(("(", "{")):
         return f"{part[0]}…{')' if part[0] == '(' else '}'}"
     words = _words(part)
@@ -129,7 +133,7 @@ def _name(part: str) -> str:
 
 
 def _answers(part: str) -> bool:
-    """Whether its program answers with 1, itself or called by another such as xargs."""
+    """Return whether the program answers by exit code 1, itself or called by another such as xargs."""
     words = [os.path.basename(word) for word in _words(part)]
     wanted = words if words and words[0] in _CALLERS else words[:1]
     return not _ANSWERS.isdisjoint(wanted)

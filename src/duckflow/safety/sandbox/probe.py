@@ -1,4 +1,4 @@
-"""Which sandbox works here, found out by running one (SAFETY 9). Done once, when first needed."""
+"""Find the sandbox that works here by running one (SAFETY 9). Done once, when first needed."""
 
 import asyncio
 import os
@@ -36,23 +36,23 @@ _ALONE = {
     "sandbox.no_bubblewrap": "sandbox.no_bubblewrap_alone",
     "sandbox.bubblewrap_fails": "sandbox.bubblewrap_fails_alone",
 }
-"""What to say instead where nothing is left, and where nothing else was wanted."""
+"""Message keys to use instead: where no sandbox is left, and where no other one was allowed."""
 
 
 class Probe:
-    """Asks once and remembers, for the whole process."""
+    """Finds the sandbox once and remembers it for the whole process."""
 
     def __init__(self) -> None:
         self._machine: dict[SandboxChoice, Sandbox] = {}
-        """What worked, whatever the folder."""
+        """Sandboxes that worked, independent of the folder."""
         self._known: dict[tuple[SandboxChoice, Path, bool], Sandbox] = {}
 
     async def find(
         self, choice: SandboxChoice, launcher: Launcher, workspace: Path, copies: CopyFolders | None
     ) -> Sandbox:
-        """The sandbox in force for this folder under this setting.
+        """Return the sandbox that applies to this folder and setting.
 
-        `copies` is where copies may be made, if so.
+        `copies` is the place for copies, None if commands work without them.
         """
         known = (choice, workspace, copies is not None)
         if known not in self._known:
@@ -76,7 +76,7 @@ async def _find(choice: SandboxChoice, launcher: Launcher) -> Sandbox:
         return Sandbox(level="none", reason="sandbox.machine", values={"machine": os.uname().machine})
     if choice == "landlock":
         return await _landlock(launcher) or Sandbox(level="none", reason="sandbox.landlock_alone")
-    if choice != "bubblewrap":  # tried first: no other program has to be started for each command
+    if choice != "bubblewrap":  # tried first, because it starts no other program for each command
         own = await _namespaces(launcher)
         if own.level == "namespaces" or choice == "namespaces":
             return own
@@ -123,7 +123,7 @@ async def _landlock(launcher: Launcher) -> Sandbox | None:
 
 
 async def _can_copy(sandbox: Sandbox, launcher: Launcher, workspace: Path, copies: CopyFolders) -> bool:
-    """Whether a command that runs on a copy of the folder itself writes there and nowhere else."""
+    """Return whether a command on a copy of this folder writes to the copy and nowhere else."""
     temporary = await launcher.temporary()
     parts = await asyncio.to_thread(world_parts, str(workspace), str(temporary), os.environ, ())
     name = temporary_name()
@@ -148,7 +148,7 @@ async def _run(
     launcher: Launcher,
     view: CopyMount | None = None,
 ) -> tuple[Ending, str]:
-    """How a command ended, and what it wrote."""
+    """Run a command and return its ending and its output."""
     said = bytearray()
     limits = limits_of(ShellSettings(), _SECONDS)
     order = confine(command, sandbox, reach, limits, os.environ, network=False, view=view)
@@ -161,7 +161,7 @@ def _new_folder(above: Path) -> Path:
 
 
 def _find_program() -> str | None:
-    """bubblewrap as the system has it: nothing that a project could have put there."""
+    """Find bubblewrap in system folders only, where no project can have put it."""
     return shutil.which("bwrap", path="/usr/bin:/bin:/usr/local/bin:/run/current-system/sw/bin")
 
 
@@ -179,9 +179,9 @@ async def _features(program: str) -> frozenset[str]:
 
 
 async def _try(sandbox: Sandbox, launcher: Launcher) -> str:
-    """Run a command that writes inside and tries to reach out; what went wrong, empty if nothing did."""
+    """Run a command that writes inside and tries to reach out. Return the problem, empty if all went well."""
     try:
-        # The launcher removes it, however this ends.
+        # The launcher removes the folder in any case.
         folder = await asyncio.to_thread(_new_folder, await launcher.temporary())
         return await _try_in(folder, sandbox, launcher)
     except (ToolError, OSError) as exc:
@@ -210,4 +210,4 @@ async def _try_in(folder: Path, sandbox: Sandbox, launcher: Launcher) -> str:
 
 
 PROBE = Probe()
-"""One for the process: the machine does not change under it."""
+"""One per process, because the machine does not change meanwhile."""

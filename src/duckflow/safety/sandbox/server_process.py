@@ -1,4 +1,4 @@
-"""A server that Duckflow talks to (MCP): a process in the sandbox with an input, as long as it is wanted."""
+"""Server that Duckflow talks to (MCP): a sandboxed process with an open input."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ _NONE = Sandbox(level="none", reason="sandbox.switched_off")
 
 
 class ServerOrder(Frozen):
-    """What runs, and what it may see and do."""
+    """Program of a server, and what it may see and do."""
 
     argv: tuple[str, ...]
     env: dict[str, str] = Field(default_factory=dict)
@@ -40,11 +40,11 @@ class ServerOrder(Frozen):
     network: bool = False
     workspace: Literal["none", "read", "write"] = "read"
     reads: tuple[str, ...] = ()
-    """Folders and files it sees besides the system and its own tool chain."""
+    """Folders and files it can read besides the system and its own tool chain."""
 
 
 class ServerProcess:
-    """One server, started once. Its temporary folder is its own: no command and no other server sees it."""
+    """One server, started once. No command and no other server sees its temporary folder."""
 
     def __init__(
         self,
@@ -68,7 +68,10 @@ class ServerProcess:
         self._running: asyncio.Task[Ending] | None = None
 
     async def start(self, take: Callable[[bytes], None], ended: Callable[[str], None]) -> None:
-        """Start it; ToolError if it can't. `take` gets what it writes, `ended` how it ended."""
+        """Start the server; ToolError if it can't.
+
+        `take` receives its output, `ended` a text about its end.
+        """
         temporary = await self._launcher.temporary()
         sandbox = await self._sandbox()
         order = await asyncio.to_thread(self._confine, sandbox, temporary)
@@ -81,9 +84,9 @@ class ServerProcess:
         self._running.add_done_callback(tell)
 
     async def _open_input(self, path: Path) -> asyncio.StreamWriter:
-        """A named pipe in the server's own /tmp: what it reads from."""
+        """Create the server's input, a named pipe in its private /tmp."""
         os.mkfifo(path, 0o600)
-        # Held open at both ends, so that it lasts whether or not the server has opened its end yet.
+        # Open both ends here, so that the pipe lasts even before the server has opened it.
         self._held = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         writing = os.fdopen(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC), "wb", buffering=0)
         loop = asyncio.get_running_loop()
@@ -91,16 +94,16 @@ class ServerProcess:
         return asyncio.StreamWriter(transport, protocol, None, loop)
 
     async def send(self, data: bytes) -> None:
-        """Write to its input; OSError if nobody reads it any more."""
+        """Write to the server's input. Raise OSError if the server no longer reads it."""
         if self._writer is None or self._writer.is_closing():
             raise BrokenPipeError
         self._writer.write(data)
         await self._writer.drain()
 
     async def aclose(self) -> None:
-        """End it with all that it started."""
+        """End the server with all its processes."""
         if self._writer is not None:
-            self._writer.transport.abort()  # nobody may be there to read what is left
+            self._writer.transport.abort()  # the server may no longer read the rest
             self._writer = None
         if self._held is not None:
             os.close(self._held)
@@ -146,7 +149,7 @@ class ServerProcess:
             return world_of(parts, masked=secrets.find(), guarded=self._guarded())
 
     def _guarded(self) -> tuple[str, ...]:
-        """What may only be read: all of the folder, or what makes programs run."""
+        """Return the paths that are read-only: the whole folder, or only files that make programs run."""
         if self._order.workspace != "write":
             return (str(self._workspace),)
         with closing(FolderWatch(str(self._workspace))) as watch:
@@ -163,7 +166,7 @@ class ServerProcess:
 
 
 def _last_words(task: asyncio.Task[Ending], temporary: Path) -> str:
-    """How it ended, with the end of what it wrote as errors."""
+    """Return a text about the server's end, with the end of its error output."""
     if (fault := task.exception()) is not None:
         return str(fault)
     ending = task.result()
@@ -174,7 +177,7 @@ def _last_words(task: asyncio.Task[Ending], temporary: Path) -> str:
 
 
 def _tail(path: Path) -> str:
-    """The end of a file that the server itself may have put something else in the place of."""
+    """Return the end of a file, which the server may have replaced by something else."""
     with suppress(OSError):
         opened = os.open(path, READ)
         with os.fdopen(opened, "rb") as file:

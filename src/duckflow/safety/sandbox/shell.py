@@ -1,4 +1,4 @@
-"""The shell of one workspace: runs commands in the sandbox, one order each."""
+"""Shell of one workspace. Runs commands in the sandbox, with one order each."""
 
 import asyncio
 import itertools
@@ -35,7 +35,7 @@ RunOrder = Callable[[LaunchOrder, Callable[[bytes], None]], Awaitable[Ending]]
 
 
 class _WantedCommand(NamedTuple):
-    """What is to run, and with what. `secrets`: those it may see."""
+    """Command to run, with its settings. `secrets` are the secret files that it may see."""
 
     command: str
     sandbox: Sandbox
@@ -46,7 +46,7 @@ class _WantedCommand(NamedTuple):
 
 
 class Shell:
-    """Runs commands in one workspace. Nothing is started or probed before the first is wanted."""
+    """Runs commands in one workspace. Starts and probes nothing before the first command."""
 
     def __init__(
         self,
@@ -59,11 +59,14 @@ class Shell:
         programs: Iterable[Path] = (),
         probe: Probe = PROBE,
     ) -> None:
-        """`closed`: folders that no command sees. `programs`: folders it sees though they are not on PATH."""
+        """`closed`: folders that no command sees.
+
+        `programs`: folders that commands see although not on PATH.
+        """
         self.workspace = Path(os.path.realpath(workspace))
-        """The folder commands run in."""
+        """Folder in which commands run."""
         self.settings = settings
-        """What commands may take."""
+        """Settings with the limits for commands."""
         self._env = os.environ if env is None else env
         self._probe = probe
         self._probing = asyncio.Lock()
@@ -76,18 +79,18 @@ class Shell:
         self._live: LiveCopy | None = None
         self._numbers = itertools.count(1)
         self._opened: dict[str, set[str]] = {}
-        """Hidden files that were opened while each background command ran, and not told yet."""
+        """Hidden files that were opened during each background command and not reported yet."""
         self._shown: dict[str, Effects] = {}
-        """What the user is asked about, in a copy that commands still change."""
+        """Effects that the user is asked about, in a copy that commands still change."""
 
     async def sandbox(self) -> Sandbox:
-        """What keeps commands in here; found out by trying, once for the process."""
-        async with self._probing:  # who comes while it is being tried waits for the same answer
+        """Return the sandbox of this workspace, found by a trial once per process."""
+        async with self._probing:  # callers during the trial wait for the same result
             copies = await self._copies() if self._place is not None else None
             return await self._probe.find(self.settings.sandbox, self._launcher, self.workspace, copies)
 
     async def hidden(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Those of these paths of the workspace that commands see empty, unless they are granted."""
+        """Return those of these workspace paths that commands see empty unless they are granted."""
         return await asyncio.to_thread(self._view.hidden, paths)
 
     async def run(
@@ -99,9 +102,9 @@ class Shell:
         secrets: Collection[str] = (),
         emit: Emit | None = None,
     ) -> CommandResult:
-        """Run a command to its end; ToolError if it could not be run at all. `secrets`: those it may see.
+        """Run a command to its end; ToolError if it could not run at all. `secrets`: secret files it may see.
 
-        Cancelling kills everything it started before it comes back.
+        Cancelling kills all its processes before this returns.
         """
         seconds = self.settings.timeout_s if timeout_s is None else timeout_s
         wanted = await self._want(command, seconds, network=network)
@@ -112,7 +115,7 @@ class Shell:
         return await _retried(partial(run, wanted))
 
     async def try_out(self, command: str, files: Mapping[str, bytes], *, timeout_s: float) -> CommandResult:
-        """Run a command on a copy that has these files, and throw away whatever it does."""
+        """Run a command on a copy that has these files, and discard all its effects."""
         wanted = await self._want(command, timeout_s, network=False)
         return await _retried(partial(self._run_and_forget, wanted, files))
 
@@ -122,7 +125,7 @@ class Shell:
         return _WantedCommand(command, await self.sandbox(), limits, network or self.settings.network)
 
     async def _run_in_folder(self, wanted: _WantedCommand) -> CommandResult:
-        """Without a copy."""
+        """Run a command in the folder itself, without a copy."""
         temporary = await self._launcher.temporary()
         order = await asyncio.to_thread(
             self._view.confine, *wanted[:3], temporary, wanted.secrets, network=wanted.network
@@ -171,7 +174,7 @@ class Shell:
         return await asyncio.to_thread(make)
 
     async def _run_beside(self, live: LiveCopy, wanted: _WantedCommand) -> CommandResult:
-        """On the copy that commands in the background work on."""
+        """Run a command on the copy that background commands work on."""
         order = await self._confine_beside(live, wanted)
         result = await self._run(partial(live.run, network=wanted.network), order, wanted)
         return await self._with_effects(result, live.copy)
@@ -213,7 +216,7 @@ class Shell:
         return replace(result, exit_code=ended.code, pipeline=ended.text, ran_through=through)
 
     def _named(self, opened: Iterable[str]) -> tuple[str, ...]:
-        """These hidden files as the model names them."""
+        """Return hidden files as paths that the model knows."""
         return tuple(path.removeprefix(f"{self.workspace}/") for path in opened)
 
     async def _with_effects(self, result: CommandResult, copy: WorkspaceCopy) -> CommandResult:
@@ -227,13 +230,13 @@ class Shell:
 
     @property
     def background(self) -> tuple[str, ...]:
-        """The ids of the commands that run in the background."""
+        """Ids of the running background commands."""
         return self._live.commands if self._live is not None else ()
 
     async def start(self, command: str, *, network: bool = False) -> str:
-        """Let a command go on in the background: the id to read it and to stop it by.
+        """Start a background command and return the id for reading and stopping it.
 
-        Until `end_background`, all commands share its view of the folder and its loopback.
+        Until `end_background`, all commands share its view of the folder and its loopback network.
         """
         wanted = await self._want(command, _BACKGROUND_SECONDS, network=network)
         if not wanted.sandbox.copies:
@@ -248,15 +251,15 @@ class Shell:
         return command_id
 
     async def read(self, command_id: str, wait_s: float = 0, *, for_end: bool = False) -> BackgroundOutput:
-        """What a background command wrote since it was last asked; waits a while for that, or for its end."""
+        """Return new output of a background command, waiting a while for output or for the end."""
         return self._with_opened(command_id, await self._living().read(command_id, wait_s, for_end=for_end))
 
     async def stop(self, command_id: str) -> BackgroundOutput:
-        """End a background command with all that it started."""
+        """End a background command with all its processes."""
         return self._with_opened(command_id, await self._living().stop(command_id))
 
     def _with_opened(self, command_id: str, output: BackgroundOutput) -> BackgroundOutput:
-        """With the hidden files that it, or a command beside it, has opened since the last time."""
+        """Add the hidden files that it, or a command beside it, has opened since the last read."""
         collected = self._opened.get(command_id, set[str]())
         opened = self._view.masks.take_opened(collected)
         if not output.running:
@@ -265,18 +268,18 @@ class Shell:
         return replace(output, hidden=self._named(opened))
 
     async def put(self, paths: Iterable[str]) -> None:
-        """Show background commands what a file tool did to these files of the folder."""
+        """Show background commands the changes that a file tool made to these files of the folder."""
         if self._live is not None:
             await self._live.put(paths)
 
     async def background_effects(self) -> CommandResult | None:
-        """What was done next to background commands and is not taken over; the view ends with the last."""
+        """Return unapplied effects beside background commands. After the last command, also end the view."""
         if self._live is None or not self._live.unheard:
             return await self.end_background()
         return await self._with_effects(CommandResult(exit_code=None, output=""), self._live.copy)
 
     async def end_background(self) -> CommandResult | None:
-        """End all that runs in the background; what was done and not yet taken over, None if nothing ran."""
+        """End all background commands. Return their unapplied effects, None if nothing ran."""
         if self._live is None:
             return None
         live, self._live = self._live, None
@@ -291,12 +294,15 @@ class Shell:
 
     @property
     def held(self) -> frozenset[str]:
-        """The copies whose effects have neither been taken over nor thrown away."""
+        """Ids of the copies whose effects have been neither applied nor discarded."""
         live = {self._live.copy.id} if self._live is not None else set[str]()
         return frozenset(self._held) - live
 
     async def copy(self, copy_id: str) -> WorkspaceCopy:
-        """A copy of this session, or one that an earlier one kept; ToolError if it is gone."""
+        """Return a copy of this session, or one that an earlier session kept.
+
+        Raise ToolError if it is gone.
+        """
         if copy_id not in self._held:
             found = await asyncio.to_thread((await self._copies()).find, copy_id)
             if found is None or found.about.workspace != str(self.workspace):
@@ -305,7 +311,10 @@ class Shell:
         return self._held[copy_id]
 
     async def effects(self, copy_id: str) -> Effects:
-        """What a command did. If others go on in its copy, as it was when it was shown to somebody."""
+        """Return the effects of a command.
+
+        If its copy is still in use, return them as last shown to the user.
+        """
         copy = await self.copy(copy_id)
         return self._shown.get(copy_id) or (await asyncio.to_thread(copy.read)).effects
 
@@ -318,9 +327,9 @@ class Shell:
         conflicts: Iterable[str] = (),
         owner: tuple[str, str, str] = ("", "", ""),
     ) -> TakenOver:
-        """Make effects real.
+        """Apply effects to the folder.
 
-        `keep` is told, in a thread, before each batch of them. Not cut short by cancelling.
+        Calls `keep` in a thread before each batch. Cancelling does not cut it short.
         """
         copy = await self.copy(copy_id)
         live = self._live is not None and self._live.copy is copy
@@ -339,7 +348,7 @@ class Shell:
         return taken
 
     async def discard(self, copy_id: str) -> None:
-        """Throw away what a command did."""
+        """Discard the effects of a command."""
         copy = await self.copy(copy_id)
         self._shown.pop(copy_id, None)
         if self._live is not None and self._live.copy is copy:
@@ -349,13 +358,13 @@ class Shell:
         await asyncio.to_thread(copy.discard)
 
     async def keep(self, copy_id: str, effects: Effects) -> None:
-        """Let the effects wait for an answer, also past the end of this process."""
+        """Keep the effects until the user answers, even after this process ends."""
         if self._live is not None and self._live.copy.id == copy_id:
             self._shown[copy_id] = effects
         await asyncio.to_thread((await self.copy(copy_id)).keep)
 
     def take_interrupted(self) -> tuple[str, ...]:
-        """The copies of commands that were cancelled after they had done something, each told once."""
+        """Return the copies of commands that were cancelled after they had effects. Reports each one once."""
         told, self._interrupted = tuple(self._interrupted), []
         return told
 
@@ -369,7 +378,7 @@ class Shell:
         return self._folders
 
     async def aclose(self) -> None:
-        """End all that runs, remove the temporary folder and every copy that was not kept."""
+        """End all commands. Remove the temporary folder and every copy that was not kept."""
         if self._live is not None:
             live, self._live = self._live, None
             await live.aclose()
@@ -390,7 +399,7 @@ class Shell:
 
 
 async def _retried(run: Callable[[], Awaitable[CommandResult]]) -> CommandResult:
-    """Run a command again if what the sandbox hides from it was removed while it began."""
+    """Run a command again if a path that the sandbox hides was removed while the command started."""
     for _ in range(bubblewrap.TRIES):
         try:
             return await run()

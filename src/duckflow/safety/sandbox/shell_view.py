@@ -1,4 +1,4 @@
-"""What the commands of one session see of the machine and of the workspace."""
+"""View of the machine and the workspace for the commands of one session."""
 
 import os
 import threading
@@ -26,14 +26,14 @@ from duckflow.safety.sandbox.view.world import (
 )
 
 _MASKS = "masks"
-"""In the temporary folder, where no command sees it."""
+"""Folder for masks in the temporary folder, outside the view of commands."""
 
 
 class ShellView:
-    """Looks once and is told of changes. All of it blocks; commands can run side by side.
+    """Scans the folder once and then follows its changes. Blocking; commands can run side by side.
 
-    `closed` are Duckflow's own folders, `programs` those with programs of its own. `temporary` is the
-    launcher's folder, as long as that lives.
+    `closed` are Duckflow's own folders, `programs` those with its own programs. `temporary` is the launcher's
+    folder, which exists as long as the launcher.
     """
 
     def __init__(
@@ -52,14 +52,14 @@ class ShellView:
         self._known: WorldParts | None = None
         self._secrets = SecretIndex(str(workspace))
         self.masks = Masks()
-        """What commands see in place of secrets."""
+        """Placeholders that commands see instead of secrets."""
         self._ignored: object = None
         self._watch = FolderWatch(str(workspace))
         self._rules = LandlockRules()
-        self._looking = threading.Lock()  # what is known of the folder is one
+        self._looking = threading.Lock()  # guards the knowledge about the folder, which commands share
 
     def parts(self, temporary: Path) -> WorldParts:
-        """What all commands see."""
+        """Return the mounts that all commands get."""
         if self._known is None or self._known.temporary != str(temporary):
             closed = [str(path) for path in self._closed]
             seen = {**self._env, "PATH": ":".join((self._env.get("PATH", ""), *map(str, self._programs)))}
@@ -71,13 +71,13 @@ class ShellView:
         return self._known
 
     def on_copy(self, temporary: Path, copy: WorkspaceCopy, secrets: Collection[str] = ()) -> World:
-        """What a command on a copy sees; `secrets` are those it is granted."""
+        """Return the world of a command on a copy. `secrets` are the secret files it is granted."""
         with self._looking:
             masks = self._hide(temporary, secrets)
             return world_of(self.parts(temporary), masks=masks, git_directory=copy.about.git_directory)
 
     def _hide(self, temporary: Path, secrets: Collection[str]) -> Mapping[str, str]:
-        """What to see in place of each secret of the workspace, except those that are granted."""
+        """Return the mask for each secret of the workspace, except those that are granted."""
         granted = {os.path.normpath(self._workspace / path) for path in secrets}
         found = {path: noted for path, noted in self._secrets.find().items() if path not in granted}
         masks = self.masks.find(found, temporary / _MASKS)
@@ -104,7 +104,7 @@ class ShellView:
         *,
         network: bool,
     ) -> LaunchOrder:
-        """The order for a command without a copy; what it changes from here on is told by `changed`."""
+        """Return the order for a command without a copy. `changed` reports its changes afterwards."""
         with self._looking:
             guarded = self._watch.begin()
             if sandbox.level in ("bubblewrap", "namespaces"):
@@ -116,12 +116,12 @@ class ShellView:
             return confine(command, sandbox, reach, limits, self._env, network=network, rules=self._rules)
 
     def changed(self) -> tuple[str, ...]:
-        """The files that a command without a copy made, changed or removed."""
+        """Return the files that a command without a copy created, changed or removed."""
         with self._looking:
             return self._watch.end()
 
     def hidden(self, paths: Iterable[str]) -> tuple[str, ...]:
-        """Those of these paths of the workspace that commands see empty, unless they are granted."""
+        """Return those of these workspace paths that commands see empty unless they are granted."""
         with self._looking:
             found = self._secrets.find()
         return tuple(path for path in paths if os.path.normpath(self._workspace / path) in found)

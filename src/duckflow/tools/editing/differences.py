@@ -1,4 +1,4 @@
-"""What changes between two texts, as a difference in the usual unified format, whole."""
+"""Differences between two texts, complete and in the unified format."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,12 +6,12 @@ from difflib import unified_diff
 from io import StringIO
 
 _CONTEXT = 3
-_TOO_MANY = 60_000_000  # pairs of lines; past it the comparison takes longer than anyone waits
+_TOO_MANY = 60_000_000  # pairs of lines; beyond that a comparison takes too long
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
 def unified(path: str, before: str | None, after: str | None) -> str:
-    """The difference; None stands for a file that is not there. Empty if nothing changes."""
+    """Return the unified diff, empty if nothing changes. None stands for a missing file."""
     if before == after:
         return ""
     was, becomes = _names(path, before, after)
@@ -24,7 +24,7 @@ def unified(path: str, before: str | None, after: str | None) -> str:
 
 
 def difference_of(path: str, before: bytes | None, after: bytes | None) -> str:
-    """The difference of two contents; what is no text is only named."""
+    """Return the diff of two contents. Binary contents are only named."""
     texts = tuple(None if data is None else _as_text(data) for data in (before, after))
     if any("\0" in (text or "") for text in texts):
         was, becomes = _names(path, before, after)
@@ -37,7 +37,7 @@ def _names(path: str, before: object, after: object) -> tuple[str, str]:
 
 
 def _as_text(data: bytes) -> str:
-    """The content as text; what is none becomes one NUL."""
+    """Return the content as text, or one NUL if it is no text."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -45,13 +45,13 @@ def _as_text(data: bytes) -> str:
 
 
 def count_lines(before: str, after: str) -> tuple[int, int]:
-    """Lines added and removed."""
+    """Return the numbers of added and removed lines."""
     signs = Counter(line[0] for line in _hunks(split_lines(before), split_lines(after)))
     return signs["+"], signs["-"]
 
 
 def split_lines(text: str) -> list[str]:
-    """The lines with their line feeds; the last one may have none."""
+    """Split a text into lines with their line feeds. The last one may have none."""
     return list(StringIO(text, newline="\n"))
 
 
@@ -65,7 +65,7 @@ def _hunks(before: list[str], after: list[str]) -> Iterator[str]:
 
 
 def _hard(before: list[str], after: list[str]) -> bool:
-    """Whether what is left between the common beginning and end is too much to compare."""
+    """Return whether the part between the common beginning and end is too large to compare."""
     start = 0
     shorter = min(len(before), len(after))
     while start < shorter and before[start] == after[start]:

@@ -1,4 +1,4 @@
-"""Edits of a text: find this, put that. All of them or none (SPEC N, edit_file)."""
+"""Edits of a text: find one text, put another in its place. All edits are made or none (N, edit_file)."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from duckflow.tools.editing.text_form import splice
 _AMBIGUOUS_SHOWN, _LOOSE_SHOWN = 4, 8  # places
 _LINES_SHOWN = 8
 _LOOSE = "matched with white space ignored"
-_TELLING_LINE, _TELLING_FRAGMENT = 4, 8  # letters; fewer are found by chance
+_TELLING_LINE, _TELLING_FRAGMENT = 4, 8  # letters; shorter texts may match by chance
 
 
 class Edit(Frozen):
@@ -37,7 +37,7 @@ class Edit(Frozen):
 
 
 class Edited(NamedTuple):
-    """The text afterwards, and what is worth saying of how it came about."""
+    """Text after the edits, and remarks about them."""
 
     text: str
     notes: tuple[str, ...]
@@ -50,14 +50,17 @@ class _Change(NamedTuple):
 
 
 class _Note(NamedTuple):
-    """A remark about an edit, and where the text it put is now, if the lines are to be shown."""
+    """Remark about an edit, and the place of its new text if those lines are to be shown."""
 
     text: str
     place: Span | None = None
 
 
 def apply_edits(text: str, edits: Sequence[Edit]) -> Edited:
-    """Each edit in turn, on what the one before left. `text` has no byte order mark; line ends are kept."""
+    """Apply each edit to the result of the one before.
+
+    `text` has no byte order mark. Line ends are kept.
+    """
     notes: list[_Note] = []
     after = text
     for number, edit in enumerate(edits, 1):
@@ -91,7 +94,7 @@ def _notes(label: str, found: list[_Change], changes: list[_Change], edit: Edit)
 
 
 def _moved(note: _Note, changes: list[_Change]) -> _Note:
-    """The note with its place as it is after later changes."""
+    """Return the note with its place adjusted to later changes."""
     if note.place is None:
         return note
     start, end = note.place
@@ -103,7 +106,7 @@ def _moved(note: _Note, changes: list[_Change]) -> _Note:
 
 
 def _shown(note: _Note, text: str) -> str:
-    """The note, with the lines it speaks of and their neighbours as they are now."""
+    """Return the note with the current lines at its place and their neighbours."""
     if note.place is None:
         return note.text
     lines = text.split("\n")
@@ -121,7 +124,7 @@ def _plain(edit: Edit) -> Edit:
 
 
 def _changes(text: str, edit: Edit) -> list[_Change]:
-    """What one edit changes, in the order of the places."""
+    """Return the changes of one edit, in the order of their places."""
     if not edit.find:
         raise ToolError(
             "find is empty. To add text, find the line next to it and repeat that line in replace; "
@@ -146,7 +149,7 @@ def _loose_changes(text: str, edit: Edit) -> list[_Change]:
 
 
 def _wanted(text: str, spans: list[Span], edit: Edit) -> list[Span]:
-    """The places to change: the only one, or all that do not overlap if the edit says so."""
+    """Return the places to change: the only one, or with `all` those that do not overlap."""
     if edit.all:
         return [one for at, one in enumerate(spans) if not at or one.start >= spans[at - 1].end]
     if len(spans) == 1:
@@ -162,13 +165,13 @@ def _wanted(text: str, spans: list[Span], edit: Edit) -> list[Span]:
 
 
 def _neighbours(lines: list[str], number: int) -> str:
-    """A line, and the one before and after it."""
+    """Show a line with the lines before and after it."""
     first = max(number - 1, 1)
     return show_lines(lines[first - 1 : number + 1], first)
 
 
 def _made(text: str, span: Span, edit: Edit) -> bool:
-    """Whether what was found is already part of the replacement (an edit that adds, made twice)."""
+    """Return whether the match is already part of the replacement (an edit that adds text, made twice)."""
     for start, end in find_exact(edit.replace, edit.find):
         added = edit.replace[:start] + edit.replace[end:]
         place = span.start - start
@@ -180,7 +183,7 @@ def _made(text: str, span: Span, edit: Edit) -> bool:
 
 
 def _find_result(text: str, replace: str) -> list[Span]:
-    """Where the replacement is already; nothing for one that would be found by chance."""
+    """Return places that already contain the replacement, none if it could match by chance."""
     letters = len(squeeze(replace))
     if letters >= _TELLING_LINE and (spans := find_lines(text, replace, collapse)):
         return spans
@@ -204,7 +207,7 @@ def _replace_lines(text: str, span: Span, edit: Edit) -> _Change:
 
 
 def _same_margin(edit: Edit) -> list[str]:
-    """The lines to put, less as many blank ones at both ends as `find` had there."""
+    """Return the new lines without as many blank ones at both ends as `find` has."""
     searched, lines = edit.find.split("\n"), edit.replace.split("\n")
     for end in (0, -1):
         while searched and lines and not searched[end].strip() and not lines[end].strip():
@@ -225,7 +228,7 @@ def _replace_fragment(text: str, span: Span, edit: Edit) -> _Change:
 
 
 def _loosely(text: str, span: Span, new: str, edit: Edit) -> _Change:
-    """The change, unless it was made before: then the new text is there, around or at the old one."""
+    """Return the change, unless it was made before. Then the new text is already around or at the place."""
     if text[span.start : span.end] == new:
         return _already(span, text)
     if squeeze(edit.find) in squeeze(new) and any(

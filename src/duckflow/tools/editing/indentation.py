@@ -1,16 +1,16 @@
-"""Giving new lines the indentation of the file they go into, learned from lines that are in both."""
+"""Indent new lines like the file they go into, learning from lines that are in both."""
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 
 def indent_of(line: str) -> str:
-    """The white space a line begins with."""
+    """Return the white space at the start of a line."""
     return line[: len(line) - len(line.lstrip())]
 
 
 class Indentation:
-    """How the indentation a model wrote translates into the file's own."""
+    """Translation from the indentation that a model wrote to that of the file."""
 
     def __init__(self, written: Iterable[str], own: Iterable[str]) -> None:
         self._known: dict[str, str] = {}
@@ -20,7 +20,7 @@ class Indentation:
         self._unit = _unit(self._known)
 
     def translate(self, lines: Sequence[str]) -> list[str]:
-        """The lines, indented as the file would have them."""
+        """Return the lines with the file's indentation."""
         return [self._indent(indent_of(line)) + line.lstrip() if line.strip() else "" for line in lines]
 
     def _indent(self, written: str) -> str:
@@ -45,7 +45,7 @@ class Indentation:
 
 
 def _unit(known: dict[str, str]) -> tuple[str, str]:
-    """One step of indentation as the model writes it and as the file does; empty if nobody can tell."""
+    """Return one step of indentation of the model and of the file, empty if they can't be determined."""
     steps = sorted({**known, "": known.get("", "")}.items(), key=lambda item: len(item[0]))
     for (above, own_above), (below, own_below) in pairwise(steps):
         learned = above in known or (below[:1] != own_below[:1] and own_below)
@@ -55,7 +55,7 @@ def _unit(known: dict[str, str]) -> tuple[str, str]:
 
 
 def _reduced(theirs: str, ours: str) -> tuple[str, str]:
-    """The smallest step of the same kind: eight spaces for two tabs is four for one."""
+    """Reduce a step to the smallest of its kind: eight spaces for two tabs means four for one."""
     for count in range(min(len(theirs), len(ours)), 1, -1):
         one, other = theirs[: len(theirs) // count], ours[: len(ours) // count]
         if one * count == theirs and other * count == ours:

@@ -1,21 +1,21 @@
-"""Finding the text an edit means: exactly, else with white space ignored, from strict to loose."""
+"""Find the text that an edit means: exactly, else ignoring white space, from strict to loose."""
 
 from collections.abc import Callable
 from itertools import accumulate
 from typing import NamedTuple
 
-_ENOUGH = 100  # places; how many more there are helps nobody
+_ENOUGH = 100  # places; a higher count would not help
 
 
 class Span(NamedTuple):
-    """Where something is in a text."""
+    """Range of a match in a text."""
 
     start: int
     end: int
 
 
 def find_exact(text: str, wanted: str) -> list[Span]:
-    """Every place, overlapping ones too: two are two even then."""
+    """Return all matches, including overlapping ones, because these make an edit ambiguous, too."""
     spans: list[Span] = []
     start = text.find(wanted)
     while start >= 0 and len(spans) < _ENOUGH:
@@ -25,7 +25,7 @@ def find_exact(text: str, wanted: str) -> list[Span]:
 
 
 def find_apart(text: str, wanted: str) -> list[Span]:
-    """Every place, one behind the other, without overlapping."""
+    """Return the matches in order, without overlaps."""
     spans: list[Span] = []
     start = text.find(wanted)
     while start >= 0:
@@ -35,17 +35,17 @@ def find_apart(text: str, wanted: str) -> list[Span]:
 
 
 def collapse(line: str) -> str:
-    """A line with each run of white space as one space, none at its ends."""
+    """Return a line with each run of white space as one space, and none at its ends."""
     return " ".join(line.split())
 
 
 def squeeze(line: str) -> str:
-    """A line without white space."""
+    """Return a line without white space."""
     return "".join(line.split())
 
 
 def content_lines(text: str) -> list[str]:
-    """The lines of a text without the blank ones at both ends."""
+    """Return the lines of a text without the blank ones at both ends."""
     lines = text.split("\n")
     while lines and not lines[-1].strip():
         lines.pop()
@@ -55,7 +55,7 @@ def content_lines(text: str) -> list[str]:
 
 
 def find_lines(text: str, wanted: str, key: Callable[[str], str]) -> list[Span]:
-    """Places where whole lines are equal by `key`; a span ends before its last line feed."""
+    """Return places where whole lines are equal by `key`. A span ends before its last line feed."""
     lines = text.split("\n")
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
     keys = [key(line) for line in lines]
@@ -71,7 +71,7 @@ def find_lines(text: str, wanted: str, key: Callable[[str], str]) -> list[Span]:
 
 
 def find_fragment(text: str, wanted: str) -> list[Span]:
-    """Places that are equal without any white space, line feeds included; no half words of ASCII letters."""
+    """Return places that are equal without any white space, but never half an ASCII word."""
     searched = squeeze(wanted)
     if not searched:
         return []
@@ -83,7 +83,7 @@ def find_fragment(text: str, wanted: str) -> list[Span]:
 
 
 def line_of(text: str, place: int) -> int:
-    """The number of the line, from 1."""
+    """Return the line number of a place, from 1."""
     return text.count("\n", 0, place) + 1
 
 
@@ -95,7 +95,7 @@ def _whole_words(text: str, span: Span) -> bool:
 
 
 def _joined(one: str, other: str) -> bool:
-    """Whether two neighbours are letters of one ASCII word; either may be missing."""
+    """Return whether two neighbours belong to one ASCII word. Either may be missing."""
     return bool(one and other) and all(
         part.isascii() and (part.isalnum() or part == "_") for part in one + other
     )

@@ -1,4 +1,4 @@
-"""The text in a file that is most like a text that was not found, with line numbers."""
+"""Find the text in a file that is most like a text that was not found, with line numbers."""
 
 from duckflow.tools.editing.matching import content_lines, squeeze
 
@@ -9,7 +9,7 @@ _SHOWN_COLUMNS = 200
 
 
 def show_lines(lines: list[str], first: int) -> str:
-    """Lines with their numbers; `first` is the number of the first."""
+    """Return lines with their numbers, starting at `first`."""
     shown = [f"{first + index}| {line[:_SHOWN_COLUMNS]}" for index, line in enumerate(lines[:_SHOWN_LINES])]
     if len(lines) > _SHOWN_LINES:
         shown.append(f"… {len(lines) - _SHOWN_LINES} more lines")
@@ -17,12 +17,13 @@ def show_lines(lines: list[str], first: int) -> str:
 
 
 def nearest_text(text: str, wanted: str) -> str | None:
-    """The most similar lines, with their numbers; None if nothing is similar."""
+    """Return the most similar lines with their numbers, None if nothing is similar."""
     lines = text.split("\n")
     searched = [_pairs(line) for line in content_lines(wanted)]
     if not searched:
         return None
-    # The line that says most is looked for everywhere, the lines around it only where that one was found.
+    # Search everywhere for the line with the most letter pairs, and compare the others only around its
+    # matches.
     anchor = max(range(len(searched)), key=lambda index: len(searched[index]))
     pairs = [_pairs(line) for line in lines]
     ranked = sorted(range(len(lines)), key=lambda index: -_likeness(searched[anchor], pairs[index]))
@@ -39,13 +40,13 @@ def nearest_text(text: str, wanted: str) -> str | None:
 
 
 def _pairs(line: str) -> frozenset[str]:
-    """Pairs of neighbouring letters: they work for any language and any script."""
+    """Return pairs of neighbouring letters, which work for any language and script."""
     letters = squeeze(line)
     return frozenset(letters[index : index + 2] for index in range(max(len(letters) - 1, 1))) - {""}
 
 
 def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
-    """0 for nothing in common, 1 for the same pairs; two blank lines are the same."""
+    """Return 0 for nothing in common, 1 for the same pairs. Two blank lines are the same."""
     if not one or not other:
         return float(one == other)
     return 2 * len(one & other) / (len(one) + len(other))

@@ -1,32 +1,32 @@
-"""How a file writes its text down: line ends and byte order mark. Models see neither; files keep theirs."""
+"""Text form of a file: line ends and byte order mark. Models see neither; files keep theirs."""
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterable
 
 MARK = "\ufeff"
-"""The byte order mark."""
+"""Byte order mark."""
 
 
 def has_crlf(text: str) -> bool:
-    """Whether most lines end so."""
+    """Return whether most lines end in CRLF."""
     return 2 * text.count("\r\n") > text.count("\n")
 
 
 def plain(text: str) -> str:
-    """The text without mark, every line ended by a line feed."""
+    """Return the text without byte order mark and with line feeds as line ends."""
     return text.removeprefix(MARK).replace("\r\n", "\n")
 
 
 def shape(content: str, before: str, *, keep_ends: bool = False) -> str:
-    """New content in the form of what was there; `keep_ends` where its line ends are right already."""
+    """Give new content the form of the old one. With `keep_ends`, its line ends are right already."""
     if has_crlf(before) and not keep_ends and "\r\n" not in content:
         content = content.replace("\n", "\r\n")
     return MARK + content if before.startswith(MARK) and not content.startswith(MARK) else content
 
 
 def splice(text: str, changes: Iterable[tuple[tuple[int, int], str]]) -> str:
-    """`text` with spans of its plain form (without the mark) replaced; untouched lines keep their ends.
+    """Replace spans of the plain text (without the mark) in `text`. Untouched lines keep their ends.
 
     The spans come in order and do not overlap.
     """

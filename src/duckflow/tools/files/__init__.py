@@ -1,1 +1,1 @@
-"""The file operations: read, write, edit, delete, move, list."""
+"""File operations: read, write, edit, delete, move, list."""

@@ -1,4 +1,4 @@
-"""file_ops.list_files: what files there are, without those a project ignores."""
+"""Tool file_ops.list_files: the files of a folder, without those that the project ignores."""
 
 from collections import Counter
 from pathlib import Path
@@ -20,7 +20,7 @@ DEPTH = 3
 
 
 class ListFiles(Frozen):
-    """What list_files takes."""
+    """Arguments of file_ops.list_files."""
 
     path: str = Field(default=".", description="the folder, relative to the workspace")
     pattern: str | None = Field(
@@ -30,7 +30,7 @@ class ListFiles(Frozen):
 
 
 def list_tool(ripgrep: Path | None) -> Tool:
-    """The tool, which asks ripgrep if it can."""
+    """Return the tool, which uses ripgrep if it is available."""
 
     async def run(args: ListFiles, access: Access) -> ToolResult:
         workspace = access.workspace
@@ -74,7 +74,7 @@ def _show(workspace: Workspace, folder: str, inventory: Inventory, args: ListFil
 
 
 def _inside(workspace: Workspace, path: str) -> bool:
-    """Whether the workspace finds it, too: ripgrep may have been led out of it by a swapped folder."""
+    """Return whether the workspace has the path, too. A swapped folder may have led ripgrep outside."""
     try:
         return workspace.status(path) is not None
     except ToolError:
@@ -82,7 +82,7 @@ def _inside(workspace: Workspace, path: str) -> bool:
 
 
 def _fold(files: list[str], folder: str, depth: int) -> Counter[str]:
-    """Files, and folders below `depth` (they end in a slash) with the number of files in them."""
+    """Count files, and for folders below `depth` (which end in a slash) the files in them."""
     above = 0 if folder == "." else folder.count("/") + 1
     rows: Counter[str] = Counter()
     for file in sorted(files, key=lambda path: path.split("/")):

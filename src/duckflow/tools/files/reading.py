@@ -1,4 +1,4 @@
-"""file_ops.read_file: a text file, or some lines of it."""
+"""Tool file_ops.read_file: a text file, or some of its lines."""
 
 from functools import partial
 
@@ -19,7 +19,7 @@ LETTERS_SHOWN = 40_000
 
 
 class ReadFile(Frozen):
-    """What read_file takes."""
+    """Arguments of file_ops.read_file."""
 
     path: str = Field(description="the file, relative to the workspace")
     start: int = Field(default=1, ge=1, description="first line, from 1")
@@ -37,14 +37,14 @@ def _read(args: ReadFile, access: Access) -> ToolResult:
 
 
 def excerpt_of(path: str, file: EncodedText, args: ReadFile, *more: str) -> str:
-    """The lines that are asked for, headed by what there is to know of them."""
+    """Return the requested lines, under a heading with notes about them."""
     lines = plain(file.text).split("\n")
     if not lines[-1]:
         lines.pop()
     if not lines:
         return f"{path} (empty)"
     last = min(args.end or len(lines), len(lines))
-    if args.start > len(lines):  # no error: that would stop the actions behind it
+    if args.start > len(lines):  # no error, because that would stop the actions after this one
         return f"{path} ({len(lines)} lines, none from {args.start} on)"
     if last < args.start:
         raise ToolError(f"{path}: end ({last}) comes before start ({args.start}).")
@@ -64,7 +64,7 @@ def excerpt_of(path: str, file: EncodedText, args: ReadFile, *more: str) -> str:
 
 
 def _fitting(lines: list[str]) -> list[str]:
-    """As many lines as are shown at once, and at least one."""
+    """Return as many lines as are shown at once, at least one."""
     letters = 0
     for count, line in enumerate(lines[:LINES_SHOWN]):
         letters += len(line) + 1

@@ -1,4 +1,4 @@
-"""file_ops.delete_file and move_file."""
+"""Tools file_ops.delete_file and file_ops.move_file."""
 
 from functools import partial
 
@@ -16,13 +16,13 @@ from duckflow.tools.uncancelled import finish
 
 
 class DeleteFile(Frozen):
-    """What delete_file takes."""
+    """Arguments of file_ops.delete_file."""
 
     path: str = Field(description="the file, relative to the workspace")
 
 
 class MoveFile(Frozen):
-    """What move_file takes."""
+    """Arguments of file_ops.move_file."""
 
     path: str = Field(description="the file, relative to the workspace")
     to: str = Field(description="its new path; nothing may be there yet")
@@ -51,7 +51,7 @@ def _propose_move(args: MoveFile, workspace: Workspace) -> Proposal:
 
 
 def _check_target(workspace: Workspace, path: str, to: str) -> None:
-    """ToolError if something is at the new path, before the user is asked about what can't be done."""
+    """Raise ToolError if the new path exists, before the user is asked about an impossible move."""
     there = workspace.status(to)
     if there is None:
         return

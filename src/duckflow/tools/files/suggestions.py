@@ -1,4 +1,4 @@
-"""What a model may have meant by the name of a file that is not there."""
+"""Suggestions for the name of a file that does not exist."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ _SHOWN = 3
 
 @contextmanager
 def suggesting(workspace: Workspace, path: str) -> Generator[None]:
-    """A ToolError that says there is no such file says which ones there are."""
+    """Add similar paths that exist to a ToolError about a missing file."""
     try:
         yield
     except ToolError as exc:

@@ -1,4 +1,4 @@
-"""Files as an editor has them: what is not saved yet is read, and never written over (SPEC M6)."""
+"""Files open in an editor: unsaved text is read, and never overwritten (M6)."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
@@ -15,11 +15,11 @@ from duckflow.tools.files.reading import READ_FILE, ReadFile, excerpt_of
 from duckflow.tools.uncancelled import finish
 
 Unsaved = Callable[[Path], Awaitable[str | None]]
-"""The text of a file as an editor has it, by its real path; None if no editor has it open."""
+"""Returns the text of a file in an editor, by its real path. None if no editor has it open."""
 
 
 def with_unsaved(tools: Iterable[Tool], unsaved: Unsaved) -> tuple[Tool, ...]:
-    """The tools for a folder that is open in an editor."""
+    """Return the tools for a folder that is open in an editor."""
     return tuple(_with_unsaved(tool, unsaved) for tool in tools)
 
 
@@ -52,7 +52,7 @@ def _with_unsaved(tool: Tool, unsaved: Unsaved) -> Tool:
 
 
 async def _differing(workspace: Workspace, path: str, unsaved: Unsaved) -> str | None:
-    """What the editor has, if that is not what the disk has; nothing for a new file."""
+    """Return the editor's text if it differs from the file on the disk. None for a new file."""
     try:
         relative = workspace.relative(path)
         saved = (await finish(workspace.read_encoded, relative)).text

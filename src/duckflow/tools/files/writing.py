@@ -1,4 +1,4 @@
-"""file_ops.write_file and edit_file: new content for a file, whole or in places."""
+"""Tools file_ops.write_file and file_ops.edit_file: new content for a file, whole or in places."""
 
 from functools import partial
 from typing import Annotated, NamedTuple, cast
@@ -22,14 +22,14 @@ MOST_EDITS = 100
 
 
 class WriteFile(Frozen):
-    """What write_file takes."""
+    """Arguments of file_ops.write_file."""
 
     path: str = Field(description="the file, relative to the workspace")
     content: str = Field(description="its whole new content")
 
 
 class EditFile(Frozen):
-    """What edit_file takes."""
+    """Arguments of file_ops.edit_file."""
 
     path: str = Field(description="the file, relative to the workspace")
     edits: Annotated[tuple[Edit, ...], one_to(MOST_EDITS)] = Field(
@@ -43,7 +43,7 @@ class EditFile(Frozen):
 
 
 class _NewText(NamedTuple):
-    """What a file will be: as it is now (None: no file), and its text afterwards, in the same encoding."""
+    """Planned content of a file: the current file (None: no file), and its new text in the same encoding."""
 
     path: str
     file: EncodedText | None
@@ -52,12 +52,12 @@ class _NewText(NamedTuple):
 
     @property
     def before(self) -> str | None:
-        """Its text now."""
+        """Current text of the file."""
         return self.file.text if self.file else None
 
     @property
     def data(self) -> bytes:
-        """What will be written."""
+        """Bytes to write."""
         return (self.file or EncodedText("")).with_text(self.path, self.after)
 
 
@@ -93,7 +93,7 @@ def _make(args: Writing, access: Access) -> ToolResult:
 
 def _propose(args: Writing, workspace: Workspace) -> Proposal:
     new = _plan(args, workspace)
-    _ = new.data  # what can't be written in the file's encoding is said before anybody is asked
+    _ = new.data  # fails before the user is asked if the file's encoding lacks a character
     return Proposal(unified(new.path, new.before, new.after), plain(new.after))
 
 

@@ -1,1 +1,1 @@
-"""MCP: tools, resources and prompts of other programs, as operations like any other (SPEC L4)."""
+"""MCP: tools, resources and prompts of other programs, offered like any other operation (L4)."""

@@ -1,4 +1,4 @@
-"""The only module that knows the `mcp` client. Importing it takes seconds: in a thread, when needed."""
+"""Connections by the `mcp` client, which only this module uses. Import it in a thread: that takes seconds."""
 
 import asyncio
 import json
@@ -43,22 +43,22 @@ _CONNECT_S = 30.0
 _IDLE_S = 3_600.0
 _NAME, _ADDRESS = 100, 1_000
 _GONE = (-32000, -32001, -32600, UNSENT, BAD_STATUS)
-"""Codes, of the package and ours, for a connection or a session that is no more."""
+"""Codes, of the package and of Duckflow, for a connection or a session that no longer exists."""
 
 T = TypeVar("T")
-logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it would log what servers say, with tracebacks
+logging.getLogger("mcp").setLevel(logging.CRITICAL)  # it would log the messages of servers, with tracebacks
 
 
 class ConnectedServer:
-    """A server that answers."""
+    """Server with an open connection."""
 
     def __init__(self, client: Client, ending: "asyncio.Future[str]") -> None:
         self._client = client
         self.ending = ending
-        """Why it has ended, once it has; a server that is only asked when needed never ends."""
+        """Reason for its end, once it has ended. Never set for a server that is reached by its address."""
 
     async def offer(self) -> ServerOffer:
-        """All that it has; what has a name or a schema that can't be used is left out."""
+        """Return all that the server offers, except items whose name or schema can't be used."""
         tools = {one.name: one for one in islice(_tools(await self._listed("tools")), MOST_ITEMS)}
         return ServerOffer(
             version=self._client.protocol_version or "",
@@ -68,7 +68,7 @@ class ConnectedServer:
         )
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> RemoteResult:
-        """Call a tool; what comes back is text, cut, and harmless to a terminal."""
+        """Call a tool. Return its result as text without terminal control."""
         result = await self._asked(lambda: self._client.call_tool(tool, arguments))
         said = "\n".join(_shown(one) for one in result.content)
         if not said.strip() and result.structured_content is not None:
@@ -76,17 +76,17 @@ class ConnectedServer:
         return RemoteResult(text=plain(said), failed=bool(result.is_error))
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> str:
-        """The text of a prompt."""
+        """Return the text of a prompt."""
         got = await self._asked(lambda: self._client.get_prompt(name, arguments))
         return plain("\n\n".join(_shown(one.content) for one in got.messages))
 
     async def resource(self, uri: str) -> str:
-        """The text of a resource."""
+        """Return the text of a resource."""
         got = await self._asked(lambda: self._client.read_resource(uri))
         return plain("\n".join(_content(one) for one in got.contents))
 
     async def _listed(self, kind: Literal["tools", "prompts", "resources"]) -> list[Any]:
-        """All of a kind, page by page; none if it has no such thing."""
+        """Return all items of a kind, page by page. Empty if the server has no such kind."""
         found: list[Any] = []
         cursor: str | None = None
         if getattr(self._client.server_capabilities, kind) is None:
@@ -100,7 +100,7 @@ class ConnectedServer:
         return found
 
     async def _asked(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """What the server answers; whatever goes wrong in the package or in the server is a RemoteFault."""
+        """Return the server's answer. Failures in the package or in the server become a RemoteFault."""
         asking = asyncio.ensure_future(ask())
         try:
             await asyncio.wait({asking, self.ending}, return_when=asyncio.FIRST_COMPLETED)
@@ -111,7 +111,7 @@ class ConnectedServer:
             raise _fault(exc) from exc
         except (RemoteFault, TimeoutError):
             raise
-        except Exception as exc:  # a foreign library and a foreign server: one sentence, whatever it is
+        except Exception as exc:  # third-party library and server: any error becomes one sentence
             raise RemoteFault(f"{type(exc).__name__}: {exc}", lost=True) from exc
         finally:
             asking.cancel()
@@ -119,7 +119,7 @@ class ConnectedServer:
 
 @asynccontextmanager
 async def open_process(process: ServerProcess) -> AsyncGenerator[ConnectedServer]:
-    """Start a program and speak with it over its standard input and output."""
+    """Start a program and connect to it over its standard input and output."""
     ending: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     async with Client(_Pipes(process, ending), client_info=_us(), cache=None) as client:
         yield ConnectedServer(client, ending)
@@ -129,7 +129,7 @@ async def open_process(process: ServerProcess) -> AsyncGenerator[ConnectedServer
 async def open_address(
     url: str, headers: Mapping[str, str], seconds: float
 ) -> AsyncGenerator[ConnectedServer]:
-    """Speak with an address, over streamable HTTP or, if it knows nothing of that, over its forerunner."""
+    """Connect to an address over streamable HTTP or, if the server does not know it, its predecessor SSE."""
     ending: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def connected(
@@ -141,7 +141,8 @@ async def open_address(
         return httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, transport=transport)
 
     async with AsyncExitStack() as stack:
-        timeout = httpx2.Timeout(_CONNECT_S, read=2 * seconds)  # later than ours, which has a sentence
+        # later than our own timeout, which has a clear message
+        timeout = httpx2.Timeout(_CONNECT_S, read=2 * seconds)
         http = await stack.enter_async_context(connected(headers, timeout))
         streams = streamable_http_client(url, http_client=http, max_sse_event_size=LONGEST_MESSAGE)
         try:
@@ -155,13 +156,13 @@ async def open_address(
                 client = await stack.enter_async_context(
                     Client(older, client_info=_us(), cache=None, mode="legacy")
                 )
-            except Exception:  # noqa: BLE001 - whatever it is: it speaks neither, and the first reason counts
+            except Exception:  # noqa: BLE001 - it speaks neither, and the first reason counts
                 raise error from None
         yield ConnectedServer(client, ending)
 
 
 class _Pipes:
-    """The package's transport over a process of ours: a line is a message, and none may be too long."""
+    """Transport of the package over our process: each line is a message, of limited length."""
 
     def __init__(self, process: ServerProcess, ending: "asyncio.Future[str]") -> None:
         self._process = process
@@ -205,7 +206,7 @@ class _Pipes:
         if len(line) > LONGEST_MESSAGE:
             self._end("it wrote a message that is too long")
             return
-        with suppress(ValueError, RecursionError):  # no message: a line some library printed
+        with suppress(ValueError, RecursionError):  # no message, but a line that some library printed
             message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
             try:
                 self._take.send_nowait(SessionMessage(message))

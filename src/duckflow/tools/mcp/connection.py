@@ -1,4 +1,4 @@
-"""One MCP server as the session knows it: connected when needed, again after it was lost, with patience."""
+"""One MCP server of a session: connected when needed, and reconnected with growing delays."""
 
 import asyncio
 import time
@@ -20,13 +20,13 @@ T = TypeVar("T")
 _FIRST_WAIT_S = 1.0
 _LONGEST_WAIT_S = 60.0
 _STABLE_S = 10.0
-"""A server that ran so long may be started again at once."""
+"""Time in seconds after which a server that ends may be started again at once."""
 
 _CLOSING_S = 15.0
 
 
 class ServerConnection:
-    """Knows how a server is, and asks it. A call that was lost is never made again by itself."""
+    """Status of a server, and calls to it. A call that may have arrived is never repeated automatically."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class ServerConnection:
         self.server = server
         self.offer = ServerOffer()
         self.changed: dict[str, str] = {}
-        """Tools whose description is not the one that was accepted, with that one."""
+        """Tools whose description differs from the accepted one, with the accepted one."""
         self.problem = ""
         self._opener = opener
         self._pins = Pins(name, server)
@@ -53,11 +53,11 @@ class ServerConnection:
 
     @property
     def status(self) -> ServerStatus:
-        """How it is now."""
+        """Current status."""
         return "ready" if self._session is not None else "down" if self.problem else "waiting"
 
     async def connect(self) -> "ConnectedServer":
-        """The server, connected if it was not; ToolError with a sentence if it can't be had now."""
+        """Return the server, connecting to it if needed. Raise ToolError if it is not available now."""
         async with self._lock:
             if self._session is not None:
                 return self._session
@@ -69,7 +69,7 @@ class ServerConnection:
             return await self._start()
 
     def accept(self, tool: RemoteTool) -> None:
-        """The user has seen what the tool says of itself now."""
+        """Record that the user has accepted the tool's current description."""
         self._pins.accept(tool)
         self.changed.pop(tool.name, None)
 
@@ -78,15 +78,15 @@ class ServerConnection:
         return await self._ask(lambda session: session.call(tool, arguments))
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> str:
-        """The text of a prompt."""
+        """Return the text of a prompt."""
         return await self._ask(lambda session: session.prompt(name, arguments))
 
     async def resource(self, uri: str) -> str:
-        """The text of a resource."""
+        """Return the text of a resource."""
         return await self._ask(lambda session: session.resource(uri))
 
     async def aclose(self) -> None:
-        """Let go of it; a program ends."""
+        """Close the connection. If the server is a program, it ends."""
         async with self._lock:
             await self._let_go()
 
@@ -130,7 +130,7 @@ class ServerConnection:
         return session
 
     async def _keep(self, started: "asyncio.Future[ConnectedServer]") -> None:
-        """Hold the connection. The package wants it opened and closed by the same task."""
+        """Hold the connection, because the package requires that one task opens and closes it."""
         try:
             async with self._opener.connect(self.server) as session:
                 if not started.done():
@@ -142,14 +142,14 @@ class ServerConnection:
                         self._lose(session.ending.result(), session)
                 finally:
                     leaving.cancel()
-        except Exception as exc:  # noqa: BLE001 - a foreign library: a dead server is a sentence, whatever it was
+        except Exception as exc:  # noqa: BLE001 - third-party library: any error becomes one sentence
             if not started.done():
                 started.set_exception(RemoteFault(_reason(exc)))
             else:
                 self._lose(_reason(exc), started.result())
 
     def _lose(self, reason: str, session: "ConnectedServer | None", *, at_once: bool = False) -> None:
-        """It is gone. If it ran for a while it may be tried at once, else later and later."""
+        """Mark the server as lost. Retry at once after a stable run, otherwise with growing delays."""
         if session is not None and session is not self._session:
             return
         stable = at_once or (self._session is not None and self._clock() >= self._not_before)
@@ -173,7 +173,8 @@ class ServerConnection:
 
 
 def _reason(exc: BaseException) -> str:
-    """What went wrong, in a few words."""
+    """Return the reason for a failure in a few words."""
     exc = first_of(exc)
-    known = isinstance(exc, (ToolError, RemoteFault)) or type(exc).__name__ == "MCPError"  # never loaded here
+    # by name, as it is not imported
+    known = isinstance(exc, (ToolError, RemoteFault)) or type(exc).__name__ == "MCPError"
     return str(exc) if known else f"{type(exc).__name__}: {exc}"

@@ -1,4 +1,4 @@
-"""HTTP for the `mcp` client: answers are bounded, and what goes wrong is a message about one request."""
+"""HTTP for the `mcp` client: answers are limited, and failures become messages about one request."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -7,26 +7,26 @@ import httpx2
 import mcp_types as types
 
 LONGEST_MESSAGE = 4_000_000
-"""Bytes of one message of a server; one that writes more has ended."""
+"""Largest message of a server, in bytes. A server that writes more counts as ended."""
 UNSENT = -32098
-"""Our code for what no server has taken up: it could not be reached, or did not know our session any more."""
+"""Code of Duckflow for a request that no server took: unreachable, or the session was unknown there."""
 BAD_STATUS = -32099
-"""Our code for an answer that is an error of HTTP, no message."""
+"""Code of Duckflow for an answer that is an HTTP error and not a message."""
 _SESSION = "mcp-session-id"
 _FIRST_ERROR, _NOT_FOUND = 400, 404
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
-    """Lets no answer grow past what a message may have, and follows nobody elsewhere.
+    """Transport that limits the length of answers and does not follow redirects.
 
-    What went wrong is told as a message, so that it ends the one request it is about, and in plain words.
+    Failures become messages in plain words, so that each ends only the request that it concerns.
     """
 
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
         self._inner = inner
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """The answer with its length counted; a stream of events is bounded event by event."""
+        """Send a request and count the length of its answer. A stream of events is limited per event."""
         try:
             response = await self._inner.handle_async_request(request)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as exc:
@@ -42,12 +42,12 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         return response
 
     async def aclose(self) -> None:
-        """Close connections."""
+        """Close all connections."""
         await self._inner.aclose()
 
 
 async def _refused(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-    """An error of HTTP, with the message in it if it has one."""
+    """Convert an HTTP error, with its message if it contains one."""
     said = b""
     async for block in _Counted(response.stream):
         said += block

@@ -1,4 +1,4 @@
-"""From a server's settings to a connection. The `mcp` package is loaded here, in a thread."""
+"""Connect to servers by their settings. Loads the `mcp` package, in a thread."""
 
 import asyncio
 import os
@@ -34,10 +34,10 @@ class ServerOpener:
 
     @asynccontextmanager
     async def connect(self, server: McpServer) -> AsyncGenerator["ConnectedServer"]:
-        """Connect to this one, as long as it is wanted."""
+        """Connect to a server until the block ends."""
         try:
             await asyncio.to_thread(import_module, "duckflow.tools.mcp.client")
-            from duckflow.tools.mcp.client import open_address, open_process  # noqa: PLC0415 - seconds
+            from duckflow.tools.mcp.client import open_address, open_process  # noqa: PLC0415 - takes seconds
         except ImportError as exc:
             raise ToolError("the package is missing; install it with: pip install 'duckflow[mcp]'") from exc
         if server.url:
@@ -62,7 +62,7 @@ class ServerOpener:
         )
 
     def _filled(self, values: Mapping[str, str]) -> dict[str, str]:
-        """With `${NAME}` taken from the user's environment."""
+        """Fill `${NAME}` from the user's environment."""
 
         def value(found: re.Match[str]) -> str:
             if found[1] not in self._env:

@@ -1,4 +1,4 @@
-"""The tools of MCP servers as operations: names first, a schema when it is asked for (SPEC L4)."""
+"""Tools of MCP servers as operations. Prompts have names only; a model asks for schemas (L4)."""
 
 import difflib
 import json
@@ -25,7 +25,7 @@ DESCRIBE = "mcp.describe"
 ACCEPT = "mcp.accept"
 RESOURCE = "mcp.resource"
 _LISTED_TOKENS = 420
-"""For the names of tools, which every prompt carries."""
+"""Limit for the names of tools, which are part of every prompt."""
 
 _CHANGED = "(its description changed)"
 _SUMMARY = (
@@ -35,31 +35,31 @@ _SUMMARY = (
 
 
 class Describe(Frozen):
-    """What describe takes."""
+    """Arguments of mcp.describe and mcp.accept."""
 
     tool: str = Field(default="", description="SERVER.TOOL, or SERVER for all of its tools", max_length=200)
 
 
 class ReadResource(Frozen):
-    """What reading a resource takes."""
+    """Arguments of mcp.resource."""
 
     server: str = Field(max_length=40)
     uri: str = Field(max_length=1_000)
 
 
 class ForeignArguments(Frozen):
-    """Whatever the server's schema says."""
+    """Arguments defined by the server's own schema."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
     @property
     def given(self) -> dict[str, Any]:
-        """All of it."""
+        """All arguments."""
         return dict(self.model_extra or {})
 
 
 class McpOperations:
-    """What a model can do with the servers that are set."""
+    """Operations for the configured servers."""
 
     def __init__(
         self, connections: Mapping[str, ServerConnection], longest: int, clean: Callable[[str], str]
@@ -69,7 +69,7 @@ class McpOperations:
         self._clean = clean
 
     def tools(self) -> tuple[Tool, ...]:
-        """Those on servers, of which a prompt shows one, and those of the servers."""
+        """Return the tools about servers, one of which a prompt shows, and the tools of the servers."""
         listed = _within(_LISTED_TOKENS, {name: _names(one) for name, one in self._connections.items()})
         describe = Tool(
             operation=DESCRIBE, args=Describe, summary=_SUMMARY + listed, effect="read", run=self._describe
@@ -102,7 +102,7 @@ class McpOperations:
         return (describe, accept, resource, *offered)
 
     def _said(self, text: str) -> str:
-        """Redacted before it is cut: half a secret would not be recognised."""
+        """Redact a text before it is cut, because half a secret would not be recognized."""
         return head_and_tail(self._clean(text), self._longest)
 
     async def _read_resource(self, args: ReadResource, _access: Access) -> ToolResult:
@@ -148,7 +148,7 @@ class McpOperations:
         )
 
     def _changed_tool(self, server: str, remote: RemoteTool) -> Tool:
-        """In its place until the user has seen what changed: it only leads to that question."""
+        """Return a substitute until the user has seen the change. It only leads to that question."""
         operation = f"{PREFIX}{server}.{remote.name}"
 
         async def run(args: ForeignArguments, _access: Access) -> ToolResult:
@@ -213,7 +213,7 @@ def _names(connection: ServerConnection) -> list[str]:
 
 
 def _within(tokens: int, offered: Mapping[str, list[str]]) -> str:
-    """As many names as there is room for, of each server the first ones first; of the others, how many."""
+    """Return as many names as fit, the first ones of each server first, and the number of the others."""
     servers = list(offered)
     shown = dict.fromkeys(servers, 0)
 
@@ -251,7 +251,7 @@ def _first_accept(server: str, remote: RemoteTool, then: Action) -> ToolResult:
 
 
 def _impact(connection: ServerConnection) -> list[TextLine]:
-    """Who does it, and what keeps them in."""
+    """Return lines about the server that acts, and about its confinement."""
     server = connection.server
     if server.url:
         where = line("approval.impact.mcp_url", server=connection.name, url=server.url)

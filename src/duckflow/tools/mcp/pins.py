@@ -1,7 +1,7 @@
-"""Pins: what each tool of each server said of itself when it was accepted, so that a change is noticed.
+"""Pins: descriptions of tools at the time they were accepted, so that changes are noticed.
 
-A server that was harmless when it was added may describe its tools otherwise one day, and a description is
-read by the model. Kept in the user's state directory, by hash; the text with it is for the difference.
+A server that was harmless when it was added may later describe its tools differently, and the model reads the
+descriptions. Pins are stored in the user's state directory, by hash; the text is kept to show the difference.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ _LONGEST = 12_000
 
 
 class Pins:
-    """The accepted descriptions of one server. One of the same name that runs something else is another."""
+    """Accepted descriptions of one server. The same name with another command is another server."""
 
     def __init__(self, name: str, server: McpServer) -> None:
         what = json.dumps([server.command, server.url])
@@ -26,7 +26,7 @@ class Pins:
         self._saved = SavedAnswers(PINS_FILE)
 
     def changed(self, tools: Sequence[RemoteTool]) -> dict[str, str]:
-        """The tools that are not what they were, each with its old text; those never seen are pinned."""
+        """Return the changed tools, each with its old text. Tools seen for the first time are pinned."""
         known = self._saved.load()
         pins = {**{f"{self._prefix}{tool.name}": _pin(tool) for tool in tools}, **known}
         if len(pins) > len(known):
@@ -37,12 +37,12 @@ class Pins:
         }
 
     def accept(self, tool: RemoteTool) -> None:
-        """From now on it is what it says now."""
+        """Accept the tool's current description."""
         self._saved.save({**self._saved.load(), f"{self._prefix}{tool.name}": _pin(tool)})
 
 
 def forget_pins(server: str) -> None:
-    """Nothing of a server is known any more, whatever it runs."""
+    """Forget all pins of a server, whatever it runs."""
     saved = SavedAnswers(PINS_FILE)
     known = saved.load()
     kept = {key: value for key, value in known.items() if not key.startswith(f"{server}#")}

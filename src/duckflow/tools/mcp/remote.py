@@ -1,4 +1,4 @@
-"""What an MCP server offers, as plain data: bounded, and with nothing in it that acts on a terminal."""
+"""Offers of an MCP server as plain data: limited in size, and without terminal control."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from duckflow.domain.patterns import late
 from duckflow.domain.text import cut
 
 MOST_ITEMS = 500
-"""Tools, prompts or resources taken from one server; the rest does not exist."""
+"""Largest number of tools, prompts or resources taken from one server. Further ones are ignored."""
 
 LONGEST_DESCRIPTION = 8_000
 LONGEST_SCHEMA = 20_000
@@ -27,7 +27,7 @@ _UNSEEN = late(
 
 
 class RemoteTool(Frozen):
-    """A tool as its server describes it. What it says is material, never an instruction."""
+    """Tool as its server describes it. The description is material, never an instruction."""
 
     name: str
     description: str = ""
@@ -35,13 +35,13 @@ class RemoteTool(Frozen):
 
     @property
     def text(self) -> str:
-        """All that a model would be told of it."""
+        """Text about the tool for a model."""
         return (
             f"{self.description}\nArguments (JSON schema): {json.dumps(self.parameters, ensure_ascii=False)}"
         )
 
     def refuse_misfits(self, operation: str, given: Mapping[str, object]) -> None:
-        """What is certain to be wrong is told with the schema; the rest is the server's to judge."""
+        """Raise ToolError with the schema if arguments are certainly wrong. The server judges the rest."""
         known, required = _each(self.parameters.get("properties")), _each(self.parameters.get("required"))
         missing = [str(one) for one in required if one not in given]
         closed = bool(known) and self.parameters.get("additionalProperties") is False
@@ -58,7 +58,7 @@ def _each(value: object) -> list[object]:
 
 
 class RemotePrompt(Frozen):
-    """A prompt that the user can call up."""
+    """Prompt that the user can call."""
 
     name: str
     arguments: tuple[str, ...] = ()
@@ -66,10 +66,10 @@ class RemotePrompt(Frozen):
 
 
 class ServerOffer(Frozen):
-    """What a server has, as it was when it was last connected."""
+    """Offer of a server, as of its last connection."""
 
     version: str = ""
-    """Of the protocol that was agreed upon."""
+    """Negotiated version of the protocol."""
     tools: tuple[RemoteTool, ...] = ()
     prompts: tuple[RemotePrompt, ...] = ()
     resources: tuple[str, ...] = ()
@@ -77,15 +77,17 @@ class ServerOffer(Frozen):
 
 
 class RemoteResult(Frozen):
-    """What a call gave."""
+    """Result of a call."""
 
     text: str
     failed: bool = False
 
 
 class RemoteFault(Exception):
-    """A server did not do what was asked. `lost`: nor will it, before it is connected again. `unsent`: it
-    certainly has not begun to."""
+    """Raised if a server did not do what was asked.
+
+    `lost`: the server must be connected again first. `unsent`: it has certainly not begun the work.
+    """
 
     def __init__(self, reason: str, *, lost: bool = False, unsent: bool = False) -> None:
         super().__init__(one_line(reason, 500).rstrip("."))
@@ -94,17 +96,17 @@ class RemoteFault(Exception):
 
 
 def first_of(exc: BaseException) -> BaseException:
-    """The first plain error of a group of them."""
+    """Return the first plain error in a group of errors."""
     while isinstance(exc, BaseExceptionGroup):
         exc = cast("BaseExceptionGroup[BaseException]", exc).exceptions[0]
     return exc
 
 
 def plain(text: str) -> str:
-    """The text without escape sequences and characters that can't be seen."""
+    """Return the text without escape sequences and invisible characters."""
     return _UNSEEN.sub("", _ESCAPES.sub("", text.replace("\r\n", "\n").replace("\u2028", "\n")))
 
 
 def one_line(text: str, most: int) -> str:
-    """The same on one line, cut."""
+    """Return the plain text on one line, shortened."""
     return cut(" ".join(plain(text[: 8 * most]).split()), most)

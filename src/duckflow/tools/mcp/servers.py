@@ -1,4 +1,4 @@
-"""The MCP servers that are set: a source of operations, and of prompts for the user (SPEC L4)."""
+"""Configured MCP servers: a source of operations, and of prompts for the user (L4)."""
 
 import asyncio
 import shlex
@@ -20,7 +20,7 @@ _MENTION = late(r"(?<!\S)@([a-z0-9][a-z0-9_-]*):(\S{1,1000})")
 
 
 class McpServers:
-    """Connects to the servers that are set, and gives their tools. Nothing is started before it is needed."""
+    """Connects to the configured servers and provides their tools. Starts nothing before it is needed."""
 
     def __init__(
         self,
@@ -37,12 +37,12 @@ class McpServers:
 
     @property
     def revision(self) -> int:
-        """Another number whenever there are other tools."""
+        """Number that changes whenever the tools change."""
         offers = ((name, one.offer.tools) for name, one in self.connections.items())
         return hash(tuple((name, *(tool.name for tool in tools)) for name, tools in offers))
 
     async def ready(self) -> None:
-        """Connect to all servers, once; one that can't be had is known to be down afterwards."""
+        """Connect to all servers, once. Servers that fail are known to be down afterwards."""
         if self._connecting is None:
             self._connecting = asyncio.create_task(self._connect_all())
         await asyncio.shield(self._connecting)
@@ -51,18 +51,18 @@ class McpServers:
         await asyncio.gather(*map(_try_to_connect, self.connections.values()))
 
     async def aclose(self) -> None:
-        """Let go of all servers."""
+        """Close all connections."""
         if self._connecting is not None:
             self._connecting.cancel()
             await asyncio.wait([self._connecting])
         await asyncio.gather(*(one.aclose() for one in self.connections.values()))
 
     def tools(self) -> tuple[Tool, ...]:
-        """`mcp.describe`, which lists the names, and the tools themselves, which no prompt shows."""
+        """Return `mcp.describe`, which lists the names, and the tools themselves, which no prompt shows."""
         return self._operations.tools() if self.connections else ()
 
     def mentioned(self, text: str) -> tuple[Action, ...]:
-        """A look at each resource that a message mentions as `@server:uri`."""
+        """Return actions that read the resources mentioned in a message as `@server:uri`."""
         return tuple(
             Action(operation=RESOURCE, args={"server": server, "uri": uri}, reasoning="the user mentioned it")
             for server, uri in dict.fromkeys(_MENTION.findall(text))
@@ -70,7 +70,7 @@ class McpServers:
         )
 
     def reports(self) -> list[ServerReport]:
-        """All servers and how they are."""
+        """Return all servers with their status."""
         return [self._report(name, server) for name, server in self._settings.servers.items()]
 
     def _report(self, name: str, server: McpServer) -> ServerReport:
@@ -90,7 +90,7 @@ class McpServers:
         )
 
     async def prompt(self, server: str, name: str, argument: str) -> str:
-        """The text of a prompt; what was typed fills its arguments, the last one takes the rest."""
+        """Return the text of a prompt. Typed words fill its arguments, and the last one takes the rest."""
         connection = self.connections.get(server)
         found = [one for one in connection.offer.prompts if one.name == name] if connection else []
         if connection is None or not found:
@@ -107,7 +107,7 @@ class McpServers:
 
 
 def report_of(name: str, server: McpServer) -> ServerReport:
-    """A server as it is written down."""
+    """Return a report on a server by its settings."""
     what = server.url or shlex.join(server.command)
     return ServerReport(name=name, status="waiting" if server.enabled else "off", what=what)
 
@@ -116,4 +116,4 @@ async def _try_to_connect(connection: ServerConnection) -> None:
     try:
         await connection.connect()
     except ToolError:
-        return  # it is known to be down, and says why when it is asked for
+        return  # it is known to be down, and reports why when it is asked

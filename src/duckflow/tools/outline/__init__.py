@@ -1,1 +1,1 @@
-"""What a file defines, by grammar or by its headings."""
+"""Definitions in a file, found by a grammar or by its headings."""

@@ -1,7 +1,7 @@
-"""A small program: what a source text defines. JSON in, JSON out.
+"""Small program that finds the definitions in a source text. JSON in, JSON out.
 
-It runs in a process of its own: a grammar can be busy for long with an odd text, and some texts end the whole
-process. It imports next to nothing of ours.
+It runs in a separate process, because a grammar can take very long for an unusual text, and some texts crash
+the process. It imports almost nothing of Duckflow.
 """
 
 import json
@@ -16,10 +16,10 @@ from duckflow.domain.patterns import late
 
 SECONDS, MEMORY = 15, 2_000_000_000
 MATCHES = 5000
-"""Definitions looked at; where a line is a million characters long, each look takes a millisecond."""
+"""Largest number of definitions examined. On a line of a million characters, each takes a millisecond."""
 
 LETTERS = 400
-"""Characters of a signature."""
+"""Longest signature, in characters."""
 
 _BODIES = (
     *("{", "accessor_list", "arrow_expression_clause", "block", "block_start", "body_statement"),
@@ -37,7 +37,7 @@ _LOOSE_VALUE_END = late(r"(?:[\s;,]|(?<![=\s]):)+$")
 
 
 class Scope(NamedTuple):
-    """What encloses a definition: where it ends, what it is, how deep that which is in it stands."""
+    """Enclosing definition: its end, its role, and the depth of its contents."""
 
     end: int
     role: str
@@ -45,7 +45,7 @@ class Scope(NamedTuple):
 
 
 def find_definitions(text: str, language: str, rules: dict[str, list[Any]], most: int) -> dict[str, Any]:
-    """Rows in order, how many more there are (at least, if not complete), the first line with an error."""
+    """Return rows in order, the number of others (at least, if not complete), and the first damaged line."""
     root = SgRoot(text, language).root()
     nodes = root.find_all(any=[rule for listed in rules.values() for rule in listed])
     rows: list[tuple[int, int, int, str]] = []
@@ -79,7 +79,7 @@ def _role(node: SgNode, rules: dict[str, list[Any]]) -> str:
 
 
 def _row(node: SgNode, text: str, role: str, depth: int) -> tuple[int, int, int, str]:
-    """One definition: its first and last line, from 1, its depth, its signature."""
+    """Return a definition's first and last line, from 1, its depth and its signature."""
     begin = _begin(node).range().start
     whole = node.range()
     last = whole.end.line + (whole.end.column > 0)
@@ -87,7 +87,7 @@ def _row(node: SgNode, text: str, role: str, depth: int) -> tuple[int, int, int,
 
 
 def _signature(node: SgNode, text: str, role: str, start: int) -> str:
-    """All before the body; of what has none, the first line, or of a function the whole."""
+    """Return the text before the body. Without a body, return the first line, or all of a function."""
     whole = node.range().end.index
     body, end = (None, whole) if role == "value" else _split(node)
     said = text[start : min(end, start + 2 * LETTERS)]
@@ -102,7 +102,7 @@ def _signature(node: SgNode, text: str, role: str, start: int) -> str:
 
 
 def _begin(node: SgNode) -> SgNode:
-    """Where the definition itself begins, after the annotations on it."""
+    """Return the node where the definition itself begins, after its annotations."""
     for child in node.children():
         inner = child.children() if child.kind() == "modifiers" else [child]
         own = [part for part in inner if part.kind() not in _ABOVE]
@@ -112,14 +112,14 @@ def _begin(node: SgNode) -> SgNode:
 
 
 def _words_before(text: str, start: int) -> str:
-    """What stands before it on its line, where that is only words such as `export const`."""
+    """Return the text before the definition on its line, if that is only words such as `export const`."""
     line = text.rfind("\n", max(start - 80, 0), start) + 1
     before = text[line:start] if line or start <= 80 else ""
     return before if _WORDS.fullmatch(before) else ""
 
 
 def _split(node: SgNode) -> tuple[SgNode | None, int]:
-    """The body of a definition, and where the text before it ends, comments aside."""
+    """Return the body of a definition, and the end of the text before it, not counting comments."""
     value = node.field("value") or node.field("right")
     for holder in (node, node.field("type"), value):
         if holder is None:
@@ -137,13 +137,13 @@ def _split(node: SgNode) -> tuple[SgNode | None, int]:
 
 
 def _valued_body(node: SgNode) -> SgNode | None:
-    """The body of the function that is assigned, if one is."""
+    """Return the body of the function that is assigned, if any."""
     value = node.field("value") or node.field("right")
     return value.field("body") if value else None
 
 
 def _first_damage(root: SgNode) -> int | None:
-    """The first line with an error in it, or with something missing: a token that is there and is empty."""
+    """Return the first line with an error or a missing token. Missing tokens are in the tree, but empty."""
     errors = root.find_all(kind="ERROR")[:1]
     missing = [node for node in root.find_all(regex="^$")[:100] if node.is_leaf() and not node.is_named()]
     return min((node.range().start.line + 1 for node in (*errors, *missing[:1])), default=None)
@@ -152,7 +152,7 @@ def _first_damage(root: SgNode) -> int | None:
 def _limit() -> None:
     limits = ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, SECONDS), (resource.RLIMIT_AS, MEMORY))
     for which, most in limits:
-        with suppress(ValueError, OSError):  # not every system has each
+        with suppress(ValueError, OSError):  # not every system has each of them
             resource.setrlimit(which, (most, most))
 
 

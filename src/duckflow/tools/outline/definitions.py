@@ -1,4 +1,4 @@
-"""What a text defines: found by its sections, or by a grammar in a process of its own."""
+"""Definitions in a text, found by its sections, or by a grammar in a separate process."""
 
 import json
 import pkgutil
@@ -27,7 +27,7 @@ _PROGRAM = Path(__file__).with_name("definition_finder.py")
 
 
 class Definition(NamedTuple):
-    """Its first and last line, from 1, how deep it stands, and its signature."""
+    """First and last line of a definition, from 1, its depth, and its signature."""
 
     first: int
     last: int
@@ -36,17 +36,20 @@ class Definition(NamedTuple):
 
 
 class FoundDefinitions(NamedTuple):
-    """What there is, and how many more; `damaged` is the first line that could not be parsed."""
+    """Definitions, and the number of further ones. `damaged` is the first line that could not be parsed."""
 
     rows: list[Definition]
     more: int = 0
     complete: bool = True
-    """Whether `more` is all there is."""
+    """False if there may be more than `more` says."""
     damaged: int | None = None
 
 
 async def find_definitions(path: str, text: str, most: int) -> FoundDefinitions:
-    """Those of a file, `most` at most. ToolError if its type is unknown or its grammar gives up."""
+    """Find up to `most` definitions in a file.
+
+    Raise ToolError if its type is unknown or its grammar gives up.
+    """
     suffix = PurePosixPath(path).suffix.lower()
     if sections := _SECTIONS.get(suffix):
         return await finish(_by_sections, sections, text, most)
@@ -60,14 +63,14 @@ async def _by_grammar(path: str, text: str, language: str, most: int) -> FoundDe
     try:
         output = await run_capped([sys.executable, "-I", str(_PROGRAM)], given=json.dumps(asked).encode())
         answer: dict[str, Any] = json.loads(output.data)
-    except (ToolError, ValueError) as exc:  # it took too long, or the parser ended its process
+    except (ToolError, ValueError) as exc:  # it took too long, or the parser crashed
         raise ToolError(f"{path}: can't be parsed; use file_ops.read_file.") from exc
     answer["rows"] = [Definition(*row) for row in answer["rows"]]
     return FoundDefinitions(**answer)
 
 
 def _by_sections(find: Finder, text: str, most: int) -> FoundDefinitions:
-    """Each section with its last line: the one before the next that is not inside it."""
+    """Return each section with its last line: the one before the next section that is not inside it."""
     rows: list[Definition] = []
     lines = text.removesuffix("\n").split("\n")
     begins = [len(lines) + 1] * LEVELS
@@ -79,20 +82,20 @@ def _by_sections(find: Finder, text: str, most: int) -> FoundDefinitions:
 
 
 ROLES = ("space", "type", "function", "value", "hidden")
-"""What a definition can be; grammars.toml says what each means."""
+"""Roles of definitions, explained in grammars.toml."""
 
 Rules = dict[str, list[dict[str, Any]]]
-"""For each role, what is found in a tree."""
+"""Rules that find nodes in a syntax tree, by role."""
 
 
 @cache
 def languages() -> dict[str, str]:
-    """The language of each suffix."""
+    """Return the language of each suffix."""
     return {suffix: name for name, grammar in _table().items() for suffix in grammar["suffixes"]}
 
 
 def rules_of(language: str) -> Rules:
-    """The rules of a language, those of its base included."""
+    """Return the rules of a language, including those of its base."""
     own = _table()[language]
     taken: Rules = rules_of(own["base"]) if "base" in own else {}
     return {role: [*taken.get(role, ()), *map(_rule, own.get(role, ()))] for role in ROLES}

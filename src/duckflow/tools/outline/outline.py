@@ -1,4 +1,4 @@
-"""file_ops.outline: what a file defines, a line each, without the bodies."""
+"""Tool file_ops.outline: a line for each definition in a file, without the bodies."""
 
 from typing import TYPE_CHECKING
 
@@ -22,13 +22,13 @@ _DEEPEST = 12
 
 
 class OutlineFile(Frozen):
-    """What outline takes."""
+    """Arguments of file_ops.outline."""
 
     path: str = Field(description="the file, relative to the workspace")
 
 
 async def _run(args: OutlineFile, access: Access) -> ToolResult:
-    from duckflow.tools.outline.definitions import find_definitions  # noqa: PLC0415 - no start waits for it
+    from duckflow.tools.outline.definitions import find_definitions  # noqa: PLC0415 - not needed at start
 
     path = access.workspace.relative(args.path)
     text = await finish(_read, access.workspace, path)

@@ -1,4 +1,4 @@
-"""The sections of texts that need no grammar: headings of Markdown, tables of TOML."""
+"""Sections of texts that need no grammar: headings of Markdown, tables of TOML."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -15,11 +15,11 @@ _STRING = late(r'"(?:\\.|[^"\\])*"|\'[^\']*\'|#.*')
 _QUOTES = ('"""', "'''")
 
 LEVELS = 6
-"""How deep sections can be."""
+"""Number of section levels."""
 
 
 class Section(NamedTuple):
-    """A line that begins one: its number, from 1, its depth, its text."""
+    """First line of a section: its number, from 1, its depth, and its text."""
 
     line: int
     depth: int
@@ -27,7 +27,7 @@ class Section(NamedTuple):
 
 
 def markdown_headings(lines: list[str]) -> Iterator[Section]:
-    """Every heading, both forms, except those in code and in the front matter."""
+    """Yield all headings, in both forms, except those in code and in the front matter."""
     fence, paragraph = "", False
     top = _front_matter(lines)
     for number, line in enumerate(lines[top:], top + 1):
@@ -48,14 +48,14 @@ def markdown_headings(lines: list[str]) -> Iterator[Section]:
 
 
 def _front_matter(lines: list[str]) -> int:
-    """How many lines the block of settings at the very top has."""
+    """Return the number of lines of the front matter, the block of settings at the top."""
     if not lines or lines[0].rstrip() != "---":
         return 0
     return next((n for n, line in enumerate(lines[1:200], 2) if line.rstrip() in ("---", "...")), 0)
 
 
 def toml_tables(lines: list[str]) -> Iterator[Section]:
-    """Every table, and the keys that stand before the first."""
+    """Yield all tables, and the keys before the first one."""
     quote, in_table, nested = "", False, 0
     for number, line in enumerate(lines, 1):
         if quote:

@@ -1,4 +1,4 @@
-"""plan_tool.revise: another list of steps for a plan, in which known steps keep what was done for them."""
+"""Tool plan_tool.revise: a new list of steps for a plan, in which kept steps keep their progress."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -32,7 +32,7 @@ class StepChange(Frozen):
 
 
 class RevisePlan(Frozen):
-    """What revise takes."""
+    """Arguments of plan_tool.revise."""
 
     plan_id: str | None = Field(default=None, description="the plan; the one in hand unless told")
     steps: Annotated[tuple[StepChange, ...] | None, one_to(MOST_STEPS)] = Field(
@@ -48,9 +48,9 @@ class RevisePlan(Frozen):
 
 
 def revised(state: AgentState, plan: Plan, args: RevisePlan, fresh: Plan | None) -> Plan:
-    """The plan as it is wanted now; what the user approved before no longer counts.
+    """Return the revised plan, which needs a new approval.
 
-    `fresh` is a plan drafted again, where no steps were given.
+    `fresh` is a newly drafted plan, for a call without steps.
     """
     if fresh is not None:
         check_not_under_way(state, *plan.steps)
@@ -89,7 +89,7 @@ def _known(plan: Plan, change: StepChange) -> PlanStep | None:
 
 
 def _needed(change: StepChange, step: PlanStep | None, ids: Sequence[str]) -> tuple[str, ...]:
-    """The ids a step depends on. What it depended on before is kept as far as it is still there."""
+    """Return the ids that a step depends on. By default, it keeps its dependencies that still exist."""
     if change.depends_on is None:
         return tuple(one for one in step.depends_on if one in ids) if step else ()
     return tuple(dict.fromkeys(_one_needed(one, ids) for one in change.depends_on))

@@ -1,4 +1,4 @@
-"""Plans and steps by the ids a model gives, whether a step may start, and drafts: clear errors where not."""
+"""Find plans and steps by id, check whether steps may start, and get drafts, with clear errors."""
 
 from collections.abc import Awaitable
 from typing import TypeVar
@@ -13,7 +13,7 @@ _SHOWN = 100
 
 
 def find_plan(state: AgentState, plan_id: str | None) -> Plan:
-    """The plan with this id; the one in hand where none is given."""
+    """Return the plan with this id, or without an id the active one."""
     if plan_id is None:
         if state.active_plan is None:
             raise ToolError(f"No plan is in hand. {_known_plans(state)}")
@@ -25,7 +25,7 @@ def find_plan(state: AgentState, plan_id: str | None) -> Plan:
 
 
 def find_step(state: AgentState, step_id: str) -> tuple[Plan, PlanStep]:
-    """The step with this id, and the plan it is part of."""
+    """Return the step with this id, and its plan."""
     for plan in state.plans:
         step = plan.step(step_id.strip())
         if step is not None:
@@ -34,7 +34,7 @@ def find_step(state: AgentState, step_id: str) -> tuple[Plan, PlanStep]:
 
 
 def check_consent(plan: Plan) -> None:
-    """Refuse to start what the user has to approve first (SPEC B7)."""
+    """Refuse to start a plan that the user has to approve first (B7)."""
     if plan.needs_consent:
         raise ToolError(
             f"{plan.plan_id} has high risk and the user has not approved it: no step of it can start. "
@@ -43,7 +43,7 @@ def check_consent(plan: Plan) -> None:
 
 
 def check_may_start(plan: Plan, step: PlanStep) -> None:
-    """Refuse a step that can't start yet (SPEC B4, B7)."""
+    """Refuse a step that can't start yet (B4, B7)."""
     check_consent(plan)
     missing = unmet(plan, step)
     if missing:
@@ -52,7 +52,7 @@ def check_may_start(plan: Plan, step: PlanStep) -> None:
 
 
 def check_not_under_way(state: AgentState, *steps: PlanStep) -> None:
-    """Refuse to change steps whose tasks run in the background at this moment."""
+    """Refuse to change steps whose tasks are running in the background."""
     running = state.task_list.step_id if state.task_list and state.background_runs else None
     if running and any(step.step_id == running for step in steps):
         raise ToolError(
@@ -62,7 +62,7 @@ def check_not_under_way(state: AgentState, *steps: PlanStep) -> None:
 
 
 async def drafted(what: str, asked: Awaitable[T]) -> T:
-    """What a model drafts. If that fails, whoever wanted it is told, and goes on."""
+    """Return a model's draft. Raise ToolError if that fails, so that the work can continue."""
     try:
         return await asked
     except ProviderError as exc:

@@ -1,4 +1,4 @@
-"""A plan as text. The labels are the names of its fields, so that it reads the same in every language."""
+"""Plans as text. The labels are the names of fields, so that they are the same in every language."""
 
 import json
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ _SHORT = 200
 
 
 def plan_text(plan: Plan, *, whole: bool = False) -> str:
-    """All of a plan; with `whole`, nothing of its tasks is cut either."""
+    """Return a plan as text. With `whole`, the arguments of its tasks are not cut."""
     lines = [
         f"{plan.plan_id}: {plan.name}",
         f"goal: {plan.goal}",
@@ -27,14 +27,14 @@ def plan_text(plan: Plan, *, whole: bool = False) -> str:
 
 
 def task_text(task: Task, *, whole: bool = False) -> str:
-    """One task in a line."""
+    """Return a task as one line."""
     args = json.dumps(task.args, ensure_ascii=False)
     return f"{task.task_id} [{task.status}] {task.operation} {args if whole else cut(args, _SHORT)}"
 
 
 def _step_lines(place: int, step: PlanStep, *, whole: bool) -> Iterable[str]:
     yield f"{place}. {step.step_id} [{step.status}] {step.name}"
-    # Indented, so that no line of a description can pass for a step or a field of the plan.
+    # Indented, so that no line of a description looks like a step or a field of the plan.
     yield indent(step.description, "   ", lambda _: True)
     if step.depends_on:
         yield f"   depends_on: {', '.join(step.depends_on)}"

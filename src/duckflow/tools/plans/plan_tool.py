@@ -1,6 +1,6 @@
-"""plan_tool: plans are proposed, looked at, approved by the user, moved on and removed (SPEC B2, B4, B7).
+"""Tools of plan_tool: plans are proposed, read, approved by the user, updated and deleted (B2, B4, B7).
 
-Each tool reads the state and returns what changes as an event; none of them writes.
+Each tool reads the state and returns changes as events; none of them writes.
 """
 
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ APPROVE = "plan_tool.approve"
 
 
 class ProposePlan(Frozen):
-    """What propose takes."""
+    """Arguments of plan_tool.propose."""
 
     goal: str = Field(description="what the plan must reach, with all that is known of it")
 
@@ -47,26 +47,26 @@ class ProposePlan(Frozen):
 
 
 class AnyPlan(Frozen):
-    """What get and approve take."""
+    """Arguments of plan_tool.get and plan_tool.approve."""
 
     plan_id: str | None = Field(default=None, description="the plan; the one in hand unless told")
 
 
 class UpdateStep(Frozen):
-    """What update_step takes."""
+    """Arguments of plan_tool.update_step."""
 
     step_id: str = Field(description="the step")
     status: WorkStatus = Field(description="what it is now")
 
 
 class DeletePlan(Frozen):
-    """What delete takes."""
+    """Arguments of plan_tool.delete."""
 
     plan_id: str = Field(description="the plan")
 
 
 def plan_tools(state: State, draft: Draft) -> tuple[Tool, ...]:
-    """All of them. `draft` asks a model for a plan that reaches a goal."""
+    """Return all plan tools. `draft` asks a model for a plan that reaches a goal."""
     return (
         _propose_tool(state, draft),
         _get_tool(state),
@@ -145,7 +145,7 @@ def _revise_tool(state: State, draft: Draft) -> Tool:
     async def run(args: RevisePlan, _access: Access) -> ToolResult:
         plan_id = find_plan(state(), args.plan_id).plan_id
         fresh = await drafted("plan", draft(args.goal or "")) if args.steps is None else None
-        # Read again: the background may have finished tasks of this plan while the model thought.
+        # Read the state again, because background tasks of this plan may have finished meanwhile.
         now = state()
         return _unseen(now, derive(revised(now, find_plan(now, plan_id), args, fresh)), "revised")
 
@@ -169,7 +169,7 @@ def _delete_tool(state: State) -> Tool:
 
 
 def _unseen(now: AgentState, plan: Plan, change: Literal["proposed", "revised"]) -> ToolResult:
-    """A plan the user has not seen like this: asked about at once where mode or risk wants it (SPEC B7)."""
+    """Return a plan that the user has not seen, and ask at once if the mode or the risk requires it (B7)."""
     asks = now.mode == "ask" or plan.risk == "high"
     ask = Action(operation=APPROVE, args={"plan_id": plan.plan_id}, reasoning=plan.goal)
     last = "The user is asked to approve it now." if asks else _next(plan)

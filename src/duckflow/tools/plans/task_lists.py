@@ -1,6 +1,6 @@
-"""task_tool.generate_list and task_loop: what a step takes, and running it in the background (SPEC B3, B4).
+"""Tools task_tool.generate_list and task_loop: the tasks of a step, run in the background (B3, B4).
 
-Each tool reads the state; only `start` and `cancel`, which belong to the task loop, set something going.
+Each tool reads the state. Only `start` and `cancel`, which belong to the task loop, have effects.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -34,7 +34,7 @@ Cancel = Callable[[], bool]
 
 
 class GenerateList(Frozen):
-    """What generate_list takes."""
+    """Arguments of task_tool.generate_list."""
 
     step_id: str = Field(description="the step of a plan")
 
@@ -47,7 +47,7 @@ class InlineTask(TaskDraft):
 
 
 class RunList(Frozen):
-    """What run takes: one of the two."""
+    """Arguments of task_loop.run, exactly one of which is needed."""
 
     step_id: str | None = Field(default=None, description="a step whose tasks were generated")
     task_list: Annotated[tuple[InlineTask, ...] | None, one_to(MOST_TASKS)] = Field(
@@ -64,7 +64,7 @@ class RunList(Frozen):
 def task_tools(
     state: State, draft: DraftTasks, start: Start, cancel: Cancel, background: Catalogue
 ) -> tuple[Tool, ...]:
-    """All of them. `background` has the operations that tasks may call."""
+    """Return all task tools. `background` has the operations that tasks may call."""
     return (
         _generate_tool(state, draft, background),
         _run_tool(state, start, background),
@@ -84,7 +84,7 @@ def _generate_tool(state: State, draft: DraftTasks, background: Catalogue) -> To
 
     async def run(args: GenerateList, _access: Access) -> ToolResult:
         tasks = _checked(await drafted("tasks", draft(*found(args.step_id))), background)
-        # Read again: the plan may have changed while the model thought.
+        # Read the state again, because the plan may have changed meanwhile.
         plan, step = found(args.step_id)
         filled = replace(step, task_list=tasks)
         steps = tuple(filled if one.step_id == step.step_id else one for one in plan.steps)
@@ -118,7 +118,7 @@ def _run_tool(state: State, start: Start, background: Catalogue) -> Tool:
         )
 
     summary = "run the tasks of step_id, or task_list, a list of {operation, args}, in the background"
-    # It touches no file itself: each task goes through the gate by itself.
+    # The tool itself touches no file: each task goes through the gate separately.
     return Tool(operation="task_loop.run", args=RunList, summary=summary, effect="read", run=run)
 
 
@@ -132,7 +132,7 @@ def _cancel_tool(cancel: Cancel) -> Tool:
 
 
 def _of_step(now: AgentState, step_id: str) -> tuple[Task, ...]:
-    """What is left to do of a step's tasks, from the first that has not completed."""
+    """Return the tasks of a step that have not completed, as pending ones."""
     plan, step = find_step(now, step_id)
     check_may_start(plan, step)
     if not step.task_list:
@@ -146,7 +146,7 @@ def _of_step(now: AgentState, step_id: str) -> tuple[Task, ...]:
 
 
 def _checked(tasks: Sequence[Task], background: Catalogue) -> tuple[Task, ...]:
-    """The tasks with their operations in full. Refuses a list of which one can't be called, and names it."""
+    """Return the tasks with full operation names. Refuse the list, with reasons, if one can't be called."""
     checked: list[Task] = []
     problems: list[str] = []
     for place, task in enumerate(tasks, start=1):

@@ -1,1 +1,1 @@
-"""Searching files: ripgrep, or a small matcher of our own."""
+"""Search in files, with ripgrep or a small matcher of Duckflow's own."""

@@ -1,4 +1,4 @@
-"""File patterns as people write them: *.py anywhere, src/**/*.ts from the start, {a,b} for either."""
+"""File patterns: *.py matches anywhere, src/**/*.ts from the start, {a,b} either of two."""
 
 import re
 from collections.abc import Callable
@@ -13,7 +13,7 @@ _NO_NAME = late(r"(?!)")
 
 
 def file_matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a relative path matches. A pattern without a slash is about the name alone."""
+    """Return a matcher for relative paths. A pattern without a slash applies to the name alone."""
     if len(pattern) > _LONGEST:
         raise ToolError(f"The pattern is too long: {_LONGEST} characters at most.")
     choices = [choice.removeprefix("./").strip("/").split("/") for choice in _alternatives(pattern)]
@@ -27,12 +27,12 @@ def file_matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def _part(glob: str) -> re.Pattern[str] | None:
-    """One part of a pattern; None stands for ** (any number of folders)."""
+    """Compile one part of a pattern. None stands for ** (any number of folders)."""
     return None if glob == "**" else re.compile(translate(glob))
 
 
 def _match(parts: list[re.Pattern[str] | None], names: list[str]) -> bool:
-    """A ** takes as few folders as it can, and one more whenever what follows it does not fit."""
+    """Match names. A ** takes as few folders as possible, and one more if the rest does not match."""
     part = name = behind_last = taken = 0
     while name < len(names):
         pattern = parts[part] if part < len(parts) else _NO_NAME
@@ -50,7 +50,7 @@ def _match(parts: list[re.Pattern[str] | None], names: list[str]) -> bool:
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """The pattern without braces, once for each choice."""
+    """Expand braces: return one pattern for each choice."""
     found = re.search(r"\{([^{}]*)\}", pattern)
     if found is None:
         return [pattern]

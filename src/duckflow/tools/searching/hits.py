@@ -1,7 +1,7 @@
-"""Where a pattern matches: asked of ripgrep, or of a small program of ours if there is none.
+"""Find matching lines, with ripgrep or else with a small program of Duckflow's own.
 
-Both only say where to look. What is shown is read through the workspace, so that a folder swapped for a link
-while they run shows nothing.
+Both only say where to look. The text shown is read through the workspace, so that a folder swapped for a link
+during the search reveals nothing.
 """
 
 import json
@@ -21,39 +21,39 @@ from duckflow.tools.searching.ripgrep import BadPattern, run_capped, run_ripgrep
 from duckflow.tools.uncancelled import finish
 
 FILE_CAP = 4_000_000
-"""Bytes of a file that is searched."""
+"""Largest file, in bytes, that is searched."""
 
 _PLAIN_FILE, _PLAIN_TOTAL = 1_000_000, 20_000_000
 
 
 class Query(NamedTuple):
-    """What is searched for, and where: `path` is a file or a folder."""
+    """Pattern to search for, and the place. `path` is a file or a folder."""
 
     pattern: str
     path: str
     glob: str | None
     literal: bool = False
-    """Whether the pattern is the text itself and no regular expression."""
+    """True if the pattern is plain text and not a regular expression."""
 
 
 class Hit(NamedTuple):
-    """A matching line, from 1, and where in it the first match begins, from 0."""
+    """Matching line, from 1, and the column of its first match, from 0."""
 
     line: int
     column: int
 
 
 class Hits(NamedTuple):
-    """The matching lines by file; `complete` is False where a cap ended the search."""
+    """Matching lines by file. `complete` is False if a limit ended the search."""
 
     files: dict[str, list[Hit]]
     complete: bool
     in_bytes: bool = False
-    """Whether columns count bytes of UTF-8 and not characters."""
+    """True if columns count bytes of UTF-8 and not characters."""
 
 
 async def ask_ripgrep(workspace: Workspace, binary: Path, query: Query) -> Hits:
-    """Fast, and it knows what a project ignores."""
+    """Search with ripgrep, which is fast and knows the files that a project ignores."""
     arguments = [
         "--line-number",
         "--column",
@@ -61,7 +61,7 @@ async def ask_ripgrep(workspace: Workspace, binary: Path, query: Query) -> Hits:
         "--no-heading",
         "--crlf",
         f"--max-count={line_matcher.LINES_PER_FILE}",
-        "--max-columns=1",  # the number is enough
+        "--max-columns=1",  # the line number is enough
         f"--max-filesize={FILE_CAP}",
         *([f"--glob={query.glob}"] if query.glob else []),
         *skip_arguments(query.path),
@@ -73,7 +73,7 @@ async def ask_ripgrep(workspace: Workspace, binary: Path, query: Query) -> Hits:
 
 
 async def ask_ourselves(workspace: Workspace, query: Query, ripgrep: Path | None = None) -> Hits:
-    """Slower, with Python's regular expressions. `ripgrep` says which files a project ignores."""
+    """Search with Python's regular expressions, which is slower. `ripgrep` lists the files, if given."""
     there = await finish(workspace.status, query.path)
     files, complete = [query.path], True
     if there and there.kind == "folder":
@@ -113,7 +113,7 @@ def _texts(workspace: Workspace, files: list[str]) -> tuple[dict[str, str], bool
         try:
             data = workspace.read_bytes(file, cap=_PLAIN_FILE)
         except ToolError:
-            continue  # a link, a pipe, too large: nothing to search
+            continue  # a link, a pipe, or too large: nothing to search
         left -= len(data)
         if left < 0:
             return texts, False

@@ -1,4 +1,4 @@
-"""Every file there is below a folder, without those a project ignores."""
+"""List of all files below a folder, without those that the project ignores."""
 
 import os
 from pathlib import Path
@@ -15,14 +15,14 @@ _MOST = 50_000
 
 
 class Inventory(NamedTuple):
-    """Paths of files, relative to the workspace; `complete` is False if a cap ended the list."""
+    """Paths of files, relative to the workspace. `complete` is False if a limit cut the list."""
 
     files: list[str]
     complete: bool
 
 
 async def list_all(workspace: Workspace, ripgrep: Path | None, folder: str) -> Inventory:
-    """Every file below a folder but ignored ones, which only ripgrep knows, and those in SKIPPED folders."""
+    """List the files below a folder, without SKIPPED folders and ignored files, which only ripgrep knows."""
     if ripgrep is None:
         skip = () if names_skipped(folder) else SKIPPED
         found = await finish(workspace.list, folder, depth=DEEPEST, limit=_MOST, skip=skip)
@@ -34,5 +34,5 @@ async def list_all(workspace: Workspace, ripgrep: Path | None, folder: str) -> I
 
 
 def skip_arguments(path: str) -> list[str]:
-    """What keeps ripgrep out of folders that are skipped when it goes through `path`."""
+    """Return the arguments that keep ripgrep out of skipped folders, unless `path` names one."""
     return [] if names_skipped(path) else [f"--glob=!{name}" for name in sorted(SKIPPED)]

@@ -1,7 +1,7 @@
-"""A small program: which lines of some texts match a pattern. JSON in, JSON out.
+"""Small program that finds the lines of texts that match a pattern. JSON in, JSON out.
 
-It runs in a process of its own, because a pattern can keep Python's `re` busy forever and only a process can
-be stopped. It imports nothing of ours.
+It runs in a separate process, because a pattern can keep Python's `re` busy forever and only a process can be
+stopped. It imports nothing of Duckflow.
 """
 
 import json
@@ -13,7 +13,7 @@ LINES_PER_FILE = 1_000
 
 
 def match_lines(pattern: str, texts: dict[str, str]) -> list[tuple[str, int, int]]:
-    """(path, line number, column) of every matching line, some of each file at most."""
+    """Return (path, line number, column) of the matching lines, up to a limit for each file."""
     compiled = re.compile(pattern)
     found: list[tuple[str, int, int]] = []
     for path, text in texts.items():

@@ -1,4 +1,4 @@
-"""Running ripgrep: which one, with what environment, for how long, for how much output."""
+"""Run ripgrep: the right binary, without environment, and with limits for time and output."""
 
 import asyncio
 import os
@@ -17,14 +17,14 @@ _IGNORE_FILES = (".gitignore", ".ignore", ".rgignore")
 OUTPUT_CAP = 4_000_000
 
 _ALWAYS = (
-    "--no-config",  # a user's or project's settings may run programs (--pre)
+    "--no-config",  # settings of the user or project may run programs (--pre)
     "--no-follow",
     "--no-messages",
     "--color=never",
     "--hidden",
-    "--no-require-git",  # .gitignore counts without a repository, too
+    "--no-require-git",  # .gitignore applies without a repository, too
     "--no-ignore-global",
-    "--max-depth=128",  # a path further down could not be named anyway, and going there takes seconds
+    "--max-depth=128",  # deeper paths are too long to be named, and reading them takes seconds
     "--null",
     "--sort=path",
 )
@@ -34,11 +34,11 @@ _BAD_PATTERN = ("regex parse error", "not allowed in a regex", "regex engine", "
 
 
 class BadPattern(ToolError):
-    """ripgrep can't use a pattern."""
+    """Raised if ripgrep can't use a pattern."""
 
 
 class RipgrepOutput(NamedTuple):
-    """What a program wrote; `complete` is False if it was stopped at the cap."""
+    """Output of a program. `complete` is False if it was stopped at the limit."""
 
     data: bytes
     complete: bool
@@ -46,7 +46,7 @@ class RipgrepOutput(NamedTuple):
 
 
 def find_ripgrep(root: Path) -> Path | None:
-    """An rg that nothing in the workspace can have made: ours first, then the system's."""
+    """Return an rg that the workspace can't have created: Duckflow's own, else the system's."""
     for candidate in _candidates():
         real = Path(os.path.realpath(candidate))
         if real.is_file() and os.access(real, os.X_OK) and not real.is_relative_to(root):
@@ -56,7 +56,7 @@ def find_ripgrep(root: Path) -> Path | None:
 
 def _candidates() -> Iterator[Path]:
     yield Path(sys.executable).parent / "rg"
-    import sysconfig  # noqa: PLC0415 - slow, and nearly always it was found already
+    import sysconfig  # noqa: PLC0415 - slow, and rarely needed
     from importlib import metadata  # noqa: PLC0415 - as above
 
     yield Path(sysconfig.get_path("scripts")) / "rg"
@@ -70,7 +70,7 @@ def _candidates() -> Iterator[Path]:
 
 
 async def run_ripgrep(binary: Path, root: Path, arguments: list[str], path: str) -> RipgrepOutput:
-    """What it says of `path`, in order. ToolError for what it calls an error, and past the time limit."""
+    """Run ripgrep on `path`, with sorted output. Raise ToolError for its errors and past the time limit."""
     target = "./" if path == "." else f"./{path}"
     trap = ["--no-ignore"] if await asyncio.to_thread(_is_trapped, root, path) else []
     output = await run_capped([str(binary), *_ALWAYS, *trap, *arguments, "--", target], cwd=root)
@@ -81,7 +81,7 @@ async def run_ripgrep(binary: Path, root: Path, arguments: list[str], path: str)
 
 
 def _is_trapped(root: Path, path: str) -> bool:
-    """Whether an ignore file on the way to `path` is a pipe or the like: reading that would take forever."""
+    """Return whether an ignore file above `path` is a pipe or the like, which would block a reader."""
     parts = Path(path).parts
     folders = (root.joinpath(*parts[:count]) for count in range(len(parts) + 1))
     return any(_is_odd(folder / name) for folder in folders for name in _IGNORE_FILES)
@@ -95,7 +95,7 @@ def _is_odd(file: Path) -> bool:
 
 
 async def run_capped(command: list[str], *, cwd: Path | None = None, given: bytes = b"") -> RipgrepOutput:
-    """Run one of our own programs without environment; it is killed past the limits and on cancelling."""
+    """Run one of Duckflow's programs without environment. Kill it past its limits and on cancelling."""
     process = await _start(command, cwd)
     try:
         async with asyncio.timeout(TIME_LIMIT_S), asyncio.TaskGroup() as group:
@@ -108,7 +108,7 @@ async def run_capped(command: list[str], *, cwd: Path | None = None, given: byte
     finally:
         if process.returncode is None:
             _kill(process)
-        await process.communicate()  # to the end of its pipes, so that they are closed
+        await process.communicate()  # reads its pipes to the end, so that they are closed
     return RipgrepOutput(data, complete, error.result()[0].decode(errors="replace").strip())
 
 
@@ -133,7 +133,7 @@ async def _give(process: asyncio.subprocess.Process, given: bytes) -> None:
         process.stdin.write(given)
         await process.stdin.drain()
     except (BrokenPipeError, ConnectionResetError):
-        pass  # it has seen enough
+        pass  # it has read enough
     finally:
         process.stdin.close()
 
@@ -141,7 +141,7 @@ async def _give(process: asyncio.subprocess.Process, given: bytes) -> None:
 async def _take(
     process: asyncio.subprocess.Process, stream: asyncio.StreamReader | None, cap: int
 ) -> tuple[bytes, bool]:
-    """To the end in any case: a process has only ended for asyncio once nothing is left in its pipes."""
+    """Read to the end in any case, because asyncio waits for a process until its pipes are empty."""
     assert stream
     taken = bytearray()
     while block := await stream.read(65_536):
@@ -153,5 +153,5 @@ async def _take(
 
 
 def _kill(process: asyncio.subprocess.Process) -> None:
-    with suppress(ProcessLookupError):  # it ended by itself
+    with suppress(ProcessLookupError):  # it has already ended
         process.kill()

@@ -1,4 +1,4 @@
-"""file_ops.search: lines that match a pattern."""
+"""Tool file_ops.search: lines that match a pattern."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ _NOT_SEARCHED = "protected files, and lines that hold a key or token, are not se
 
 
 class Search(Frozen):
-    """What search takes."""
+    """Arguments of file_ops.search."""
 
     pattern: str = Field(description="a regular expression, matched line by line")
     path: str = Field(default=".", description="the folder or file to search, relative to the workspace")
@@ -32,7 +32,7 @@ class Search(Frozen):
     @field_validator("pattern", "glob")
     @classmethod
     def _fit_for_a_command_line(cls, value: str | None) -> str | None:
-        # Checked here and not by limits on the field: those would make a small model's grammar huge.
+        # Checked here, because limits on the field would make a small model's grammar huge.
         if value == "":
             raise ValueError("is empty")
         if value and len(value) > LONGEST_PATTERN:
@@ -43,7 +43,7 @@ class Search(Frozen):
 
 
 def search_tool(ripgrep: Path | None) -> Tool:
-    """The tool, which asks ripgrep if it can."""
+    """Return the tool, which uses ripgrep if it is available."""
 
     async def run(args: Search, access: Access) -> ToolResult:
         workspace = access.workspace
@@ -68,7 +68,7 @@ def search_tool(ripgrep: Path | None) -> Tool:
 
 
 async def _find(workspace: Workspace, ripgrep: Path | None, query: Query) -> tuple[Hits, str]:
-    """The hits, and a note if the pattern is no regular expression and was searched as it is."""
+    """Return the hits, and a note if the pattern is no regular expression and was searched as plain text."""
 
     async def ask(query: Query) -> Hits:
         if ripgrep is None:
@@ -78,7 +78,7 @@ async def _find(workspace: Workspace, ripgrep: Path | None, query: Query) -> tup
     try:
         return await ask(query), ""
     except BadPattern as exc:
-        if ripgrep is not None and "not supported" in str(exc):  # look-around and references
+        if ripgrep is not None and "not supported" in str(exc):  # look-around and back references
             return await ask_ourselves(workspace, query, ripgrep), ""
         lines = str(exc).splitlines()
         reason = next((line for line in lines if line.startswith(_ERROR)), lines[0]).removeprefix(_ERROR)

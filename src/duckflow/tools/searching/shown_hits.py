@@ -1,7 +1,7 @@
-"""What a search shows: some lines of each file, how many there are, and what was left out where.
+"""Output of a search: some lines of each file, the number of matches, and what was left out.
 
-All files are read through the workspace before anything is counted: whether a line with a secret matches
-would tell the secret letter by letter.
+All files are read through the workspace before anything is counted. Otherwise the number of matches would
+reveal a secret letter by letter.
 """
 
 from bisect import bisect_right
@@ -17,20 +17,20 @@ from duckflow.tools.searching.hits import FILE_CAP, Hit, Hits
 from duckflow.tools.searching.line_matcher import LINES_PER_FILE
 
 LINES_SHOWN = 200
-"""Rows of a result, lines around the hits included."""
+"""Rows of a result, including the lines around hits."""
 
 FILES_SHOWN = 60
 COLUMNS_SHOWN = 400
 _FILES_READ, _BYTES_READ = 1_000, 50_000_000
 _LINES_NAMED, _FILES_NAMED = 10, 20
-"""Line numbers and files that are named where their lines are not shown."""
+"""Numbers of lines and files to name if their lines are not shown."""
 
 _BEFORE_MATCH = 80
 _WITHHELD = "(a line with a key or token)"
 
 
 class _FileHits(NamedTuple):
-    """The lines of one file that may be shown; those in `withheld` never are."""
+    """Lines of one file that may be shown. Those in `withheld` are never shown."""
 
     path: str
     lines: Sequence[str]
@@ -39,12 +39,12 @@ class _FileHits(NamedTuple):
 
     @property
     def number(self) -> str:
-        """How many lines match."""
+        """Number of matching lines, with a + if there may be more."""
         return f"{len(self.hits)}{'+' if len(self.hits) >= LINES_PER_FILE else ''}"
 
 
 def show_hits(workspace: Workspace, found: Hits, permitted: int, context: int) -> str:
-    """The hits by file; empty if there are none to show. `permitted`: how protected a file may be."""
+    """Return the hits by file, empty if none may be shown. `permitted` is the highest protection allowed."""
     files: list[_FileHits] = []
     left = _BYTES_READ
     for path, hits in list(found.files.items())[:_FILES_READ]:
@@ -72,7 +72,7 @@ def _head(files: Sequence[_FileHits], *, whole: bool) -> str:
 
 
 def _more(rest: Sequence[_FileHits]) -> list[str]:
-    """The files none of whose lines are shown."""
+    """Name the files of which no line is shown."""
     if not rest:
         return []
     named = ", ".join(f"{one.path} ({one.number})" for one in rest[:_FILES_NAMED])
@@ -83,13 +83,16 @@ def _more(rest: Sequence[_FileHits]) -> list[str]:
 def _read(
     workspace: Workspace, path: str, hits: Sequence[Hit], permitted: int, *, in_bytes: bool
 ) -> tuple[_FileHits | None, int]:
-    """The hits of a file as the workspace has it, and its size; nothing of one that needs more permission."""
+    """Return the hits of a file in the workspace, and its size.
+
+    The hits are None if none may be shown, as in a file that needs more permission.
+    """
     try:
         if STRENGTH[workspace.protection(path)] > permitted:
             return None, 0
         data = workspace.read_bytes(path, cap=FILE_CAP)
     except ToolError:
-        return None, 0  # gone, or not inside any more
+        return None, 0  # removed, or no longer inside
     encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
     text = data.decode(encoding, errors="replace")
     lines = [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
@@ -101,12 +104,12 @@ def _read(
 
 
 def _characters(line: str, count: int) -> int:
-    """How many characters the first bytes of a line make; of a short line it does not matter."""
+    """Return the number of characters in the first bytes of a line. For a short line it is not needed."""
     return len(line.encode()[:count].decode(errors="ignore")) if len(line) > COLUMNS_SHOWN else 0
 
 
 def _shares(wanted: Sequence[int], most: int) -> list[int]:
-    """How many of `most` rows each file gets: what small ones leave goes to the large ones."""
+    """Divide `most` rows among the files. Rows that small files do not need go to large ones."""
     shares = [0] * len(wanted)
     left = most
     order = sorted(range(len(wanted)), key=lambda at: wanted[at])
@@ -132,7 +135,7 @@ def _show(file: _FileHits, share: int, context: int) -> str:
 
 
 def _rows(file: _FileHits, count: int, context: int) -> list[str]:
-    """The first `count` hits with the lines around them, as grep shows them."""
+    """Return the rows of the first `count` hits with the lines around them, in the format of grep."""
     hits = {hit.line: hit.column for hit in file.hits[:count]}
     wanted = {
         near
@@ -151,7 +154,7 @@ def _rows(file: _FileHits, count: int, context: int) -> list[str]:
 
 
 def _around(line: str, column: int) -> str:
-    """The part of a long line around a column, with its beginning cut if the match is far in."""
+    """Return the part of a long line around a column. Its beginning is cut if the match is far in."""
     if len(line) <= COLUMNS_SHOWN:
         return line.rstrip()
     start = max(min(column - _BEFORE_MATCH, len(line) - COLUMNS_SHOWN), 0)

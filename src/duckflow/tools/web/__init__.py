@@ -1,1 +1,1 @@
-"""Looking outside: pages of the web, asked about, as text."""
+"""Web pages as text, fetched after the user was asked."""

@@ -1,4 +1,4 @@
-"""A page as plain text: what a reader would see of it, nothing that runs and nothing that hides."""
+"""Text of an HTML page: the visible parts, without scripts and hidden elements."""
 
 from html.parser import HTMLParser
 
@@ -49,7 +49,7 @@ class _PageReader(HTMLParser):
 
 
 def page_text(html: str) -> str:
-    """The title and the text of an HTML page."""
+    """Return the title and the text of an HTML page."""
     reader = _PageReader()
     reader.feed(html)
     reader.close()

@@ -1,1 +1,1 @@
-"""What runs in the processes around a command. Standard library only: it must start fast and hold little."""
+"""Processes around a command. Standard library only, so that they start fast and need little memory."""

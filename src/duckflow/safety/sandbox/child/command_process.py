@@ -1,4 +1,4 @@
-"""The process of a command, from outside: made before its command is known, told it, and ended with it.
+"""Handle for the process of a command: forked in advance, given its order, and ended with all it started.
 
 Standard library only.
 """
@@ -17,7 +17,7 @@ from duckflow.safety.sandbox.child.wire import send
 from duckflow.safety.syscalls import die_with_parent
 
 EXPECTED = "world"
-"""In the temporary folder: what commands will see in any case."""
+"""File in the temporary folder with the mounts that every command gets."""
 
 _PATIENCE_S = 10.0
 _WARDENS_TIME_S = 2.0
@@ -25,15 +25,16 @@ _WORLDS = ("namespaces", "bubblewrap")
 
 
 def preparation_for(order: dict[str, Any]) -> str:
-    """What can be made before an order like this: for its kind, or "none"."""
+    """Return the sandbox kind that can be prepared for orders like this, or "none" if nothing can."""
     return "none" if order["kind"] == "bubblewrap" and not order["world"] else order["kind"]
 
 
 class CommandProcess:
-    """A process that waits for an order and becomes its command.
+    """Process that waits for an order and becomes its command.
 
-    At `news` it hands out who is asked about renames, and what keeps its mounts. `_info` and `_gate` are for
-    bubblewrap: its child's number, and what lets the command begin; the latter ends Landlock's warden.
+    Through `news` it sends a descriptor that answers renames and one that keeps its mounts. `_info` and
+    `_gate` are for bubblewrap: the id of its child, and the byte that lets the command begin. With Landlock,
+    `_gate` ends the warden.
     """
 
     def __init__(
@@ -67,25 +68,25 @@ class CommandProcess:
             self._take_first()
 
     def _take_first(self) -> None:
-        """The first process of the new namespaces is a child of the one that was forked, and then ours."""
+        """Continue with the child of the forked process, which is the first process of the new namespaces."""
         os.waitpid(self.process, 0)
         said = os.read(self._info, 20)
         self.process = int(said or 0)
         if said:
-            with contextlib.suppress(OSError):  # it has ended already
+            with contextlib.suppress(OSError):  # it has already ended
                 self._init = os.pidfd_open(self.process)
             with contextlib.suppress(OSError):
                 self.news.sendall(GO)
 
     def fits(self, order: dict[str, Any]) -> bool:
-        """Whether such a command can begin in it."""
+        """Return whether a command with this order can run in the prepared process."""
         same = order["world"][: len(self._ahead)] == self._ahead
         return same and self._kind == preparation_for(order) and not order["held"] and not order["network"]
 
     def run(self, order: dict[str, Any], data: bytes, opened: list[int]) -> None:
-        """Let it become the command. `opened`: where its output goes, and Landlock's rules; it is closed."""
+        """Let the process become the command. `opened`, its output and Landlock's rules, is closed here."""
         self._ran = order["kind"]
-        with contextlib.suppress(OSError):  # why is said by `failure`
+        with contextlib.suppress(OSError):  # `failure` reports the reason
             send(self.news, data, opened)
         for one in opened:
             os.close(one)
@@ -93,14 +94,14 @@ class CommandProcess:
             self._let_in()
 
     def failure(self) -> str:
-        """Why the command could not be started; empty if it was."""
+        """Return why the command could not start, empty if it did."""
         said = os.read(self._failed, 4000).decode(errors="replace")
         if not said and self._ran == "bubblewrap" and self._nobody_began():
             return "bubblewrap could not set up the sandbox"
         return said
 
     def kill(self, ended: dict[int, int]) -> None:
-        """End the command: who can end all of it at once is asked first, the namespace or the warden."""
+        """End the command, first through the namespace or warden, which can end all of it at once."""
         if self._ran == "landlock" and self.process not in ended:
             os.write(self._gate, b".")
             with contextlib.suppress(OSError):
@@ -113,7 +114,7 @@ class CommandProcess:
             kill(self.process)
 
     def _let_in(self) -> None:
-        """Wait until the sandbox stands, take hold of its first process, and let the command begin."""
+        """Wait until the sandbox is ready, keep hold of its first process, and let the command begin."""
         said = b""
         while not said.rstrip().endswith(b"}"):
             ready, _, _ = select.select([self._info], [], [], _PATIENCE_S)
@@ -122,14 +123,14 @@ class CommandProcess:
                 break
             said += more
         if said:
-            with contextlib.suppress(OSError):  # it has ended already
+            with contextlib.suppress(OSError):  # it has already ended
                 first = json.loads(said)["child-pid"]
                 self._init = os.pidfd_open(first)
-                os.open(f"/proc/{first}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)  # held until the end
+                os.open(f"/proc/{first}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)  # kept open until the end
         os.write(self._gate, b".")
 
     def _nobody_began(self) -> bool:
-        """Whether nobody took the byte that lets the command begin."""
+        """Return whether the byte that lets the command begin is still unread."""
         ready, _, _ = select.select([self._waits], [], [], 0)
         return bool(ready)
 

@@ -1,8 +1,8 @@
-"""Permissions, owners and times of files, which Landlock does not guard: changed for a command, from outside.
+"""Permissions, owners and times of files, which Landlock does not guard: changed on a command's behalf.
 
-A call that would change them waits until it was looked at. It is made here, not by the command: what a
-command names could be another thing by the time it goes on. Only files of one's own in places that may be
-written are changed, and no set-id bit is given. Standard library only.
+The kernel holds such a call until it has been checked. It is then made here and not by the command, because
+the path could mean another file by that time. Only the user's own files in writable places are changed, and
+no set-id bit is added. Standard library only.
 """
 
 import errno
@@ -25,14 +25,14 @@ _NOBODY = -1
 
 
 class FileAttributes:
-    """Answers for one command. `places`: files and folders that it may write."""
+    """Answers the attribute calls of one command. `places` are files and folders that it may write."""
 
     def __init__(self, listener: int, places: Iterable[str]) -> None:
         self.listener = listener
         self._places = tuple(places)
 
     def answer(self) -> None:
-        """Take one call, and make it or refuse it."""
+        """Take one call, and make or refuse it."""
         call = take(self.listener)
         if call is not None:
             try:
@@ -51,7 +51,7 @@ class FileAttributes:
             call.check()
             where = os.readlink(f"/proc/self/fd/{opened}")
             if not where.startswith("/") or where.startswith("/memfd:"):
-                return  # a pipe or the like, which nobody else has
+                return  # a pipe or the like, which only the command has
             inside = any(f"{where}/".startswith(f"{place}/") for place in self._places)
             if not inside or found.st_uid != os.geteuid():
                 raise PermissionError(errno.EPERM, name)
@@ -59,7 +59,7 @@ class FileAttributes:
 
 
 def _open(call: HeldCall, base: int, address: int, flags: int) -> int:
-    """What a call names, as its process would find it, without opening it for anything."""
+    """Open, for inspection only, the file that a call names, as its process sees it."""
     path = call.text(address) if address else ""
     if not path:
         if address and not flags & _EMPTY_PATH:
@@ -94,7 +94,7 @@ def _set_times(call: HeldCall, opened: int, _found: os.stat_result, values: list
 
 
 def _set_old_times(call: HeldCall, opened: int, _found: os.stat_result, values: list[int]) -> None:
-    """In seconds, or seconds and millionths of them."""
+    """Set times given in seconds, or in seconds and microseconds."""
     times = None
     if values[0] and values[1]:
         seen, more_seen, changed, more = struct.unpack("4q", call.read(values[0], 32))

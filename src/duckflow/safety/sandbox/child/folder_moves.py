@@ -1,10 +1,10 @@
-"""Renaming a folder in one step on a copy, which overlay refuses for folders that were there before.
+"""Rename a folder on a copy in one step, which overlay refuses for folders that existed before.
 
-An ordinary user can't have overlay note such a move, so what a command asks to be renamed is looked at from
-outside of its sandbox, while it waits. Files go on at once. A folder is renamed for it; where overlay
-refuses, all that is in it is moved into a new one first. Everything happens in the sandbox's own view and
-only on the copy, and a folder in which something is mounted, such as a mask over a secret, stays refused.
-Standard library only.
+An ordinary user can't make overlay record such a move, so renames of a command are inspected from outside its
+sandbox while they wait. Renames of files proceed at once. A folder is renamed on the command's behalf; where
+overlay refuses, its contents are first moved into a new folder. All this happens in the sandbox's own view
+and only on the copy. A folder that contains a mount, such as a mask over a secret, can't be renamed. Standard
+library only.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ _IN_THE_WAY = (errno.EXDEV, errno.ENOTEMPTY, errno.EEXIST)
 
 
 class _Place(NamedTuple):
-    """A name in a folder that is held open, and where that is for the command."""
+    """Name in an open folder, and its path as the command sees it."""
 
     folder: int
     name: str
@@ -35,14 +35,14 @@ class _Place(NamedTuple):
 
 
 class FolderMoves:
-    """Answers what the commands of one sandbox ask to be renamed. `copied`: the folders that are copies."""
+    """Answers the renames of the commands in one sandbox. `copied` are the folders that are copies."""
 
     def __init__(self, listener: int, copied: list[str]) -> None:
         self.listener = listener
         self._copied = copied
 
     def answer(self) -> None:
-        """Take one request: let it go on, or have a process of its own see to it."""
+        """Take one request, and let it proceed or start a process that handles it."""
         call = take(self.listener)
         if call is None:
             return
@@ -65,12 +65,12 @@ class FolderMoves:
                 os.close(place.folder)
 
     def _is_folder(self, place: _Place) -> bool:
-        """Whether it is a folder of a copy, and nothing is mounted on it."""
+        """Return whether the place is a folder of a copy with nothing mounted on it."""
         found = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
         return stat.S_ISDIR(found.st_mode) and found.st_dev == os.fstat(place.folder).st_dev
 
     def _find(self, call: HeldCall, base: int, address: int) -> _Place | None:
-        """What a call names, looked up as its process would; None if it is not on a copy."""
+        """Find the place that a call names, as its process sees it. None if it is not on a copy."""
         process, path = call.process, call.text(address).rstrip("/")
         if not path.startswith("/"):
             path = f"{os.readlink(call.place(base))}/{path}"
@@ -92,7 +92,7 @@ _OVERLAY = (0x794C7630).to_bytes(8, "little")
 
 
 def _hand_over(call: HeldCall, source: _Place, target: _Place, flags: int) -> None:
-    """It may take long, and limits are watched meanwhile."""
+    """Rename in another process, because it may take long and limits are watched meanwhile."""
 
     def rename() -> None:
         mounted = mount_points(call.process)
@@ -103,7 +103,7 @@ def _hand_over(call: HeldCall, source: _Place, target: _Place, flags: int) -> No
 
 
 def _rename(source: _Place, target: _Place, flags: int, mounted: list[str]) -> int:
-    """The error code of the rename, 0 if it was made."""
+    """Rename and return the error code, 0 for success."""
     try:
         if any(f"{path}/".startswith(f"{source.path}/") for path in mounted):
             return errno.EXDEV
@@ -133,7 +133,7 @@ def _remake(source: _Place, target: _Place, flags: int) -> int:
 
 
 def _move_all(source: int, target: int) -> None:
-    """Move what is in one folder into another, folder by folder; both are closed."""
+    """Move the contents of one folder into another, folder by folder, and close both."""
     for name in os.listdir(source):
         try:
             os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)

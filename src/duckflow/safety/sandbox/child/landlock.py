@@ -1,7 +1,7 @@
-"""Landlock: a process gives up for ever all access to files but what is listed. Standard library only.
+"""Landlock: a process permanently gives up access to all files except listed ones. Standard library only.
 
-Rights are given for a folder and all below it, and can't be taken back further down. So what is closed is
-never listed, and of a folder that holds something closed only the other entries are.
+Rights apply to a folder and all below it, and can't be withdrawn further down. So closed paths are never
+listed, and of a folder that contains a closed path only the other entries are listed.
 """
 
 import ctypes
@@ -13,12 +13,12 @@ from duckflow.safety.descriptors import held
 from duckflow.safety.syscalls import LINUX, syscall
 
 OLDEST = 3
-"""The first version that also guards against cutting files short; older ones are no sandbox."""
+"""First version that also guards against truncating files; older ones are no sandbox."""
 
 SIGNALS_SINCE = 6
-"""The version from which signals to processes outside are refused."""
+"""First version that refuses signals to processes outside."""
 
-_CREATE, _ADD, _RESTRICT = 444, 445, 446  # the same numbers on every architecture
+_CREATE, _ADD, _RESTRICT = 444, 445, 446  # same numbers on every architecture
 _VERSION = 1
 _PATH_BENEATH = 1
 
@@ -40,7 +40,7 @@ class _Rule(ctypes.Structure):
 
 
 def version() -> int:
-    """Which Landlock this kernel has; 0 for none."""
+    """Return the Landlock version of this kernel, 0 for none."""
     if not LINUX:
         return 0
     try:
@@ -50,7 +50,7 @@ def version() -> int:
 
 
 def make_rules(readable: Iterable[str], writable: Iterable[str]) -> int:
-    """A descriptor of rules: nothing but these files and folders, as they are now."""
+    """Create rules that allow only these files and folders, as they are now. Return their descriptor."""
     found = version()
     if found < OLDEST:
         raise OSError(f"Landlock version {found} is too old")
@@ -70,12 +70,12 @@ def make_rules(readable: Iterable[str], writable: Iterable[str]) -> int:
 
 
 def restrict(rules: int) -> None:
-    """Keep this process and all it starts to these rules for ever; needs no_new_privs first."""
+    """Restrict this process and all it starts to these rules permanently. Needs no_new_privs first."""
     syscall(_RESTRICT, rules, 0)
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
-    """One more rule. What is gone, or has become a link meanwhile, gets none."""
+    """Add one rule, except for a path that is gone or has become a link."""
     try:
         opened = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

@@ -1,9 +1,9 @@
-"""The launcher: a small process beside Duckflow that forks a supervisor for each command.
+"""Launcher: small process beside Duckflow that forks a supervisor for each command.
 
-Forking Duckflow itself would copy its threads' locks and all its memory; starting a new Python for each
-command costs more than the command. This one is started once, has one thread, and ends when Duckflow does,
-however that ends. One supervisor is always forked ahead and waits for the next order. At the end the
-temporary folder of the commands is removed. Standard library only.
+Forking Duckflow itself would copy its threads' locks and all its memory, and starting a new Python costs more
+than a typical command. The launcher is started once, has one thread, and ends when Duckflow does, in whatever
+way. One supervisor is always forked in advance and waits for the next order. At its end the launcher removes
+the temporary folder of the commands. Standard library only.
 """
 
 import contextlib
@@ -26,17 +26,17 @@ from duckflow.safety.syscalls import adopt_orphans
 _END = b"e"
 _NEXT = {b"n": "none", b"w": "namespaces", b"b": "bubblewrap", b"l": "landlock"}
 _WORDS = {kind: word for word, kind in _NEXT.items()}
-"""What a supervisor says when it has got its order: the next one is wanted, and what to prepare for it."""
+"""Messages of a supervisor that has got its order: fork the next one, and prepare this kind of sandbox."""
 
 _PATIENCE_S = 0.5
-"""How long Duckflow's own end may wait for the removal of the temporary folder."""
+"""Longest time in seconds that Duckflow's exit waits for the removal of the temporary folder."""
 
 _LEAST, _MOST = 2, 3
-"""Descriptors of an order."""
+"""Least and most descriptors of an order."""
 
 
 class _Launcher:
-    """Keeps a supervisor waiting until nobody can give orders any more."""
+    """Keeps a supervisor waiting until no more orders can arrive."""
 
     def __init__(self, orders: socket.socket, temporary: str) -> None:
         self._orders = orders
@@ -77,7 +77,7 @@ class _Launcher:
             os.write(self._told, _WORDS["none"])
 
     def _end_strays(self) -> None:
-        """What a supervisor left that was killed itself has come to us."""
+        """Kill the processes of a supervisor that was killed; the launcher has adopted them."""
         kept = self._supervisors.union(*(process_tree(process) for process in self._supervisors))
         for process in process_tree(os.getpid()):
             if process not in kept:
@@ -85,9 +85,9 @@ class _Launcher:
 
 
 def _be_supervisor(orders: socket.socket, told: int, ahead: str, temporary: str) -> NoReturn:
-    """Wait for an order, which is descriptors: the command's own socket, where its output goes, its rules.
+    """Wait for an order, which consists of descriptors: the command's socket, its output, its rules.
 
-    `ahead`: the kind of sandbox that is to be prepared.
+    `ahead` is the kind of sandbox to prepare.
     """
 
     def begun(kind: str) -> None:
@@ -111,24 +111,24 @@ def _be_supervisor(orders: socket.socket, told: int, ahead: str, temporary: str)
 
 
 def main() -> None:
-    """Serve the socket whose number is the second argument; the third is the folder to remove at the end."""
+    """Serve the socket whose number is the second argument. The third is the folder to remove at the end."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     adopt_orphans()
-    gc.disable()  # each fork lives for one command, and collecting would copy what it shares
-    if seccomp.supported():  # ready before the first fork, so that every child has them
+    gc.disable()  # each fork lives for one command, and collecting would copy the memory it shares
+    if seccomp.supported():  # assembled before the first fork, so that every child has them
         for sockets in ((), seccomp.ON_THE_NETWORK, seccomp.IN_A_NAMESPACE):
             seccomp.assemble(sockets)
     orders = socket.socket(fileno=int(sys.argv[2]))
     orders.set_inheritable(False)
     _Launcher(orders, sys.argv[3]).serve()
-    import shutil  # noqa: PLC0415 - most of what it loads is for archives, and a command waits for the start
+    import shutil  # noqa: PLC0415 - loads many archive modules, and the first command waits for the start
 
     remove_in_time(lambda: shutil.rmtree(sys.argv[3], ignore_errors=True))
 
 
 def remove_in_time(remove: Callable[[], None]) -> None:
-    """Remove what a session leaves; if that takes long, a process that outlives this one finishes it."""
+    """Remove the files of a session. If that takes long, a child process finishes it after this one ends."""
     removed, removing = os.pipe()
     if os.fork() == 0:
         os.close(removed)

@@ -1,8 +1,8 @@
-"""A sandbox of plain namespaces, for where bubblewrap is missing: the same world, made by our own calls.
+"""Sandbox of plain namespaces: the same world as with bubblewrap, made by direct system calls.
 
-Everything is mounted below a new root before the old one is let go; then no capability is left, and the
-command starts as a child of the first process of its own process namespace: if that one ends, all of it
-ends. Standard library only.
+Everything is mounted below a new root before the old one is unmounted. Then all capabilities are dropped, and
+the command starts as a child of the first process of a new process namespace: when that process ends, all of
+the command ends. Standard library only.
 """
 
 import contextlib
@@ -45,9 +45,10 @@ _DEVICE_LINKS = {
 
 
 def separate(*, own_network: bool, own_users: bool, own_rest: bool) -> None:
-    """Have mounts of one's own, and a network and users if that is wanted.
+    """Enter a new mount namespace, and new network and user namespaces if wanted.
 
-    `own_rest`: share nothing of the machine's; then the next child is the first process of its own.
+    With `own_rest`, share nothing else with the machine; the next child is then the first process of its
+    namespace.
     """
     unshare(
         NEW_MOUNTS
@@ -60,7 +61,7 @@ def separate(*, own_network: bool, own_users: bool, own_rest: bool) -> None:
 
 
 def make_root(root: str, temporary: str) -> None:
-    """Begin a world below `root`, an empty folder: what is in it for every command."""
+    """Begin a world below `root`, an empty folder, with the contents that every command gets."""
     mount("none", "/", flags=RECURSIVE | PRIVATE)
     mount("tmpfs", root, "tmpfs", NO_SET_ID | NO_DEVICES, "size=1m,mode=755")
     _make_devices(root, temporary)
@@ -68,28 +69,28 @@ def make_root(root: str, temporary: str) -> None:
 
 
 def mount_processes(root: str) -> None:
-    """Show the processes of this namespace."""
-    # Read-only, for root could set the kernel's own switches below /proc/sys without any capability.
+    """Mount /proc with the processes of this namespace."""
+    # Read-only, because root could change kernel settings below /proc/sys without any capability.
     mount("proc", f"{root}/proc", "proc", NO_SET_ID | NO_DEVICES | _NO_PROGRAMS)
     set_read_only(f"{root}/proc", flags=0)
 
 
 def build_world(root: str, temporary: str, world: list[dict[str, Any]]) -> None:
-    """Add what a command sees."""
+    """Add the mounts that a command sees."""
     for step in world:
         _make(step, root, temporary)
 
 
 def close_world(root: str) -> None:
-    """Nothing more is added."""
+    """Make the world read-only, so that nothing can be added."""
     for path in ("/dev", ""):
         set_read_only(f"{root}{path}", flags=0)
 
 
 def count_valid(root: str, temporary: str, world: list[dict[str, Any]]) -> int:
-    """How many of these show what they would show if they were added now.
+    """Return the number of leading steps whose mounts are still correct.
 
-    A folder may be another one by now; and a mask is gone if what it covers was replaced.
+    A folder may have been replaced, and a mask is lost if the file it covers was replaced.
     """
     wrong = (number for number, step in enumerate(world) if not _shows(step, root, temporary))
     return next(wrong, len(world))
@@ -114,7 +115,7 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 
 def move_into(root: str) -> None:
-    """Let go of all that is not below `root`."""
+    """Make `root` the root folder and unmount everything else."""
     os.chdir(root)
     c_call("syscall", _PIVOT[os.uname().machine], b".", b".", what="pivot_root")
     c_call("umount2", b".", DETACH, what="unmount the old root")
@@ -122,7 +123,7 @@ def move_into(root: str) -> None:
 
 
 def watch_over(command: int) -> NoReturn:
-    """Be the first process of the namespace: wait for the command, take in orphans, end as it ended."""
+    """Act as first process of the namespace: wait for the command, adopt orphans, exit as it exited."""
     while True:
         process, status = os.wait()
         if process == command:
@@ -130,7 +131,7 @@ def watch_over(command: int) -> NoReturn:
 
 
 def end_with_parent() -> None:
-    """Be killed when the parent ends; nobody else may look into this process."""
+    """Be killed when the parent ends, and keep other processes from inspecting this one."""
     prctl(_PDEATHSIG, signal.SIGKILL)
     prctl(_DUMPABLE, 0)
 
@@ -138,7 +139,7 @@ def end_with_parent() -> None:
 def _make(step: dict[str, Any], root: str, temporary: str) -> None:
     target, source = f"{root}{step['target']}", step["source"]
     if step["kind"] in _MASKS and not os.path.lexists(target):
-        return  # it is gone since it was listed, or covered by what is mounted above it
+        return  # removed since it was listed, or covered by a mount above it
     match step["kind"]:
         case "link":
             os.makedirs(os.path.dirname(target), exist_ok=True)

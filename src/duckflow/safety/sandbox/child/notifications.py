@@ -1,4 +1,4 @@
-"""System calls that the kernel holds up until somebody outside has answered. Standard library only."""
+"""System calls that the kernel holds until another process has answered. Standard library only."""
 
 import contextlib
 import errno
@@ -17,7 +17,7 @@ _LONGEST = 4096
 
 
 class HeldCall(NamedTuple):
-    """A call that waits, and the process that made it."""
+    """Call that waits for an answer, and the process that made it."""
 
     listener: int
     identity: int
@@ -26,22 +26,25 @@ class HeldCall(NamedTuple):
     words: list[int]
 
     def check(self) -> None:
-        """OSError if it no longer waits: what is known of its process may be of another one."""
+        """Raise OSError if the call no longer waits.
+
+        The facts about its process may then concern another one.
+        """
         fcntl.ioctl(self.listener, _IS_VALID, struct.pack("Q", self.identity))
 
     def answer(self, code: int | None = None) -> None:
-        """The error code of the call, 0 if it was made; None: the kernel is to make it."""
+        """Answer with an error code, 0 if the call was made here. None lets the kernel make it."""
         flags = _GO_ON if code is None else 0
-        with contextlib.suppress(OSError):  # who asked is gone
+        with contextlib.suppress(OSError):  # the calling process is gone
             fcntl.ioctl(self.listener, _SEND, _ANSWER.pack(self.identity, 0, -(code or 0), flags))
 
     def place(self, base: int) -> str:
-        """Where a folder is that it names by a descriptor, or where its process is."""
+        """Return the path of the folder given by a descriptor, or of the process's current folder."""
         base &= 0xFFFFFFFF
         return f"/proc/{self.process}/" + ("cwd" if base == HERE else f"fd/{base}")
 
     def read(self, address: int, size: int) -> bytes:
-        """Memory of its process."""
+        """Read memory of the calling process."""
         with held(os.open(f"/proc/{self.process}/mem", os.O_RDONLY | os.O_CLOEXEC)) as opened:
             data = os.pread(opened, size, address)
         if len(data) < size:
@@ -49,16 +52,17 @@ class HeldCall(NamedTuple):
         return data
 
     def text(self, address: int) -> str:
-        """A text in its memory, up to where it ends."""
+        """Read a NUL-terminated text from the memory of the calling process."""
         data = b""
         while b"\0" not in data and len(data) < _LONGEST:
             start = address + len(data)
-            data += self.read(start, _LONGEST - start % _LONGEST)  # what is in one page is there
+            # up to the end of one page, which is mapped as a whole
+            data += self.read(start, _LONGEST - start % _LONGEST)
         return os.fsdecode(data.partition(b"\0")[0])
 
 
 def take(listener: int) -> HeldCall | None:
-    """The next call that waits; None if who made it is gone."""
+    """Take the next waiting call. None if its process is gone."""
     request = bytearray(_REQUEST.size)
     try:
         fcntl.ioctl(listener, _RECEIVE, request)

@@ -1,8 +1,8 @@
-"""A copy-on-write view of a folder at the folder's own path, for this process and all it starts.
+"""Copy-on-write view of a folder at the folder's own path, for this process and all it starts.
 
-Lower is the folder itself, upper an empty folder of ours: whatever is written lands there. The mount lives
-in a mount namespace of its own, so nobody else sees it and it is gone with the last process. Standard
-library only.
+The lower layer is the folder itself. The upper layer is an empty folder of Duckflow's, which receives all
+writes. The mount lives in its own mount namespace, so other processes do not see it and it disappears with
+the last process. Standard library only.
 """
 
 import ctypes
@@ -21,26 +21,26 @@ READ_ONLY, NO_SET_ID, NO_DEVICES, REMOUNT, BIND, RECURSIVE, PRIVATE = 1, 2, 4, 3
 DETACH = 2
 
 _OPTIONS = "userxattr,volatile,index=off,metacopy=off"
-"""Attributes an ordinary user may set, which commands can't forge.
+"""Attributes that an ordinary user may set and that commands can't forge.
 
-And what we make durable we sync ourselves.
+`volatile` skips syncing: data that must be durable is synced when effects are applied.
 """
 
 _SET_FLAGS, _UP = 0x8914, 0x1
-_SET_ATTRIBUTES = 442  # the same number on every architecture
+_SET_ATTRIBUTES = 442  # same number on every architecture
 _HERE, _ALL_BELOW = -100, 0x8000
 _ATTRIBUTE_READ_ONLY, _ATTRIBUTE_NO_SET_ID, _ATTRIBUTE_NO_DEVICES = 1, 2, 4
 
 
 def mount(source: str, target: str, kind: str | None = None, flags: int = 0, options: str = "") -> None:
-    """mount(2); OSError where it fails."""
+    """Call mount(2). Raise OSError if it fails."""
     words = (os.fsencode(word) if word else None for word in (source, target, kind, options))
     where, place, which, how = words
     c_call("mount", where, place, which, ctypes.c_ulong(flags), how, what=f"mount {target}")
 
 
 def unshare(flags: int) -> None:
-    """Leave namespaces for new ones; as an ordinary user `NEW_USERS` has to be among them."""
+    """Leave namespaces for new ones. An ordinary user must include `NEW_USERS`."""
     user, group = os.getuid(), os.getgid()
     c_call("unshare", flags, what="unshare")
     if flags & NEW_USERS:
@@ -50,7 +50,7 @@ def unshare(flags: int) -> None:
 
 
 def enter_copy(copy: dict[str, Any]) -> None:
-    """From now on the folder is its copy for this process."""
+    """Replace the folder by its copy, for this process from now on."""
     unshare(NEW_MOUNTS | (0 if os.geteuid() == 0 else NEW_USERS))
     mount("none", "/", flags=RECURSIVE | PRIVATE)
     mount_copy(copy)
@@ -59,7 +59,7 @@ def enter_copy(copy: dict[str, Any]) -> None:
 def mount_copy(copy: dict[str, Any]) -> None:
     """Mount the view over the folder.
 
-    All places are held open: names with commas do, and no link is followed twice.
+    All places are opened first, so that names may contain commas and no link is followed twice.
     """
     flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     held = [os.open(copy[name], flags) for name in ("lower", "upper", "work")]
@@ -69,7 +69,7 @@ def mount_copy(copy: dict[str, Any]) -> None:
         lower, upper, work = (f"/proc/self/fd/{one}" for one in held)
         options = f"lowerdir={lower},upperdir={upper},workdir={work},{_OPTIONS}"
         mount("overlay", lower, "overlay", NO_SET_ID | NO_DEVICES, options)
-        for path, opened in below.items():  # no part of the copy, so they can only be read
+        for path, opened in below.items():  # not part of the copy, so read-only
             mount(f"/proc/self/fd/{opened}", path, flags=BIND | RECURSIVE)
             set_read_only(path)
     finally:
@@ -80,7 +80,7 @@ def mount_copy(copy: dict[str, Any]) -> None:
 
 
 def mount_points(process: int | str = "self") -> list[str]:
-    """Where something is mounted, as a process sees it."""
+    """Return the mount points that a process sees."""
     found: list[str] = []
     with open(f"/proc/{process}/mountinfo", encoding="utf-8", errors="surrogateescape") as lines:
         for line in lines:
@@ -92,7 +92,7 @@ def mount_points(process: int | str = "self") -> list[str]:
 
 
 def _mounts_below(folder: str) -> list[str]:
-    """Where other file systems are mounted in a folder, outermost only: what is below comes with them."""
+    """Return the outermost mount points in a folder; deeper ones come with them."""
     found: list[str] = []
     for path in mount_points():
         if path.startswith(f"{folder}/") and not any(path.startswith(f"{one}/") for one in found):
@@ -101,7 +101,7 @@ def _mounts_below(folder: str) -> list[str]:
 
 
 def set_read_only(target: str, flags: int = _ALL_BELOW) -> None:
-    """For a mount and all below it, without a moment or a mount in between in which it could be written."""
+    """Make a mount and all below it read-only at once, with no moment in which a write is possible."""
     wanted = _ATTRIBUTE_READ_ONLY | _ATTRIBUTE_NO_SET_ID | (_ATTRIBUTE_NO_DEVICES if flags else 0)
     attributes = struct.pack("4Q", wanted, 0, 0, 0)
     given = os.fsencode(target), flags, attributes, ctypes.c_size_t(len(attributes))
@@ -109,7 +109,7 @@ def set_read_only(target: str, flags: int = _ALL_BELOW) -> None:
 
 
 def bring_up_loopback() -> None:
-    """Switch the loopback of a new network namespace on."""
+    """Bring up the loopback interface of a new network namespace."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         fcntl.ioctl(control, _SET_FLAGS, struct.pack("16sh22x", b"lo", _UP))
 

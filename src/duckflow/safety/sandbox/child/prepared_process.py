@@ -1,8 +1,8 @@
-"""A process that waits in its sandbox until the command is known, so that the command need not wait for it.
+"""Process that waits in its sandbox until the command is known, so that the command starts without delay.
 
-In plain namespaces it is the first process of them, with a root of its own, devices and /proc; for
-bubblewrap it has all but that of bubblewrap's own; for Landlock it has no rights left. Told what to run, it
-adds the copy and what else the command sees, and starts it. Standard library only.
+With plain namespaces it is their first process, with its own root, devices and /proc. For bubblewrap it has
+all except the parts that bubblewrap makes itself. For Landlock it has no rights left. When it gets the order,
+it adds the copy and the rest of what the command sees, and starts it. Standard library only.
 """
 
 import fcntl
@@ -38,7 +38,7 @@ _ABOVE = 20
 
 
 class ChildLines(NamedTuple):
-    """What it shares with who made it: where it is told what to do, and where it tells of its state."""
+    """Connections to the process that forked this one: incoming orders, and reports about its state."""
 
     orders: socket.socket
     failing: int
@@ -47,19 +47,19 @@ class ChildLines(NamedTuple):
 
 
 class PreparedWorld(NamedTuple):
-    """What is mounted below `root` for the command to see."""
+    """Mounts below `root` that the command sees."""
 
     root: str
     temporary: str
     ahead: list[dict[str, Any]]
 
     def begin(self) -> None:
-        """Make what any command sees."""
+        """Mount the parts that every command gets."""
         namespaces.make_root(self.root, self.temporary)
         namespaces.build_world(self.root, self.temporary, self.ahead)
 
     def finish(self, order: dict[str, Any]) -> None:
-        """Add the copy, and what this command sees; what was made and is another one by now is made again."""
+        """Add the copy and the mounts of this command. Prepared mounts that are outdated are made again."""
         if order["view"] is not None:
             mount_copy(order["view"])
         done = namespaces.count_valid(self.root, self.temporary, self.ahead)
@@ -70,11 +70,11 @@ class PreparedWorld(NamedTuple):
 def prepare(
     kind: str, lines: ChildLines, world: PreparedWorld, *, own_network: bool, own_users: bool
 ) -> NoReturn:
-    """Never comes back; what goes wrong is written to `failing`."""
+    """Prepare the sandbox and become the command. Never returns; errors are written to `failing`."""
     try:
         if kind == "namespaces":
             namespaces.separate(own_network=own_network, own_users=own_users, own_rest=True)
-            if first := os.fork():  # which outlives this one
+            if first := os.fork():  # the child outlives this process
                 os.write(lines.info, str(first).encode())
                 os._exit(0)
         _close_all_but(lines.orders.fileno(), *lines[1:])
@@ -84,7 +84,7 @@ def prepare(
         parent = os.getppid()
         if kind == "bubblewrap":
             namespaces.separate(own_network=own_network, own_users=own_users, own_rest=False)
-            die_with_parent(parent)  # forgotten with the change of users
+            die_with_parent(parent)  # the kernel resets this when the user changes
             world.begin()
             hand_out(lines.orders)
         elif kind == "landlock":
@@ -92,20 +92,20 @@ def prepare(
             hand_out_attributes(lines.orders)
         order, opened = _get_order(lines.orders)
         if order["kind"] == "landlock" and confine_by_landlock(order, opened[1], parent):
-            outlive_parent()  # its end is heard at the gate
+            outlive_parent()  # the gate shows when the parent ends
             stay_as_warden(_start(order), lines.gate)
         if order["kind"] == "bubblewrap":
             _pass_on(order, lines, world)
         for number in HEARD:
             signal.signal(number, signal.SIG_DFL)
-        os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606 - commands are what it is for
-    except BaseException as exc:  # noqa: BLE001 - nothing may go on in this copy of the process
+        os.execve(order["argv"][0], order["argv"], order["env"])  # noqa: S606 - this is its purpose
+    except BaseException as exc:  # noqa: BLE001 - nothing may run on in this copy of the process
         os.write(lines.failing, str(exc).encode() or b"it failed")
     os._exit(127)
 
 
 def _close_all_but(*kept: int) -> None:
-    """Nothing of the launcher's comes along: neither where it is given orders nor what else is open."""
+    """Close all descriptors of the launcher except these."""
     below = 2
     for one in (*sorted(kept), os.sysconf("SC_OPEN_MAX")):
         os.closerange(below + 1, one)
@@ -113,10 +113,10 @@ def _close_all_but(*kept: int) -> None:
 
 
 def _get_order(orders: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """What to run, with its input, output and limits in place."""
+    """Receive the order, and set up its input, output and limits."""
     order, _, opened = receive(orders, 2)
     if order is None or not opened:
-        os._exit(1)  # nobody needs it
+        os._exit(1)  # no order will come
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number in (1, 2):
         os.dup2(opened[0], number)
@@ -151,7 +151,7 @@ def _be_first(orders: socket.socket, world: PreparedWorld) -> NoReturn:
 
 
 def _pass_on(order: dict[str, Any], lines: ChildLines, world: PreparedWorld) -> None:
-    """Make what bubblewrap is to show, and give it its descriptors under the numbers its arguments name."""
+    """Make the mounts that bubblewrap shows, and give it descriptors under the numbers in its arguments."""
     if order["world"]:
         world.finish(order)
     elif order["copied"]:

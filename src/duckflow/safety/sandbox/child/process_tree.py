@@ -1,4 +1,4 @@
-"""All that a process started, however far down: finding and ending it. Standard library only."""
+"""Find and end all processes below a process, at any depth. Standard library only."""
 
 import os
 import signal
@@ -8,13 +8,13 @@ from contextlib import suppress
 from duckflow.safety.descriptors import held
 
 _PATIENCE_S = 60.0
-"""Killed processes need processor time to end, and a busy machine gives it late."""
+"""Time limit in seconds. Killed processes need processor time to end, which a busy machine gives late."""
 
 
 def process_tree(process: int, most: int = 100_000) -> list[int]:
-    """The living or just ended processes below this one, all or a few more than `most`.
+    """Return the processes below this one, running or just ended: all, or a few more than `most`.
 
-    Empty where there is no /proc.
+    Empty on systems without /proc.
     """
     found: list[int] = []
     waiting = [process]
@@ -26,10 +26,10 @@ def process_tree(process: int, most: int = 100_000) -> list[int]:
 
 
 def end_process_tree(ended: dict[int, int]) -> bool:
-    """Kill all that is below this process, again and again until nothing is left; False if that failed.
+    """Kill all processes below this one, repeatedly until none is left. Return False if that failed.
 
-    Who adopts orphans misses nobody this way: a child that its parent leaves becomes ours. `ended` gets the
-    status of each process that was ours.
+    A process that adopts orphans finds all of them: a child whose parent ends becomes its own child. `ended`
+    receives the status of each direct child.
     """
     until = time.monotonic() + _PATIENCE_S
     while time.monotonic() < until:
@@ -44,7 +44,7 @@ def end_process_tree(ended: dict[int, int]) -> bool:
 
 
 def reap(ended: dict[int, int]) -> None:
-    """Note the status of every child that has ended."""
+    """Record the status of every child that has ended."""
     while True:
         try:
             process, status = os.waitpid(-1, os.WNOHANG)
@@ -56,13 +56,13 @@ def reap(ended: dict[int, int]) -> None:
 
 
 def exit_code(status: int) -> int:
-    """As a shell says it: 128 and the signal's number for what a signal ended."""
+    """Return the exit code as a shell reports it: 128 plus the signal's number if a signal ended it."""
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
 
 
 def kill(process: int) -> None:
-    """End it now, if it is still there and ours to end."""
+    """Kill a process, if it still exists and may be killed."""
     with suppress(ProcessLookupError, PermissionError):
         os.kill(process, signal.SIGKILL)
 
@@ -78,7 +78,7 @@ def _children(process: int) -> list[int]:
 
 
 def read_proc(path: str) -> bytes:
-    """A file below /proc; empty if its process has ended."""
+    """Read a file below /proc. Empty if its process has ended."""
     with suppress(OSError), held(os.open(f"/proc/{path}", os.O_RDONLY | os.O_CLOEXEC)) as opened:
         return os.read(opened, 1 << 16)
     return b""

@@ -1,8 +1,8 @@
-"""What a running command holds: processes, memory and room on the disk. Standard library only.
+"""Resource use of a running command: processes, memory and disk space. Standard library only.
 
-Processes and their own memory are looked at each tick. The rest costs more the more there is, so it is looked
-at as often as keeps that to a small part of the time: files on the disk, deleted ones that are still open
-included, and memory that several processes share or that belongs to none (`memfd`).
+Processes and their private memory are checked each tick. The other checks cost more the more there is, so
+they run only as often as keeps their share of the time small: files on the disk, including deleted ones that
+are still open, and memory that several processes share or that belongs to none (`memfd`).
 """
 
 import os
@@ -18,10 +18,10 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _MB = 1_000_000
 _BLOCK = 512
 _OF_EACH = 1024
-"""What a file takes that holds nothing: else millions of them would be free."""
+"""Bytes that count for each file besides its content; otherwise millions of empty files would be free."""
 
 _OWN_PROCESSES = 3
-"""What the sandbox itself adds to a command's processes."""
+"""Number of processes that the sandbox adds to those of a command."""
 
 _FIRST_LOOK_S = 0.2
 _SHARE_OF_TIME = 20
@@ -29,7 +29,7 @@ _IN_MEMORY = ("/memfd:", "/SYSV", "/dev/zero")
 
 
 class ResourceUse:
-    """Compares what the command of one order holds with its limits."""
+    """Compares the resources that the command of one order uses with its limits."""
 
     def __init__(self, order: dict[str, Any]) -> None:
         self._limits: dict[str, int] = order["limits"]
@@ -41,7 +41,7 @@ class ResourceUse:
         self._look_at = time.monotonic() + _FIRST_LOOK_S
 
     def reached(self) -> str | None:
-        """The name of a limit that the processes below this one have reached."""
+        """Return the name of a limit that the processes below this one have exceeded, if any."""
         most = self._limits["processes"] + _OWN_PROCESSES
         below = process_tree(os.getpid(), most)
         if len(below) > most:
@@ -54,7 +54,7 @@ class ResourceUse:
             return None
         unmapped, deleted = _unlinked_bytes(below)
         shared = _shared_bytes(below) if whole > self._most_memory else 0
-        # What is mapped and open is in both: the larger of them is surely there.
+        # Memory that is both mapped and open is in both numbers, so count the larger one.
         if own + max(unmapped, shared) > self._most_memory:
             return "memory_mb"
         full = deleted + sum(map(_bytes_below, self._places)) > self._most_disk or self._wrote_all(below)
@@ -62,18 +62,21 @@ class ResourceUse:
         return "disk_mb" if full else None
 
     def left_too_much(self) -> bool:
-        """Whether what it did to the folder is too much; for the end, when nothing of it runs any more."""
+        """Return whether the command left too much data. For its end, when none of its processes runs."""
         return any(_bytes_below(one) > self._most_disk for one in self._places[:1]) or self._wrote_all([])
 
     def _wrote_all(self, below: list[int]) -> bool:
-        """Whether it wrote more than it may: what it hides nobody finds, but the room is gone."""
+        """Return whether the command wrote too much.
+
+        Files it hides can't be found, but the space is used up.
+        """
         if _written_bytes([os.getpid(), *below]) - self._written <= self._most_disk:
             return False
         return not self._places or self._free - _free_bytes(self._places) > self._most_disk
 
 
 def _resident_bytes(processes: Iterable[int]) -> tuple[int, int]:
-    """Memory that these hold for themselves alone, and with what they share counted for each."""
+    """Return the private memory of these processes, and their memory with shared parts counted for each."""
     own = whole = 0
     for process in processes:
         numbers = read_proc(f"{process}/statm").split()
@@ -84,12 +87,12 @@ def _resident_bytes(processes: Iterable[int]) -> tuple[int, int]:
 
 
 def _shared_bytes(processes: Iterable[int]) -> int:
-    """Shared memory that is no file's, each page counted once."""
+    """Return the shared memory that belongs to no file, each page counted once."""
     return sum(_number(read_proc(f"{process}/smaps_rollup"), b"Pss_Shmem:") * 1024 for process in processes)
 
 
 def _written_bytes(processes: Iterable[int]) -> int:
-    """What these and the children they waited for have sent to a disk; 0 if the kernel does not count it."""
+    """Return the bytes that processes and their reaped children wrote to a disk, 0 without a kernel count."""
     return sum(_number(read_proc(f"{process}/io"), b"\nwrite_bytes:") for process in processes)
 
 
@@ -99,7 +102,7 @@ def _number(text: bytes, name: bytes) -> int:
 
 
 def _unlinked_bytes(processes: Iterable[int]) -> tuple[int, int]:
-    """Of files without a name that are open: those in memory, those on a disk."""
+    """Return the sizes of open files without a name: those in memory and those on a disk."""
     found: dict[tuple[int, int], tuple[bool, int]] = {}
     for process in processes:
         folder = f"/proc/{process}/fd"
@@ -115,7 +118,7 @@ def _unlinked_bytes(processes: Iterable[int]) -> tuple[int, int]:
 
 
 def _bytes_below(top: str) -> int:
-    """The room that a folder takes with all below it, as far as it can be looked into."""
+    """Return the disk space of a folder with all below it, as far as it is readable."""
     total, waiting = 0, [top]
     while waiting:
         with suppress(OSError), os.scandir(waiting.pop()) as entries:

@@ -1,7 +1,7 @@
-"""A filter of system calls, as the kernel's small machine reads it. Standard library only.
+"""System call filter in the form that the kernel reads. Standard library only.
 
-It is a list of what is refused, not of what is permitted: a compiler or a test run may use any ordinary call.
-What keeps files safe is bubblewrap or Landlock; this closes what those leave open.
+It lists refused calls, not permitted ones, because a compiler or a test run may use any ordinary call.
+Namespaces or Landlock protect files; this filter closes the gaps that they leave.
 """
 
 import ctypes
@@ -18,10 +18,10 @@ _ALLOW, _ERRNO, _KILL, _TELL = 0x7FFF0000, 0x00050000, 0x80000000, 0x7FC00000
 _LOAD, _EQUAL, _GREATER_EQUAL, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER, _ARCHITECTURE, _ARGUMENTS = 0, 4, 16
 _X32 = 0x40000000
-"""Numbers from here on are the x32 variant of the same calls."""
+"""Numbers from here on are the x32 variants of the same calls."""
 
 ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
-"""The kernel's name for a machine, and the column of the tables below."""
+"""Kernel constant for a machine, and the machine's column in the tables below."""
 
 _REFUSED: dict[str, tuple[int | None, int | None]] = {
     # other processes
@@ -82,10 +82,10 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "acct": (163, 89),
     "syslog": (103, 116),
     "vhangup": (153, 58),
-    # memory that nobody is seen to hold
+    # memory that is not attributed to any process
     "msgget": (68, 186),
 }
-"""Refused whatever their arguments; the numbers on x86_64 and on aarch64."""
+"""Calls refused whatever their arguments, by their numbers on x86_64 and aarch64."""
 
 _CLONE, _CLONE3, _IOCTL, _SOCKET, _PRLIMIT = (56, 220), (435, 435), (16, 29), (41, 198), (302, 261)
 _SHMGET = (29, 194)
@@ -100,14 +100,16 @@ _PRIORITIES: dict[tuple[int, int], tuple[bool, int]] = {
     (256, 238): (False, 0),  # migrate_pages
     (279, 239): (False, 0),  # move_pages
 }
-"""Calls that change how a process is run. What its first argument has to be, so that it is the caller itself.
+"""Calls that change the scheduling of a process, with the first argument that means the caller itself.
 
-True: the second argument names the process, and has to be 0."""
+True: the second argument names the process and must be 0.
+"""
 
 SHARED_BYTES = 16_384
-"""Of one piece of System V's shared memory: what databases lock each other out with, not what holds data.
+"""Largest segment of System V shared memory, in bytes: enough for locks of databases, too small for data.
 
-There can be 4,096 of them, which is 64 MB."""
+There can be 4,096 of them, which is 64 MB.
+"""
 
 _SIGNALS = {
     "kill": (62, 129),
@@ -134,10 +136,10 @@ _ATTRIBUTES: dict[str, tuple[int | None, int | None]] = {
     "removexattrat": (466, 466),
     "file_setattr": (469, 469),
 }
-"""What Landlock lets a command do to any file of the user's, and few programs need."""
+"""Calls that Landlock permits on any file of the user's, and that few programs need."""
 
 _SET_FLAGS = (0x40086602, 0x40046602, 0x401C5820)
-"""ioctl: attributes that `chattr` sets."""
+"""Requests of ioctl that set the attributes of `chattr`."""
 
 _HELD: dict[
     tuple[int | None, int | None], tuple[str, int | None, int | None, int | None, tuple[int, ...]]
@@ -155,34 +157,36 @@ _HELD: dict[
     (235, None): ("old_times", None, 0, None, (1, 1)),  # utimes
     (261, None): ("old_times", 0, 1, None, (2, 2)),  # futimesat
 }
-"""Calls that change what a file's owner says of it: what that is, and which of their arguments are the folder
-or file, the path, the flags and the values."""
+"""Calls that change permissions, owner or times of a file.
+
+Each has the kind of change, and the positions of the arguments for folder or file, path, flags and values.
+"""
 
 _SECCOMP = (317, 277)
 _SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = 1, 8, 32
 _NEW_NAMESPACES = 0x7E020000
 _TERMINAL_TRICKS = (0x5412, 0x541C)
-"""TIOCSTI types into a terminal, TIOCLINUX pastes into a console."""
+"""Requests of ioctl: TIOCSTI types into a terminal, TIOCLINUX pastes into a console."""
 
 UNIX, INET, INET6, NETLINK = 1, 2, 10, 16
-"""Kinds of sockets."""
+"""Socket families."""
 
 IN_A_NAMESPACE = (UNIX, INET, INET6, NETLINK)
 ON_THE_NETWORK = (INET, INET6, NETLINK)
-"""Landlock says nothing of sockets in the file system, so there none of the first kind can be made."""
+"""Landlock does not restrict sockets in the file system, so with it no Unix sockets can be made."""
 
 
 def supported() -> bool:
-    """Whether the filter is written for this machine."""
+    """Return whether the filter exists for this machine."""
     return os.uname().machine in ARCHITECTURES and struct.calcsize("P") == 8
 
 
 @lru_cache
 def assemble(sockets: tuple[int, ...], spared: tuple[int, ...] = (), *, apart: bool = True) -> bytes:
-    """The filter. Only these kinds of `sockets` can be made; the processes `spared` get no signals.
+    """Assemble the filter. Only these kinds of `sockets` can be made; the processes `spared` get no signals.
 
-    Unless it is `apart` in namespaces of its own, System V's shared memory and semaphores are the machine's,
-    and processes of others can be named: both is refused.
+    Unless the command is `apart` in its own namespaces, System V's shared memory and semaphores are those of
+    the machine, and other processes can be named: both are refused.
     """
     architecture, column = ARCHITECTURES[os.uname().machine]
     lines = [
@@ -194,7 +198,7 @@ def assemble(sockets: tuple[int, ...], spared: tuple[int, ...] = (), *, apart: b
     for numbers in _REFUSED.values():
         if (number := numbers[column]) is not None:
             lines += _if(_EQUAL, number, _refusal(errno.EPERM))
-    # Its flags are in memory, out of a filter's sight; the C library then uses plain clone.
+    # The flags of clone3 are in memory, which a filter can't read. The C library then uses plain clone.
     lines += _if(_EQUAL, _CLONE3[column], _refusal(errno.ENOSYS))
     lines += _call(_CLONE[column], [*_if(_ANY_BIT, _NEW_NAMESPACES, _refusal(errno.EPERM))])
     refused = _TERMINAL_TRICKS if apart else (*_TERMINAL_TRICKS, *_SET_FLAGS)
@@ -206,14 +210,14 @@ def assemble(sockets: tuple[int, ...], spared: tuple[int, ...] = (), *, apart: b
         for numbers in _ATTRIBUTES.values():
             if (number := numbers[column]) is not None:
                 lines += _if(_EQUAL, number, _refusal(errno.EOPNOTSUPP))
-        # Room that is reserved and not written is seen by nobody who counts what is.
+        # Space that is reserved but not written escapes the count of written bytes.
         room = [*_unless(_ANY_BIT, _GIVES_ROOM_BACK, _refusal(errno.EOPNOTSUPP))]
         lines += _call(_FALLOCATE[column], room, argument=1)
         for numbers, (argument, itself) in _PRIORITIES.items():
             only = [*_unless(_EQUAL, itself, _refusal(errno.EPERM))]
             only += [_load(_ARGUMENTS + 8), *_unless(_EQUAL, 0, _refusal(errno.EPERM))] if argument else []
             lines += _call(numbers[column], only)
-    # Held by no process once it is let go, so that it can't be counted: only as much as is no matter.
+    # After detaching, a segment belongs to no process and can't be counted, so only small ones are allowed.
     size = _ARGUMENTS + 8
     small = [*_if(_GREATER_EQUAL, SHARED_BYTES + 1, _refusal(errno.ENOMEM)), _load(size + 4)]
     lines += _call(_SHMGET[column], [*small, *_unless(_EQUAL, 0, _refusal(errno.ENOMEM))], argument=1)
@@ -226,19 +230,19 @@ def assemble(sockets: tuple[int, ...], spared: tuple[int, ...] = (), *, apart: b
 
 
 def apply(program: bytes) -> None:
-    """Put this process and all it starts under the filter, for ever; needs no_new_privs first."""
+    """Put this process and all it starts under the filter permanently. Needs no_new_privs first."""
     held, description = _describe(program)
     prctl(_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(description))
     del held
 
 
 def watch_renames() -> int:
-    """From now on, whoever holds this descriptor is asked before this process or its children rename."""
+    """Let the holder of the returned descriptor decide on renames by this process and its children."""
     return _watch(_RENAMES.values())
 
 
 def watch_attributes() -> int:
-    """The same for permissions, owners and times of files."""
+    """Do the same for changes to permissions, owners and times of files."""
     return _watch(_HELD)
 
 
@@ -256,7 +260,7 @@ def _watch(calls: Iterable[tuple[int | None, int | None]]) -> int:
 
 
 def rename_call(number: int, words: list[int]) -> tuple[int, int, int, int, int]:
-    """What a call to rename names: folder and name's address of both sides, and flags."""
+    """Return the arguments of a rename: folder and address of the name for both sides, and flags."""
     _, column = ARCHITECTURES[os.uname().machine]
     if number == _RENAMES["rename"][column]:
         return HERE, words[0], HERE, words[1], 0
@@ -265,7 +269,7 @@ def rename_call(number: int, words: list[int]) -> tuple[int, int, int, int, int]
 
 
 def attribute_call(number: int, words: list[int]) -> tuple[str, int, int, int, list[int]]:
-    """What a call changes: which attribute, the folder or file, the path's address, flags and values."""
+    """Return the arguments of an attribute call: kind, folder or file, address of the path, flags, values."""
     _, column = ARCHITECTURES[os.uname().machine]
     what, base, path, flags, values = next(call for one, call in _HELD.items() if one[column] == number)
     folder, address, how = (
@@ -275,7 +279,7 @@ def attribute_call(number: int, words: list[int]) -> tuple[str, int, int, int, l
 
 
 def _describe(program: bytes) -> "tuple[ctypes.Array[ctypes.c_char], ctypes.Array[ctypes.c_char]]":
-    """A filter as the kernel takes it: its lines, which have to be held, and what tells of them."""
+    """Return a filter as the kernel takes it: its lines, which must stay referenced, and its description."""
     held = ctypes.create_string_buffer(program, len(program))
     described = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(held))
     return held, ctypes.create_string_buffer(described, len(described))
@@ -289,7 +293,7 @@ def _spare(spared: tuple[int, ...]) -> Iterator[bytes]:
 
 
 def _call(number: int, checks: list[bytes], argument: int = 0) -> list[bytes]:
-    """The checks of one call's argument, by its lower half: the kernel ignores the upper one there, too."""
+    """Check one argument of a call by its lower half, since the kernel ignores the upper half there, too."""
     body = [_load(_ARGUMENTS + 8 * argument), *checks, _answer(_ALLOW)]
     return [_line(_EQUAL, number, 0, len(body)), *body]
 

@@ -1,4 +1,4 @@
-"""In the child: limits, and what is given up for ever. Standard library only."""
+"""Set up the child process: limits, and rights that it gives up permanently. Standard library only."""
 
 import contextlib
 import os
@@ -13,10 +13,10 @@ from duckflow.safety.sandbox.child.process_tree import exit_code
 from duckflow.safety.syscalls import LINUX
 
 INFO, GATE, FILTER = 10, 11, 12
-"""Descriptors bubblewrap is given: where it says its child's id, where it waits, where the filter is."""
+"""Descriptors for bubblewrap: where it writes its child's id, where it waits, and where the filter is."""
 
 ATTRIBUTES = b"a"
-"""What is said with the descriptor of who is asked about attributes of files."""
+"""Message that carries the descriptor for attribute calls."""
 
 _MB = 1_000_000
 HEARD = (
@@ -28,26 +28,26 @@ HEARD = (
     signal.SIGHUP,
     signal.SIGCHLD,
 )
-"""Some are ignored by Python or by the launcher, and a program would inherit that."""
+"""Signals to reset, because Python or the launcher changes some, and a program would inherit that."""
 
 _FIRST_TO_GO = b"500"
-"""For the kernel, when memory runs out: rather the command than the user's other work."""
+"""Score for the kernel: when memory runs out, it ends the command before the user's other work."""
 
 
 def hand_out_attributes(news: socket.socket) -> None:
-    """Let whoever listens there change permissions and times of files for this process and its children."""
+    """Let the listener change permissions and times of files for this process and its children."""
     listener = seccomp.watch_attributes()
     socket.send_fds(news, [ATTRIBUTES], [listener])
     os.close(listener)
 
 
 def hand_out(news: socket.socket) -> None:
-    """Let whoever listens there answer what this process and its children ask to be renamed.
+    """Let the listener answer renames by this process and its children.
 
-    And keep the mounts of this process, so that its end need not wait until they are taken off.
+    It also gets the mounts of this process, so that the end of the process need not wait for unmounting.
     """
     opened = [os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)]
-    with contextlib.suppress(OSError):  # a kernel that can't: then the copy refuses to rename some folders
+    with contextlib.suppress(OSError):  # on a kernel without this, the copy refuses to rename some folders
         opened.append(seccomp.watch_renames())
     socket.send_fds(news, [b"r"], opened)
     for one in opened:
@@ -55,9 +55,9 @@ def hand_out(news: socket.socket) -> None:
 
 
 def confine_by_landlock(order: dict[str, Any], rules: int, supervisor: int) -> bool:
-    """Confine this process, which has no rights left. `rules`: a descriptor of them.
+    """Confine this process, which has no rights left, by the descriptor `rules`.
 
-    Whether signals can't leave: then a warden can stay behind that ends all of it.
+    Return whether signals can't leave the sandbox. If so, a warden can stay behind and end all of it.
     """
     landlock.restrict(rules)
     os.close(rules)
@@ -72,17 +72,18 @@ def confine_by_landlock(order: dict[str, Any], rules: int, supervisor: int) -> b
 
 
 def stay_as_warden(command: int, gate: int) -> NoReturn:
-    """Wait for the command's end, or for a word from the supervisor, or for the supervisor's own end, and
-    then kill all that it can: that is everything in here, and nothing else.
+    """Wait for the end of the command or the supervisor, or for a message, then kill all it can.
+
+    That is everything in this sandbox, and nothing else.
     """
     select.select([gate, os.pidfd_open(command)], [], [])
-    with contextlib.suppress(ProcessLookupError):  # there is nobody left
+    with contextlib.suppress(ProcessLookupError):  # no process is left
         os.kill(-1, signal.SIGKILL)
     os._exit(exit_code(os.waitpid(command, 0)[1]))
 
 
 def limit(limits: dict[str, int]) -> None:
-    """Set what the kernel itself watches over, for this process and all it starts."""
+    """Set the limits that the kernel enforces, for this process and all it starts."""
     size = limits["file_mb"] * _MB
     for kind, wanted in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, size)):
         _, hard = resource.getrlimit(kind)
@@ -91,7 +92,7 @@ def limit(limits: dict[str, int]) -> None:
     if not LINUX:
         return
     brake = limits["brake"]
-    with contextlib.suppress(OSError, ValueError):  # more than the user may have: then what there is holds
+    with contextlib.suppress(OSError, ValueError):  # more than the user may have: the existing limit applies
         resource.setrlimit(resource.RLIMIT_NPROC, (brake, brake))
     with contextlib.suppress(OSError):
         opened = os.open("/proc/self/oom_score_adj", os.O_WRONLY)

@@ -1,9 +1,9 @@
-"""A process that holds one view of the folder and one loopback, which several commands share (SPEC G11).
+"""Process that holds one view of the folder and one loopback network for several commands (G11).
 
-It lives as long as a background command may. Commands are forked from it, so they see each other's files
-and can reach each other's ports; those that may use the machine's network are forked from one process
-above. What a file tool changes in the folder meanwhile is put into the view: the kernel does not promise
-that it would be seen there.
+It lives as long as a background command may. Commands are forked from its child, so they see each other's
+files and can reach each other's ports. Commands that may use the machine's network are forked from the
+process itself. When a file tool changes the folder meanwhile, the change is written into the view, because
+the kernel does not promise that it would appear there.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from duckflow.safety.sandbox.child.process_tree import end_process_tree, reap
 from duckflow.safety.syscalls import adopt_orphans, fork_child
 
 RUN, RUN_ON_NETWORK, PUT, REMOVE = b"r", b"n", b"p", b"d"
-"""What it is asked for: the first byte of a message."""
+"""Requests, as the first byte of a message."""
 
 READY, DONE, FAILED = b"+", b".", b"-"
 
@@ -35,7 +35,7 @@ Supervise = Callable[[socket.socket, list[int]], None]
 
 
 def hold(control: socket.socket, order: dict[str, Any], supervise: Supervise) -> None:
-    """Make the view, say so, and serve until whoever asked is gone; then nothing is left of any command."""
+    """Create the view, report it, and serve until the requesting process is gone. Then end all commands."""
     signal.signal(signal.SIGCHLD, _reap)
     try:
         enter_copy(order["view"])
@@ -68,7 +68,7 @@ def _reap(_number: int, _frame: FrameType | None) -> None:
 
 
 def _serve_apart(orders: socket.socket, supervise: Supervise, not_ours: tuple[socket.socket, ...]) -> None:
-    """Fork commands that have a loopback of their own, the same for all of them."""
+    """Fork commands that share a separate loopback network."""
     for one in not_ours:
         one.close()
     adopt_orphans()
@@ -97,7 +97,7 @@ def _fork_supervisor(opened: list[int], supervise: Supervise, not_its: tuple[soc
 
 
 def _change(roots: list[ConfinedFolder], said: bytes, opened: list[int]) -> bytes:
-    """Put a file of the folder into the view, or take it out; no link that a command made is followed."""
+    """Put a file of the folder into the view or remove it, without following links made by a command."""
     path = os.fsdecode(said[1:])
     outside = len(roots) > 1 and path.startswith(INSIDE)
     above, _, name = path.removeprefix(INSIDE if outside else "").rpartition("/")

@@ -1,6 +1,7 @@
-"""One command: started in its sandbox, watched, and ended with all that it started. Standard library only.
+"""Supervisor of one command: starts it in its sandbox, watches it, and ends it with all its processes.
 
-It is told what to do through a socket; when that socket closes, whoever asked is gone, and so is the command.
+Its order comes through a socket. When that socket closes, the requesting process is gone, and the supervisor
+ends the command. Standard library only.
 """
 
 import contextlib
@@ -32,9 +33,9 @@ def supervise(
     begun: Callable[[str], object],
     prepared: CommandProcess | None = None,
 ) -> None:
-    """Run the command that is asked for, and say how it ended; tell `begun` its kind when it runs.
+    """Run the requested command and send its ending. Call `begun` with its kind when it runs.
 
-    `opened`: where its output goes, and Landlock's rules, if they are made.
+    `opened` holds the descriptors for its output and, if made, for Landlock's rules.
     """
     order, data, _ = receive(control)
     if order is None:
@@ -49,7 +50,7 @@ def supervise(
     ended: dict[int, int] = {}
     try:
         if prepared is None or not prepared.fits(order):
-            # Around a view that is held there is a namespace of users already.
+            # A held view is already inside a user namespace.
             users, kind = False if order["held"] else None, preparation_for(order)
             network = not order["network"]
             prepared = CommandProcess(kind, order["temporary"], own_network=network, own_users=users)
@@ -69,7 +70,7 @@ def supervise(
     except OSError as exc:
         end_process_tree(ended)
         ending = {"stopped": None, "code": None, "error": f"it could not be started: {exc}"}
-    with contextlib.suppress(OSError):  # nobody listens any more
+    with contextlib.suppress(OSError):  # the receiver is gone
         control.sendall(json.dumps(ending).encode())
 
 
@@ -80,13 +81,13 @@ def _watch(
     usage: ResourceUse,
     ended: dict[int, int],
 ) -> str | None:
-    """Wait for its end; the name of the limit, or "asked", where it has to be ended."""
+    """Wait for the end of the command. Return the limit it exceeded, or "asked", if it must be ended."""
     until = time.monotonic() + order["limits"]["seconds"]
     copied: list[str] = order["copied"]
     poll = select.poll()
     for opened in (control, command.news) if order["kind"] != "none" else (control,):
         poll.register(opened, select.POLLIN)
-    with contextlib.suppress(OSError, AttributeError):  # no such thing on macOS: then it is asked each tick
+    with contextlib.suppress(OSError, AttributeError):  # macOS lacks this; then each tick checks
         poll.register(os.pidfd_open(command.process), select.POLLIN)
     held: FolderMoves | FileAttributes | None = None
     looked = 0.0
@@ -99,7 +100,7 @@ def _watch(
             word, kept, _, _ = socket.recv_fds(command.news, 1, 2)
             if word == ATTRIBUTES:
                 held = FileAttributes(kept[0], order["writable"])
-            elif len(kept) > 1:  # the first are its mounts: held until the end
+            elif len(kept) > 1:  # the first one keeps its mounts until the end
                 held = FolderMoves(kept[1], copied)
             if held is not None:
                 poll.register(held.listener, select.POLLIN)
@@ -107,7 +108,7 @@ def _watch(
             if asked & select.POLLIN:
                 held.answer()
             else:
-                poll.unregister(held.listener)  # nobody is left who could ask
+                poll.unregister(held.listener)  # no process is left that could ask
             if time.monotonic() - looked < _TICK_MS / 1000:
                 continue
         looked = time.monotonic()
@@ -121,7 +122,7 @@ def _watch(
 
 
 def _end_group(process: int, ended: dict[int, int]) -> bool:
-    """Where there is no /proc: at least the process group."""
+    """End at least the process group, on systems without /proc."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process, signal.SIGKILL)
     with contextlib.suppress(ChildProcessError):

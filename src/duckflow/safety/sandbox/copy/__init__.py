@@ -1,1 +1,1 @@
-"""The copy a command works on, what it did there, and how that becomes real."""
+"""Copies for commands to work on, reading of their effects, and applying these to the folder."""

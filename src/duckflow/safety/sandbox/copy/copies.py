@@ -1,8 +1,8 @@
-"""The copies of one machine's workspaces: made for commands, kept while their effects wait for an answer.
+"""Copies of workspaces on this machine: made for commands, kept while their effects wait for an answer.
 
-Each is a folder of ours with `upper` (what the command did), `work` (the kernel's) and `about.json`; where
-git's directory lies outside the workspace, there are two more for that. A copy in use is locked; one that a
-killed process left is swept, unless its effects were kept for an answer.
+Each copy is a folder with `upper` (the command's changes), `work` (used by the kernel) and `about.json`. If
+the git directory lies outside the workspace, there are two more folders for that. A copy in use is locked.
+Copies left by killed processes are removed, unless their effects were kept for an answer.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ from duckflow.safety.sandbox.view.confinement import CopyMount
 from duckflow.safety.sandbox.view.git_settings import ignored_paths, tracked_files
 
 KEPT_SECONDS = 7 * 24 * 3600
-"""How long effects wait for an answer."""
+"""Time in seconds that effects wait for an answer."""
 
 MOST_KEPT = 50
 
@@ -35,29 +35,29 @@ _MARK = ("work", "work/incompat", "work/incompat/volatile")
 
 
 class AboutCopy(Frozen):
-    """What a copy is of."""
+    """Description of a copy, stored in about.json."""
 
     workspace: str
     started_ns: int
     git_directory: str | None = None
-    """The one behind its `.git` file, which is copied, too."""
+    """Git directory behind the `.git` file, which is copied, too."""
     command: str = ""
     kept: bool = False
     approved: Effects | None = None
-    """What is being taken over: if that was interrupted, it is finished later."""
+    """Effects being applied. If that was interrupted, it is finished later."""
     owner: tuple[str, str, str] = ("", "", "")
-    """Session, request and action that it is taken over for."""
+    """Session, request and action for which the effects are applied."""
 
 
 class WorkspaceCopy:
-    """One copy. Its effects are read from it when asked for, so they are never out of date."""
+    """One copy. Its effects are read whenever they are asked for, so they are never out of date."""
 
     def __init__(self, folder: Path, about: AboutCopy, lock: int, outside: Iterable[str] = ()) -> None:
         self.folder = folder
         self.id = folder.name
-        """Names it, also after a restart."""
+        """Id of the copy, also valid after a restart."""
         self.upper = str(folder / "upper")
-        """Where what the command did lies."""
+        """Folder with the changes of the command."""
         self._git_upper = str(folder / "git-upper")
         self.about = about
         self._lock = lock
@@ -66,7 +66,7 @@ class WorkspaceCopy:
 
     @property
     def mount(self) -> CopyMount:
-        """What the sandbox is told."""
+        """Folders to mount for this copy."""
         git = self.about.git_directory
         upper, work = self._git_upper, str(self.folder / "git-work")
         more = (CopyMount(lower=git, upper=upper, work=work),) if git else ()
@@ -76,35 +76,35 @@ class WorkspaceCopy:
 
     @property
     def unused(self) -> bool:
-        """Whether nothing at all was written to it."""
+        """True if nothing was written to the copy."""
         here, there = os.stat(self.upper), os.stat(self.about.workspace)
         uppers = (self.upper, *(one.upper for one in self.mount.more))
         return here.st_mode == there.st_mode and not any(map(os.listdir, uppers))
 
     def made(self, path: str) -> str:
-        """Where a path lies as the command left it."""
+        """Return the location of a path as the command left it."""
         outside, below = split_root(path, self.about.git_directory)
         return os.path.join(self._git_upper if outside else self.upper, below)
 
     def real(self, path: str) -> str:
-        """Where a path really lies."""
+        """Return the real location of a path, outside the copy."""
         outside, below = split_root(path, self.about.git_directory)
         return os.path.join(self.about.git_directory or "" if outside else self.about.workspace, below)
 
     def put(self, files: Mapping[str, bytes]) -> None:
-        """Let the command find these files, by their paths in the folder.
+        """Write these files into the copy, by their paths in the folder.
 
-        Only before anything ran in the copy: afterwards there may be links to anywhere in it.
+        Only before a command ran in the copy, because later it may contain links to anywhere.
         """
         for path, data in files.items():
             place = Path(self.made(path))
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(data)
-            with suppress(OSError):  # a new one
+            with suppress(OSError):  # a new file
                 place.chmod(stat.S_IMODE(os.stat(self.real(path)).st_mode))
 
     def read(self) -> FoundEffects:
-        """What the command did, compared with the workspace as it is now. Blocking."""
+        """Return the effects of the command, compared with the workspace as it is now. Blocking."""
         root, git, since = self.about.workspace, self.about.git_directory, self.about.started_ns
         outside = git is not None
         reader = EffectReader(self.upper, root, since, self._outside, self._own, git_outside=outside)
@@ -115,9 +115,9 @@ class WorkspaceCopy:
         return found.joined(more.read(_none, _none))
 
     def content(self, path: str, most: int) -> bytes | None:
-        """A file as the command left it, or a link's target.
+        """Return the content of a file as the command left it, or the target of a link.
 
-        None if it is not there, too large or neither.
+        None if it does not exist, is too large, or is neither.
         """
         place = self.made(path)
         try:
@@ -133,29 +133,29 @@ class WorkspaceCopy:
             return file.read(most + 1)[:most]
 
     def note_own(self, path: str) -> None:
-        """Remember that we changed this path in the folder ourselves, so that it is no conflict."""
+        """Remember that Duckflow itself changed this path in the folder, so that it is no conflict."""
         with suppress(OSError):
             self._own[path] = os.lstat(self.real(path)).st_ctime_ns
 
     def keep(self, approved: Effects | None = None) -> None:
-        """Let it outlive this process: its effects wait for an answer, or are being taken over."""
+        """Let the copy outlive this process, while its effects wait for an answer or are being applied."""
         self.about = replace(self.about, kept=True, approved=approved)
         _write_about(self.folder, self.about)
 
     def discard(self) -> None:
-        """Throw away what the command did."""
+        """Discard the effects of the command."""
         remove_tree(self.folder)
         self.release()
 
     def release(self) -> None:
-        """Say that this process no longer uses it."""
+        """Unlock the copy, as this process no longer uses it."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
 
 class CopyFolders:
-    """Where copies are made."""
+    """Folder in which copies are made."""
 
     def __init__(self, place: Path, outside: Iterable[str] = ()) -> None:
         self._place = place
@@ -163,10 +163,10 @@ class CopyFolders:
         self._idle: list[WorkspaceCopy] = []
 
     def make(self, workspace: str, command: str = "") -> WorkspaceCopy:
-        """A copy of the folder as it is now; costs the same however large that is."""
+        """Make a copy of the folder as it is now, at the same cost for any size."""
         git = outer_git_directory(workspace)
         about = AboutCopy(workspace=workspace, git_directory=git, started_ns=time.time_ns(), command=command)
-        while len(self._idle) > 1:  # the view of the last one may not have been taken off yet
+        while len(self._idle) > 1:  # the view of the last one may still be mounted
             copy = self._idle.pop(0)
             if copy.about.git_directory != git:
                 copy.discard()
@@ -182,7 +182,7 @@ class CopyFolders:
         return copy
 
     def _make_folder(self) -> tuple[Path, int]:
-        """A new folder, and what holds it; another process may sweep it away in between."""
+        """Make a new folder and return it with its lock. Retry if another process removes it in between."""
         self._place.mkdir(mode=0o700, parents=True, exist_ok=True)
         while True:
             folder = self._place / secrets.token_hex(8)
@@ -193,11 +193,11 @@ class CopyFolders:
                 os.close(lock)
 
     def give_back(self, copy: WorkspaceCopy) -> None:
-        """Use a copy that nothing was written to again, for the next command."""
+        """Take back an unused copy for the next command."""
         self._idle.append(copy)
 
     def find(self, identity: str) -> WorkspaceCopy | None:
-        """A kept copy by its id, if it is still there and nobody uses it."""
+        """Return a kept copy by its id, if it still exists and no process uses it."""
         folder = self._place / identity
         about = _read_about(folder) if "/" not in identity else None
         if about is None or (lock := _lock(folder)) is None:
@@ -205,7 +205,7 @@ class CopyFolders:
         return WorkspaceCopy(folder, about, lock, self._outside)
 
     def unfinished(self, workspace: str) -> list[WorkspaceCopy]:
-        """Copies of this folder whose taking over was interrupted."""
+        """Return copies of this folder whose effects were being applied when that was interrupted."""
         found: list[WorkspaceCopy] = []
         for folder in self._folders():
             about = _read_about(folder)
@@ -216,12 +216,12 @@ class CopyFolders:
         return found
 
     def sweep(self) -> None:
-        """Remove what killed processes left, and what waited too long."""
+        """Remove copies that killed processes left, and those that waited too long."""
         kept: list[tuple[float, Path]] = []
         for folder in self._folders():
             about = _read_about(folder)
             if about is not None and about.kept:
-                with suppress(FileNotFoundError):  # another process swept it
+                with suppress(FileNotFoundError):  # another process removed it
                     kept.append((folder.stat().st_mtime, folder))
             else:
                 _remove_unused(folder)
@@ -232,7 +232,7 @@ class CopyFolders:
                 _remove_unused(folder)
 
     def close(self) -> None:
-        """Remove the copies that nothing was written to."""
+        """Remove the unused copies."""
         for copy in self._idle:
             copy.discard()
         self._idle.clear()
@@ -248,7 +248,10 @@ def _none(_paths: list[str]) -> frozenset[str]:
 
 
 def _make_layer(mount: CopyMount) -> None:
-    """The view's own top folder is the upper one, with the owner, bits and time of what it is of."""
+    """Create the layer's folders.
+
+    The upper one becomes the view's top folder, so it gets the same attributes.
+    """
     like = os.stat(mount.lower)
     for path in (mount.work, mount.upper):
         os.mkdir(path, 0o700)
@@ -259,7 +262,7 @@ def _make_layer(mount: CopyMount) -> None:
 
 
 def _reset_work(work: Path) -> None:
-    """Remove the mark that the kernel leaves: a view that was not synced. If there is more, all goes."""
+    """Remove the mark that the kernel leaves for an unsynced view. If there is more, empty the folder."""
     try:
         for name in _MARK:
             os.chmod(f"{work}/{name}", 0o700)
@@ -272,15 +275,15 @@ def _reset_work(work: Path) -> None:
 
 
 def remove_tree(top: Path) -> None:
-    """Remove a folder of ours, however deep it is and whatever bits a command gave its folders."""
+    """Remove a folder of Duckflow's, whatever its depth and the permission bits that a command set."""
     with suppress(FileNotFoundError):
         _remove_flat(top)
 
 
 def _remove_flat(top: Path) -> None:
-    """One level at a time.
+    """Remove a tree one level at a time.
 
-    A folder inside is moved to the top before it is looked into, so no path grows long.
+    Folders inside are moved to the top before they are read, so that no path grows too long.
     """
     top.chmod(0o700)
     waiting = [top]
@@ -314,7 +317,7 @@ def _remove_unused(folder: Path) -> None:
 
 
 def _lock(folder: Path) -> int | None:
-    """A descriptor that holds the copy, None if another process does."""
+    """Lock a copy and return the descriptor, None if another process has locked it."""
     try:
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

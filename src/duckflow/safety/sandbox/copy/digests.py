@@ -1,4 +1,4 @@
-"""SHA-256 of what a command left: of files whatever bits it gave them, and of the targets of links."""
+"""SHA-256 of files and link targets that a command left, whatever permission bits it set."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ _BLOCK = 1 << 20
 
 
 def file_digest(path: str) -> str | None:
-    """SHA-256 of a regular file, None if it can't be read."""
+    """Return the SHA-256 of a regular file, None if it can't be read."""
     with suppress(OSError), held(_open(path)) as opened:
         if stat.S_ISREG(os.fstat(opened).st_mode):
             digest = hashlib.sha256()
@@ -22,7 +22,7 @@ def file_digest(path: str) -> str | None:
 
 
 def _open(path: str) -> int:
-    """Also a file of our own that its owner may not read: that is opened for a moment."""
+    """Open a file. If its owner may not read it, make it readable for a moment."""
     try:
         return os.open(path, READ)
     except PermissionError:
@@ -35,5 +35,5 @@ def _open(path: str) -> int:
 
 
 def text_digest(text: str) -> str:
-    """SHA-256 of a link's target."""
+    """Return the SHA-256 of a link's target."""
     return hashlib.sha256(os.fsencode(text)).hexdigest()

@@ -1,4 +1,4 @@
-"""How effects are told: build and ignored folders as a whole, a file that was moved as one effect."""
+"""Grouping of effects: build and ignored folders are reported as a whole, a moved file as one effect."""
 
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -25,25 +25,25 @@ BUILD_FOLDERS = CACHES | {
         "DerivedData",
     ),
 }
-"""Folders that tools make for themselves; `*.egg-info` too."""
+"""Folders that tools create for themselves; `*.egg-info` belongs here, too."""
 
 _MOST_SOURCES = 1_000
 UNDOABLE_FILES = 2_000
 UNDOABLE_BYTES = 32_000_000
-"""A build folder with more than this is taken over without being kept for undo."""
+"""Effects on a build folder beyond these limits are applied without being kept for undo."""
 
 AsksGit = Callable[[list[str]], frozenset[str]]
-"""Which of these paths, relative to the workspace, git ignores (a folder ends in a slash), or tracks."""
+"""Returns those of these paths, relative to the workspace, that git ignores (folders end in /) or tracks."""
 
 
 class FoundEffects(NamedTuple):
-    """What was found: the effects as told, and for each build folder all that they stand for."""
+    """Effects as reported, and for each build folder all effects that its entry stands for."""
 
     effects: Effects
     bulk: dict[str, tuple[Effect, ...]]
 
     def joined(self, more: "FoundEffects") -> "FoundEffects":
-        """With what was found in another layer; nothing in there is told as a whole."""
+        """Join these effects with those of another layer, in which no folder is reported as a whole."""
         here, there = self.effects, more.effects
         effects = Effects(
             effects=here.effects + there.effects,
@@ -64,7 +64,7 @@ def told(
     conflicts: Iterable[str],
     touched: Iterable[str],
 ) -> FoundEffects:
-    """All that was found, as it is told."""
+    """Group all effects that were found for the report."""
     ignored = ignored_by(_ignorable(found)) if found else frozenset[str]()
     folders = frozenset(path.rstrip("/") for path in ignored if path.endswith("/"))
     above = [_bulk_of(effect, folders) for effect in found]
@@ -92,7 +92,7 @@ def _is_build_folder(name: str) -> bool:
 
 
 def _ignorable(found: Iterable[Effect]) -> list[str]:
-    """What git is asked about: what changed and the folders above it, except what is a cache by its name."""
+    """Return the paths to ask git about: changed paths and the folders above, except caches."""
     folders: set[str] = set()
     files: list[str] = []
     for effect in found:
@@ -106,7 +106,7 @@ def _ignorable(found: Iterable[Effect]) -> list[str]:
 
 
 def _bulk_of(effect: Effect, ignored: frozenset[str]) -> str | None:
-    """The build or ignored folder that tells of it; None if it is told by itself, as protected names are."""
+    """Return the build or ignored folder that covers an effect. None if the effect is reported separately."""
     names = effect.path.split("/")
     last = len(names) if effect.type == "folder" else len(names) - 1
     for end in range(last):
@@ -134,7 +134,7 @@ def _tell(path: str, within: list[Effect], tracked: frozenset[str], ignored: fro
 
 
 def _pair_moves(found: list[Effect]) -> Iterable[Effect]:
-    """Tell a file that was removed and one that was made with the same content as one that was moved."""
+    """Report a removed file and a new one with the same content as one moved file."""
     gone: dict[tuple[str, bool], list[Effect]] = {}
     for effect in found:
         if effect.kind == "deleted" and effect.type == "file" and effect.before:

@@ -1,9 +1,8 @@
-"""Reading what a command did from the upper layer of its copy (SPEC G9). The cost follows what was changed.
+"""Read the effects of a command from the upper layer of its copy (G9). The cost depends on the changes only.
 
-In `upper`, a file that was removed is a character device 0/0, a folder that was removed and made again is
-marked opaque, and everything else that lies there was made or changed. What is there may have been made to
-deceive: no link is followed, nothing but regular files is opened, and what is too deep to be looked at is
-dropped, not skipped.
+In `upper`, a character device 0/0 stands for a removed file, a folder that was removed and created again is
+marked opaque, and everything else was created or changed. The contents may be made to deceive: no link is
+followed, only regular files are opened, and paths too deep to read are dropped, not skipped.
 """
 
 import os
@@ -20,7 +19,7 @@ OVERLAY_ATTRIBUTES = "user.overlay."
 
 LONGEST_PATH = 3_500
 DEEPEST = 200
-"""Bytes and folders of a path below the workspace; what lies deeper is dropped, which is told."""
+"""Limits in bytes and folders of a path below the workspace. Deeper paths are dropped and reported."""
 
 _SET_ID = stat.S_ISUID | stat.S_ISGID
 _TYPES: dict[int, FileType] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
@@ -33,9 +32,9 @@ _DROPPED: dict[int, DropReason] = {
 
 
 class EffectReader:
-    """Reads one copy once. `own`: the times of paths that Duckflow itself changed since the command began.
+    """Reads one copy once. `own` has change times of paths that Duckflow itself changed meanwhile.
 
-    `prefix` is put before each path. `git_outside`: below `.git` there is nothing in this layer.
+    `prefix` is put before each path. With `git_outside`, this layer has nothing below `.git`.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class EffectReader:
         self._opened: dict[str, int] = {}
 
     def read(self, ignored_by: AsksGit, tracked_in: AsksGit) -> FoundEffects:
-        """All of it."""
+        """Read all effects."""
         try:
             if not self._prefix:
                 self._note(".", "folder", _status(self._lower), os.lstat(self._upper))
@@ -92,7 +91,7 @@ class EffectReader:
                 self._note_gone(folder, names)
 
     def _names_in_copy(self, folder: str) -> list[str]:
-        """What is in a folder of the copy, also if the command closed it: it is opened while this reads."""
+        """Return the names in a folder of the copy. Open a folder that the command closed during the read."""
         try:
             return os.listdir(folder)
         except PermissionError:
@@ -101,14 +100,14 @@ class EffectReader:
             return os.listdir(folder)
 
     def _note_gone(self, folder: str, still: list[str]) -> None:
-        """In a folder that was removed and made again, what was there before and is not now."""
+        """Record entries that are missing from a folder that was removed and created again."""
         if not stat.S_ISDIR(_mode(f"{self._lower}/{folder}")):
             return
         for name in set(_names(f"{self._lower}/{folder}")).difference(still):
             self._delete(f"{folder}/{name}" if folder else name)
 
     def _compare(self, path: str) -> bool:
-        """Note what became of one path; True for a folder that has to be looked into."""
+        """Record the effect on one path. Return True for a folder whose contents must be compared."""
         now = os.lstat(f"{self._upper}/{path}")
         before = _status(f"{self._lower}/{path}")
         kind = stat.S_IFMT(now.st_mode)
@@ -116,7 +115,7 @@ class EffectReader:
             self._delete(path)
             return False
         if path == ".git" and self._git_outside and kind == stat.S_IFDIR:
-            self._drop(path, "unreadable")  # a repository in place of the file that leads to the real one
+            self._drop(path, "unreadable")  # a repository in place of the file that points to the real one
             return False
         if kind in _DROPPED:
             self._drop(path, _DROPPED[kind])
@@ -131,7 +130,7 @@ class EffectReader:
         return kind == stat.S_IFDIR
 
     def _note(self, path: str, kind: FileType, before: os.stat_result | None, now: os.stat_result) -> None:
-        """Note how what is there differs from what was there, which is of the same kind."""
+        """Record the difference between the states of a path before and after, which are of the same type."""
         was, mode_before = None, None
         after, mode = self._digest(self._upper, path, kind), None
         if before is not None:
@@ -165,7 +164,7 @@ class EffectReader:
         )
 
     def _safe_mode(self, path: str, before: os.stat_result | None, now: os.stat_result) -> int:
-        """The permission bits, without set-id bits that are neither old nor given by the folder above."""
+        """Return the permission bits, with set-id bits only if they are old or come from the folder above."""
         mode = stat.S_IMODE(now.st_mode)
         given = 0 if before is None else before.st_mode & _SET_ID
         if stat.S_ISDIR(now.st_mode):
@@ -175,7 +174,7 @@ class EffectReader:
         return mode & ~(_SET_ID & ~given)
 
     def _delete(self, path: str) -> None:
-        """Note that a path is gone, with all that was below it."""
+        """Record the removal of a path and all below it."""
         waiting = [path]
         while waiting:
             one = waiting.pop()
@@ -206,9 +205,9 @@ class EffectReader:
         return text_digest(os.readlink(real)) if kind == "link" else file_digest(real)
 
     def _note_conflict(self, path: str, before: os.stat_result | None, now: os.stat_result | None) -> None:
-        """Note a path that somebody else changed since the command began.
+        """Record a path that another process changed since the command began.
 
-        Of a folder, only its own bits count.
+        For folders, only their own permission bits count.
         """
         if before is not None and not stat.S_ISDIR(before.st_mode):
             if before.st_ctime_ns > self._started_ns and before.st_ctime_ns != self._own.get(
@@ -227,19 +226,19 @@ class EffectReader:
 
 
 def _is_unspeakable(path: str) -> bool:
-    """Too deep, or no text: nobody could be asked about it."""
+    """Return whether a path is too deep or no text, so that the user can't be asked about it."""
     is_text = path.isascii() or path.encode("utf-8", "replace").decode() == path
     return not is_text or path.count("/") > DEEPEST or len(os.fsencode(path)) > LONGEST_PATH
 
 
 def leads_out(path: str, target: str, root: str, outside: Iterable[str]) -> bool:
-    """Whether a link leads anywhere but into the workspace or where everyone may only read."""
+    """Return whether a link leads anywhere but into the workspace or to folders that are always read-only."""
     absolute = os.path.normpath(os.path.join(root, os.path.dirname(path), target))
     return not any(absolute == place or absolute.startswith(f"{place}/") for place in (root, *outside))
 
 
 def is_whiteout(status: os.stat_result) -> bool:
-    """Whether this stands for a file that was removed."""
+    """Return whether this entry stands for a removed file."""
     return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
 
 

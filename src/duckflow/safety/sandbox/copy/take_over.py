@@ -1,8 +1,8 @@
-"""Taking the effects of a command over into the folder itself (SPEC G9, SAFETY 11, 12).
+"""Apply the effects of a command to the folder (G9, SAFETY 11, 12).
 
-Before anything changes, what is approved is noted in the copy, and whoever keeps the journal gets each
-batch with what was there before. After a crash the same call finishes the work: what is already there counts
-as done.
+Before anything changes, the approved effects are recorded in the copy, and `keep` gets each batch with the
+previous contents. After a crash, the same call finishes the work: changes that are already made count as
+done.
 """
 
 import os
@@ -18,11 +18,11 @@ from duckflow.safety.sandbox.copy.target_folder import KeepChanges, LeftEffect, 
 _BATCH = 256
 _BATCH_BYTES = 16_000_000
 _FOLDERS = 2
-"""In the order of changes: what comes before them makes room."""
+"""Position in the order of changes: the changes before it make room."""
 
 
 class TakenOver(Frozen):
-    """What was done: single changes (a move is two) in the order they were made."""
+    """Result of applying effects: single changes (a move is two) in the order they were made."""
 
     taken: tuple[Effect, ...] = ()
     left: tuple[LeftEffect, ...] = ()
@@ -36,10 +36,10 @@ def take_over(
     conflicts: Iterable[str] = (),
     live: bool = False,
 ) -> TakenOver:
-    """Make the approved effects real, build folders included. Blocking.
+    """Apply the approved effects, including build folders. Blocking.
 
-    A path in `approved.conflicts` is left unless it is in `conflicts`: those the user said yes to. `live`:
-    the copy is still in use, so everything is copied out of it and stays there.
+    Paths in `approved.conflicts` are left out unless the user approved them in `conflicts`. With `live`, the
+    copy is still in use, so everything is copied out of it and stays in it.
     """
     held = frozenset(approved.conflicts).difference(conflicts)
     reading = copy.read()
@@ -61,7 +61,7 @@ def take_over(
             target.touch(reading.effects.touched)
     except Exception:
         if not live:
-            copy.keep()  # it failed and was not interrupted: what is left waits for another answer
+            copy.keep()  # failed, not interrupted: the remaining effects wait for another answer
         raise
     for effect in target.taken if live else ():
         copy.note_own(effect.path)
@@ -74,7 +74,7 @@ def take_over(
 
 
 def _open_closed(copy: WorkspaceCopy, wanted: Iterable[Effect]) -> None:
-    """Let the owner into folders that a command closed; in the workspace they are closed at the end."""
+    """Let the owner into folders that a command closed. In the workspace they are closed at the end."""
     closed = [one.path for one in wanted if one.type == "folder" and _is_closed(one)]
     for path in sorted(closed):
         with suppress(OSError):
@@ -86,14 +86,14 @@ def _is_closed(folder: Effect) -> bool:
 
 
 def _in_order(wanted: Iterable[Effect]) -> tuple[list[Effect], list[Effect]]:
-    """What makes room; then folders, files, what is to go, and permission bits of folders last."""
+    """Return the steps that make room, and then the others: folders, files, deletions, bits of folders."""
     steps = [step for effect in wanted for step in _steps(effect)]
     made = {one.path for one in steps if one.kind != "deleted"}
 
     def order(one: Effect) -> tuple[int, int, str]:
         depth = one.path.count("/")
         if one.kind == "deleted":
-            # A file in the way of a folder, or a folder in the way of a file, with all that is in it.
+            # A file in the way of a folder, or a folder with its contents in the way of a file.
             names = one.path.split("/")
             in_the_way = any("/".join(names[: end + 1]) in made for end in range(len(names)))
             files_first = 0 if one.type != "folder" else 1
@@ -108,7 +108,7 @@ def _in_order(wanted: Iterable[Effect]) -> tuple[list[Effect], list[Effect]]:
 
 
 def _steps(effect: Effect) -> Iterator[Effect]:
-    """A move as its two halves; a new folder with few rights as one that is closed at the end."""
+    """Split a move into its two halves, and a closed new folder into its creation and its closing."""
     if effect.kind == "moved":
         yield replace(effect, kind="created", before=None, mode_before=None, moved_from="")
         yield Effect(

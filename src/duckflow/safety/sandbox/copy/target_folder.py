@@ -1,7 +1,7 @@
-"""The folder itself while effects of a command are made real in it.
+"""Folder to which the effects of a command are applied.
 
-A path is only touched if it still is what it was when the effects were read; what is already as it should be
-counts as done. New content is durable before anything refers to it.
+A path is changed only if it is still as it was when the effects were read; a path that is already in the
+wanted state counts as done. New content is durable before anything refers to it.
 """
 
 import errno
@@ -31,32 +31,32 @@ _BLOCK = 1 << 20
 
 
 class PathChange(NamedTuple):
-    """One path that is about to change, and what is there now: content, or a link's target."""
+    """Path that is about to change, and its current content or link target."""
 
     effect: Effect
-    """Created, changed, deleted or mode; a move is two of these."""
+    """Of the kind created, changed, deleted or mode; a move is two of these."""
     before: bytes | None
-    """None if nothing is there, if it is a folder, or if it is too large to be kept."""
+    """None if nothing is there, or a folder, or content too large to keep."""
 
 
 KeepChanges = Callable[[Sequence[PathChange]], None]
-"""Told right before a batch is made; keeps durably what will be gone, or raises."""
+"""Called right before a batch is applied. Stores the old contents durably, or raises."""
 
 
 class LeftEffect(Frozen):
-    """An effect that was not taken over."""
+    """Effect that was not applied."""
 
     path: str
     reason: str
-    """`changed`: the file is not what it was; else what the system said."""
+    """`changed` if the file has changed since; otherwise the system's error message."""
 
 
 class ChangedInFolder(OSError):
-    """What is in the folder is not what it was when the effects were read."""
+    """Raised if a path in the folder has changed since the effects were read."""
 
 
 class TargetFolder:
-    """The folder that changes, and its git directory if that lies outside."""
+    """Folder to change, and its git directory if that lies outside."""
 
     def __init__(self, copy: WorkspaceCopy, *, live: bool) -> None:
         self._copy = copy
@@ -77,7 +77,7 @@ class TargetFolder:
             root.close()
 
     def make(self, batch: list[Effect], keep: KeepChanges | None, unkept: set[str]) -> None:
-        """One batch: look, have it kept, make the new content durable, change."""
+        """Apply one batch: check the paths, store their contents, make new content durable, change."""
         changes: list[PathChange] = []
         for effect in batch:
             try:
@@ -98,7 +98,7 @@ class TargetFolder:
                 self._leave(change.effect, exc)
 
     def touch(self, paths: Iterable[str]) -> None:
-        """Give files with the same content the time the command gave them: make looks at it."""
+        """Give files with unchanged content the time that the command set, because make compares times."""
         for path in paths:
             with suppress(OSError):
                 status = os.lstat(self._copy.made(path))
@@ -107,7 +107,7 @@ class TargetFolder:
                 os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
 
     def _look(self, effect: Effect, *, read: bool) -> PathChange | None:
-        """The change to make, None if it is made already; OSError if something else is there."""
+        """Return the change to make, None if it is already made. Raise OSError if the path has changed."""
         found, status, content = self._now(effect.path, read=read)
         mode = None if status is None else stat.S_IMODE(status.st_mode)
         if effect.type == "folder":
@@ -131,7 +131,7 @@ class TargetFolder:
         self.taken.append(effect)
 
     def _now(self, path: str, *, read: bool) -> tuple[str | None, os.stat_result | None, bytes | None]:
-        """Digest, status and content of what is there."""
+        """Return the digest, status and content of a path."""
         try:
             folder, name = self._place(path)
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -156,7 +156,7 @@ class TargetFolder:
             return digest.hexdigest(), status, b"".join(blocks) if wanted else None
 
     def _prepare(self, effects: list[Effect]) -> None:
-        """Make the new files what they will be, and durable, before anything refers to them."""
+        """Finish the new files and make them durable, before anything refers to them."""
         files = [one for one in effects if one.type == "file" and one.kind in ("created", "changed")]
         opened: list[int] = []
         if self._live or not files:
@@ -176,7 +176,7 @@ class TargetFolder:
             _sync_all(self._copy.upper)  # all layers of a copy are on one file system
 
     def _gives_rights(self, name: str, made: str, path: str) -> bool:
-        """Whether an attribute lets other users in, and was not there before: nobody was shown that."""
+        """Return whether a new attribute gives access to other users, which the user was not shown."""
         if not name.startswith("system."):
             return False
         value = os.getxattr(made, name, follow_symlinks=False)
@@ -243,7 +243,7 @@ class TargetFolder:
         return self._folder(above or "."), name
 
     def _folder(self, path: str) -> int:
-        """A folder by its real path, held open until the end: its name is synced then."""
+        """Return a folder by its real path. It stays open until the end, when its entries are synced."""
         if path not in self._changed:
             if len(self._changed) >= _MOST_OPEN:
                 self._sync_folders()
@@ -274,7 +274,7 @@ class TargetFolder:
 
 
 def _set_mode(folder: int, name: str, mode: int) -> None:
-    """Never through a link that someone put there meanwhile."""
+    """Set permission bits, but never through a link that another process put there."""
     with held(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)) as opened:
         if stat.S_ISLNK(os.fstat(opened).st_mode):
             raise ChangedInFolder
@@ -282,7 +282,7 @@ def _set_mode(folder: int, name: str, mode: int) -> None:
 
 
 def _copy_file(source: str, target: tuple[int, str], effect: Effect) -> None:
-    """Content, permission bits and time, durably."""
+    """Copy a file durably, with content, permission bits and time."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     opened = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     with os.fdopen(opened, "rb", buffering=0) as reading:
@@ -302,5 +302,5 @@ def _sync_all(path: str) -> None:
 
 
 def _sync_descriptor(opened: int) -> None:
-    """Everything on this file system: for many files much faster than one at a time."""
+    """Sync the whole file system, which for many files is much faster than syncing each."""
     c_call("syncfs", opened)

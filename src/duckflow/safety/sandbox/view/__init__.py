@@ -1,1 +1,1 @@
-"""What a command gets to see of the machine: an allow-list, with secrets masked."""
+"""View of the machine for a command: an allow-list, with secrets masked."""

@@ -1,4 +1,4 @@
-"""bubblewrap: the arguments that make a small world for one command."""
+"""Arguments for bubblewrap, which creates a small world for one command."""
 
 from collections.abc import Collection, Iterator
 
@@ -6,7 +6,7 @@ from duckflow.safety.sandbox.child.setup import FILTER, GATE, INFO
 from duckflow.safety.sandbox.view.world import World, WorldMount, WorldParts
 
 FEATURES = ("--disable-userns", "--size")
-"""Options newer than the oldest bubblewrap that will do."""
+"""Options that the oldest supported bubblewrap lacks."""
 
 TRIES = 3
 _NOTHING_TO_MASK = "Can't create file at"
@@ -19,10 +19,10 @@ _SMALL = "65536"
 def arguments(
     program: str, world: World, features: Collection[str], *, network: bool, ready: bool
 ) -> list[str]:
-    """bubblewrap and all it has to be told, up to the command itself.
+    """Return the bubblewrap command with all its arguments, up to the command itself.
 
-    `ready`: what the command sees is mounted already, and the network is the right one. Each mount costs
-    bubblewrap a look at all of them.
+    With `ready`, the mounts and the network already exist. This saves time, because bubblewrap checks all
+    mounts for each one it adds.
     """
     parts = world.parts
     return [
@@ -31,7 +31,7 @@ def arguments(
         *(("--share-net",) if network or ready else ()),
         *(("--unshare-user", "--disable-userns") if "--disable-userns" in features else ()),
         *(("--dev-bind", f"{parts.temporary}/root", "/") if ready else ("--dev", "/dev")),
-        # Read-only, for root could set the kernel's own switches below /proc/sys without any capability.
+        # Read-only, because root could set kernel settings below /proc/sys without any capability.
         *("--proc", "/proc", "--remount-ro", "/proc"),
         *(() if ready else _mounts(world, features)),
         *("--chdir", parts.workspace),
@@ -41,13 +41,13 @@ def arguments(
 
 
 def lost_a_mask(said: str) -> bool:
-    """Whether nothing ran because a socket that was to be masked is gone: then it is tried again."""
+    """Return whether nothing ran because a socket to mask has gone, so that a retry may succeed."""
     return _NOTHING_TO_MASK in said
 
 
 def _mounts(world: World, features: Collection[str]) -> Iterator[str]:
     parts = world.parts
-    yield from ("--bind", f"{parts.temporary}/shm", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108 - of its own
+    yield from ("--bind", f"{parts.temporary}/shm", "/dev/shm", "--remount-ro", "/dev")  # noqa: S108 - in the sandbox
     for mount in world.mounts:
         yield from _words(mount, parts, features)
     yield from ("--remount-ro", "/")
@@ -66,7 +66,7 @@ def _words(mount: WorldMount, parts: WorldParts, features: Collection[str]) -> I
         case "empty_folder" if mount.source:
             yield from ("--ro-bind", mount.source, mount.target)
         case "empty_folder":
-            # Nothing can be kept in it: it would be held in memory.
+            # Read-only, because its contents would be held in memory.
             small = "--size" in features
             yield from ("--size", _SMALL, "--tmpfs", mount.target) if small else ("--tmpfs", mount.target)
             yield from ("--remount-ro", mount.target)

@@ -1,4 +1,4 @@
-"""A command as an order for the launcher: what runs, in which sandbox, with which limits."""
+"""Launch orders: the command to run, its sandbox and its limits."""
 
 import os
 from collections.abc import Mapping
@@ -21,11 +21,11 @@ _SHELLS = ("/bin/bash", "/usr/bin/bash", "/run/current-system/sw/bin/bash", "/bi
 _ROOM_FOR_THREADS = 4_000
 
 OWN_FOLDERS = ("own", "home", "shm")
-"""What commands can write to in the temporary folder of a session."""
+"""Folders in the temporary folder of a session that commands can write to."""
 
 
 class Limits(Frozen):
-    """What a command may take."""
+    """Limits of a command."""
 
     seconds: float
     processes: int
@@ -33,21 +33,21 @@ class Limits(Frozen):
     file_mb: int
     disk_mb: int
     brake: int
-    """Threads of the user at which the kernel itself refuses more, far above `processes`."""
+    """Number of the user's threads at which the kernel refuses more, far above `processes`."""
 
 
 class CopyMount(Frozen):
-    """The folders of a copy: what it is of, where its changes go, and what the kernel needs for that."""
+    """Folders of a copy: the original, the changes, and a work folder for the kernel."""
 
     lower: str
     upper: str
     work: str
     more: "tuple[CopyMount, ...]" = ()
-    """Of the git directory, if that lies outside the workspace."""
+    """The same for the git directory, if that lies outside the workspace."""
 
 
 class LaunchOrder(Frozen):
-    """What the launcher is told."""
+    """Order for the launcher."""
 
     kind: Level
     argv: tuple[str, ...]
@@ -56,23 +56,23 @@ class LaunchOrder(Frozen):
     limits: Limits
     writable: tuple[str, ...] = ()
     rules: int | None = Field(default=None, exclude=True)
-    """A descriptor of Landlock's rules, which is closed when it is sent."""
+    """Descriptor of Landlock's rules, which is closed when it is sent."""
     sockets: tuple[int, ...] = ()
     spared: tuple[int, ...] = ()
     network: bool = False
-    """Whether it has the network of whoever starts it."""
+    """True if the command has the network of the process that starts it."""
     held: bool = False
     disk: tuple[str, ...] = ()
-    """The folders that all it writes goes to, if those are known; the first is that of its copy."""
+    """Folders that receive all its writes, if known. The first is that of its copy."""
     temporary: str = ""
     copied: tuple[str, ...] = ()
-    """The folders that it works on a copy of."""
+    """Folders of which the command sees a copy."""
     world: tuple[WorldMount, ...] = ()
     view: CopyMount | None = None
 
 
 def limits_of(settings: ShellSettings, seconds: float) -> Limits:
-    """The limits of one command."""
+    """Return the limits of one command."""
     return Limits(
         seconds=seconds,
         processes=settings.max_processes,
@@ -95,10 +95,10 @@ def confine(
     held: bool = False,
     rules: LandlockRules | None = None,
 ) -> LaunchOrder:
-    """The order to run a command in this sandbox: in a world of its own, or on the machine as it is.
+    """Return the order to run a command in this sandbox, in its own world or on the machine as it is.
 
-    `held`: it runs where view and loopback are shared with other commands, so it makes neither. `rules`:
-    where Landlock's are kept, if they are.
+    With `held`, the command shares view and loopback with other commands, so it creates neither. `rules`
+    keeps Landlock's rules between commands, if given.
     """
     shell = (_shell(), "-c", command)
     if isinstance(reach, World):
@@ -107,10 +107,10 @@ def confine(
         order = LaunchOrder(
             kind=sandbox.level,
             argv=shell,
-            env=command_environment(user, "/tmp", network=network, own_home=home),  # noqa: S108 - its own
+            env=command_environment(user, "/tmp", network=network, own_home=home),  # noqa: S108 - in the sandbox
             cwd=reach.parts.workspace,
             limits=limits,
-            # With the machine's network come the abstract sockets of its services.
+            # The machine's network also exposes the abstract sockets of its services.
             sockets=seccomp.ON_THE_NETWORK if network else seccomp.IN_A_NAMESPACE,
             network=network or held,
             held=held,
@@ -152,7 +152,7 @@ def _shell() -> str:
 
 
 def _threads_now() -> int:
-    """Every thread on this machine, which is more than all of the user's."""
+    """Return the number of threads on this machine, which is more than those of the user."""
     try:
         return int(Path("/proc/loadavg").read_text("ascii").split()[3].partition("/")[2])
     except (OSError, ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""The environment of a command: the user's own, without keys and without what leads out of the sandbox."""
+"""Environment of a command: the user's, without keys and without variables that lead out of the sandbox."""
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -18,24 +18,24 @@ _SERVICES = (
     *("DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS", "XDG_RUNTIME_DIR", "DOCKER_HOST"),
     *("DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "SESSION_MANAGER", "TMUX", "STY"),
 )
-"""Lead to programs of the user's that commands can't reach; with them a program tries, and fails."""
+"""Variables that point to the user's programs. Commands can't reach these, and would only fail trying."""
 
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP", "TEMPDIR")
 _OF_THE_HOME = ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
-"""Folders that are there only below the home."""
+"""Variables passed on only if they name folders below the home."""
 
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY", "ALL_PROXY", "NO_PROXY")
-"""Useless without a network, where a program would look for the proxy even for its own loopback."""
+"""Useless without a network, where programs would use the proxy even for their own loopback."""
 
 SET = {
-    # `git status` would write the index to note what it found out, and that would be a change to judge.
+    # `git status` would write the index to store its findings, which would be a change to judge.
     "GIT_OPTIONAL_LOCKS": "0",
-    # `git rebase --continue` or `git commit --amend` would start an editor that no one can see.
+    # `git rebase --continue` or `git commit --amend` would start an invisible editor.
     "GIT_EDITOR": "true",
-    # Python would keep back what it writes to a pipe, and lose it where a limit stops the command.
+    # Python would buffer output to a pipe, and lose it when a limit stops the command.
     "PYTHONUNBUFFERED": "1",
 }
-"""All that is added, each for its reason; a program finds out for itself that nothing is a terminal."""
+"""All added variables, each with its reason. Programs detect on their own that there is no terminal."""
 
 _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 
@@ -43,7 +43,7 @@ _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 def command_environment(
     user: Mapping[str, str], temporary: str, *, network: bool, own_home: bool
 ) -> dict[str, str]:
-    """What a command sees, made from the user's environment. `own_home`: its home is one it can write to."""
+    """Return a command's environment, based on the user's. `own_home`: its home is one it can write to."""
     home = user.get("HOME", "")
     kept = {name: value for name, value in user.items() if _is_passed_on(name, value, home, network=network)}
     path = [part for part in kept.get("PATH", "").split(":") if part.startswith("/")]
@@ -64,7 +64,7 @@ def _is_passed_on(name: str, value: str, home: str, *, network: bool) -> bool:
 
 @lru_cache(2_000)
 def _is_hidden(name: str, value: str) -> bool:
-    """Whether a variable holds a key, by its name or by its value, or is no text."""
+    """Return whether a variable holds a key, by its name or value, or is not valid text."""
     return any(_reasons_to_hide(name, value))
 
 

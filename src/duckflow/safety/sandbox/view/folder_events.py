@@ -1,4 +1,4 @@
-"""What happens in folders, as the kernel tells it (inotify)."""
+"""Events in folders, as reported by the kernel (inotify)."""
 
 import os
 import struct
@@ -14,23 +14,23 @@ _BUFFER = 1 << 16
 
 
 class FolderEvents:
-    """Watches folders, none of what is below them. Blocking; one thread at a time."""
+    """Watches folders, but not the folders below them. Blocking; one thread at a time."""
 
     def __init__(self) -> None:
         self.complete = False
-        """Whether the kernel has told everything so far, at the paths that are known."""
+        """True if the kernel has reported everything so far, at paths that are known."""
         self._opened = -1
         self._folders: dict[int, str] = {}
 
     def begin(self) -> None:
-        """Watch nothing of what was watched, and be ready to watch."""
+        """Drop all watches and get ready for new ones."""
         self.close()
         with suppress(OSError):
             self._opened = c_call("inotify_init1", _NON_BLOCKING) if LINUX else -1
         self.complete = self._opened >= 0
 
     def watch(self, folder: str, mask: int) -> None:
-        """Tell of these events in a folder from now on."""
+        """Report these events in a folder from now on."""
         try:
             number = c_call("inotify_add_watch", self._opened, os.fsencode(folder), mask)
         except OSError:
@@ -39,7 +39,7 @@ class FolderEvents:
             self._folders[number] = folder
 
     def read(self) -> Iterator[tuple[str, str, int]]:
-        """What happened since the last time: the folder, the name in it, the event."""
+        """Yield the events since the last call: the folder, the name in it, and the event mask."""
         while True:
             try:
                 data = os.read(self._opened, _BUFFER)

@@ -1,9 +1,9 @@
-"""What is protected in a folder, and what a command changed there, for where it has no copy.
+"""Protected paths in a folder, and changes by a command that works without a copy.
 
-The kernel tells of both. Where it can't tell of all changes, they are found by a look before and after. That
-is bounded, so it is at best good: past its limits, in folders that tools make for themselves, and where a
-command puts a file's time back, a change goes unseen. What is protected is looked for everywhere: a list that
-is cut is a hole.
+The kernel reports both. Where it can't report all changes, they are found by a scan before and after. That is
+limited: a change is missed beyond the limits, in folders that tools create for themselves, and where a
+command resets a file's time. Protected paths are searched for everywhere, because an incomplete list would be
+a security hole.
 """
 
 import os
@@ -19,7 +19,7 @@ from duckflow.safety.sandbox.view.visibility import entries_of
 from duckflow.safety.sandbox.view.watched_names import ATTRIBUTES, DELETED, MODIFIED, WatchedNames
 
 NOT_SCANNED = SKIPPED | {".hypothesis", "target"}
-"""Folders that are not looked into for changes."""
+"""Folders that are not scanned for changes."""
 
 MOST_FILES = 10_000
 MOST_NAMED = 200
@@ -34,14 +34,14 @@ class FolderWatch:
         self._before: FileStamps | None = None
 
     def begin(self) -> tuple[str, ...]:
-        """What is protected in the folder now; what changes from here on is told by `end`."""
+        """Return the protected paths in the folder. `end` reports changes from here on."""
         self._names.update()
         self._names.touched.clear()
         self._before = None if self._names.complete else look(self._root)
         return outermost(path for path in self._names.paths if os.path.lexists(path))
 
     def end(self) -> tuple[str, ...]:
-        """The files that were made, changed or removed since, relative to the folder."""
+        """Return the files that were created, changed or removed since, relative to the folder."""
         if self._before is not None:
             return changed_between(self._before, look(self._root))
         self._names.catch_up()
@@ -64,19 +64,19 @@ def _wants(folder: str, name: str) -> bool:
 
 @lru_cache(20_000)
 def _is_protected(above: str, name: str) -> bool:
-    """By its own name and the one above; the names further up were looked at before."""
+    """Check a name with the one above it. The names further up have been checked before."""
     return protection_of(f"{above}/{name}") != "none"
 
 
 class FileStamps(NamedTuple):
-    """What identifies the content of each file, by relative path; whether there are no others."""
+    """Stamps that identify the content of each file, by relative path, and whether all files are included."""
 
     files: Mapping[str, tuple[int, int, int]]
     complete: bool
 
 
 def look(root: str) -> FileStamps:
-    """Look at the files below a folder, nearest first; links are not followed."""
+    """Scan the files below a folder, nearest first, without following links."""
     files: dict[str, tuple[int, int, int]] = {}
     waiting = deque([root])
     while waiting:
@@ -91,7 +91,7 @@ def look(root: str) -> FileStamps:
 
 
 def changed_between(before: FileStamps, after: FileStamps) -> tuple[str, ...]:
-    """Made, changed and removed files, in order; where a look was cut short, only what both have seen."""
+    """Return changed files in order. If a scan was cut short, compare only files that both scans saw."""
     whole = before.complete and after.complete
     names = before.files.keys() | after.files.keys() if whole else before.files.keys() & after.files.keys()
     differing = sorted(name for name in names if before.files.get(name) != after.files.get(name))

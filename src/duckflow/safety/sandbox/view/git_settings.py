@@ -1,6 +1,6 @@
-"""Our own calls of git, and the user's settings of git that a command may know.
+"""Git calls by Duckflow itself, and the user's git settings that commands get.
 
-Who commits, not how one logs in.
+The settings say who commits, but not how to log in.
 """
 
 import subprocess
@@ -21,11 +21,11 @@ _HARMLESS = (
     *("-c", "core.excludesFile=/dev/null", "-c", "core.attributesFile=/dev/null", "-c", "safe.directory=*"),
 )
 IGNORED = ".gitignore-secrets"
-"""In the home that commands see: the secrets that git does not add."""
+"""File in the home that commands see, with the secrets that git must not add."""
 
 _LITERAL = {"GIT_LITERAL_PATHSPECS": "1"}
 _OFFLINE = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
-"""A repository that lacks an object says where to fetch it from, and with which program."""
+"""A repository that lacks an object names a place to fetch it from and a program to use."""
 
 _HIDDEN = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_OPTIONAL_LOCKS": "0"}
 _MOST_PATHS, _MOST_FOLDERS = 5_000, 100
@@ -35,13 +35,13 @@ _PASSED_ON = (
     *("pull.ff", "rebase.autostash", "rebase.autosquash", "diff.algorithm", "diff.renames", "fetch.prune"),
     *("push.default", "push.autosetupremote", "rerere.enabled", "status.short", "log.date", "tag.sort"),
 )
-"""Settings that say how git works and start no program; aliases come with them."""
+"""Settings of git's behaviour that start no program. Aliases are passed on, too."""
 
 
 def ignored_paths(root: str, paths: list[str]) -> frozenset[str]:
-    """Those of the paths that git ignores, as the folder itself says it, not the copy of a command.
+    """Return the paths that git ignores, by the rules of the folder itself and not of a command's copy.
 
-    Folders end in a slash; past a number of paths, only folders are asked about.
+    Folders end in a slash. Beyond a number of paths, only folders are checked.
     """
     asked = paths if len(paths) <= _MOST_PATHS else [path for path in paths if path.endswith("/")]
     if not asked or len(asked) > _MOST_PATHS or not Path(root, ".git").exists():
@@ -51,23 +51,23 @@ def ignored_paths(root: str, paths: list[str]) -> frozenset[str]:
 
 
 def tracked_files(root: str, folders: list[str]) -> frozenset[str]:
-    """The files below the folders that git tracks."""
+    """Return the files below these folders that git tracks."""
     if not folders or len(folders) > _MOST_FOLDERS or not Path(root, ".git").exists():
         return frozenset()
     return _names(_run(("-C", root, "ls-files", "-z", "--", *folders), {**_HIDDEN, **_LITERAL}))
 
 
 def tracked_entries(root: str, paths: list[str]) -> str:
-    """What git has noted of those of the paths, and below them, that it tracks, in git's own words."""
+    """Return the index entries for tracked files at and below these paths, in git's own format."""
     words = ("-C", root, "ls-files", "--stage", "--debug", "-z", "--", *paths)
     return _run(words, {**_HIDDEN, **_LITERAL})
 
 
 def passed_on(home: str, environment: Mapping[str, str]) -> str:
-    """A configuration file for the home that commands see."""
+    """Return a git configuration file for the home that commands see."""
     names = {name: environment[name] for name in ("XDG_CONFIG_HOME",) if name in environment}
     said = _run(("config", "--global", "--includes", "--list", "-z"), {"HOME": home, **names})
-    # Size and time is what the mask of a secret has in common with it.
+    # The mask of a secret has the same size and time as the secret, but nothing else.
     lines = [f"[core]\n\tcheckStat = minimal\n\texcludesFile = ~/{IGNORED}\n"]
     for entry in said.split("\0"):
         key, _, value = entry.partition("\n")
@@ -87,10 +87,10 @@ def run_git(
     folder: str = "/",
     seconds: float = _SECONDS,
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run git as the system has it, with everything off that runs programs or reaches a network (SAFETY 17).
+    """Run the system's git without anything that starts programs or uses a network (SAFETY 17).
 
-    OSError if there is no git, TimeoutExpired if it takes too long. The settings of the user and of the
-    machine count only if `environment` says where they are.
+    Raises OSError if git is missing, TimeoutExpired if it takes too long. Settings of the user and the
+    machine apply only if `environment` says where they are.
     """
     git = _find_git()
     if git is None:
@@ -108,7 +108,7 @@ def run_git(
 
 @cache
 def _find_git() -> str | None:
-    """git as the system has it: nothing that a project could have put there."""
+    """Find git in system folders only, where no project can have put it."""
     return next((one for one in _GITS if Path(one).exists()), None)
 
 

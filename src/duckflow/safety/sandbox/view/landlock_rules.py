@@ -1,8 +1,8 @@
-"""Landlock's rules for the commands of one workspace: what they may read, and what they may write.
+"""Landlock rules for the commands of one workspace: readable and writable paths.
 
-A rule is for a file or folder itself, not for its name, and there are hundreds where something is closed in a
-large folder. So they are kept, and made again when what is closed is another, or a folder whose entries they
-name changed.
+A rule applies to a file or folder itself, not to its name, and a closed path in a large folder takes hundreds
+of rules. So the rules are cached, and made again when the closed paths change or a folder whose entries they
+list has changed.
 """
 
 import os
@@ -15,7 +15,7 @@ from duckflow.safety.sandbox.child import landlock
 from duckflow.safety.sandbox.view.visibility import Visibility, entries_of
 
 Stamp = tuple[int, int, int] | None
-"""Which file or folder is at a path, and when that changed; None for nothing."""
+"""Identity of the file or folder at a path, and its time of change. None if nothing is there."""
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _CLOSED = ("/dev", "/run", "/var/run", "/tmp", "/var/tmp", "/lost+found")  # noqa: S108 - closed, not used
@@ -23,18 +23,18 @@ _OPEN_ALL_THE_SAME = ("/run/systemd/resolve", "/run/current-system", "/run/openg
 _SECOND = 1_000_000_000
 _TICK_NS = _SECOND // 20
 _COARSE_NS = 3 * _SECOND
-"""How long another change of a folder may get the same time: on a usual disk, and where times are seconds."""
+"""Time within which another change may get the same time: on a usual disk, and where times are in seconds."""
 
 
 class MadeRules(NamedTuple):
-    """A descriptor of rules, and what they let a command write."""
+    """Descriptor of rules, and the paths that they let a command write."""
 
     descriptor: int
     writable: tuple[str, ...]
 
 
 class LandlockRules:
-    """The rules for one session. Blocking; one thread at a time."""
+    """Rules for one session. Blocking; one thread at a time."""
 
     def __init__(self) -> None:
         self._made: MadeRules | None = None
@@ -43,7 +43,7 @@ class LandlockRules:
         self._single: dict[str, tuple[int, ...]] = {}
 
     def find(self, reach: Visibility) -> MadeRules:
-        """The rules; their descriptor is for one order."""
+        """Return the rules. Their descriptor serves one order."""
         if self._made is None or reach != self._reach or not self._hold():
             self.close()
             listed: dict[str, Stamp] = {}
@@ -57,21 +57,21 @@ class LandlockRules:
         return self._made._replace(descriptor=os.dup(self._made.descriptor))
 
     def _hold(self) -> bool:
-        """Whether they would be the same if they were made now."""
+        """Return whether new rules would be the same."""
         same = all(_stamp_of(path) == stamp for path, stamp in self._listed.items())
         return same and all(_identity(path) == one for path, one in self._single.items())
 
     def close(self) -> None:
-        """Let go of them."""
+        """Close the rules."""
         if self._made is not None:
             os.close(self._made.descriptor)
         self._made = None
 
 
 def uncovered(folder: str, closed: Iterable[str], listed: dict[str, Stamp]) -> Iterator[str]:
-    """The largest parts of a folder that hold nothing that is closed; links are left out.
+    """Yield the largest parts of a folder without a closed path. Links are left out.
 
-    `listed` gets the folders whose entries were looked at, as they were before.
+    `listed` receives the folders whose entries were read, with their stamps from before.
     """
     concerned = [path for path in closed if is_inside(path, folder)]
     if folder in concerned:

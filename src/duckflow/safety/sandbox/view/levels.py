@@ -1,4 +1,4 @@
-"""What keeps commands in on this machine, as the probe found it."""
+"""Sandbox on this machine, as the probe found it."""
 
 from typing import Literal
 
@@ -10,16 +10,16 @@ Level = Literal["bubblewrap", "namespaces", "landlock", "external", "none"]
 
 
 class Sandbox(Frozen):
-    """The sandbox in force. `reason` and `advice` are catalogue keys; `values` fill their slots."""
+    """Sandbox that applies. `reason` and `advice` are catalogue keys; `values` fill their slots."""
 
     level: Level
     reason: str
     advice: str | None = None
-    """How to get a better one, where there is one."""
+    """Advice on getting a better sandbox, if there is one."""
     values: dict[str, str] = Field(default_factory=dict[str, str])
     program: str = ""
-    """Where bubblewrap is, if that is it."""
+    """Path of bubblewrap, if that is the sandbox."""
     copies: bool = False
-    """Whether commands work on a copy of the folder, so that nothing has changed until it is taken over."""
+    """True if commands work on a copy of the folder, so that nothing changes until effects are applied."""
     features: frozenset[str] = frozenset()
-    """Options that this bubblewrap knows and older ones do not."""
+    """Options of this bubblewrap that older ones lack."""

@@ -1,10 +1,10 @@
-"""Masks: the empty files and folders that commands see in place of secrets.
+"""Masks: empty files and folders that commands see in place of secrets.
 
-Each secret has its own mask, so that the kernel can tell which one a command opened. The mask of a file
-that git tracks and the user has changed has the size and time that git has noted, so that git takes it as
-unchanged; else `git commit -a` or `git stash` would record the mask. It holds nothing but line ends, by
-which `git_internals` knows the object that git makes if it reads the mask all the same. Git ignores secrets
-that it does not track.
+Each secret has its own mask, so that the kernel can report which one a command opened. If git tracks a file
+and the user has changed it, the mask has the size and time from git's index, so that git regards it as
+unchanged; otherwise `git commit -a` or `git stash` would record the mask. Such a mask contains only line
+ends, by which `git_internals` recognizes the object if git reads the mask after all. Git ignores secrets that
+it does not track.
 """
 
 import os
@@ -24,19 +24,19 @@ _Mask = tuple[str, TrackedFile | None, bool]
 
 
 class Masks:
-    """The masks of one session, in a folder of its own. Blocking; commands can run side by side."""
+    """Masks of one session, in a separate folder. Blocking; commands can run side by side."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._folder: Path | None = None
         self._made: dict[_Mask, str] = {}
         self._hidden: dict[str, str] = {}
-        """What each of them stands for, by its name."""
+        """Hidden path for each mask, by the mask's name."""
         self._events = FolderEvents()
         self._listening: list[set[str]] = []
 
     def find(self, hidden: Mapping[str, TrackedFile | None], folder: Path) -> dict[str, str]:
-        """For each of the absolute paths: what is to be seen instead, below `folder`."""
+        """Return the mask for each of these absolute paths, below `folder`."""
         with self._lock:
             if folder != self._folder:
                 folder.mkdir(mode=0o700, exist_ok=True)
@@ -44,7 +44,7 @@ class Masks:
             return {path: f"{folder}/{self._mask_of(path, noted, folder)}" for path, noted in hidden.items()}
 
     def listen(self) -> set[str]:
-        """Begin to collect what is opened, until `stop_listening`."""
+        """Start to collect opened masks, until `stop_listening`."""
         collected: set[str] = set()
         with self._lock:
             self._drain()
@@ -52,7 +52,7 @@ class Masks:
         return collected
 
     def take_opened(self, collected: set[str]) -> tuple[str, ...]:
-        """The hidden paths that were opened since `listen` or the last time, in order."""
+        """Return the hidden paths that were opened since `listen` or the last call, in order."""
         with self._lock:
             self._drain()
             opened = tuple(sorted(collected))
@@ -60,7 +60,7 @@ class Masks:
         return opened
 
     def stop_listening(self, collected: set[str]) -> tuple[str, ...]:
-        """The rest of them."""
+        """Stop collecting and return the remaining paths."""
         opened = self.take_opened(collected)
         with self._lock:
             self._listening = [one for one in self._listening if one is not collected]
@@ -106,7 +106,7 @@ def _make(mask: Path, noted: TrackedFile | None, *, is_folder: bool) -> None:
 
 
 def ignore(file: str, workspace: str, paths: Iterable[str]) -> None:
-    """Tell git to ignore secrets. Commands can write where the file is, so no link there is followed."""
+    """Make git ignore secrets. Commands can write in the file's folder, so no link there is followed."""
     names = (path[len(workspace) :] for path in paths if "\n" not in path)
     text = "".join(_SPECIAL.sub(r"\\\g<0>", name) + "\n" for name in names)
     with suppress(IsADirectoryError):

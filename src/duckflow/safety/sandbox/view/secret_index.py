@@ -1,4 +1,4 @@
-"""Where secrets lie in a workspace, so that commands see them empty (SPEC G7): by name, content and git."""
+"""Index of secrets in a workspace, by name, content and git, so that commands see them empty (G7)."""
 
 import os
 import re
@@ -18,7 +18,7 @@ NOT_LOOKED_INTO = frozenset(
         *(".tox", ".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".gradle", ".cargo", ".pnpm-store"),
     )
 )
-"""What others published, or git keeps: no secrets of the user's, and many files."""
+"""Folders of published packages or of git: they hold many files, but no secrets of the user's."""
 
 _PUBLIC = late(r"\.pub$|^\.env[.-](example|sample|template|dist|defaults)$")
 _BY_CONTENT: tuple[tuple[re.Pattern[str], re.Pattern[bytes]], ...] = (
@@ -28,23 +28,26 @@ _BY_CONTENT: tuple[tuple[re.Pattern[str], re.Pattern[bytes]], ...] = (
         re.compile(rb"(?i)auth|password|token|secret"),
     ),
 )
-"""Names that are as often harmless: what is in the file decides, as far as its beginning tells."""
+"""Names that are often harmless. The beginning of the file's content decides."""
 
 _READ_OF_IT = 1 << 16
 
 _MOST_IN_A_FOLDER = 1_000
-"""Files in a folder of secrets that git tracks in part; one with more is hidden as a whole."""
+"""Largest number of files in a folder of secrets to check one by one, if git tracks a part of it.
+
+A larger folder is hidden as a whole.
+"""
 
 
 class SecretIndex:
-    """The secrets of one workspace. Blocking; one thread at a time."""
+    """Secrets of one workspace. Blocking; one thread at a time."""
 
     def __init__(self, root: str) -> None:
         self._names = WatchedNames(root, _wants, self._enters)
         self._tracked = TrackedFiles()
 
     def find(self) -> dict[str, TrackedFile | None]:
-        """The absolute paths to hide now, outermost first, with what git has noted of those it tracks."""
+        """Return the absolute paths to hide now, outermost first, with git's entry for tracked ones."""
         self._names.update()
         self._names.touched.clear()
         secrets = outermost(path for path in self._names.paths if _hides(path))
@@ -56,7 +59,7 @@ class SecretIndex:
         self._names.close()
 
     def _hidden_in(self, secret: str, tracked: Entries) -> tuple[str, ...]:
-        """The secret itself, or the files to hide in a folder of which git tracks a part."""
+        """Return the secret itself, or the files to hide in a folder that git tracks in part."""
         in_part = os.path.isdir(secret) and any(path.startswith(f"{secret}/") for path in tracked)
         files = (_files_below(secret) if in_part else None) or (secret,)
         return tuple(path for path in files if not self._is_published(path, tracked.get(path)))
@@ -70,19 +73,19 @@ class SecretIndex:
 
 
 def _wants(folder: str, name: str) -> bool:
-    """Whether it is a name that secrets have, by itself or with the one above it."""
+    """Return whether the name is typical of secrets, alone or with the name above it."""
     if not is_secret_in(folder.rpartition("/")[2], name) or _PUBLIC.search(name):
         return False
     return not _is_environment(f"{folder}/{name}")
 
 
 def _is_environment(path: str) -> bool:
-    """Whether a folder is a virtual environment of Python, whatever it is called."""
+    """Return whether a folder is a Python virtual environment, whatever its name."""
     return os.path.exists(f"{path}/pyvenv.cfg")
 
 
 def _hides(path: str) -> bool:
-    """Whether what is there now is secret; a link is not, what it leads to is looked at by itself."""
+    """Return whether the path is a secret now. A link is not; its target is checked separately."""
     if os.path.islink(path) or not os.path.exists(path):
         return False
     name = os.path.basename(path).lower()
@@ -93,7 +96,7 @@ def _hides(path: str) -> bool:
 
 
 def _files_below(folder: str) -> tuple[str, ...] | None:
-    """The files in a folder and its folders; None if there are too many to look at each."""
+    """Return the files in a folder and its subfolders, None if there are too many to check each."""
     found: list[str] = []
     waiting = [folder]
     while waiting:

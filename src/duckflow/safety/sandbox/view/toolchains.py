@@ -1,6 +1,6 @@
-"""The language tool chains and caches that the user's own environment points to.
+"""Language tool chains and caches that the user's environment points to.
 
-Of a home folder a command sees nothing else. What is found is only ever read; credentials inside it are
+Commands see nothing else of a home folder. Tool chains are always read-only, and credentials inside them are
 masked.
 """
 
@@ -20,7 +20,7 @@ POINTERS = (
     *("UV_PYTHON_INSTALL_DIR", "GHCUP_INSTALL_BASE_PREFIX", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "NIX_PROFILES", "LOCALE_ARCHIVE"),
 )
-"""Variables that name folders of a tool chain; several are separated by colons."""
+"""Variables that name folders of a tool chain, separated by colons."""
 
 AT_HOME = (
     *(".cargo", ".rustup", "go/bin", "go/pkg", ".pyenv", ".nvm", ".fnm", ".volta", ".bun", ".deno", ".rbenv"),
@@ -31,12 +31,12 @@ AT_HOME = (
     *(".local/share/virtualenvs", ".cache/pypoetry/virtualenvs", ".cache/ms-playwright", ".nix-profile"),
     *(".conda", ".yarn/berry"),
 )
-"""Where tool chains are if nothing says otherwise, below the home folder."""
+"""Default locations of tool chains below the home folder."""
 
 CREDENTIALS = (
     *("credentials", "credentials.toml", "config.toml.bak", "auth.json", "settings.xml", ".npmrc", "token"),
 )
-"""Files at the top of a tool chain that are no part of it."""
+"""Files at the top of a tool chain that hold credentials."""
 
 _PROGRAM_FOLDERS = ("bin", "sbin", "shims", "condabin", "Scripts")
 _SIGNS = frozenset(
@@ -45,7 +45,7 @@ _SIGNS = frozenset(
         *("installs", "plugins", "include", "share", "jre", "node_modules"),
     )
 )
-"""Next to a folder of programs: then what is above both is a tool chain."""
+"""Names that mark the folder above as a tool chain if they are beside a folder of programs."""
 
 _MOST_PROGRAMS = 3_000
 _MOST_FOUND = 200
@@ -53,7 +53,7 @@ _SHEBANG = 200
 
 
 class ToolchainSearch:
-    """One search, done once for a session."""
+    """One search, done once per session."""
 
     def __init__(self, home: str, workspace: str, system: Iterable[str]) -> None:
         self._home = home
@@ -62,7 +62,7 @@ class ToolchainSearch:
         self._found: dict[str, None] = {}
 
     def find(self, environment: Mapping[str, str]) -> tuple[str, ...]:
-        """Folders and files to show, as they are named and where they really are."""
+        """Return the folders and files to show, both as they are named and by their real paths."""
         waiting = [path for path in environment.get("PATH", "").split(":") if path.startswith("/")]
         for name in POINTERS:
             waiting += [path for path in environment.get(name, "").split(":") if path.startswith("/")]
@@ -83,7 +83,7 @@ class ToolchainSearch:
         return outermost(self._found)
 
     def _root_of(self, place: str) -> str | None:
-        """The tool chain a folder belongs to, None if it is seen anyway or must not be."""
+        """Return the tool chain of a folder. None if it is visible anyway or must not be shown."""
         if any(is_inside(place, folder) for folder in (*self._system, self._workspace, *self._found)):
             return None
         above = os.path.dirname(place)
@@ -92,7 +92,7 @@ class ToolchainSearch:
         return place if self._may_show(place) else None
 
     def _may_show(self, place: str) -> bool:
-        """Nothing that holds the home folder or the workspace, nor what several programs share."""
+        """Return whether to show a place: not above the home or the workspace, and not shared by programs."""
         shared = (
             self._home,
             *(f"{self._home}/{name}" for name in (".local", ".local/share", ".config", ".cache")),
@@ -101,7 +101,7 @@ class ToolchainSearch:
         return place.count("/") > 1 and place not in shared and not holds
 
     def _led_to(self, folder: str) -> Iterator[str]:
-        """Where the programs of a folder really are, and what runs them."""
+        """Yield the folders where the programs of a folder really are, and those of their interpreters."""
         with suppress(OSError), os.scandir(folder) as entries:
             for _, entry in zip(range(_MOST_PROGRAMS), entries, strict=False):
                 if entry.is_symlink():
@@ -112,7 +112,7 @@ class ToolchainSearch:
 
 
 def credentials_in(folders: Iterable[str]) -> Iterator[str]:
-    """Files in tool chains that hold keys."""
+    """Yield the files in tool chains that hold keys."""
     for folder in folders:
         for name in CREDENTIALS:
             if os.path.isfile(f"{folder}/{name}"):
@@ -126,7 +126,7 @@ def _is_toolchain(folder: str) -> bool:
 
 
 def _interpreter(path: str) -> str | None:
-    """The program a script asks for, if that is no program of the system."""
+    """Return the interpreter that a script names, unless it belongs to the system."""
     start = b""
     with suppress(OSError), held(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)) as opened:
         start = os.read(opened, _SHEBANG)

@@ -1,7 +1,7 @@
-"""Files that git tracks: what is in a repository can be read there anyway, so commands see it (SPEC G7).
+"""Files that git tracks. Their content can be read in the repository anyway, so commands see them (G7).
 
 A path in the index proves nothing, because a command can put one there (`git add -f .env` adds the mask, and
-the index is taken over). The content proves it: only who has seen a file can name its hash.
+the index is applied). The content proves it: only a reader of the file can name its hash.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from duckflow.safety.descriptors import READ, held
 from duckflow.safety.sandbox.view.git_settings import tracked_entries
 
 MOST_BYTES = 1_000_000
-"""A larger file is never looked at, and counts as changed."""
+"""Size above which a file is never read and counts as changed."""
 
 _ENTRY = late(
     r"[0-7]{6} (?P<id>[0-9a-f]+) \d\t(?P<name>[^\0]+)\0"
@@ -28,10 +28,10 @@ _GITDIR = late(rb"gitdir: ([^\n]+)")
 
 
 class TrackedFile(NamedTuple):
-    """What git has noted of a file."""
+    """Index entry of git for a file."""
 
     ids: frozenset[str]
-    """The hashes of its content; during a merge there are several."""
+    """Hashes of its content; several during a merge."""
     time_ns: int
     size: int
 
@@ -40,7 +40,7 @@ Entries = Mapping[str, TrackedFile]
 
 
 class TrackedFiles:
-    """Asks the repositories that files belong to, again only when their index has changed."""
+    """Asks the repositories of files, and again only after their index has changed."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[object, Entries]] = {}
@@ -48,7 +48,7 @@ class TrackedFiles:
         self._published: set[str] = set()
 
     def find(self, paths: Iterable[str]) -> dict[str, TrackedFile]:
-        """Those of these absolute paths that git tracks, and what it tracks below those that are folders."""
+        """Return index entries for the tracked files at or below these absolute paths."""
         by_repository: dict[str, list[str]] = {}
         for path in paths:
             if root := _repository_of(path):
@@ -59,7 +59,7 @@ class TrackedFiles:
         return found
 
     def is_published(self, path: str, tracked: TrackedFile) -> bool:
-        """Whether a repository holds this content, or did when this process first looked.
+        """Return whether a repository holds this content, or did when this process first checked.
 
         A fixture stays visible while the work changes it.
         """
@@ -92,7 +92,7 @@ def _entries(root: str, said: str) -> Entries:
 
 
 def _ids(path: str) -> Iterator[str]:
-    """The hashes git has for what a file holds, with line ends as they are and as git may keep them."""
+    """Yield git's hashes for the content of a file, with its own line ends and with normalized ones."""
     with suppress(OSError), held(os.open(path, READ)) as opened:
         status = os.fstat(opened)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_BYTES:
@@ -105,7 +105,7 @@ def _ids(path: str) -> Iterator[str]:
 
 
 def _repository_of(path: str) -> str | None:
-    """The folder of the repository that a path belongs to, the nearest one above it."""
+    """Return the folder of the nearest repository above a path."""
     above = os.path.dirname(path)
     while above != "/":
         if os.path.lexists(f"{above}/.git"):
@@ -115,7 +115,7 @@ def _repository_of(path: str) -> str | None:
 
 
 def _git_directory(root: str) -> str:
-    """Where git keeps what it knows: of a worktree or submodule, that is elsewhere."""
+    """Return the git directory, which for a worktree or submodule is elsewhere."""
     path = f"{root}/.git"
     with suppress(OSError), held(os.open(path, READ)) as opened:
         if stat.S_ISREG(os.fstat(opened).st_mode) and (said := _GITDIR.match(os.read(opened, 4_096))):

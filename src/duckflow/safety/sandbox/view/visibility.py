@@ -1,4 +1,4 @@
-"""What a command can reach: what it may write, what it only reads, and what is not there for it."""
+"""Paths that a command can write, paths that it can only read, and hidden paths."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ SECRETS = (
     *(".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
     *("Library/Keychains", "Library/Application Support/duckflow"),
 )
-"""Below the user's home: keys, passwords, histories, other agents, browsers, Duckflow itself."""
+"""Paths below the user's home with keys, passwords, histories, other agents, browsers, Duckflow itself."""
 
 _SYSTEM_SECRETS = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/sudoers.d"),
@@ -35,16 +35,16 @@ class Visibility(Frozen):
 
     workspace: str
     temporary: str
-    """Holds two folders of the commands' own: `own` is their /tmp, `shm` their /dev/shm, where possible."""
+    """Folder with two folders for commands: `own` is their /tmp, `shm` their /dev/shm, where possible."""
     hidden: tuple[str, ...]
     guarded: tuple[str, ...]
-    """Inside the workspace, and only to be read."""
+    """Read-only paths inside the workspace."""
 
 
 def visibility_of(
     workspace: Path, temporary: Path, home: Path, closed: Iterable[Path], guarded: Iterable[str]
 ) -> Visibility:
-    """What commands in this workspace can reach; `closed` are Duckflow's own folders."""
+    """Return the paths that commands in this workspace can reach; `closed` are Duckflow's own folders."""
     wanted = (*(f"{home}/{name}" for name in SECRETS), *system_secrets(), *map(str, closed))
     root = os.path.realpath(workspace)
     real = {os.path.realpath(path) for path in wanted if os.path.exists(path)}
@@ -57,12 +57,12 @@ def visibility_of(
 
 
 def system_secrets() -> Iterator[str]:
-    """Passwords and keys of the system, with their copies, as far as this user could read them at all."""
+    """Return the system's files with passwords and keys, and their copies, if this user can read them."""
     return (path for path in _SYSTEM_SECRETS if os.access(path, os.R_OK))
 
 
 def entries_of(folder: str) -> list[os.DirEntry[str]]:
-    """What is in a folder; nothing if it is gone or not ours to read."""
+    """Return the entries of a folder, none if it is gone or not readable."""
     with suppress(OSError), os.scandir(folder) as entries:
         return list(entries)
     return []

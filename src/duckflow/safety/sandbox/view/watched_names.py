@@ -1,8 +1,7 @@
-"""Names in a tree of folders that somebody wants to know of, kept up to date by the kernel (inotify).
+"""Names of interest in a tree of folders, kept up to date by kernel events (inotify).
 
-The tree is looked at once; after that the kernel tells of what happens in it, so that knowing costs the same
-however large it is. If the kernel can't tell of all of it, everything is looked at again each time: nothing
-is missed.
+The tree is scanned once. After that the kernel reports changes, so that an update costs the same for any
+size. If the kernel can't report all changes, the tree is scanned again each time, so that nothing is missed.
 """
 
 import os
@@ -12,7 +11,7 @@ from contextlib import suppress
 from duckflow.safety.sandbox.view.folder_events import IS_FOLDER, FolderEvents
 
 MODIFIED, ATTRIBUTES, DELETED = 0x2, 0x4, 0x200
-"""What else can be told of files."""
+"""Additional events to report for files."""
 
 _CREATED, _MOVED_FROM, _MOVED_TO, _MOVE_SELF = 0x100, 0x40, 0x80, 0x800
 _ONLY_THAT_FOLDER = 0x03000000
@@ -21,9 +20,9 @@ _ALWAYS = _APPEARED | _MOVED_FROM | _MOVE_SELF | _ONLY_THAT_FOLDER
 
 
 class WatchedNames:
-    """The paths below a folder of which `wants(folder, name)` holds. Blocking; one thread at a time.
+    """Paths below a folder for which `wants(folder, name)` holds. Blocking; one thread at a time.
 
-    `enters(path)`: whether to look into a folder. `also`: what is to be told of files besides their names.
+    `enters(path)` decides whether to scan a folder. `also` are events on files to report besides names.
     """
 
     def __init__(
@@ -31,7 +30,7 @@ class WatchedNames:
     ) -> None:
         self.paths: set[str] = set()
         self.touched: dict[str, bool] = {}
-        """Files that something happened to, and whether they were there before that."""
+        """Files with an event, and whether they existed before it."""
         self._root = root
         self._wants = wants
         self._enters = enters
@@ -40,17 +39,17 @@ class WatchedNames:
 
     @property
     def complete(self) -> bool:
-        """Whether the kernel has told of all that happened, at the paths that are known."""
+        """True if the kernel has reported all events, at paths that are known."""
         return self._events.complete
 
     def update(self) -> None:
-        """Know what is there now."""
+        """Bring the paths up to date."""
         self.catch_up()
         if not self.complete:
             self._begin()
 
     def catch_up(self) -> None:
-        """Take in what happened since."""
+        """Process the events since the last call."""
         for folder, name, mask in self._events.read():
             path = f"{folder}/{name}"
             if not mask & IS_FOLDER:
@@ -65,13 +64,13 @@ class WatchedNames:
         self._events.close()
 
     def _begin(self) -> None:
-        """Look at all of it, and watch it from now on."""
+        """Scan the whole tree, and watch it from now on."""
         self._events.begin()
         self.paths.clear()
         self._look(self._root, appeared=False)
 
     def _look(self, start: str, *, appeared: bool) -> None:
-        """Note names below a folder; each is watched before it is read, so nothing slips in between."""
+        """Record names below a folder. Each folder is watched before it is read, so nothing is missed."""
         waiting = [start]
         while waiting:
             folder = waiting.pop()

@@ -1,7 +1,7 @@
-"""The world a command sees, as a list of mounts: an allow-list, not names to hide (SPEC G7).
+"""World of a command, as a list of mounts: an allow-list, not a list of names to hide (G7).
 
-The system's folders and the user's tool chains, to be read; the workspace; a /tmp and a home of the
-session's own. Whatever else there is on the machine is not there.
+It contains the system's folders and the user's tool chains, read-only; the workspace; and a /tmp and a home
+for the session. Nothing else on the machine is visible.
 """
 
 import os
@@ -25,22 +25,22 @@ SYSTEM_FOLDERS = (
     *("/var/cache/fontconfig", "/var/cache/man", "/var/lib/ca-certificates", "/var/lib/alternatives"),
     *("/var/db/pkg", "/run/systemd/resolve", "/run/current-system", "/run/opengl-driver"),
 )
-"""What belongs to the system, to be read."""
+"""System folders, read-only."""
 
 _PRIVATE = ("/etc", "/opt")
-"""Folders of the system in which root, too, should not read what others may not."""
+"""System folders in which even root should not read files that are closed to other users."""
 
 _OF_THE_KERNEL = ("/sys/kernel/debug", "/sys/kernel/tracing", "/sys/fs/pstore", "/sys/firmware/efi/efivars")
-"""What all programs do, and what is left of crashes."""
+"""Kernel folders that trace all programs or hold remains of crashes."""
 
-_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - of the session's own
+_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - separate for each session
 _OF_OTHERS = 0o004
 
 
 class WorldMount(Frozen):
-    """One step of building it. `source` is where it comes from, or a link's target.
+    """Step of building a world. `source` is the path to mount, or a link's target.
 
-    Without one, an empty file or folder is one that all those share.
+    Without a source, an empty file or folder is a shared one.
     """
 
     kind: MountKind
@@ -49,26 +49,26 @@ class WorldMount(Frozen):
 
 
 class WorldParts(Frozen):
-    """What is the same for all commands of a session."""
+    """Parts of a world that are the same for all commands of a session."""
 
     workspace: str
     temporary: str
-    """Holds the session's own folders: `own` is its /tmp, `home` its home, `shm` its /dev/shm."""
+    """Folder with the session's own folders: `own` is its /tmp, `home` its home, `shm` its /dev/shm."""
     home: str
     toolchains: tuple[str, ...]
     mounts: tuple[WorldMount, ...]
-    """All but what may differ from command to command."""
+    """All mounts except those that may differ between commands."""
     ahead: int = 0
-    """So many of them have nothing to do with the workspace, and can be made before a command is known."""
+    """Number of leading mounts that do not involve the workspace and can be prepared in advance."""
 
     @property
     def seen_outside(self) -> tuple[str, ...]:
-        """Where a link in the workspace may lead: what can be read and never written."""
+        """Folders outside the workspace that links may lead to, because they are always read-only."""
         return (*SYSTEM_FOLDERS, *self.toolchains)
 
 
 class World(Frozen):
-    """What one command sees: the mounts, in order."""
+    """World of one command: its mounts, in order."""
 
     parts: WorldParts
     mounts: tuple[WorldMount, ...]
@@ -77,7 +77,7 @@ class World(Frozen):
 def world_parts(
     workspace: str, temporary: str, environment: Mapping[str, str], closed: Iterable[str]
 ) -> WorldParts:
-    """Look at the machine, once for a session. `closed` are Duckflow's own folders."""
+    """Examine the machine, once per session. `closed` are Duckflow's own folders."""
     home = os.path.realpath(environment.get("HOME") or Path.home())
     system = tuple(path for path in SYSTEM_FOLDERS if os.path.exists(path))
     toolchains = ToolchainSearch(home, workspace, system).find(environment)
@@ -110,11 +110,11 @@ def world_of(
     guarded: Iterable[str] = (),
     git_directory: str | None = None,
 ) -> World:
-    """For one command. `masked`: what it sees empty in the workspace; `masks`: what it sees instead.
+    """Return the world of one command.
 
-    `guarded`: what may only be read there.
-
-    `git_directory`: the one behind its `.git` file, of which there is a copy, too.
+    `masked` are workspace paths that it sees empty, `masks` maps paths to what it sees instead, and `guarded`
+    are paths that it can only read. `git_directory` is the one behind the `.git` file, of which there is a
+    copy, too.
     """
     guards = tuple(guarded)
     writable = (*((git_directory,) if git_directory else ()), *_holders(guards, parts.workspace))
@@ -144,13 +144,13 @@ def _mask(path: str, instead: str = "") -> WorldMount:
 
 
 def _holders(guarded: Iterable[str], workspace: str) -> list[str]:
-    """The folders that hold what is guarded stay in place, or they could be moved away."""
+    """Return the folders above guarded paths, which are mounted so that they can't be moved away."""
     above = {str(folder) for path in guarded for folder in Path(path).parents}
     return sorted(folder for folder in above if folder != workspace and is_inside(folder, workspace))
 
 
 def _only_for_root() -> Iterator[str]:
-    """What others may not read in the system's folders: keys of the host, passwords, connections."""
+    """Yield paths in system folders that other users may not read: host keys, passwords, connections."""
     for path in _OF_THE_KERNEL:
         with suppress(OSError):
             if os.listdir(path):
@@ -168,7 +168,7 @@ def _only_for_root() -> Iterator[str]:
 
 
 def _doors(parts: WorldParts) -> Iterator[str]:
-    """Sockets in what can be seen that a service of this machine listens at: connecting is no writing."""
+    """Yield visible sockets that services of this machine listen at, because connecting needs no writing."""
     try:
         lines = Path("/proc/net/unix").read_text("utf-8", "replace").splitlines()[1:]
     except OSError:
