@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from duckflow.tools.toolset import file_tools
 from fakes.rows import every_row
 from source_tree import ROOT
 
@@ -96,3 +97,15 @@ def test_every_entry_has_an_anchor_of_its_own_that_follows_from_its_id():
 @every_row("page", USER_PAGES, ids=lambda page: page.name)
 def test_pages_for_users_name_no_ids(page: Path):
     assert not ids_in(page.read_text("utf-8"))
+
+
+def test_file_operations_are_listed_with_their_arguments():
+    """N."""
+    page = (ROOT / "docs" / "contract.md").read_text("utf-8")
+    listed = dict(re.findall(r"`(file_ops\.\w+)\((.*?)\)`", page))
+    assert listed == {
+        tool.operation: ", ".join(
+            name if field.is_required() else f"{name}?" for name, field in tool.args.model_fields.items()
+        )
+        for tool in file_tools(None)
+    }
