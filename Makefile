@@ -8,7 +8,7 @@ export TASK DIR PYTHON
 BIN = .venv/bin
 
 .PHONY: help run test format lint types layers faults pages pictures test-browser pins clean environment-run environment-dev \
-	bench bench-cost bench-frugality bench-growth bench-safety bench-exercises bench-faults site pex
+	bench bench-cost bench-frugality bench-growth bench-safety bench-exercises bench-faults site packages pex
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1	\2/p' Makefile | expand -t 22
@@ -59,6 +59,10 @@ bench-faults: environment-dev ## Some of the faults that `make faults` tries, in
 
 site: environment-dev ## Build the documentation as a site, in site/
 	@scripts/site
+
+packages: environment-dev ## Wheel and source archive, in dist/
+	@rm -f dist/*.whl dist/*.tar.gz
+	@$(BIN)/hatchling build --directory dist
 
 pex: environment-dev ## One file that runs duckflow without an installation, in dist/
 	@scripts/pex

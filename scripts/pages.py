@@ -9,6 +9,7 @@ import ast
 import inspect
 import itertools
 import json
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -27,6 +28,9 @@ from duckflow.llm.wire.endpoints import PROVIDERS
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 BEGIN, END = "<!-- {name}: written by scripts/pages.py -->", "<!-- end of {name} -->"
 LONGEST = 60
+_ID = r"(?:(?:[A-Z]+ )?[A-O]\d+|SAFETY \d+)"
+IDS = re.compile(rf" \({_ID}(?:, {_ID})*\)")
+"""Ids of docs/contract.md, which are for developers."""
 BOUNDS = (("ge", "≥ {}"), ("gt", "> {}"), ("le", "≤ {}"), ("lt", "< {}"))
 
 
@@ -112,7 +116,7 @@ def events_table() -> str:
     """Every event by the name in `type`, with its own fields."""
     rows = ["| type | when | fields |", "|---|---|---|"]
     for event in get_args(get_args(Event)[0]):
-        about = (inspect.getdoc(event) or "").partition("\n")[0]
+        about = IDS.sub("", (inspect.getdoc(event) or "").partition("\n")[0])
         hidden = ("type", "exchange")
         fields = ", ".join(f"`{name}`" for name in event.model_fields if name not in hidden)
         rows.append(f"| `{event.model_fields['type'].default}` | {about} | {fields} |")

@@ -1,4 +1,4 @@
-"""Plugins: Python packages that bring operations, providers and checks (SPEC L7, docs/plugins.md).
+"""Plugins: Python packages that bring operations, providers and checks (L7, docs/plugins.md).
 
 A package names an entry point in the group `duckflow.plugins`; it leads to a `Plugin`, or to a function that
 returns one. All that a plugin needs of Duckflow can be imported from here.

@@ -1,4 +1,4 @@
-"""A consultation without a terminal: reported, kept, answered by another process (SPEC M3, I6, J5)."""
+"""A consultation without a terminal: reported, kept, answered by another process (M3, I6, J5)."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What is logged goes to a file of the user's own, without secrets, and never onto the screen (SPEC I8)."""
+"""What is logged goes to a file of the user's own, without secrets, and never onto the screen (I8)."""
 
 import os
 import stat

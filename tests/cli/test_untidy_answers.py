@@ -1,4 +1,4 @@
-"""Answers as strong models really write them: each ends done at once, without a repair (SPEC A1, A5, A6, A7).
+"""Answers as strong models really write them: each ends done at once, without a repair (A1, A5, A6, A7).
 
 Every row is one run of `duckflow run --mode auto` as a program, with a model server over HTTP.
 """

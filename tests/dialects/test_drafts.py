@@ -1,4 +1,4 @@
-"""Drafts that go round without end: noticed, cut, used (SPEC J11)."""
+"""Drafts that go round without end: noticed, cut, used (J11)."""
 
 from duckflow.dialects.compact_prompt import content_prompt
 from duckflow.dialects.drafts import DraftCheck, DraftLimits, draft, first_round

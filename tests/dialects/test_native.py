@@ -1,4 +1,4 @@
-"""A large model speaks its provider's own protocol: calls, results under their ids, plain text (SPEC A8)."""
+"""A large model speaks its provider's own protocol: calls, results under their ids, plain text (A8)."""
 
 import json
 from collections.abc import Iterator, Sequence

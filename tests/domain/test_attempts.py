@@ -1,4 +1,4 @@
-"""How an objective goes on from one event to the next (SPEC J1, J4, J6)."""
+"""How an objective goes on from one event to the next (J1, J4, J6)."""
 
 from duckflow.domain.decision import Action
 from duckflow.domain.reduce.attempts import (

@@ -1,4 +1,4 @@
-"""Cutting text: never inside what a reader sees as one character (SPEC E1)."""
+"""Cutting text: never inside what a reader sees as one character (E1)."""
 
 import unicodedata
 

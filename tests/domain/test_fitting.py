@@ -1,4 +1,4 @@
-"""Fitting what a model wrote to a shape: what is plain is mended, all that is left is named (SPEC A6)."""
+"""Fitting what a model wrote to a shape: what is plain is mended, all that is left is named (A6)."""
 
 import json
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""Plan > PlanStep > Task: what follows from what (SPEC B1, B4, B5, B7)."""
+"""Plan > PlanStep > Task: what follows from what (B1, B4, B5, B7)."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Step transitions, every cell of the table (SPEC D2)."""
+"""Step transitions, every cell of the table (D2)."""
 
 from duckflow.domain.transitions import Step, Transitions
 from fakes.rows import every_row

@@ -1,4 +1,4 @@
-"""All that is judged, put together from what was observed (SPEC J2)."""
+"""All that is judged, put together from what was observed (J2)."""
 
 from duckflow.domain.state import Request
 from duckflow.domain.work.objective import TaskObjective

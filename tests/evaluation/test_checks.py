@@ -1,4 +1,4 @@
-"""Checks by running (SPEC J10): real tools in a real sandbox, on a copy of a real folder."""
+"""Checks by running (J10): real tools in a real sandbox, on a copy of a real folder."""
 
 import os
 import py_compile

@@ -1,4 +1,4 @@
-"""What the next attempt is told, and what it may not repeat (SPEC J4)."""
+"""What the next attempt is told, and what it may not repeat (J4)."""
 
 from duckflow.domain.decision import Action
 from duckflow.domain.reduce.attempts import begin_attempt, end_attempt, learn, note_list, note_result, renew

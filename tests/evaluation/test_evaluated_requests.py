@@ -1,4 +1,4 @@
-"""Which requests are evaluated at all (SPEC J1)."""
+"""Which requests are evaluated at all (J1)."""
 
 from typing import get_args
 

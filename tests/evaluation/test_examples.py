@@ -1,4 +1,4 @@
-"""Which sentences of a request are examples that a program can run (SPEC J10)."""
+"""Which sentences of a request are examples that a program can run (J10)."""
 
 from duckflow.evaluation.examples import call_examples
 from fakes.rows import every_row

@@ -1,4 +1,4 @@
-"""Tests that a model has just run itself are not run again (SPEC J10)."""
+"""Tests that a model has just run itself are not run again (J10)."""
 
 from duckflow.evaluation.known_tests import KnownRun, passed_in, python_used
 from fakes.rows import every_row

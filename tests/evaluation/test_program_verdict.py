@@ -1,4 +1,4 @@
-"""Where facts settle it, a small model is not asked (SPEC J2)."""
+"""Where facts settle it, a small model is not asked (J2)."""
 
 from duckflow.domain.work.checks import CheckResult
 from duckflow.domain.work.objective import EvaluationRules

@@ -1,4 +1,4 @@
-"""After the last iteration: the report (SPEC J5)."""
+"""After the last iteration: the report (J5)."""
 
 from duckflow.domain.reduce.attempts import end_attempt, note_result, set_requirements
 from duckflow.domain.work.checks import CheckResult

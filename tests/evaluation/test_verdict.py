@@ -1,4 +1,4 @@
-"""The program computes the whole from the parts (SPEC J3)."""
+"""The program computes the whole from the parts (J3)."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Asking for an answer: repairs with all faults at once, one mechanism for every kind of answer (SPEC A6)."""
+"""Asking for an answer: repairs with all faults at once, one mechanism for every kind of answer (A6)."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Raw blocks: content outside the JSON, exactly as it is (SPEC A7)."""
+"""Raw blocks: content outside the JSON, exactly as it is (A7)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The embedded model with real weights, if few of them, and the real runtime (SPEC K2, K4)."""
+"""The embedded model with real weights, if few of them, and the real runtime (K2, K4)."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Commands that go on in the background, through the operations: started, asked, read, stopped (SPEC G11)."""
+"""Commands that go on in the background, through the operations: started, asked, read, stopped (G11)."""
 
 import asyncio
 import secrets

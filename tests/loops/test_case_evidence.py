@@ -1,4 +1,4 @@
-"""What an evaluator gets to see of the work (SPEC J2)."""
+"""What an evaluator gets to see of the work (J2)."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What commands do is judged by what they did: each mode, each kind of effect (SPEC G3, G5, G8, G9, G10)."""
+"""What commands do is judged by what they did: each mode, each kind of effect (G3, G5, G8, G9, G10)."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""What each choice of a consultation does: to the state, and to the next prompt (SPEC I6, H6, J5)."""
+"""What each choice of a consultation does: to the state, and to the next prompt (I6, H6, J5)."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Evidence is kept once, named by id, and never taken for current when it is old (SPEC F5, N)."""
+"""Evidence is kept once, named by id, and never taken for current when it is old (F5, N)."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The gate in the conversation: five points, four answers, and a no that counts (SPEC G1, G3, A5, B7)."""
+"""The gate in the conversation: five points, four answers, and a no that counts (G1, G3, A5, B7)."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Hooks: the user's commands around actions and requests, in the form that is known elsewhere (SPEC L5)."""
+"""Hooks: the user's commands around actions and requests, in the form that is known elsewhere (L5)."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Earlier requests of a kind change the limit of the next one (SPEC I11)."""
+"""Earlier requests of a kind change the limit of the next one (I11)."""
 
 from pathlib import Path
 

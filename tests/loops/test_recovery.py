@@ -1,4 +1,4 @@
-"""Errors send the work back to planning, a few times, and then the user is asked (SPEC D5)."""
+"""Errors send the work back to planning, a few times, and then the user is asked (D5)."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Whole requests: the duck knows how it is doing, and done means satisfied. Over HTTP (SPEC H, I, J)."""
+"""Whole requests: the duck knows how it is doing, and done means satisfied. Over HTTP (H, I, J)."""
 
 import json
 from pathlib import Path

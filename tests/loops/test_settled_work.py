@@ -1,4 +1,4 @@
-"""Work that is done stays done, whatever the model's last answer was (SPEC A6, M3)."""
+"""Work that is done stays done, whatever the model's last answer was (A6, M3)."""
 
 from pathlib import Path
 from typing import Any

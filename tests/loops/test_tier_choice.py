@@ -1,4 +1,4 @@
-"""Simple work goes to the fast tier, as long as it goes well (SPEC K5)."""
+"""Simple work goes to the fast tier, as long as it goes well (K5)."""
 
 from duckflow.domain.pacing.limits import LoopLimit
 from duckflow.domain.state import Request

@@ -1,4 +1,4 @@
-"""Which model decides: the creative one first, then the fast one for simple work (SPEC K5)."""
+"""Which model decides: the creative one first, then the fast one for simple work (K5)."""
 
 from pathlib import Path
 

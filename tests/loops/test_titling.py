@@ -1,4 +1,4 @@
-"""A session gets its title from the fast tier, once there is work to name (SPEC L1)."""
+"""A session gets its title from the fast tier, once there is work to name (L1)."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Answers whose meaning is not plain run nothing, and what is left out of an answer is said (SPEC A6, E2)."""
+"""Answers whose meaning is not plain run nothing, and what is left out of an answer is said (A6, E2)."""
 
 import json
 from pathlib import Path

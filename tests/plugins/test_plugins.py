@@ -1,4 +1,4 @@
-"""Plugins: the example of the docs, installed and used; and those that can't be loaded (SPEC L7)."""
+"""Plugins: the example of the docs, installed and used; and those that can't be loaded (L7)."""
 
 import re
 import subprocess

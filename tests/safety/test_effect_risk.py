@@ -1,4 +1,4 @@
-"""The risk of what a command did, by rules about effects (SPEC G2, G3, G9, G10)."""
+"""The risk of what a command did, by rules about effects (G2, G3, G9, G10)."""
 
 import os
 import stat

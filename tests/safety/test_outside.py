@@ -1,4 +1,4 @@
-"""Where a path leads outside the workspace, and reading one regular file there (SPEC G3)."""
+"""Where a path leads outside the workspace, and reading one regular file there (G3)."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""One function decides: every cell, and no mode passes what a looser one would ask (SPEC G3, SAFETY 1)."""
+"""One function decides: every cell, and no mode passes what a looser one would ask (G3, SAFETY 1)."""
 
 from itertools import product
 

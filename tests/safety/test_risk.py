@@ -1,4 +1,4 @@
-"""What is seen of an action, and the risk of each thing seen (SPEC G2)."""
+"""What is seen of an action, and the risk of each thing seen (G2)."""
 
 from hypothesis import given
 from hypothesis import strategies as st

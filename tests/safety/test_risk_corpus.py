@@ -1,4 +1,4 @@
-"""Several hundred commands and paths, each with its risk and the verdict of every mode (SPEC G2, G3)."""
+"""Several hundred commands and paths, each with its risk and the verdict of every mode (G2, G3)."""
 
 import tomllib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""An attacker's paths, for both ways of opening (SAFETY 2, 3, 4; SPEC G4)."""
+"""An attacker's paths, for both ways of opening (SAFETY 2, 3, 4; G4)."""
 
 import hashlib
 import sys

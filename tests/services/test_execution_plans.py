@@ -1,4 +1,4 @@
-"""How an attempt goes about a request, the first and the next (SPEC J4, K1)."""
+"""How an attempt goes about a request, the first and the next (J4, K1)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Why something failed (SPEC K1)."""
+"""Why something failed (K1)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Drafting a plan and the tasks of a step: what is asked, and what is refused by name (SPEC B2, B3)."""
+"""Drafting a plan and the tasks of a step: what is asked, and what is refused by name (B2, B3)."""
 
 import json
 from functools import partial

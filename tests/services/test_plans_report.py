@@ -1,4 +1,4 @@
-"""The report on a task list: the model's words, the program's facts (SPEC C3)."""
+"""The report on a task list: the model's words, the program's facts (C3)."""
 
 import json
 

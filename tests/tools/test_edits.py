@@ -1,4 +1,4 @@
-"""edit_file's heart: what is found, what is put, what is refused (SPEC N)."""
+"""edit_file's heart: what is found, what is put, what is refused (N)."""
 
 from contextlib import suppress
 from typing import NamedTuple

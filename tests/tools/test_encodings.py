@@ -1,4 +1,4 @@
-"""Files keep their encoding, byte by byte (SPEC L9)."""
+"""Files keep their encoding, byte by byte (L9)."""
 
 import codecs
 

@@ -1,4 +1,4 @@
-"""What the file operations do and say, called as a model would (SPEC N)."""
+"""What the file operations do and say, called as a model would (N)."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""plan_tool: what each operation returns, refuses and hands on (SPEC B2, B4, B7)."""
+"""plan_tool: what each operation returns, refuses and hands on (B2, B4, B7)."""
 
 # ruff: noqa: E501 - a snapshot is as long as what it holds
 

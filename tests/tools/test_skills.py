@@ -1,4 +1,4 @@
-"""Skills and commands of one's own: names in the prompt, texts when they are called for (SPEC L6)."""
+"""Skills and commands of one's own: names in the prompt, texts when they are called for (L6)."""
 
 import json
 from pathlib import Path

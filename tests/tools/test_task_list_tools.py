@@ -1,4 +1,4 @@
-"""task_tool and task_loop: lists are generated, checked and handed on (SPEC B3, B4, B7)."""
+"""task_tool and task_loop: lists are generated, checked and handed on (B3, B4, B7)."""
 
 # ruff: noqa: E501 - a snapshot is as long as what it holds
 

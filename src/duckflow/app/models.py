@@ -32,7 +32,7 @@ async def choose(settings: Settings, env: Mapping[str, str]) -> ModelChoice:
 async def unknown_prices(
     tiers: Tiers, settings: Settings, env: Mapping[str, str]
 ) -> tuple[ErrorReported, ...]:
-    """That a limit on cost can't hold, for each model whose price nobody knows (SPEC I9)."""
+    """That a limit on cost can't hold, for each model whose price nobody knows (I9)."""
     if settings.duck_pacemaker.budget.max_cost_usd is None:
         return ()
     models = dict.fromkeys(tiers.name(tier) for tier in get_args(TierName))

@@ -1,4 +1,4 @@
-"""The log file in the state directory: how requests were paced, and what went wrong inside (SPEC I8)."""
+"""The log file in the state directory: how requests were paced, and what went wrong inside (I8)."""
 
 import logging
 import os

@@ -272,7 +272,7 @@ def _nothing_else_known(state: AgentState, path: str, current: str | None) -> bo
 
 
 def _language(state: AgentState) -> Language:
-    """The language of the user's last message (SPEC F8)."""
+    """The language of the user's last message (F8)."""
     said = next((entry.text for entry in reversed(state.transcript) if entry.said), "")
     return "ja" if is_japanese(said) else "en"
 

@@ -1,7 +1,7 @@
 """Drafts of a file by a small model: drawn one by one, cut where they begin to go round, chosen by checks.
 
 The first is greedy. If the program's checks find something wrong with it, others are drawn with a temperature
-and a seed of their own, and the one that passes most checks is taken (SPEC J11).
+and a seed of their own, and the one that passes most checks is taken (J11).
 """
 
 from collections.abc import Awaitable, Callable

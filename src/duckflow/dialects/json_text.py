@@ -1,4 +1,4 @@
-"""JSON text: the model writes one JSON object, and long text in raw blocks behind it (SPEC A6, A7, N)."""
+"""JSON text: the model writes one JSON object, and long text in raw blocks behind it (A6, A7, N)."""
 
 import json
 from collections.abc import Sequence

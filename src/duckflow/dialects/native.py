@@ -1,4 +1,4 @@
-"""Native calls: the model uses its provider's own protocol for tools, and plain text for the reply (SPEC A8).
+"""Native calls: the model uses its provider's own protocol for tools, and plain text for the reply (A8).
 
 Calls are replayed as the model made them, and results under their ids. Notes, and calls that can't be run,
 are answered at once: the model is asked again before anything runs.

@@ -87,7 +87,7 @@ class NativeAnswer(NamedTuple):
 def read_calls(
     text: str, calls: Sequence[ToolCall], check: Check, operations: Mapping[str, Operation]
 ) -> NativeAnswer | Decision:
-    """Understand an answer; one that is a Decision as JSON text is taken as that (SPEC N)."""
+    """Understand an answer; one that is a Decision as JSON text is taken as that (N)."""
     text = after_thoughts(text).strip()
     if _DECISION_KEY.search(text) or _OBJECT.match(text):
         decision = _as_json(text, check)

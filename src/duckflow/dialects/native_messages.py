@@ -22,7 +22,7 @@ _LEFT_OUT = late(r"^Not run: (.+)$", flags=8)
 
 
 def as_native(lines: Sequence[PromptLine]) -> list[ChatMessage]:
-    """The lines as messages. Thinking is handed back within the request it belongs to (SPEC K6)."""
+    """The lines as messages. Thinking is handed back within the request it belongs to (K6)."""
     asked = max((at for at, line in enumerate(lines) if line.kind == "said"), default=-1)
     messages: list[ChatMessage] = []
     start = 0

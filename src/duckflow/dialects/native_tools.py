@@ -1,4 +1,4 @@
-"""The operations as native tools: most under common names, the rare ones listed in one tool (SPEC A8)."""
+"""The operations as native tools: most under common names, the rare ones listed in one tool (A8)."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The prompt for a Decision: fixed text, operations, rules; then what grows; then what changes (SPEC F5)."""
+"""The prompt for a Decision: fixed text, operations, rules; then what grows; then what changes (F5)."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Many requests in many repositories, durable, by as many workers as there are (SPEC M8).
+"""Many requests in many repositories, durable, by as many workers as there are (M8).
 
 For a page that shows the runs: `in_use()` says whether there are any without importing a database, and
 `fleet.fleet.open_fleet()` gives a `Fleet`, whose `runs.listed()`, `runs.find(id)`, `runs.events(id, after)`

@@ -52,7 +52,7 @@ def is_answer(state: AgentState, said: str) -> bool:
 
 
 def unknown_actions(events: Sequence[Recorded]) -> list[str]:
-    """Actions that may or may not have happened, and that nobody was asked about yet (SPEC C5)."""
+    """Actions that may or may not have happened, and that nobody was asked about yet (C5)."""
     started: dict[str, Action] = {}
     unknown: list[str] = []
     for recorded in events:

@@ -1,4 +1,4 @@
-"""Which model to use if nobody said: by a key in the environment, else Ollama, else embedded (SPEC K3)."""
+"""Which model to use if nobody said: by a key in the environment, else Ollama, else embedded (K3)."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Opens a model by its name: `provider:model`, `embedded[:FILE]`, `scripted:FILE`, `relay` (SPEC K2, N)."""
+"""Opens a model by its name: `provider:model`, `embedded[:FILE]`, `scripted:FILE`, `relay` (K2, N)."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Patience: a call that failed for now is made again, a few times, with growing waits (SPEC K4)."""
+"""Patience: a call that failed for now is made again, a few times, with growing waits (K4)."""
 
 import asyncio
 import math

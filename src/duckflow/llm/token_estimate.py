@@ -1,4 +1,4 @@
-"""Estimate how long a text is for a model whose tokenizer is not at hand, on the safe side (SPEC F4)."""
+"""Estimate how long a text is for a model whose tokenizer is not at hand, on the safe side (F4)."""
 
 import json
 

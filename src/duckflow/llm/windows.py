@@ -1,4 +1,4 @@
-"""Windows that the user has set, and those that errors taught, remembered for later sessions (SPEC K7)."""
+"""Windows that the user has set, and those that errors taught, remembered for later sessions (K7)."""
 
 import asyncio
 import os

@@ -9,7 +9,7 @@ from duckflow.tools.catalogue import Tool
 from duckflow.tools.memory import REMEMBER
 
 HANDS_OVER = "task_loop.run"
-"""It changes nothing by itself, but a decision that doubts itself may not start it unasked (SPEC A5)."""
+"""It changes nothing by itself, but a decision that doubts itself may not start it unasked (A5)."""
 
 
 class ResolvedCall(NamedTuple):

@@ -132,7 +132,7 @@ class ChatLoop:
         return outcome if outcome is not None else await self._turn.work()
 
     def rate(self, rating: int) -> bool:
-        """How the user liked the last request, from 1 to 10; False if there was none (SPEC J7)."""
+        """How the user liked the last request, from 1 to 10; False if there was none (J7)."""
         last = self._session.state.finished or self._session.state.request
         if last is None:
             return False
@@ -159,7 +159,7 @@ class ChatLoop:
         return self._finish("awaiting_approval")
 
     async def stop_commands(self) -> None:
-        """Between requests: stop the commands that go on, and offer what they did (SPEC G11)."""
+        """Between requests: stop the commands that go on, and offer what they did (G11)."""
         await see_through(self._dispatcher.leave_off(cancelled=True))
 
     async def go_on(self) -> RequestOutcome:
@@ -216,7 +216,7 @@ class ChatLoop:
         return self._finish(outcome)
 
     async def _end_in(self, error: UserError) -> RequestOutcome:
-        """How the work ends with an error; what was done before it is kept and judged (SPEC A6, M3)."""
+        """How the work ends with an error; what was done before it is kept and judged (A6, M3)."""
         report, request = report_of(error), self._session.state.request
         if isinstance(error, RulesTooLong):
             self._session.record(consult(self._session.state, "rules", error.key, **report.values))

@@ -1,4 +1,4 @@
-"""Other windows on the session: what they ask for is taken by the process that has it open (SPEC M7).
+"""Other windows on the session: what they ask for is taken by the process that has it open (M7).
 
 There is no daemon. Every event is in the database, so whoever wants to see a session reads along; what they
 want done waits in its inbox. The owner looks there several times a second, which costs one number.

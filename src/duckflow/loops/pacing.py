@@ -70,7 +70,7 @@ class Pacing:
         return self._session.state
 
     def begin(self) -> None:
-        """A new request has come in: strength is back, and what was liked lifts the mood (SPEC H2 to H4)."""
+        """A new request has come in: strength is back, and what was liked lifts the mood (H2 to H4)."""
         state = self._state
         self._change("request", begin(state.vitals, state.praised, self._table.vitals), "new_request")
 
@@ -81,7 +81,7 @@ class Pacing:
             self._change("answer", moved, "consultation_answered")
 
     def set_limit(self) -> None:
-        """The limit, at the first decision of a request and where its kind of task changes (SPEC I2)."""
+        """The limit, at the first decision of a request and where its kind of task changes (I2)."""
         request = self._state.request
         if request is None:
             return
@@ -95,7 +95,7 @@ class Pacing:
         _write(*log_start(limit))
 
     async def observe(self, events: Sequence[Event], *, refused: bool = False) -> None:
-        """The vitals from the events since the last loop; `refused` if its list failed before (SPEC J4)."""
+        """The vitals from the events since the last loop; `refused` if its list failed before (J4)."""
         traits = await self._traits()
         state, request = self._state, self._state.request
         if request is None:
@@ -132,7 +132,7 @@ class Pacing:
         _write(*log_loop(request.loops, signs, state.vitals, vitals))
 
     def next_move(self, *, asking: bool = False) -> Go | Replan | Consult:
-        """What to do before another loop (SPEC H5); what it means for limit and vitals is written down.
+        """What to do before another loop (H5); what it means for limit and vitals is written down.
 
         `asking` if the user is asked in any case: then it is too late to plan again.
         """
@@ -183,7 +183,7 @@ class Pacing:
         )
 
     def _extend(self, request: Request, limit: int) -> Request:
-        """The work gets on: more loops, and strength counted by them (SPEC I7)."""
+        """The work gets on: more loops, and strength counted by them (I7)."""
         before = request.limit or LoopLimit(limit=0)
         self._session.record(LimitSet(limit=replace(before, limit=limit), extended_from=before.limit))
         longer = self._state.request or request
@@ -227,7 +227,7 @@ class Pacing:
         )
 
     def _warn(self, request: Request, level: BudgetLevel) -> None:
-        """Say once that most of the budget is gone (SPEC I9)."""
+        """Say once that most of the budget is gone (I9)."""
         given = (request.request_id, request.grants)
         line = explain_budget(level) if level.level == "near" and given != self._warned else None
         if line is not None:
@@ -244,7 +244,7 @@ def _turned(events: Sequence[Event], goal_before: str) -> bool:
 
 
 def _complexity(state: AgentState, request: Request, scale: ComplexityScale) -> float:
-    """How complex the work in hand is, by what can be counted of it (SPEC I3)."""
+    """How complex the work in hand is, by what can be counted of it (I3)."""
     acts = [act for trace in request.history for act in trace.acts]
     return measure(
         scale,
@@ -262,7 +262,7 @@ def _prompt_tokens(events: Iterable[Event]) -> int:
 
 
 def _rose(events: Iterable[Event], request: Request) -> bool:
-    """Whether an evaluation found more of the request met than the one before (SPEC I7)."""
+    """Whether an evaluation found more of the request met than the one before (I7)."""
     scores = [event.evaluation.overall_score for event in events if isinstance(event, Evaluated)]
     before = [one.score for one in request.objective.attempts[: -len(scores)]] if scores else []
     return bool(scores) and max(scores) > max(before, default=0.0)

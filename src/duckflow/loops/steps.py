@@ -1,4 +1,4 @@
-"""The step of the work: what the model may take, and where the program itself moves it (SPEC D2 to D5)."""
+"""The step of the work: what the model may take, and where the program itself moves it (D2 to D5)."""
 
 from itertools import pairwise
 
@@ -27,7 +27,7 @@ class Steps:
     def take(self, decision: Decision, *, changes: bool) -> None:
         """Take the one step of a decision. One that may not follow is refused, and nothing changes.
 
-        If the model names none, it follows from the actions, where it may (SPEC D3).
+        If the model names none, it follows from the actions, where it may (D3).
         """
         start, end = self._state.step, decision.step
         if end is None and decision.actions:

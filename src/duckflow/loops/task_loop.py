@@ -40,7 +40,7 @@ class TaskLoop:
         return task_list.list_id
 
     def recover(self, ended: Sequence[ActionFinished] = ()) -> None:
-        """After a restart: a list that waits for the user waits on, any other has ended (SPEC C5).
+        """After a restart: a list that waits for the user waits on, any other has ended (C5).
 
         `ended` is what was found out about actions that were running.
         """
@@ -122,7 +122,7 @@ class TaskLoop:
             self._session.record(report)
 
     def _give_up(self) -> None:
-        """Write down a list that was stopped (SPEC C4). Synchronous, so nothing can come between."""
+        """Write down a list that was stopped (C4). Synchronous, so nothing can come between."""
         if (approval := self._state.approval) is not None and self._asks():
             answered = ApprovalAnswered(approval_id=approval.approval_id, yes=False, reason=CANCELLED)
             self._session.record(answered)

@@ -68,7 +68,7 @@ class Turn:
         return outcome
 
     async def settle(self, error: ProviderError) -> RequestOutcome:
-        """The model can't go on: say what it did before, and judge that without another attempt (SPEC A6)."""
+        """The model can't go on: say what it did before, and judge that without another attempt (A6)."""
         self._session.record(*work_so_far(self._state, error))
         await self._dispatcher.leave_off()
         if self._state.approval is not None:
@@ -85,7 +85,7 @@ class Turn:
         self._pacing.end(outcome)
 
     async def _hook_wants_more(self, outcome: RequestOutcome) -> bool:
-        """Whether a hook of the user's lets the work not end here (SPEC L5)."""
+        """Whether a hook of the user's lets the work not end here (L5)."""
         if outcome not in ("done", "not_judged", "pending_user") or not await self._hooks.stop():
             return False
         self._steps.plan("a hook wants more")
@@ -101,7 +101,7 @@ class Turn:
         return await self._act(refused=refused)
 
     async def _check(self) -> RequestOutcome | None:
-        """What the pacemaker says before another loop (SPEC H5)."""
+        """What the pacemaker says before another loop (H5)."""
         match move := self._pacing.next_move():
             case Go():
                 return None
@@ -137,7 +137,7 @@ class Turn:
         return decision
 
     async def _judge(self, decision: Decision) -> bool:
-        """Take or refuse the step; True if the actions are refused, too (SPEC D3, D4, J4)."""
+        """Take or refuse the step; True if the actions are refused, too (D3, D4, J4)."""
         self._steps.take(decision, changes=bool(self._dispatcher.changing(decision.actions)))
         refused = await self._judging.refuses(decision.actions)
         if refused:
@@ -154,7 +154,7 @@ class Turn:
     async def _conclude(self) -> RequestOutcome | None:
         """What follows, by how the actions went and what the decision wants after them.
 
-        After an error: plan again; after too many that were not made good, ask the user (SPEC D5).
+        After an error: plan again; after too many that were not made good, ask the user (D5).
         """
         if self._state.status == Status.ERROR:
             return None if self._steps.recover() else self._ask(self._pacing.reason_to_ask())
@@ -169,7 +169,7 @@ class Turn:
                 return "deferred"
 
     async def _see_whether_done(self) -> RequestOutcome | None:
-        """Done means satisfied: the evidence decides, not the claim (SPEC J2)."""
+        """Done means satisfied: the evidence decides, not the claim (J2)."""
         self._steps.review()
         if self._state.closing:
             self._session.record(Reply(text=self._state.closing))

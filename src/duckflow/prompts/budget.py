@@ -1,4 +1,4 @@
-"""What each part of a prompt may take, and what goes where that is too much (SPEC F3)."""
+"""What each part of a prompt may take, and what goes where that is too much (F3)."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What a new attempt is told of those before it, and of the plan it follows (SPEC J4)."""
+"""What a new attempt is told of those before it, and of the plan it follows (J4)."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""The layers besides the fixed text: the session, the work in hand, the step's procedure (SPEC F1)."""
+"""The layers besides the fixed text: the session, the work in hand, the step's procedure (F1)."""
 
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import PurePosixPath
@@ -104,7 +104,7 @@ def main_text(state: AgentState, dropped: Collection[Droppable] = ()) -> str:
 
 
 def _requirements(request: Request | None) -> str:
-    """What the request is judged by, once it is known (SPEC J8)."""
+    """What the request is judged by, once it is known (J8)."""
     objective = request.objective if request else None
     return (
         requirements_text(objective.requirements, judged=objective.evaluation is not None)
@@ -154,6 +154,6 @@ def _tasks(tasks: TaskList) -> str:
 
 
 def _vitals(vitals: Vitals) -> str:
-    """What follows from a vital that is low (SPEC F7); while none is, the model need not know of them."""
+    """What follows from a vital that is low (F7); while none is, the model need not know of them."""
     focus = LOW_FOCUS if vitals.focus < _LOW_FOCUS else ""
     return focus + (LOW_STAMINA if vitals.stamina < _LOW_STAMINA else "")

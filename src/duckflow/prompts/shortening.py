@@ -1,5 +1,5 @@
 """Shortening what an evaluator reads: a difference between its hunks and around its changed lines, never
-through them, and every kind of text with a word on how much is left out (SPEC J2)."""
+through them, and every kind of text with a word on how much is left out (J2)."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby

@@ -1,4 +1,4 @@
-"""How long a text is for a model: by its own tokenizer if it has one, else estimated (SPEC F4)."""
+"""How long a text is for a model: by its own tokenizer if it has one, else estimated (F4)."""
 
 from math import ceil
 from typing import Protocol, runtime_checkable

@@ -1,4 +1,4 @@
-"""The questions around satisfaction: what is wanted, met, and lacking, and why something failed (SPEC K1)."""
+"""The questions around satisfaction: what is wanted, met, and lacking, and why something failed (K1)."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -70,7 +70,7 @@ class FoundRequirements(Frozen):
 def extract_task_requirements(
     request: str, summary: str = ""
 ) -> Question[RequirementList, FoundRequirements]:
-    """What the request wants, in parts to be checked; the request itself if no model can tell (SPEC J1)."""
+    """What the request wants, in parts to be checked; the request itself if no model can tell (J1)."""
     return Question(
         kind="requirements",
         prompt=lambda traits: evaluation_request(
@@ -148,7 +148,7 @@ class VerdictDraft(Frozen):
 
 
 def evaluate_task_satisfaction(case: EvaluationCase) -> Question[VerdictDraft, VerdictDraft | None]:
-    """What an evaluator finds, None if its verdict can't be read; the program does the sum (SPEC J2)."""
+    """What an evaluator finds, None if its verdict can't be read; the program does the sum (J2)."""
     return Question(
         kind="verdict",
         prompt=lambda traits: satisfaction_request(traits, case),
@@ -177,7 +177,7 @@ class MissingInfoAnalysis(Frozen):
 def extract_missing_information(
     case: EvaluationCase, evaluation: SatisfactionEvaluation
 ) -> Question[MissingInfoAnalysis, MissingInfoAnalysis]:
-    """What is lacking after a verdict; from the verdict alone if no model can tell (SPEC J4)."""
+    """What is lacking after a verdict; from the verdict alone if no model can tell (J4)."""
     scores = [
         f"{place}. {one.requirement}: {one.score:.2f}"
         for place, one in enumerate(evaluation.requirement_scores, start=1)

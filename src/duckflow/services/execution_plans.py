@@ -1,4 +1,4 @@
-"""How an attempt goes about a request: the first, and those after one that did not satisfy (SPEC J4, K1)."""
+"""How an attempt goes about a request: the first, and those after one that did not satisfy (J4, K1)."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""A plan for a goal: the model drafts it, the program checks that it holds together (SPEC B2)."""
+"""A plan for a goal: the model drafts it, the program checks that it holds together (B2)."""
 
 from collections.abc import Iterable, Sequence
 

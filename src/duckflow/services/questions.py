@@ -63,7 +63,7 @@ ASKED: Mapping[QuestionKind, AskedModel] = {
     "report": AskedModel(tier="fast", output="TaskReport", small=True),
     "title": AskedModel(tier="fast", output="SessionTitle"),
 }
-"""Every question there is (SPEC K1)."""
+"""Every question there is (K1)."""
 
 Draft = TypeVar("Draft", bound=BaseModel)
 Answer = TypeVar("Answer")

@@ -1,4 +1,4 @@
-"""The report on a list of tasks: the model's words, held to the facts; else the facts alone (SPEC C3)."""
+"""The report on a list of tasks: the model's words, held to the facts; else the facts alone (C3)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -13,7 +13,7 @@ from duckflow.services.questions import Question
 ReportStatus = Literal["success", "partial", "failed", "cancelled"]
 
 CANCELLED = "cancelled"
-"""The result of a task that was stopped (SPEC C4)."""
+"""The result of a task that was stopped (C4)."""
 
 _WORSE: Sequence[ReportStatus] = ("success", "partial", "failed")
 _SUMMARY, _CAUSE, _NEXT = 1000, 300, 500

@@ -1,4 +1,4 @@
-"""The tasks of one step: the model writes them, the program checks that each can be called (SPEC B3)."""
+"""The tasks of one step: the model writes them, the program checks that each can be called (B3)."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches

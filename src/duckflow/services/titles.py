@@ -1,4 +1,4 @@
-"""A few words for a session, for the fast tier (SPEC L1)."""
+"""A few words for a session, for the fast tier (L1)."""
 
 from duckflow.domain.frozen import Frozen
 from duckflow.domain.model import ChatMessage, ModelRequest

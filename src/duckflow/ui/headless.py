@@ -1,4 +1,4 @@
-"""One task without a terminal: events as text or as JSON lines. Never waits for input (SPEC M3)."""
+"""One task without a terminal: events as text or as JSON lines. Never waits for input (M3)."""
 
 import json
 import shlex
@@ -23,7 +23,7 @@ def print_json(what: Recorded | LiveUpdate) -> None:
 
 
 def event_object(recorded: Recorded) -> dict[str, Any]:
-    """An event as programs get it (SPEC N), with what a person would read where it needs words."""
+    """An event as programs get it (N), with what a person would read where it needs words."""
     body = recorded.event.model_dump(mode="json", exclude={"exchange"})
     if isinstance(recorded.event, ErrorReported):
         body["message"] = error_text(recorded.event)

@@ -1,4 +1,4 @@
-"""A command whose pipeline failed in its first part is no success (SPEC H4, J3)."""
+"""A command whose pipeline failed in its first part is no success (H4, J3)."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""G7, C4: how a command runs and ends: limits, cancelling, what is left of it, and what is told of it."""
+"""G7, C4, SAFETY 10: how a command runs and ends: limits, cancelling, what is left and what is told."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""A second terminal window on a session that is open elsewhere: it reads along and asks the owner (SPEC M7).
+"""A second terminal window on a session that is open elsewhere: it reads along and asks the owner (M7).
 
 Nothing is done in this process. Events come from the database, pieces of replies from the live file; what the
 user wants goes into the session's inbox, bound to what was shown.

@@ -1,4 +1,4 @@
-"""`duckflow acp`: the Agent Client Protocol for editors, on standard input and output (SPEC M6)."""
+"""`duckflow acp`: the Agent Client Protocol for editors, on standard input and output (M6)."""
 
 from importlib.util import find_spec
 

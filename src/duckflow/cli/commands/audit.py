@@ -1,4 +1,4 @@
-"""`duckflow audit`: what was asked, allowed, refused and done, and whether that record is whole (SPEC G6)."""
+"""`duckflow audit`: what was asked, allowed, refused and done, and whether that record is whole (G6)."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""`duckflow fleet`: many requests in many repositories, by as many workers as you like (SPEC M8)."""
+"""`duckflow fleet`: many requests in many repositories, by as many workers as you like (M8)."""
 
 from contextlib import AbstractContextManager
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`duckflow mcp`: the MCP servers of the user's configuration (SPEC L4)."""
+"""`duckflow mcp`: the MCP servers of the user's configuration (L4)."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

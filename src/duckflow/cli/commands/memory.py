@@ -1,4 +1,4 @@
-"""`duckflow memory`: what is kept for later sessions, to be seen, changed and deleted (SPEC L2)."""
+"""`duckflow memory`: what is kept for later sessions, to be seen, changed and deleted (L2)."""
 
 from collections.abc import Generator
 from contextlib import closing, contextmanager

@@ -1,4 +1,4 @@
-"""`duckflow run`: one task without a terminal (SPEC M3)."""
+"""`duckflow run`: one task without a terminal (M3)."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`duckflow stats`: what became of requests, against what is aimed at (SPEC J7)."""
+"""`duckflow stats`: what became of requests, against what is aimed at (J7)."""
 
 from contextlib import closing
 

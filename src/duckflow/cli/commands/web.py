@@ -1,4 +1,4 @@
-"""`duckflow web`: the sessions of this machine in a browser (SPEC M7)."""
+"""`duckflow web`: the sessions of this machine in a browser (M7)."""
 
 from typing import Annotated
 

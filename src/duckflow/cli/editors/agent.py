@@ -1,4 +1,4 @@
-"""`duckflow acp`: one process for an editor and all of its sessions (SPEC M6)."""
+"""`duckflow acp`: one process for an editor and all of its sessions (M6)."""
 
 import asyncio
 import os
@@ -124,7 +124,7 @@ class EditorAgent:
     async def fork_session(
         self, session_id: str, cwd: str, mcp_servers: EditorServers | None = None, **_: object
     ) -> schema.ForkSessionResponse:
-        """A new session that begins as this one is (SPEC L8)."""
+        """A new session that begins as this one is (L8)."""
         with _told():
             opened = await self._sessions.opened(session_id, Path(cwd))
             new = await self._sessions.open(Path(cwd), fork(opened.session.app.log, session_id), mcp_servers)

@@ -1,4 +1,4 @@
-"""MCP servers that an editor passes on: used for that session, and kept in like any other (SPEC L4, M6).
+"""MCP servers that an editor passes on: used for that session, and kept in like any other (L4, M6).
 
 An editor may have them from a project's settings. So they get the sandbox with the network, a look at the
 folder and at what their command names, no variable of the user's, and a question before each call.

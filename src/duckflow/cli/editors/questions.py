@@ -1,4 +1,4 @@
-"""Questions as an editor asks them: permissions with the five points, or with choices (SPEC G1, I6)."""
+"""Questions as an editor asks them: permissions with the five points, or with choices (G1, I6)."""
 
 from collections.abc import Sequence
 from pathlib import Path

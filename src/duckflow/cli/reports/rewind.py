@@ -1,4 +1,4 @@
-"""What `duckflow sessions rewind` does: open a session without its model, go back, and say how (SPEC L8)."""
+"""What `duckflow sessions rewind` does: open a session without its model, go back, and say how (L8)."""
 
 import os
 from contextlib import closing

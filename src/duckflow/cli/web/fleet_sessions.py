@@ -1,4 +1,4 @@
-"""The runs of the fleet for the web view: each is a session to read, and is answered here (SPEC M7, M8).
+"""The runs of the fleet for the web view: each is a session to read, and is answered here (M7, M8).
 
 Nothing of the fleet is imported before there is one to show.
 """

@@ -1,4 +1,4 @@
-"""Finds the fields of an answer in what a model wrote, in all forms that have one plain meaning (SPEC A6)."""
+"""Finds the fields of an answer in what a model wrote, in all forms that have one plain meaning (A6)."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast, get_origin
@@ -154,7 +154,7 @@ def _with_reply(fields: JsonObject, unused: Blocks) -> tuple[JsonObject, Blocks]
 
 
 def _with_known_state(fields: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
-    """Without what a decision may not set of the state (SPEC E2): that voids no answer, but is said."""
+    """Without what a decision may not set of the state (E2): that voids no answer, but is said."""
     delta = fields.get("state_delta")
     if not delta:
         return {name: value for name, value in fields.items() if name != "state_delta"}, ()

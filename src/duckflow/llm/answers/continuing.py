@@ -1,4 +1,4 @@
-"""Answers that were cut by their length: continued, or asked for again with more room (SPEC K4)."""
+"""Answers that were cut by their length: continued, or asked for again with more room (K4)."""
 
 import re
 from collections.abc import Callable

@@ -26,7 +26,7 @@ _THINK, _THOUGHT = "<think>", "</think>"
 class ReplyExtractor:
     """Give it the answer in pieces; it returns the characters of the reply as they become certain.
 
-    With `plain`, text that does not begin with an object is itself the reply (SPEC A8).
+    With `plain`, text that does not begin with an object is itself the reply (A8).
     """
 
     def __init__(self, *, plain: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Raw blocks: texts that travel outside the JSON object, untouched by escaping (SPEC A7).
+"""Raw blocks: texts that travel outside the JSON object, untouched by escaping (A7).
 
     {"next_step": "continue", "actions": [{"operation": "…", "args": {"content": {"block": "main"}}}]}
     <<<block main

@@ -1,4 +1,4 @@
-"""Structured answers: ask a model, read what it says, and ask again where its meaning is not plain (SPEC A6).
+"""Structured answers: ask a model, read what it says, and ask again where its meaning is not plain (A6).
 
 One mechanism for every kind of answer. Nothing of an answer is used before all of it was read.
 """

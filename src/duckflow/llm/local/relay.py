@@ -1,4 +1,4 @@
-"""A model at arm's length: the prompt is shown or saved, and a person brings the answer (SPEC K2)."""
+"""A model at arm's length: the prompt is shown or saved, and a person brings the answer (K2)."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import NamedTuple

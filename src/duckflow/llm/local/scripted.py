@@ -1,4 +1,4 @@
-"""A model that reads its answers from a file: for tests and demonstrations (SPEC N, K2)."""
+"""A model that reads its answers from a file: for tests and demonstrations (N, K2)."""
 
 import asyncio
 from collections import defaultdict, deque

@@ -27,7 +27,7 @@ class Provider(Frozen):
     address: str = ""
     address_variable: str | None = None
     default_model: str = ""
-    """What is used if nobody chose a model, but this provider's key is there (SPEC K3)."""
+    """What is used if nobody chose a model, but this provider's key is there (K3)."""
     needs_key: bool = True
     """Some do without one, or find their own elsewhere."""
 

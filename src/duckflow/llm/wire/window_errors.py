@@ -1,4 +1,4 @@
-"""Recognise a provider's "the prompt is too long", and read the size of the window from it (SPEC K7).
+"""Recognise a provider's "the prompt is too long", and read the size of the window from it (K7).
 
 Providers agree neither on a status nor on a code, so their words decide, and have the numbers.
 """

@@ -105,7 +105,7 @@ class ActionLog:
 
     def _dropped(self, failed: Action) -> tuple[int, ...]:
         """Places in the queue of what does not run after a failure: a failed look stops nothing, and after a
-        failed change whatever only looks still runs (SPEC A4)."""
+        failed change whatever only looks still runs (A4)."""
         if self._catalogue.only_looks(failed):
             return ()
         queue = enumerate(self._session.state.queue)

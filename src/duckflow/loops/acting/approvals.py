@@ -1,4 +1,4 @@
-"""From what is known of a change to the question before it, and to what a yes permits (SPEC G1, G5)."""
+"""From what is known of a change to the question before it, and to what a yes permits (G1, G5)."""
 
 import hashlib
 import json

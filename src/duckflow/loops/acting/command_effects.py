@@ -1,4 +1,4 @@
-"""What becomes of what a command did to its copy: taken over, asked about, or thrown away (SPEC G3, G9)."""
+"""What becomes of what a command did to its copy: taken over, asked about, or thrown away (G3, G9)."""
 
 import asyncio
 from collections.abc import Iterable

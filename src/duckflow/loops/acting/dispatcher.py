@@ -43,7 +43,7 @@ from duckflow.tools.uncancelled import see_through
 
 
 class Dispatcher:
-    """Runs the actions of decisions in order, and the tasks of the background (SPEC A3, A4)."""
+    """Runs the actions of decisions in order, and the tasks of the background (A3, A4)."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Dispatcher:
         return True
 
     async def end_background(self, *, cancelled: bool = False) -> bool:
-        """End the commands that go on; True if what they did is to be settled next (SPEC G11)."""
+        """End the commands that go on; True if what they did is to be settled next (G11)."""
         left = await self._effects.left_over(self._state, background=True, cancelled=cancelled)
         how = "cancelled" if cancelled else "with_request"
         ended = (CommandEnded(command=one, how=how) for one in self._state.background_commands)
@@ -101,7 +101,7 @@ class Dispatcher:
                 return
 
     async def _offer_interrupted(self) -> None:
-        """A command was cancelled: what it did is not thrown away unasked, and not kept either (SPEC G9)."""
+        """A command was cancelled: what it did is not thrown away unasked, and not kept either (G9)."""
         left = await self._effects.left_over(self._state, background=False, cancelled=True)
         if left:
             self._session.record(ActionQueued(actions=left))
@@ -240,7 +240,7 @@ class Dispatcher:
         return await self._gate.question(self._state, call, objection, await self._ask_hooks(call))
 
     async def _ask_hooks(self, call: ResolvedCall) -> str:
-        """Why a hook wants it asked; each call is put to them once, before the user hears of it (SPEC L5)."""
+        """Why a hook wants it asked; each call is put to them once, before the user hears of it (L5)."""
         digest = digest_of((call.action,))
         if self._hooks_said is None or self._hooks_said[0] != digest:
             self._hooks_said = digest, await self._hooks.before(call)
@@ -292,7 +292,7 @@ class Dispatcher:
         return ended
 
     async def _checked(self, result: ToolResult, changes: Sequence[FileChange]) -> ToolResult:
-        """The result of an edit, with the quick checks of the files it wrote (SPEC J10)."""
+        """The result of an edit, with the quick checks of the files it wrote (J10)."""
         paths = tuple(dict.fromkeys(change.path for change in changes))
         told = checks_line(await self._checks.after_edit(paths) if paths else ())
         return replace(result, text=f"{result.text}\n{told}") if told else result

@@ -1,4 +1,4 @@
-"""The hooks of a session: which of them something is for, what they are told, and what follows (SPEC L5)."""
+"""The hooks of a session: which of them something is for, what they are told, and what follows (L5)."""
 
 import asyncio
 import json

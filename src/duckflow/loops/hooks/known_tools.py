@@ -1,4 +1,4 @@
-"""Our operations by the names and arguments that hooks written for Claude Code look for (SPEC L5)."""
+"""Our operations by the names and arguments that hooks written for Claude Code look for (L5)."""
 
 import os
 import re

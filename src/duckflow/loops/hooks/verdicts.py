@@ -1,4 +1,4 @@
-"""What a hook said: by its exit code, or by the JSON it printed (SPEC L5). Hooks tighten, never loosen."""
+"""What a hook said: by its exit code, or by the JSON it printed (L5). Hooks tighten, never loosen."""
 
 import json
 from typing import Any, NamedTuple, cast

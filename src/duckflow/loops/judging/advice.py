@@ -64,7 +64,7 @@ def _failures(state: AgentState) -> tuple[str, ...]:
 
 
 def work_so_far(state: AgentState, error: ProviderError) -> tuple[ErrorReported, Reply]:
-    """What is said when the model can't go on: the error, and what was done before it (SPEC A6)."""
+    """What is said when the model can't go on: the error, and what was done before it (A6)."""
     report, unusable = report_of(error), isinstance(error, BadAnswer)
     if unusable:
         report = replace(report, key="llm.bad_last_answer")

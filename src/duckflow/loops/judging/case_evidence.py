@@ -1,5 +1,5 @@
 """Collects what a verdict rests on: the difference that the request made, its last commands, the checks, and
-the sources of a reply that informs. Whole files, outdated reads and caches are no part of it (SPEC J2)."""
+the sources of a reply that informs. Whole files, outdated reads and caches are no part of it (J2)."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence

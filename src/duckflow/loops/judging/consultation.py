@@ -33,7 +33,7 @@ CARRY_ON: tuple[Choice, ...] = ("go_on", "accept", "simplify", "different_way")
 """The choices where the work was honest and something else ended it: there is no cause to look for."""
 
 PARTS = ("request", "attempts", "score", "missing", "collected", "checks", "quality")
-"""The situation report, in the order shown (SPEC J5)."""
+"""The situation report, in the order shown (J5)."""
 
 WISHES: dict[Choice, str] = {
     "more_information": "The user adds what you did not know:",

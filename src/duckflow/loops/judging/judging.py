@@ -70,7 +70,7 @@ class Judging:
         return self._session.state
 
     def begin(self, decision: Decision, named: Sequence[str] = ()) -> None:
-        """Look for requirements while the first actions run; talk needs none (SPEC J1).
+        """Look for requirements while the first actions run; talk needs none (J1).
 
         `named`: what the user wants according to the decision. Then nobody else is asked.
         """
@@ -86,7 +86,7 @@ class Judging:
             self._search = asyncio.create_task(self._find_requirements(request, tells=True))
 
     async def refuses(self, actions: Sequence[Action]) -> bool:
-        """Whether this very list was part of an attempt that failed (SPEC J4).
+        """Whether this very list was part of an attempt that failed (J4).
 
         What a small model writes is drawn again for each attempt, so it is never refused as a repetition.
         """
@@ -96,7 +96,7 @@ class Judging:
         return equal_to_failed(actions, objective.failed_attempts, objective.revision)
 
     async def replan(self) -> None:
-        """A plan from someone who has not gone in circles, where a model can make one (SPEC H5)."""
+        """A plan from someone who has not gone in circles, where a model can make one (H5)."""
         state, objective = self._state, self._objective()
         if objective is None:
             return
@@ -133,7 +133,7 @@ class Judging:
         return "again"
 
     async def settle(self, error: ProviderError) -> bool:
-        """Judge what there is, though the model can't go on; True if it satisfies (SPEC A6, M3).
+        """Judge what there is, though the model can't go on; True if it satisfies (A6, M3).
 
         A model that can't be reached is not asked to judge either; then only the verifying command can tell.
         """
@@ -239,7 +239,7 @@ class Judging:
             return compute_verdict(case, None, self._rules)
 
     async def _plan_next(self, case: EvaluationCase, evaluation: SatisfactionEvaluation) -> None:
-        """Analyse what is missing, and plan the next attempt another way (SPEC J4)."""
+        """Analyse what is missing, and plan the next attempt another way (J4)."""
         objective = self._objective()
         if objective is None:
             return

@@ -57,7 +57,7 @@ class Advisor:
             self._session.record(*await self.priced(tier, ModelCall(output=output, tokens=error.usage)))
 
     async def priced(self, tier: TierName, *calls: ModelCall) -> list[UsageReported]:
-        """What calls of a tier have used, with its price where that is known (SPEC K4)."""
+        """What calls of a tier have used, with its price where that is known (K4)."""
         model = self._tiers.name(tier)
         return [
             UsageReported(

@@ -1,4 +1,4 @@
-"""Long-term memory at work: what is known when a request begins, what was learned when it ends (SPEC L2).
+"""Long-term memory at work: what is known when a request begins, what was learned when it ends (L2).
 
 No model is asked. What is learned by itself counts only in the folder it was learned in.
 """

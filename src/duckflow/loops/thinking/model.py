@@ -195,7 +195,7 @@ def kind_of(sandbox: Sandbox) -> SandboxKind:
 
 
 def choose_tier(request: Request | None) -> TierName:
-    """The tier that decides next (SPEC K5). Nothing known, trouble, or a second attempt: the creative one."""
+    """The tier that decides next (K5). Nothing known, trouble, or a second attempt: the creative one."""
     if request is None or request.limit is None or request.profile not in SIMPLE:
         return "creative"
     tried = bool(request.objective.attempts)

@@ -1,4 +1,4 @@
-"""The project's rules: text for the model, always read, no more trusted than any other file (SPEC L3)."""
+"""The project's rules: text for the model, always read, no more trusted than any other file (L3)."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What earlier sessions in this folder did to files, so that a new one can take it back (SPEC G8)."""
+"""What earlier sessions in this folder did to files, so that a new one can take it back (G8)."""
 
 from collections.abc import Iterable, Sequence
 from itertools import islice

@@ -1,4 +1,4 @@
-"""Back to an earlier message with the conversation, the files, or both; or on from there (SPEC L8)."""
+"""Back to an earlier message with the conversation, the files, or both; or on from there (L8)."""
 
 import secrets
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Taking changes back, by action or by request, and showing what has changed (SPEC G8)."""
+"""Taking changes back, by action or by request, and showing what has changed (G8)."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple

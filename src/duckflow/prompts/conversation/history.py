@@ -1,4 +1,4 @@
-"""The part of a prompt that only grows: what was said and what was found, as chat messages (SPEC F5).
+"""The part of a prompt that only grows: what was said and what was found, as chat messages (F5).
 
 It is read as it grows, so a late loop costs no more than an early one.
 """

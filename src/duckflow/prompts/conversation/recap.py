@@ -1,4 +1,4 @@
-"""What matters of a conversation whose older parts are left out, in the user's language (SPEC F3, F8)."""
+"""What matters of a conversation whose older parts are left out, in the user's language (F3, F8)."""
 
 from collections.abc import Iterable, Sequence
 

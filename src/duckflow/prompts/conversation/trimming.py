@@ -1,4 +1,4 @@
-"""What is left out of a conversation that has grown too long, and in which order (SPEC F3).
+"""What is left out of a conversation that has grown too long, and in which order (F3).
 
 Results go first: those that a newer look at the same thing has replaced, then the largest and oldest. Words
 follow. A large step is taken at once, so that the beginning of the prompts to come stays the same for long.

@@ -1,4 +1,4 @@
-"""An approval as the user reads it: as small as its change, all five points if it matters (SPEC G1)."""
+"""An approval as the user reads it: as small as its change, all five points if it matters (G1)."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""What a request is for and how far it is met, in the user's language (SPEC J8, J9)."""
+"""What a request is for and how far it is met, in the user's language (J8, J9)."""
 
 from collections.abc import Iterator, Sequence
 
@@ -66,7 +66,7 @@ def evaluation_text(event: Evaluated) -> str:
 
 
 def _held_down(evaluation: SatisfactionEvaluation) -> Iterator[str]:
-    """Why the whole counts as not done, whatever the mean of its parts is (SPEC J3)."""
+    """Why the whole counts as not done, whatever the mean of its parts is (J3)."""
     yield from (text(f"goal.capped.{cap}") for cap in evaluation.caps if cap not in _DEDUCTIONS)
 
 
@@ -108,7 +108,7 @@ def _requirements(request: Request, objective: TaskObjective) -> Iterator[str]:
 
 
 def _deduction(score: RequirementScore) -> str:
-    """Why a requirement counts less than the evaluator said (SPEC J3)."""
+    """Why a requirement counts less than the evaluator said (J3)."""
     claimed = "–" if score.claimed is None else f"{score.claimed:.2f}"
     return text(f"goal.cap.{score.cap}", claimed=claimed, score=f"{score.score:.2f}")
 

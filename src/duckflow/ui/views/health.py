@@ -1,4 +1,4 @@
-"""How the duck is doing, in the user's language: bar, check-up, chart, limit and why (SPEC H6, H7, I5)."""
+"""How the duck is doing, in the user's language: bar, check-up, chart, limit and why (H6, H7, I5)."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

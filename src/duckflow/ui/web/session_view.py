@@ -120,7 +120,7 @@ class SessionView:
         return run["question"] if run is not None else None
 
     def _note(self, recorded: Recorded) -> None:
-        """A point of the chart for whatever moved the vitals or the limit (SPEC H7)."""
+        """A point of the chart for whatever moved the vitals or the limit (H7)."""
         event, why = recorded.event, list[str]()
         match event:
             case events.UserMessage():
@@ -166,7 +166,7 @@ def rows_of(difference: str) -> list[list[Any]]:
 
 
 def approval_payload(approval: Approval) -> Payload:
-    """The five points, the whole difference, and what may be answered (SPEC G1)."""
+    """The five points, the whole difference, and what may be answered (G1)."""
     offered = tuple(one for one in approval.alternatives if one.key != _EDIT)
     view = approval_view(replace(approval, alternatives=offered))
     return {

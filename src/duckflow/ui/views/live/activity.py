@@ -113,7 +113,7 @@ class Activity:
 
 
 def _doing(state: AgentState, columns: int) -> Line:
-    """One plain line by the kind of task, without numbers (SPEC I10)."""
+    """One plain line by the kind of task, without numbers (I10)."""
     profile = state.request.profile if state.request else None
     turning = _TURNING[int(time.monotonic() * _PER_SECOND) % len(_TURNING)]
     said = text(f"activity.{profile or 'unknown'}")

@@ -1,4 +1,4 @@
-"""The bar at the bottom: how the duck is doing (SPEC H6), then mode, model, cost, context and sandbox."""
+"""The bar at the bottom: how the duck is doing (H6), then mode, model, cost, context and sandbox."""
 
 from duckflow.domain.pacing.vitals import VITALS, Vitals, face_of
 from duckflow.domain.state import AgentState
