@@ -79,6 +79,17 @@ def test_every_id_in_the_code_leads_to_an_entry(folder: str):
     assert not {name: files for name, files in named.items() if name not in entries()}
 
 
+@every_row("folder", ["src", "tests", "scripts", "bench"])
+def test_an_id_stands_without_the_name_of_another_document(folder: str):
+    named = re.compile(r"\b(?!SAFETY)[A-Z]{3,} (?:[A-O]\d{1,2})\b")
+    files = {*(ROOT / folder).rglob("*.py")} - {Path(__file__)}
+    assert not {
+        path.name: hits
+        for path in files
+        if (hits := named.findall("\n".join(prose(path.read_text("utf-8")))))
+    }
+
+
 def test_every_promise_that_is_not_planned_is_named_by_a_test():
     proven = named_in("tests")
     assert not [name for name, planned in entries().items() if not planned and name not in proven]

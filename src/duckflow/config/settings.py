@@ -32,7 +32,7 @@ class ShellSettings(Frozen):
     max_timeout_s: Annotated[int, Field(ge=1, le=86_400)] = 600
     """Maximum time limit the model may request, in seconds."""
 
-    max_output_bytes: Annotated[int, Field(ge=1_000, le=1_000_000)] = 16_000
+    max_output_bytes: Annotated[int, Field(ge=1_000, le=1_000_000)] = 12_000
     """Bytes of a command's output that are kept, half from its beginning and half from its end."""
 
     max_processes: Annotated[int, Field(ge=8, le=100_000)] = 512

@@ -64,9 +64,7 @@ NOTE_TOOL = NativeTool(
     parameters={
         "type": "object",
         "properties": {
-            **dict.fromkeys(("requirements", "goal", "constraints", "plan", "open_questions"), _STRING),
-            "confidence": {"type": "number"},
-            **dict.fromkeys(("profile", "doubt", "pattern"), _STRING),
+            **dict.fromkeys(("requirements", "profile", "goal", "plan", "doubt", "pattern"), _STRING),
         },
     },
 )

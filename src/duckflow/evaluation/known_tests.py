@@ -102,15 +102,17 @@ def _python_in(parts: Sequence[tuple[str, Sequence[str]]], *, tests: bool) -> st
             variables |= dict(word.split("=", 1) for word in settings)
             exported |= dict(word.split("=", 1) for word in settings) if exports else {}
             continue
-        program = PurePosixPath(_filled(rest[0], variables))
-        runs_tests = _arguments([program.as_posix(), *rest[1:]]) is not None
+        name, *others = _filled(rest[0], variables).split() or [""]
+        given, program = [*others, *rest[1:]], PurePosixPath(name)
+        runs_tests = _arguments([name, *given]) is not None
         wanted = runs_tests if tests else program.name.startswith("python")
         if not wanted or program.parent == PurePosixPath():
             continue
+        flags = given[: _flags(given)] if program.name != "pytest" else []
         if program.name == "pytest":
             program = program.with_name("python")
         own = dict(word.split("=", 1) for word in settings)
-        start = [*(f"{name}={value}" for name, value in (exported | own).items()), program.as_posix()]
+        start = [*(f"{name}={value}" for name, value in (exported | own).items()), program.as_posix(), *flags]
         if not any(sign in word for word in start for sign in _VARIABLE):
             used = " ".join(map(shlex.quote, start))
     return used
@@ -155,6 +157,14 @@ def _parts(words: Sequence[str]) -> list[tuple[str, list[str]]]:
     return parts
 
 
+def _flags(words: Sequence[str]) -> int:
+    """Count the words in front that are options of Python, with their values."""
+    count = 0
+    while count < len(words) and (words[count] in _PYTHON_FLAGS or words[count].startswith(("-X", "-W"))):
+        count += 2 if words[count] in ("-X", "-W") else 1
+    return count
+
+
 def _is_operator(word: str) -> bool:
     return bool(word) and all(letter in "();<>|&" for letter in word)
 
@@ -168,7 +178,7 @@ def _arguments(words: Sequence[str]) -> list[str] | None:
     program = PurePosixPath(words[0]).name
     if program == "pytest":
         return list(words[1:])
-    flags = 1 + sum(1 for word in words[1:3] if word in _PYTHON_FLAGS)
+    flags = 1 + _flags(words[1:])
     if program.startswith("python") and list(words[flags : flags + 2]) == ["-m", "pytest"]:
         return list(words[flags + 2 :])
     return None

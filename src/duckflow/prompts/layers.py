@@ -72,13 +72,19 @@ def session_text(state: AgentState, sandbox: str = "") -> str:
     return fill("session", folder=folder, mode=MODES[state.mode], sandbox=sandbox + alone)
 
 
-def sandbox_text(kind: SandboxKind, *, network: bool) -> str:
+def sandbox_text(kind: SandboxKind, *, network: bool, output: int) -> str:
     """What a model has to know of the place where its commands run, in two or three lines."""
     own = kind in ("copy", "folder")
     place = "/tmp" if own else "$TMPDIR"  # noqa: S108 - their own
     temporary = f"{place} is private and kept between commands."
     is_open = network or kind in ("external", "none")
-    lines = (_COMMANDS[kind], f"{temporary} {'The network is open.' if is_open else _NO_NETWORK}")
+    shown = (
+        f"Of their output you see {output:,} characters, the beginning and the end: print the lines you need."
+    )
+    lines = (
+        f"{_COMMANDS[kind]} {shown}",
+        f"{temporary} {'The network is open.' if is_open else _NO_NETWORK}",
+    )
     return "".join(f"{line}\n" for line in (*lines, *((_NO_SECRETS,) if own else ())))
 
 

@@ -155,7 +155,8 @@ class ModelInUse:
     async def _dialect_for(self, client: ModelClient, rules: str) -> Dialect:
         if client.traits.small:
             return Compact(client, self._look, rules, self._unknown_operations, self._limits)
-        sandbox = sandbox_text(kind_of(await self._shell.sandbox()), network=self._shell.settings.network)
+        settings, kind = self._shell.settings, kind_of(await self._shell.sandbox())
+        sandbox = sandbox_text(kind, network=settings.network, output=settings.max_output_bytes)
         frame = PromptFrame(rules=rules, sandbox=sandbox, budgets=self._budgets)
         native = client.traits.native_tools and client.traits.name not in self._without_tools
         dialect = Native if native else JsonText
