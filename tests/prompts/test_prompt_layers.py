@@ -201,11 +201,12 @@ OTHER_ITEMS = ("context_refs", "decision_log", "last_delta")
     ],
 )
 def test_G7_the_model_is_told_where_its_commands_run(kind: SandboxKind, network: bool, told: tuple[str, ...]):
-    said = sandbox_text(kind, network=network)
+    said = sandbox_text(kind, network=network, output=12_000)
     assert [word for word in told if word not in said] == []
     assert ("network is off" in said) != ("network is open" in said)
+    assert "12,000 characters" in said
     assert said.count("\n") <= 3
-    assert estimate_tokens(said) <= 90
+    assert estimate_tokens(said) <= 115
     assert said in session_text(ENGLISH, said)
 
 

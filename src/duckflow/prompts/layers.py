@@ -78,9 +78,7 @@ def sandbox_text(kind: SandboxKind, *, network: bool, output: int) -> str:
     place = "/tmp" if own else "$TMPDIR"  # noqa: S108 - their own
     temporary = f"{place} is private and kept between commands."
     is_open = network or kind in ("external", "none")
-    shown = (
-        f"Of their output you see {output:,} characters, the beginning and the end: print the lines you need."
-    )
+    shown = f"You see {output:,} characters of their output at most: print the lines you need."
     lines = (
         f"{_COMMANDS[kind]} {shown}",
         f"{temporary} {'The network is open.' if is_open else _NO_NETWORK}",
