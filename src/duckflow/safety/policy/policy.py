@@ -61,10 +61,7 @@ def decide(mode: Mode, case: PolicyCase) -> PolicyVerdict:
 
 
 def effective(mode: Mode, *, copies: bool) -> Mode:
-    """Return the mode to apply.
-
-    `auto` counts as `edits` unless effects are judged or the machine is the sandbox.
-    """
+    """Return the mode to apply: `auto` counts as `edits` unless `copies` is true."""
     return "edits" if mode == "auto" and not copies else mode
 
 
