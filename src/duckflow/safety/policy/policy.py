@@ -63,7 +63,8 @@ def decide(mode: Mode, case: PolicyCase) -> PolicyVerdict:
 def effective(mode: Mode, *, copies: bool) -> Mode:
     """Return the mode to apply.
 
-    `auto` counts as `edits` unless effects are judged or the machine is the sandbox.
+    `auto` counts as `edits`, unless commands run on copies or the user declared the machine to be the
+    sandbox.
     """
     return "edits" if mode == "auto" and not copies else mode
 

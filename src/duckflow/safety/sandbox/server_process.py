@@ -68,7 +68,7 @@ class ServerProcess:
         self._running: asyncio.Task[Ending] | None = None
 
     async def start(self, take: Callable[[bytes], None], ended: Callable[[str], None]) -> None:
-        """Start the server; ToolError if it can't.
+        """Start the server. Raise ToolError if it can't start.
 
         `take` receives its output, `ended` a text about its end.
         """

@@ -102,9 +102,10 @@ class Shell:
         secrets: Collection[str] = (),
         emit: Emit | None = None,
     ) -> CommandResult:
-        """Run a command to its end; ToolError if it could not run at all. `secrets`: secret files it may see.
+        """Run a command to its end. Raise ToolError if it could not run at all.
 
-        Cancelling kills all its processes before this returns.
+        `secrets` are the secret files that it may see. Cancelling kills all its processes before this
+        returns.
         """
         seconds = self.settings.timeout_s if timeout_s is None else timeout_s
         wanted = await self._want(command, seconds, network=network)

@@ -175,6 +175,6 @@ class ServerConnection:
 def _reason(exc: BaseException) -> str:
     """Return the reason for a failure in a few words."""
     exc = first_of(exc)
-    # by name, as it is not imported
+    # compared by name, because the class is not imported here
     known = isinstance(exc, (ToolError, RemoteFault)) or type(exc).__name__ == "MCPError"
     return str(exc) if known else f"{type(exc).__name__}: {exc}"

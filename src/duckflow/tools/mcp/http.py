@@ -9,9 +9,9 @@ import mcp_types as types
 LONGEST_MESSAGE = 4_000_000
 """Largest message of a server, in bytes. A server that writes more counts as ended."""
 UNSENT = -32098
-"""Code of Duckflow for a request that no server took: unreachable, or the session was unknown there."""
+"""Duckflow's code for a request that no server began: unreachable, or the session was unknown there."""
 BAD_STATUS = -32099
-"""Code of Duckflow for an answer that is an HTTP error and not a message."""
+"""Duckflow's code for an answer that is an HTTP error and not a message."""
 _SESSION = "mcp-session-id"
 _FIRST_ERROR, _NOT_FOUND = 400, 404
 

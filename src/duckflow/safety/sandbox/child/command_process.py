@@ -32,7 +32,7 @@ def preparation_for(order: dict[str, Any]) -> str:
 class CommandProcess:
     """Process that waits for an order and becomes its command.
 
-    Through `news` it sends a descriptor that answers renames and one that keeps its mounts. `_info` and
+    Through `news` it sends a descriptor for answering renames and one that keeps its mounts. `_info` and
     `_gate` are for bubblewrap: the id of its child, and the byte that lets the command begin. With Landlock,
     `_gate` ends the warden.
     """

@@ -32,7 +32,7 @@ _PATIENCE_S = 0.5
 """Longest time in seconds that Duckflow's exit waits for the removal of the temporary folder."""
 
 _LEAST, _MOST = 2, 3
-"""Least and most descriptors of an order."""
+"""Smallest and largest number of descriptors in an order."""
 
 
 class _Launcher:

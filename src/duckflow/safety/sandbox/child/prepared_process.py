@@ -2,7 +2,7 @@
 
 With plain namespaces it is their first process, with its own root, devices and /proc. For bubblewrap it has
 all except the parts that bubblewrap makes itself. For Landlock it has no rights left. When it gets the order,
-it adds the copy and the rest of what the command sees, and starts it. Standard library only.
+it adds the copy and the rest of what the command sees, and starts the command. Standard library only.
 """
 
 import fcntl

@@ -100,9 +100,9 @@ _PRIORITIES: dict[tuple[int, int], tuple[bool, int]] = {
     (256, 238): (False, 0),  # migrate_pages
     (279, 239): (False, 0),  # move_pages
 }
-"""Calls that change the scheduling of a process, with the first argument that means the caller itself.
+"""Calls that change the scheduling of a process, allowed only for the caller itself.
 
-True: the second argument names the process and must be 0.
+The number is the required first argument. With True, the second argument names the process and must be 0.
 """
 
 SHARED_BYTES = 16_384
