@@ -3,9 +3,9 @@
 import json
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import cast, get_args
+from typing import cast
 
-from duckflow.domain.decision import Action, Operation, TaskProfile
+from duckflow.domain.decision import Action, Operation
 from duckflow.domain.model import JsonSchema, NativeTool, ToolCall
 from duckflow.llm.answers.strict_json import JsonObject, UnusableAnswer, parse_object
 
@@ -58,7 +58,7 @@ NOTE_TOOL = NativeTool(
     name=NOTE,
     description=(
         "Notes beside other calls, an item a line. With a request's first calls: requirements, all that the "
-        f"user wants, (2) or (3) behind what matters less; profile: {', '.join(get_args(TaskProfile))}. "
+        "user wants, (2) or (3) behind what matters less; profile (debugging, file_operation, research, …). "
         "doubt: why these calls may be wrong. pattern base_main_specialized: show the step's procedure"
     ),
     parameters={

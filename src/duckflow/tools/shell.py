@@ -49,7 +49,7 @@ class Run(Frozen):
     network: bool = Field(default=False, description="asks the user")
     secrets: tuple[str, ...] = Field(
         default=(),
-        description="files such as .env it must see; asks the user",
+        description="such as .env; asks the user",
     )
 
 

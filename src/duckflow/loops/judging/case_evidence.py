@@ -30,7 +30,7 @@ _BEFORE = 2
 _MOST = 120_000
 """Characters of differences that are kept with a verdict; a prompt shows what its model has room for."""
 
-_MUCH, _TESTS = 20_000, 5_000
+_MUCH, _TESTS = 10_000, 3_000
 """Characters of differences from which on those of tests are shortened, and to how many each."""
 
 _REMOVED = 2_000
