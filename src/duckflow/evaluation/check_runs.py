@@ -77,6 +77,11 @@ async def diagnose(
     return replace(passed, state=state, detail=_shown(ended, copy))
 
 
+def doctests_of(path: str) -> str:
+    """Return the name of the check that runs a file's doctests."""
+    return f"doctests of {path}"
+
+
 async def run_calls(
     copy: CheckCopy, path: str, calls: Sequence[CallExample], python: str, time: TimeLeft, *, doctests: bool
 ) -> tuple[CheckResult, ...]:
@@ -85,7 +90,7 @@ async def run_calls(
         return ()
     wanted = [[one.call, one.expected, one.raises] for one in calls]
     answers = await _ask_runner(copy, python, time, path=path, calls=wanted, doctests=doctests)
-    named = [(one.name, True) for one in calls] + ([(f"doctests of {path}", False)] if doctests else [])
+    named = [(one.name, True) for one in calls] + ([(doctests_of(path), False)] if doctests else [])
     return tuple(
         CheckResult(
             kind="example",

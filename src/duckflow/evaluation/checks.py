@@ -4,7 +4,7 @@ Everything runs in a copy. Checks that can't run are reported as not run, with t
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import NamedTuple
@@ -18,6 +18,7 @@ from duckflow.evaluation.check_copies import CheckCopies, CheckCopy
 from duckflow.evaluation.check_runs import (
     TimeLeft,
     diagnose,
+    doctests_of,
     failing_tests,
     python_of,
     run_calls,
@@ -201,12 +202,16 @@ class Checks:
         before: Mapping[str, str],
         python: str,
     ) -> tuple[CheckResult, ...]:
-        """Mark tests that failed before the change as not binding, except those that the request names."""
+        """Mark what failed in the same way before the change. Only tests that the request names still bind.
+
+        What can't be compared, because it takes too long, binds nobody either.
+        """
         named = {one.name for one in named_tests(request, [test.path for test in work.tests])}
-        failed = {one.name for one in results if one.kind == "test" and one.state == "failed"}
-        tests = [one for one in work.tests if one.name in failed - named]
+        failed = {one.name for one in results if one.state == "failed"}
+        tests = [one for one in work.tests if one.name in failed]
         tests = [one for one in tests if one.path in before or one.path not in work.sources]
-        if not tests:
+        doctests = [path for path in work.doctests if path in before and doctests_of(path) in failed]
+        if not tests and not doctests:
             return results
         time = TimeLeft(self._settings.verdict_timeout_s)
         sources = [work.test_sources[one.path] for one in tests]
@@ -214,13 +219,12 @@ class Checks:
             now = [await failing_tests(copy, *of, python, time) for of in zip(tests, sources, strict=True)]
         async with self._copies.copy(files=before) as copy:
             then = [await failing_tests(copy, *of, python, time) for of in zip(tests, sources, strict=True)]
-        old = {one.name for one, n, t in zip(tests, now, then, strict=True) if n and t and n <= t}
-        return tuple(
-            replace(one, binding=False, before=True, detail=f"{_BEFORE}\n{one.detail}")
-            if one.kind == "test" and one.name in old
-            else one
-            for one in results
-        )
+            runs = [await run_calls(copy, path, (), python, time, doctests=True) for path in doctests]
+        pairs = {one.name: (n, t) for one, n, t in zip(tests, now, then, strict=True)}
+        old = {name for name, (n, t) in pairs.items() if n and t and n <= t}
+        old |= {one.name for ran in runs for one in ran if one.state == "failed"}
+        unknown = {name for name, pair in pairs.items() if None in pair} - named
+        return tuple(_since_when(one, old, unknown, named) for one in results)
 
     async def _diagnose(
         self, copy: CheckCopy, tools: Iterable[Checker], paths: Sequence[str], time: TimeLeft
@@ -286,6 +290,18 @@ class Checks:
             test_sources={one.path: sources.get(one.path) or self._text(one.path) for one in tests},
             tools=tuple(one for one in (*quick, *slow) if one.name not in self._unfit),
         )
+
+
+def _since_when(
+    result: CheckResult, old: Collection[str], unknown: Collection[str], named: Collection[str]
+) -> CheckResult:
+    """Return a failure with what is known of the time before the change."""
+    if result.state != "failed":
+        return result
+    if result.name in old:
+        binding = result.binding and result.name in named
+        return replace(result, binding=binding, before=True, detail=f"{_BEFORE}\n{result.detail}")
+    return replace(result, binding=False) if result.name in unknown else result
 
 
 def _outputs(request: str, sources: Mapping[str, str]) -> tuple[OutputExample, ...]:

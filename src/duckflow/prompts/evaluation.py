@@ -126,7 +126,8 @@ def _situation(case: EvaluationCase) -> str:
         lines.append(f"Run, and failed: {cut(', '.join(new), _LINE)}")
     if old := [one.name for one in failed if one.before]:
         lines.append(
-            f"Failed in the same way before the request, so it does not count: {cut(', '.join(old), _LINE)}"
+            "Failed in the same way before the request, so it counts only if it was to be mended: "
+            + cut(", ".join(old), _LINE)
         )
     if case.unwanted:
         lines.append("The user did not want this done, which lowers no score:")
