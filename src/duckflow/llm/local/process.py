@@ -122,7 +122,7 @@ def usable_cores(quota: Path = _QUOTA) -> int:
     try:
         allowed, period = quota.read_text(encoding="ascii").split()
         return max(1, min(cores, int(allowed) // int(period)))
-    except (OSError, ValueError):  # no such limit, or "max"
+    except (OSError, ValueError):  # no quota file, or the quota is "max"
         return cores
 
 

@@ -141,7 +141,7 @@ class Worker:
             connection.close()
 
 
-def _parameters(runtime: Any, settings: dict[str, Any], key: str) -> Any:  # noqa: ANN401 - it has no types
+def _parameters(runtime: Any, settings: dict[str, Any], key: str) -> Any:  # noqa: ANN401 - untyped runtime
     parameters = runtime.CommonParams()
     parameters.model.path = settings["model"]
     parameters.n_ctx = settings["window"]
