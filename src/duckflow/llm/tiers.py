@@ -39,7 +39,7 @@ class Tiers:
         return await self._opened(self._names[tier])
 
     async def use(self, name: str) -> None:
-        """Let this model serve every tier from now on. Raises UserError if it can't be opened."""
+        """Use this model for every tier from now on. Raises UserError if it can't be opened."""
         await self._opened(name)
         self._names = dict.fromkeys(self._names, name)
 
