@@ -110,7 +110,7 @@ class _ObjectReply:
             if self._string is None:
                 at = self._outside(text, at)
                 continue
-            end = _CHARACTERS.match(text, at).end()  # pyright: ignore[reportOptionalMemberAccess] - also matches nothing
+            end = _CHARACTERS.match(text, at).end()  # pyright: ignore[reportOptionalMemberAccess] - always matches
             shown.append(self._take(text[at:end]))
             if text[end : end + 1] == '"':
                 self._over = self._string == "reply"
