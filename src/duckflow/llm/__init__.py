@@ -1,1 +1,1 @@
-"""Language models: one port, a client for each way to reach one, and what their answers mean."""
+"""Language models: a client for each way to reach one, and the parsing of their answers."""

@@ -1,4 +1,4 @@
-"""Which model to use if nobody said: by a key in the environment, else Ollama, else embedded (K3)."""
+"""Choose a model if the user set none: by a key in the environment, else Ollama, else embedded (K3)."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ SERVER_TIMEOUT_S = 1.0
 
 
 class ModelChoice(Frozen):
-    """A model and why it was chosen: a catalogue key and its values."""
+    """A model and the reason for choosing it, as a key of the message catalogue and its values."""
 
     name: str
     reason_key: str
@@ -21,7 +21,7 @@ class ModelChoice(Frozen):
 
 
 async def choose_model(env: Mapping[str, str]) -> ModelChoice:
-    """The first of the three that is there."""
+    """Return the first available model: one with a key, then Ollama's, then the embedded one."""
     for provider in PROVIDERS.values():
         chosen = await _by_environment(provider, env)
         if chosen is not None:
@@ -30,7 +30,7 @@ async def choose_model(env: Mapping[str, str]) -> ModelChoice:
 
 
 async def _by_environment(provider: Provider, env: Mapping[str, str]) -> ModelChoice | None:
-    """A provider whose key, or whose own address, the environment holds."""
+    """Return the provider's model if the environment sets its key or its address."""
     if not provider.default_model:
         return None
     endpoint = endpoint_of(provider, env)
@@ -56,7 +56,7 @@ async def _by_ollama(env: Mapping[str, str]) -> ModelChoice | None:
 
 
 async def _first_served(endpoint: Endpoint) -> str | None:
-    """Whose server it is, knows best what it serves; only one wire has a question for that."""
+    """Return the first model that the user's server lists. Only the openai wire can ask for a list."""
     if endpoint.provider.wire != "openai":
         return None
     return next((model.id for model in await list_served(endpoint, SERVER_TIMEOUT_S) if model.id), None)

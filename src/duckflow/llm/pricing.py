@@ -1,4 +1,4 @@
-"""What a call cost, from the price list that ships with `genai-prices`; nothing is fetched."""
+"""Cost of a model call, from the price list that ships with `genai-prices`; nothing is fetched."""
 
 import asyncio
 from collections.abc import Mapping
@@ -7,11 +7,11 @@ from duckflow.domain.model import Usage
 from duckflow.llm.wire.endpoints import PROVIDERS, Provider, find_address
 
 FREE = ("embedded", "scripted", "ollama")
-"""What runs on the user's own machine."""
+"""Providers that run on the user's machine."""
 
 
 async def cost_usd(name: str, usage: Usage, env: Mapping[str, str]) -> float | None:
-    """Dollars for one call of the model called `name`; None if nobody knows. Never raises."""
+    """Return the US dollars that one call of model `name` cost, None if unknown. Never raises."""
     kind, _, model = name.partition(":")
     if kind in FREE:
         return 0.0
@@ -21,10 +21,10 @@ async def cost_usd(name: str, usage: Usage, env: Mapping[str, str]) -> float | N
 
 def _look_up(provider: Provider, model: str, usage: Usage, env: Mapping[str, str]) -> float | None:
     try:
-        # At an address of the user's own, a model's name says nothing about its price.
+        # At an address that the user has set, a model's name says nothing about its price.
         if find_address(provider, env) != provider.address:
             return None
-        import genai_prices  # noqa: PLC0415 - takes a quarter of a second, and not before the first answer
+        import genai_prices  # noqa: PLC0415 - the import takes 0.25 s; delayed until the first answer
 
         tokens = genai_prices.Usage(
             input_tokens=usage.input_tokens,
@@ -33,5 +33,5 @@ def _look_up(provider: Provider, model: str, usage: Usage, env: Mapping[str, str
             output_tokens=usage.output_tokens,
         )
         return float(genai_prices.calc_price(tokens, model, provider_id=provider.name).total_price)
-    except Exception:  # noqa: BLE001 - a price is a courtesy; no fault in a foreign list may stop the work
+    except Exception:  # noqa: BLE001 - an error in the price library must not stop the work
         return None

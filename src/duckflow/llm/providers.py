@@ -1,4 +1,4 @@
-"""Opens a model by its name: `provider:model`, `embedded[:FILE]`, `scripted:FILE`, `relay` (K2, N)."""
+"""Open a model by its name: `provider:model`, `embedded[:FILE]`, `scripted:FILE`, `relay` (K2, N)."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from duckflow.llm.wire.endpoints import PROVIDERS, Endpoint, find_endpoint
 SCRIPT_WINDOW = 131_072
 
 OpenModel = Callable[[str, Mapping[str, str]], Awaitable[ModelClient]]
-"""Opens a model of a plugin's provider: its name after the colon, and the environment."""
+"""Function of a plugin that opens a model, given the name after the colon and the environment."""
 
 
 async def open_client(
@@ -31,22 +31,23 @@ async def open_client(
     others: Mapping[str, OpenModel] = MappingProxyType({}),
     learned: LearnedWindows | None = None,
 ) -> ModelClient:
-    """The model called `name`, asked again if its provider is busy. Only its own parts are imported.
+    """Return a client for model `name` that retries while its provider is busy.
 
-    `asked` says how often earlier processes of the same run asked for what: a script goes on from there.
-    `others` are the providers that plugins bring, `learned` the windows that errors told earlier sessions.
+    Imports only the code that this provider needs. `asked` counts the calls that earlier processes of the
+    same run made, by type of output; a script continues after them. `others` are the providers of plugins.
+    `learned` are the context windows that earlier sessions read from errors.
     """
     kind, _, rest = name.partition(":")
     own = others.get(kind)
     client = await (own(rest, env) if own else _open(name, settings, env, relay or Relay(), asked))
     patient = RetryingClient(client, settings)
     if kind == "embedded":
-        return patient  # it is opened with its window, and refuses what is too long before it is read
+        return patient  # already has its window, and refuses a prompt that is too long before reading it
     return WindowedClient(patient, settings.window, _place(name, env, own=own is not None), learned)
 
 
 def _place(name: str, env: Mapping[str, str], *, own: bool) -> str:
-    """The model and its address: another server may give a model of the same name another window."""
+    """Return the model with its address: another server may serve the same model with another window."""
     if own or name.partition(":")[0] not in PROVIDERS:
         return name
     endpoint = find_endpoint(name, env)
@@ -75,7 +76,7 @@ async def _open(
 
 async def _open_wire(endpoint: Endpoint, traits: ModelTraits) -> ModelClient:
     if endpoint.wire == "pydantic_ai":
-        # The import takes seconds, and the user may go on typing meanwhile.
+        # The import takes seconds; in a thread, it does not block the user's typing.
         return await asyncio.to_thread(_open_other, endpoint, traits)
     from duckflow.llm.wire.client import WireModel  # noqa: PLC0415 - only when named
 
@@ -98,18 +99,18 @@ def _open_other(endpoint: Endpoint, traits: ModelTraits) -> ModelClient:
 
 
 def _embedded(settings: LlmSettings) -> EmbeddedSettings:
-    """The settings of the embedded model; its own window counts more than `llm.window`."""
+    """Return the embedded model's settings. `llm.embedded.window` overrides `llm.window`."""
     own = settings.embedded
     wanted = None if "window" in own.model_fields_set else settings.window
     return replace(own, window=wanted) if wanted else own
 
 
 def _path(text: str) -> Path:
-    return Path(os.path.expanduser(text))  # noqa: PTH111 - Path's own can raise
+    return Path(os.path.expanduser(text))  # noqa: PTH111 - Path.expanduser can raise
 
 
 def _set_traits(name: str, settings: LlmSettings) -> ModelTraits:
-    """A script and a person are what the settings say they are."""
+    """Return the traits of a script or a relay, which only the settings can tell."""
     small = settings.small is True
     return ModelTraits(
         name=name,

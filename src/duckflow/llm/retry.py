@@ -1,4 +1,4 @@
-"""Patience: a call that failed for now is made again, a few times, with growing waits (K4)."""
+"""Retry model calls that failed temporarily, a few times, with growing waits (K4)."""
 
 import asyncio
 import math
@@ -14,10 +14,10 @@ from duckflow.llm.wrapping_client import WrappingClient
 
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 30.0
-"""Longest wait of our own choice."""
+"""Longest wait if the provider does not ask for one."""
 
 LONGEST_ASKED_S = 300.0
-"""Longest wait a provider may ask for. The user sees it count down and can stop; beyond it, they decide."""
+"""Longest wait a provider may ask for, with a countdown that the user can stop. A longer one is an error."""
 
 REASONS = {
     "llm.rate_limited": "llm.waits_rate_limited",
@@ -27,16 +27,16 @@ REASONS = {
     "llm.unreachable": "llm.waits_unreachable",
     "embedded.died": "llm.waits_restart",
 }
-"""What the user reads while waiting, without the slots of the error itself."""
+"""Messages shown during the wait, by the key of the error; they take none of the error's values."""
 
 MOST_TRIES = {"llm.timeout": 2}
-"""A call that used up its whole time is worth one more, not as many as a busy server."""
+"""Errors with a lower limit: a call that used up its time limit is retried only once."""
 
 
 class RetryingClient(WrappingClient):
-    """Another client, asked again where that may help, and for no more than the user lets one call take.
+    """Wrap a client to retry temporary failures, within the user's limits on tokens and time per call.
 
-    Nothing but the model call is ever repeated.
+    Repeats only the model call, never a tool call.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class RetryingClient(WrappingClient):
         self._chance = chance
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
-        """The answer; a `Retrying` piece voids what came before it."""
+        """Stream the answer. A `Retrying` piece voids all pieces before it."""
         tokens = min(request.max_tokens, self._settings.max_tokens) + request.extra_tokens
         time_limit_s = self._settings.time_limit_s
         asked = replace(request, max_tokens=tokens, extra_tokens=0, time_limit_s=time_limit_s)
@@ -78,7 +78,7 @@ class RetryingClient(WrappingClient):
             await self._sleep(wait)
 
     def _wait(self, tried: int, asked_for: float | None) -> float:
-        """What the provider asked for, else twice as long each time, with some chance in it."""
+        """Return the wait that the provider asked for, else one that doubles each time, with jitter."""
         if asked_for is not None:
             return max(asked_for, 0.0)
         return min(FIRST_WAIT_S * 2 ** (tried - 1), LONGEST_WAIT_S) * (0.5 + self._chance() / 2)

@@ -1,4 +1,4 @@
-"""Streams that end when they must: closed with their reader, and over when their time is up."""
+"""Helpers that close a stream together with its reader, and end it when its time is up."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -10,15 +10,15 @@ from duckflow.domain.errors import Unavailable
 Item = TypeVar("Item")
 
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
-"""Past it a stream is given up, envelopes included. What is said inside is bounded by whoever listens."""
+"""Limit on a whole stream, JSON around the text included. The reader limits the text itself."""
 
 END_PATIENCE_S = 0.1
-"""How long an answer may take to end after it said so; less than a new connection to most providers takes."""
+"""Time to wait for a stream to close after its last event; less than most new connections take."""
 
 
 @asynccontextmanager
 async def closing(stream: AsyncIterator[Item]) -> AsyncGenerator[AsyncIterator[Item]]:
-    """Read `stream` inside; afterwards it is closed, so whatever feeds it stops."""
+    """Close `stream` on exit, so that its source stops too."""
     try:
         yield stream
     finally:
@@ -27,8 +27,10 @@ async def closing(stream: AsyncIterator[Item]) -> AsyncGenerator[AsyncIterator[I
 
 
 async def read_end(stream: AsyncIterator[object]) -> None:
-    """After the last item of interest: a stream that is read to its end leaves its connection to the next.
-    One that does not end at once is not worth waiting for."""
+    """Read the rest of a stream, so that its connection can be reused.
+
+    Gives up after END_PATIENCE_S, since a new connection is then as fast.
+    """
     with suppress(TimeoutError):
         async with asyncio.timeout(END_PATIENCE_S):
             async for _ in stream:
@@ -36,12 +38,12 @@ async def read_end(stream: AsyncIterator[object]) -> None:
 
 
 async def bounded(stream: AsyncIterator[Item], seconds: float) -> AsyncGenerator[Item]:
-    """The items of `stream`, or `Unavailable` once all of it together took longer than `seconds`."""
+    """Yield the items of `stream`. Raise `Unavailable` if the whole stream takes longer than `seconds`."""
     deadline = asyncio.get_running_loop().time() + seconds
     async with closing(stream):
         while True:
             try:
-                # For each item: a limit that is open while we wait at our `yield` would cancel our reader.
+                # One timeout per item: a timeout that is open across our `yield` would cancel the reader.
                 async with asyncio.timeout_at(deadline):
                     item = await anext(stream)
             except StopAsyncIteration:

@@ -1,4 +1,4 @@
-"""The three tiers: which model serves which kind of thinking. One model serves all where only one is set."""
+"""The three tiers (creative, fast, evaluator) and their models. If only one model is set, it serves all."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,7 @@ Open = Callable[[str], Awaitable[ModelClient]]
 
 
 def tier_names(settings: LlmSettings, default: str) -> dict[TierName, str]:
-    """The model of each tier; `default` where neither the tier nor `model` is set."""
+    """Return the model of each tier; `default` where neither the tier nor `model` is set."""
     common = settings.model or default
     return {
         "creative": settings.creative or common,
@@ -20,7 +20,7 @@ def tier_names(settings: LlmSettings, default: str) -> dict[TierName, str]:
 
 
 class Tiers:
-    """Clients by tier, opened when first needed, shared where tiers name the same model."""
+    """Clients by tier, opened on first use and shared by tiers that name the same model."""
 
     def __init__(self, names: dict[TierName, str], open_client: Open, *, by_task: bool = True) -> None:
         self._names = names
@@ -28,29 +28,29 @@ class Tiers:
         self._clients: dict[str, ModelClient] = {}
         self._opening = asyncio.Lock()
         self.by_task = by_task
-        """Whether simple work goes to the fast tier."""
+        """True if simple work goes to the fast tier."""
 
     def name(self, tier: TierName) -> str:
-        """The name of the model that serves a tier."""
+        """Return the name of the model that serves a tier."""
         return self._names[tier]
 
     async def client(self, tier: TierName) -> ModelClient:
-        """The client that serves a tier."""
+        """Return the client that serves a tier."""
         return await self._opened(self._names[tier])
 
     async def use(self, name: str) -> None:
-        """Let this model serve every tier from now on. Raises UserError if it can't be opened."""
+        """Use this model for every tier from now on. Raises UserError if it can't be opened."""
         await self._opened(name)
         self._names = dict.fromkeys(self._names, name)
 
     async def _opened(self, name: str) -> ModelClient:
-        async with self._opening:  # two that need a model at the same time share one
+        async with self._opening:  # concurrent callers share one client
             if name not in self._clients:
                 self._clients[name] = await self._open(name)
             return self._clients[name]
 
     async def aclose(self) -> None:
-        """Close what was opened."""
+        """Close all open clients."""
         for client in self._clients.values():
             await client.aclose()
         self._clients.clear()

@@ -1,4 +1,4 @@
-"""What is known of a model before it is asked: its window, and whether it is small."""
+"""Find a model's traits before the first call: its context window, whether it is small, what it accepts."""
 
 from collections.abc import Mapping
 
@@ -11,9 +11,9 @@ from duckflow.llm.wire.probes import ServedModel, list_served, list_tags
 PROBE_TIMEOUT_S = 1.0
 SMALL_PARAMETERS = 9e9
 LARGE_WINDOW, SMALL_WINDOW = 128_000, 32_768
-"""What a large and a small model count as having where neither server nor name says it."""
+"""Windows assumed for a large and a small model if neither the server nor the name tells."""
 OLLAMA_WINDOW = 8192
-"""Ollama cuts longer prompts without a word, unless its user gave it a larger window."""
+"""Ollama's default window; it silently truncates longer prompts unless configured otherwise."""
 
 FAMILIES = (
     ("claude-2", 100_000, False),
@@ -69,29 +69,31 @@ FAMILIES = (
     ("deepseek-", 128_000, False),
     ("", None, False),
 )
-"""The window in tokens if the name tells it, and whether it sees pictures, by the beginning of a name: the
-first that fits counts. On the safe side where a family differs."""
+"""Rows of (name prefix, window in tokens or None if unknown, accepts pictures).
+
+The first prefix that fits counts. Where models of a family differ, the row has the safe value.
+"""
 
 _SIZE = late(r"(?<![a-z0-9.])e?(\d+(?:\.\d+)?)([bm])(?![a-z0-9])")
 _UNITS = {"b": 1e9, "m": 1e6}
 
 
 def parameters_in(name: str) -> float | None:
-    """The number of parameters a name gives away, such as 1.5b; the largest, if there are several."""
+    """Return the largest number of parameters in a name, such as 1.5e9 for `1.5b`, or None."""
     sizes = [float(number) * _UNITS[unit] for number, unit in _SIZE.findall(name.lower())]
     return max(sizes, default=None)
 
 
 def known_of(name: str) -> tuple[int | None, bool]:
-    """The window of a provider's model if it is known, and whether it is known to see, by its name."""
+    """Return the window of the model called `name` (None if unknown) and whether it accepts pictures."""
     base = name.rpartition("/")[2].lower()
     return next((window, sees) for begins, window, sees in FAMILIES if base.startswith(begins))
 
 
 async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[str, str]) -> ModelTraits:
-    """Traits by setting, then by what the user's own server says of itself, then by name.
+    """Return the traits by the settings, else by the answer of the user's server, else by the name.
 
-    `llm.window` and what errors taught come later: they hold for every kind of model (`WindowedClient`).
+    `WindowedClient` applies `llm.window` and learned windows later, for every kind of model.
     """
     (named, sees), parameters = known_of(endpoint.model), parameters_in(endpoint.model)
     told: int | None = None
@@ -105,7 +107,7 @@ async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[st
     small = parameters is not None and parameters <= SMALL_PARAMETERS
     small = small if settings.small == "auto" else settings.small
     if small and endpoint.own:
-        named = None  # whoever runs a small model gives it a small window
+        named = None  # users who serve a small model usually give it a small window
     window, window_from = _window(endpoint, told, named, small=small)
     sees = sees if settings.sees == "auto" else settings.sees
     return ModelTraits(
@@ -121,7 +123,7 @@ async def find_traits(endpoint: Endpoint, settings: LlmSettings, env: Mapping[st
 def _window(
     endpoint: Endpoint, told: int | None, named: int | None, *, small: bool
 ) -> tuple[int, WindowSource]:
-    """The window by the server's word, else by the name, else as such models usually have it."""
+    """Return the window from the server, else from the name, else the usual one, and its source."""
     if told:
         return told, "server"
     if named:
@@ -132,7 +134,7 @@ def _window(
 
 
 async def _served(endpoint: Endpoint) -> ServedModel:
-    """What the server says of the model, or of the only one it has."""
+    """Return the server's entry for the model, else its first entry, else an empty one."""
     served = await list_served(endpoint, PROBE_TIMEOUT_S)
     named = [model for model in served if model.id == endpoint.model]
     return next(iter([*named, *served]), ServedModel())

@@ -1,4 +1,4 @@
-"""Windows that the user has set, and those that errors taught, remembered for later sessions (K7)."""
+"""Context windows that the user set, or that were learned from errors and kept for later sessions (K7)."""
 
 import asyncio
 import os
@@ -20,16 +20,16 @@ from duckflow.llm.wrapping_client import WrappingClient
 
 LEAST_WINDOW = 512
 KEPT = timedelta(days=30)
-"""A learned window counts for so long: no error ever tells that a model's window has grown."""
+"""Lifetime of a learned window. It expires because no error would reveal that a window has grown."""
 
 _MOST_MODELS = 200
 _MOST_BYTES = 200_000
 _SCALES = 0.5, 3.0
-"""By how much an estimate may be off. What lies outside counts something else than the prompt."""
+"""Plausible ratios of actual to estimated tokens. A ratio outside them counts more than the prompt."""
 
 
 class LearnedWindow(Frozen):
-    """What an error told of a model at one address."""
+    """Window and token scale that an error revealed for a model at one address."""
 
     window: Annotated[int, Field(ge=LEAST_WINDOW, le=100_000_000)]
     token_scale: Annotated[float, Field(ge=_SCALES[0], le=_SCALES[1])] = 1.0
@@ -41,18 +41,18 @@ class _LearnedFile(Frozen):
 
 
 class LearnedWindows:
-    """The windows that errors told, for the sessions to come, in a small file."""
+    """File that keeps the learned windows for later sessions."""
 
     def __init__(self, path: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._path = path
         self._now = now
 
     def find(self, model: str) -> LearnedWindow | None:
-        """What was learned of a model, if that is not too long ago."""
+        """Return what was learned about a model, if that has not expired."""
         return self._read().get(model)
 
     def keep(self, model: str, window: int, token_scale: float) -> None:
-        """Remember this. Where it can't be written, it is learned again in another session."""
+        """Save a learned window. A failed write is ignored: another session will learn it again."""
         learned = LearnedWindow(window=window, token_scale=token_scale, learned=self._now())
         known = {name: one for name, one in self._read().items() if name != model}
         models = dict([*known.items(), (model, learned)][-_MOST_MODELS:])
@@ -66,7 +66,7 @@ class LearnedWindows:
                 temporary.unlink()
 
     def _read(self) -> dict[str, LearnedWindow]:
-        """What is still worth knowing. A file that can't be read counts as empty: it can be learned again."""
+        """Return the windows that have not expired. An unreadable file counts as empty."""
         try:
             with self._path.open("rb") as file:
                 models = _LearnedFile.model_validate_json(file.read(_MOST_BYTES)).models
@@ -77,12 +77,12 @@ class LearnedWindows:
 
 
 class WindowedClient(WrappingClient):
-    """Another client, with the window that is set or was learned. Each PromptTooLong teaches it."""
+    """Wrap a client to apply the window that was set or learned, and to learn from each PromptTooLong."""
 
     def __init__(
         self, client: ModelClient, wanted: int | None, place: str, learned: LearnedWindows | None = None
     ) -> None:
-        """`place` names the model and its address; `wanted` is the window that the user has set."""
+        """`place` is the model with its address; `wanted` is the window that the user set."""
         super().__init__(client)
         self._place = place
         self._learned = learned
@@ -94,11 +94,11 @@ class WindowedClient(WrappingClient):
 
     @property
     def traits(self) -> ModelTraits:
-        """Those of the client inside, with the window that is known by now."""
+        """Return the inner client's traits with the window that is currently known."""
         return self._traits
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
-        """The answer. After a PromptTooLong a prompt made for the new traits is shorter."""
+        """Stream the answer. A PromptTooLong shrinks `traits.window`, so that the next prompt is shorter."""
         asked = replace(request, window=self._traits.window)
         try:
             async with closing(self.inner.stream(asked)) as pieces:
@@ -116,10 +116,10 @@ class WindowedClient(WrappingClient):
 
 
 def window_after(traits: ModelTraits, error: PromptTooLong, estimated: int) -> tuple[int, float]:
-    """The window and the scale of our estimates after an error; we took its prompt for `estimated` tokens.
+    """Return the new window and token scale after an error for a prompt of `estimated` tokens.
 
-    The next prompt is shorter in any case, even if the provider tells a size that the prompt was within. If
-    it tells none, half of the prompt is taken for the window.
+    The next prompt is always shorter, even if the error names a window that the prompt fits in. If the error
+    names none, half of the prompt's size becomes the window.
     """
     scale = traits.token_scale
     if error.asked and estimated:
@@ -127,5 +127,5 @@ def window_after(traits: ModelTraits, error: PromptTooLong, estimated: int) -> t
     size = int(estimated * scale)
     window = error.window or size // 2
     if window >= traits.window and (not error.asked or error.asked <= window):
-        window = min(size, traits.window * 3 // 4)  # it was within; with the answer's part it was too much
+        window = min(size, traits.window * 3 // 4)  # the prompt fitted, but not together with the answer
     return max(window, LEAST_WINDOW), scale

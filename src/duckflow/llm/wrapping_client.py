@@ -1,26 +1,26 @@
-"""The base of clients that add something to another one: patience, redaction, pictures."""
+"""Base class of clients that wrap another one to add retries, redaction or pictures."""
 
 from duckflow.domain.model import ModelClient, ModelTraits
 
 
 class WrappingClient:
-    """A client around another one, which has its traits and ends with it."""
+    """Wrap a client, pass on its traits, and close it."""
 
     def __init__(self, inner: ModelClient) -> None:
         self.inner = inner
 
     @property
     def traits(self) -> ModelTraits:
-        """Those of the client inside."""
+        """Return the traits of the wrapped client."""
         return self.inner.traits
 
     async def aclose(self) -> None:
-        """Close the client inside."""
+        """Close the wrapped client."""
         await self.inner.aclose()
 
 
 def unwrapped(client: ModelClient | None) -> ModelClient | None:
-    """The client that asks the model."""
+    """Return the innermost client, the one that calls the model."""
     while isinstance(client, WrappingClient):
         client = client.inner
     return client

@@ -1,1 +1,1 @@
-"""Reading what a model sent back: forgiving where it is plain, repaired where not, shown while it arrives."""
+"""Read answers of models: lenient where the meaning is plain, with a repair request where it is not."""

@@ -1,4 +1,4 @@
-"""Finds the fields of an answer in what a model wrote, in all forms that have one plain meaning (A6)."""
+"""Find the fields of an answer in a model's text, in every form that has one plain meaning (A6)."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast, get_origin
@@ -17,25 +17,25 @@ _OPERATION = ("operation", "op", "tool", "tool_name", "function", "name", "actio
 _ARGS = ("args", "arguments", "input", "parameters", "params", "tool_input")
 _REASONING = ("reasoning", "reason", "rationale", "thought", "explanation", "comment")
 _BESIDE = ("type", "call_id", "note", "why", "purpose", "intent", "priority", "order")
-"""Fields that models write beside the arguments where they do not set them apart."""
+"""Fields that are no arguments, though models write them beside the arguments of an action."""
 _NONE = ("none", "null", "nothing", "n/a")
 _DECISION = frozenset(Decision.model_fields)
 
 
 class AnswerFields(NamedTuple):
-    """The fields of an answer. `faults` make it unusable, and `hints` then help to mend it."""
+    """Fields of an answer. `faults` make it unusable; `hints` then help the model to correct it."""
 
     fields: JsonObject
     faults: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    """What was left out, to be said to the model."""
+    """Sentences for the model about fields and blocks that were ignored."""
     hints: tuple[str, ...] = ()
     unused: tuple[str, ...] = ()
-    """Names of the blocks that were left out, since nothing names them."""
+    """Names of the blocks that were ignored because no field refers to them."""
 
 
 def read_fields(text: str, shape: type[BaseModel], *, ended: bool) -> AnswerFields:
-    """The fields of a `shape` that is written as JSON text. `ended`: the model stopped on its own."""
+    """Return the fields of a `shape` from JSON text. `ended`: the model stopped without hitting a limit."""
     found, blocks = find_parts(after_thoughts(text), ended=ended)
     fields = _unwrapped(found.value, shape)
     if shape is Decision:
@@ -52,7 +52,7 @@ def read_fields(text: str, shape: type[BaseModel], *, ended: bool) -> AnswerFiel
 
 
 def _unwrapped(value: JsonObject | list[JsonValue], shape: type[BaseModel]) -> JsonObject:
-    """The answer itself: without a list or an object around it, or as the only list that the shape has."""
+    """Unwrap an answer from a list or object. A bare list becomes the shape's only list field."""
     known = shape.model_fields
     if isinstance(value, list):
         first = value[0] if len(value) == 1 else None
@@ -72,7 +72,7 @@ def _names(value: JsonObject, known: Iterable[str]) -> bool:
 
 
 def _with_usual_names(fields: JsonObject) -> JsonObject:
-    """A Decision whose fields and actions have the names that models often give them instead."""
+    """Rename fields and actions from the names that models often use to those of a Decision."""
     fields = dict(fields)
     if "actions" not in fields and _is_call(fields):
         action = {name: value for name, value in fields.items() if name not in _DECISION}
@@ -99,7 +99,7 @@ def _holds_text(value: JsonValue) -> bool:
 
 
 def _is_call(fields: JsonObject) -> bool:
-    """Whether it is, or holds, one action by itself, under whatever names."""
+    """Return True if the object is a single action instead of a Decision, under any of the usual names."""
     key = _operation_key(fields)
     return key in ("operation", "function") or (
         key is not None and any(isinstance(fields.get(name), dict) for name in _ARGS)
@@ -114,7 +114,7 @@ def _operation_key(entry: Mapping[str, JsonValue]) -> str | None:
 
 
 def _action(entry: JsonObject) -> JsonObject:
-    """An action under the usual names; without `args`, its other fields are the arguments."""
+    """Return an action with the names of a Decision; without `args`, its other fields are the arguments."""
     key = _operation_key(entry)
     if key is None:
         return entry
@@ -132,7 +132,7 @@ def _action(entry: JsonObject) -> JsonObject:
 
 
 def _object(value: JsonValue) -> JsonValue:
-    """Arguments, which some models write as a text that holds JSON."""
+    """Parse arguments that some models write as a string of JSON."""
     if not isinstance(value, str):
         return value
     try:
@@ -142,7 +142,7 @@ def _object(value: JsonValue) -> JsonValue:
 
 
 def _with_reply(fields: JsonObject, unused: Blocks) -> tuple[JsonObject, Blocks]:
-    """A block that nothing names is the reply, if there is no other; else it stays unused."""
+    """Use an unreferenced block as the reply if the answer has none. Return the fields and unused blocks."""
     if as_text(fields.get("reply") or "").strip():
         return fields, unused
     named = [name for name in unused if name.casefold() in ("reply", *_REPLY)]
@@ -154,7 +154,7 @@ def _with_reply(fields: JsonObject, unused: Blocks) -> tuple[JsonObject, Blocks]
 
 
 def _with_known_state(fields: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
-    """Without what a decision may not set of the state (E2): that voids no answer, but is said."""
+    """Drop state fields that a decision may not set (E2), and return a note for the model about them."""
     delta = fields.get("state_delta")
     if not delta:
         return {name: value for name, value in fields.items() if name != "state_delta"}, ()

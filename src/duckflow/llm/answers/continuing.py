@@ -1,4 +1,4 @@
-"""Answers that were cut by their length: continued, or asked for again with more room (K4)."""
+"""Continue answers that the length limit cut, or ask for them again with a higher limit (K4)."""
 
 import re
 from collections.abc import Callable
@@ -11,10 +11,10 @@ from duckflow.domain.patterns import late
 from duckflow.llm.answers.response import CollectedResponse, collect
 
 MOST_ROUNDS = 2
-"""Times that one answer is continued or asked for again."""
+"""Most times that one answer is continued or asked for again."""
 
 MORE_ROOM = 8192
-"""Tokens added in the first round if thinking left no answer; in the second, three times as many."""
+"""Tokens added in the first round if thinking left none for the answer; the second adds three times that."""
 
 CONTINUE = (
     "Your answer was cut because it reached its length limit. Continue exactly where it stopped, with the "
@@ -24,10 +24,10 @@ CALL_AGAIN = " A tool call that was cut must be made again."
 
 _WINDOW_SHARE = 4
 _OVERLAP, _LETTERS = 6, 4
-"""How many characters, and how many different ones, a continuation must repeat to count as a repetition."""
+"""Characters, and distinct ones among them, that a continuation must share with the end to be an overlap."""
 _LONGEST_OVERLAP = 4_000
 _SAME_START = 40
-"""Characters after which an answer that begins like the first one counts as written again from the start."""
+"""A continuation that begins with this many of the answer's first characters is a complete rewrite."""
 _FENCE = late(r"\s*```[^\n]*\n")
 _THOUGHT = late(r"\s*<think>(?:(?!</think>).)*\Z", re.DOTALL)
 
@@ -40,9 +40,9 @@ async def collect_whole(
     has_reply: bool,
     is_usable: Callable[[CollectedResponse], bool],
 ) -> CollectedResponse:
-    """Ask once, and get the rest of an answer that was cut before it was usable.
+    """Ask the model, and get the rest of an answer that was cut before it was usable.
 
-    An answer that is still cut after some rounds is returned as it is.
+    Returns an answer that is still cut after MOST_ROUNDS as it is; raises BadAnswer if it is only thinking.
     """
     response = await collect(client, request, on_update, has_reply=has_reply)
     for number in range(1, MOST_ROUNDS + 1):
@@ -50,7 +50,7 @@ async def collect_whole(
             return response
         thought = only_thought(response)
         if client.traits.small and not thought:
-            return response  # a small model that is to go on in the middle begins something else
+            return response  # small models start something else instead of continuing
         extra = min(MORE_ROOM if thought else request.max_tokens, client.traits.window // _WINDOW_SHARE)
         asked = replace(request, extra_tokens=extra * (2**number - 1))
         try:
@@ -66,7 +66,7 @@ async def collect_whole(
                 _tell(on_update, "llm.answer_cut")
                 response = await _go_on(client, asked, on_update, response, has_reply=has_reply)
         except ProviderError:
-            return response  # such as more room than the provider has: what came so far tells more
+            return response  # perhaps a refused limit; the partial answer is more useful than this error
     if response.stop == "length" and only_thought(response):
         error = BadAnswer("llm.thought_only_still", rounds=MOST_ROUNDS + 1)
         error.usage = response.usage
@@ -75,13 +75,13 @@ async def collect_whole(
 
 
 def only_thought(response: CollectedResponse) -> bool:
-    """Whether thinking took the whole answer."""
+    """Return True if the answer consists of nothing but thinking."""
     text = response.text
     return not response.calls and (not text.strip() or _THOUGHT.match(text) is not None)
 
 
 def join_parts(first: str, rest: str) -> str:
-    """An answer and its continuation, which may repeat the end, begin with a fence, or be all of it again."""
+    """Join an answer and its continuation, which may overlap, open a code fence, or be a complete rewrite."""
     if len(first) >= _SAME_START and rest.lstrip().startswith(first.lstrip()[:_SAME_START]):
         return rest
     fence = _FENCE.match(rest)
@@ -94,7 +94,7 @@ def join_parts(first: str, rest: str) -> str:
 
 
 def _overlap(first: str, rest: str) -> int:
-    """How many characters at the beginning of `rest` repeat the end of `first`, beyond mere chance."""
+    """Return how many characters at the start of `rest` repeat the end of `first`, 0 if by chance."""
     for length in range(min(len(first), len(rest), _LONGEST_OVERLAP), _OVERLAP - 1, -1):
         if first.endswith(rest[:length]) and len(set(rest[:length])) >= _LETTERS:
             return length
@@ -122,7 +122,7 @@ async def _go_on(
     *,
     has_reply: bool,
 ) -> CollectedResponse:
-    """The first part with the rest behind it, which is shown once it is complete: it may repeat something."""
+    """Ask for the rest and append it. The rest is shown when complete, since it may repeat the first part."""
     said = ChatMessage(role="assistant", text=first.text)
     wanted = ChatMessage(role="user", text=CONTINUE + (CALL_AGAIN if request.tools else ""))
     asked = replace(request, messages=(*request.messages, said, wanted))

@@ -1,4 +1,4 @@
-"""Finds the one JSON object of an answer in what a model wrote around it: fences, chatter, thoughts."""
+"""Find the one JSON object of an answer among code fences, prose and thoughts."""
 
 import re
 
@@ -17,7 +17,7 @@ _THOUGHTS_END = "</think>"
 
 
 def after_thoughts(text: str) -> str:
-    """The text without byte order mark and without the thoughts some models write in front of the answer."""
+    """Return the text without a byte order mark and without thoughts that precede the answer."""
     text = text.removeprefix("\ufeff").lstrip()
     if text.startswith(("{", "```")):
         return text
@@ -26,16 +26,15 @@ def after_thoughts(text: str) -> str:
 
 
 def begins_object(text: str) -> bool:
-    """Whether an object with a quoted key begins in it."""
+    """Return True if an object with a quoted key begins in the text."""
     return _QUOTED_KEY.search(text) is not None
 
 
 def find_object(text: str) -> FoundObject:
-    """The first object of `text`, or the list that it begins. Braces of prose are passed over; a broken
-    object is not.
+    """Return the first object of `text`, or the list of which it is the first item.
 
-    What only resembles an object, such as `{name: 1}`, is passed over as a whole, so that nothing
-    nested in it is ever taken for the answer.
+    Raises UnusableAnswer for a broken object, but skips braces in prose. Text that only resembles an object,
+    such as `{name: 1}`, is skipped as a whole, so that nothing nested in it is taken for the answer.
     """
     at, doubt, empty = 0, None, None
     if text.startswith("{"):
@@ -62,9 +61,9 @@ def find_object(text: str) -> FoundObject:
 
 
 def refuse_more(text: str, found: FoundObject, rest: str) -> None:
-    """Refuse what follows the object in `rest`, unless it is plain text: nothing the model meant may be lost.
+    """Raise UnusableAnswer if more than plain text follows the object in `rest`, so that no JSON is lost.
 
-    The same object once more says nothing new, and a bracket too many at its end takes nothing away.
+    A repetition of the same object and surplus closing brackets are allowed.
     """
     rest = rest.lstrip()
     if not _NESTED.search(text, 0, found.start):
@@ -85,7 +84,7 @@ def refuse_more(text: str, found: FoundObject, rest: str) -> None:
 
 
 def _list_around(text: str, start: int) -> int:
-    """The place of the bracket that directly precedes this brace, if a list begins there."""
+    """Return the position of the list bracket directly before this brace, else the brace's own."""
     opened = _LISTED.search(text, max(start - 100, 0), start)
     nested = opened and _NESTED.search(text, 0, opened.start())
     return opened.start() if opened and not nested else start
@@ -97,7 +96,7 @@ def _closers(rest: str) -> int:
 
 
 def _same(text: str, start: int, found: FoundObject) -> int | None:
-    """The end of the object that begins here, if it is the one that was found already."""
+    """Return the end of the object at `start` if it equals the one already found, else None."""
     try:
         again = read_object(text, start)
     except UnusableAnswer:
@@ -106,7 +105,7 @@ def _same(text: str, start: int, found: FoundObject) -> int | None:
 
 
 def _closing(text: str, start: int) -> int:
-    """The place after the brace that closes the one at `start`, or the end of the text."""
+    """Return the position after the brace that closes the one at `start`, or the end of the text."""
     depth, in_string = 0, False
     for token in _STRUCTURE.finditer(text, start):
         mark = token.group()

@@ -1,8 +1,8 @@
-"""Shows the user a reply while the model still writes it: the top-level "reply" string of a JSON object.
+"""Extract the top-level "reply" string of a JSON object while the model still writes it.
 
-What it shows counts for nothing: the whole answer is read again, strictly, when it is complete. It walks over
-each piece once; pydantic_core's partial parsing would read the whole text again for every piece, which took
-twenty times as long for a reply of 200 kB, and grows with its square.
+The result is for display only: the whole answer is parsed strictly once it is complete. Each piece is read
+once; pydantic_core's partial parsing reads the whole text again for every piece, which took twenty times as
+long for a reply of 200 kB, and grows quadratically.
 """
 
 import json
@@ -16,7 +16,7 @@ _CHARACTERS = late(
     r'(?:[^"\\]++|\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}'
     r"|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}))*+"
 )
-"""Whole characters of a string, escaped or not; a surrogate pair is one."""
+"""Complete characters of a string, escaped or not; a surrogate pair is one."""
 _LONGEST_ESCAPE = 12
 _FENCE = late(r"```[^\n]*+\n\s*+")
 _LONGEST_KEY = 64
@@ -24,9 +24,9 @@ _THINK, _THOUGHT = "<think>", "</think>"
 
 
 class ReplyExtractor:
-    """Give it the answer in pieces; it returns the characters of the reply as they become certain.
+    """Parser that takes the answer in pieces and returns the characters of the reply as they become certain.
 
-    With `plain`, text that does not begin with an object is itself the reply (A8).
+    With `plain`, text that does not begin with an object is the reply itself (A8).
     """
 
     def __init__(self, *, plain: bool = False) -> None:
@@ -35,14 +35,14 @@ class ReplyExtractor:
         self._space = ""
 
     def feed(self, text: str) -> str:
-        """The next characters of the reply, if any."""
+        """Take the next piece of the answer, and return the next characters of the reply."""
         text = self._opening.feed(text)
         if self._opening.form == "prose":
             return self._prose(text)
         return self._object.feed(text) if text else ""
 
     def _prose(self, text: str) -> str:
-        """White space is shown when something follows it, since the end of a reply has none."""
+        """Hold back trailing white space until more text follows, since a reply does not end with any."""
         shown = text.rstrip()
         if not shown:
             self._space += text
@@ -52,7 +52,7 @@ class ReplyExtractor:
 
 
 class _Opening:
-    """Holds the first characters of an answer until they say what it is: an object, or prose."""
+    """Buffer for the first characters of an answer, until they tell whether it is an object or prose."""
 
     def __init__(self, *, plain: bool) -> None:
         self._plain = plain
@@ -91,11 +91,11 @@ class _Opening:
 
 
 class _ObjectReply:
-    """Walks over a JSON object that arrives in pieces and decodes its "reply" string."""
+    """Parser for a JSON object that arrives in pieces; decodes its "reply" string."""
 
     def __init__(self) -> None:
         self._held = ""
-        """The beginning of an object, or of an escape, whose next characters have not come yet."""
+        """Start of an object or of an escape sequence whose next characters have not arrived yet."""
         self._depth = 0
         self._over = False
         self._key_next = True
@@ -110,21 +110,21 @@ class _ObjectReply:
             if self._string is None:
                 at = self._outside(text, at)
                 continue
-            end = _CHARACTERS.match(text, at).end()  # pyright: ignore[reportOptionalMemberAccess] - none will do
+            end = _CHARACTERS.match(text, at).end()  # pyright: ignore[reportOptionalMemberAccess] - always matches
             shown.append(self._take(text[at:end]))
             if text[end : end + 1] == '"':
                 self._over = self._string == "reply"
                 self._string = None
                 end += 1
             elif end < len(text):
-                self._held = text[end:]  # half an escape, or half of a pair of them; or no escape at all
+                self._held = text[end:]  # half an escape or half a surrogate pair; or an invalid escape
                 self._over = len(self._held) >= _LONGEST_ESCAPE
                 break
             at = end
         return "".join(shown)
 
     def _seek(self, text: str) -> int:
-        """The place of the first quote inside the first object."""
+        """Return the position of the first quote inside the first object."""
         found = _OBJECT.search(text)
         if not found:
             return len(text)
@@ -157,7 +157,7 @@ class _ObjectReply:
             self._string = "reply" if self._key == "reply" else "other"
 
     def _take(self, raw: str) -> str:
-        """The characters of the next part of a string, if they are the reply's."""
+        """Process the next part of a string, and return its characters if they belong to the reply."""
         if self._string == "key" and len(self._key) < _LONGEST_KEY:
             self._key += _decoded(raw)
         return _decoded(raw) if self._string == "reply" else ""

@@ -5,10 +5,9 @@
     print("hello")
     >>>block main
 
-The content is the text between the two marker lines as it is, line endings included: each of its lines is
-ended by its line break, and an empty block is empty. Only the end line with the block's own name ends it;
-whatever else looks like a marker is content. The last block needs no end line if the model stopped on its
-own.
+The content is the exact text between the two marker lines, including the last line break. Only an end line
+with the block's name ends the block; any other text that looks like a marker is content. The last block needs
+no end line if the model stopped without hitting a limit.
 """
 
 import re
@@ -21,7 +20,7 @@ from duckflow.llm.answers.json_object import begins_object, find_object, refuse_
 from duckflow.llm.answers.strict_json import MAX_BYTES, FoundObject, JsonObject, UnusableAnswer, check_size
 
 MAX_FILLED = 8_000_000
-"""Characters that all places filled from blocks may have together."""
+"""Most characters in total that blocks may insert into an answer."""
 
 _BEGIN = late(r"^([ \t]*+)<<<block[ \t]++(\S{1,100}+)[ \t]*+\r?(?:\n|\Z)", re.MULTILINE)
 _STRAY = late(r"^>>>block\b.*$", re.MULTILINE)
@@ -29,26 +28,26 @@ _MARKER = late(r"^[ \t]*+(?:<<<|>>>)block\b", re.MULTILINE)
 _FENCE = late(r"^[ \t]*+```.*$", re.MULTILINE)
 _LAST_FENCE = late(r"^[ \t]*+```\s*+\Z", re.MULTILINE)
 _NEARLY_END = late(r"^(?:<<<|>>>)[ \t/]*+(?:end)?+[ \t_]*+(?:block)?+(?:[ \t]++[A-Z]\S{0,99}+)?+\s*+\Z", re.M)
-"""Last line that was meant to end the last block."""
+"""Final line that was meant to end the last block."""
 
 _FOREIGN = late("[\x00\ud800-\udfff]")
 _ONE_LINE = late(r"[^\n]*+\n\Z")
 _IN_ONE_LINE = frozenset({"path", "to", "pattern", "glob", "symbol", "url", "id"})
-"""Arguments of one line: no line break of a block belongs to them."""
+"""Arguments of one line: the line break at the end of a block is not part of them."""
 _LONGEST_NAME = 100
 
 Blocks = dict[str, str]
 
 
 class AnswerParts(NamedTuple):
-    """What an answer consists of: the object or list that was found, and the blocks around it."""
+    """Parts of an answer: its JSON object or list, and its raw blocks."""
 
     found: FoundObject
     blocks: Blocks
 
 
 class Filled(NamedTuple):
-    """An answer with its blocks in place, the blocks that nothing named, and what was wrong."""
+    """Answer with its blocks inserted, the blocks it did not refer to, and its faults."""
 
     fields: JsonObject
     unused: Blocks
@@ -56,7 +55,7 @@ class Filled(NamedTuple):
 
 
 def read_parts(text: str) -> tuple[JsonObject, Blocks]:
-    """The one JSON object of a text and its raw blocks."""
+    """Return the one JSON object of a text and its raw blocks."""
     found, blocks = find_parts(text)
     if found.faults:
         raise UnusableAnswer(*found.faults)
@@ -66,7 +65,10 @@ def read_parts(text: str) -> tuple[JsonObject, Blocks]:
 
 
 def find_parts(text: str, *, ended: bool = False) -> AnswerParts:
-    """The JSON object, or list, of a text and its raw blocks. `ended`: the model stopped on its own."""
+    """Return the JSON object or list of a text and its raw blocks.
+
+    `ended`: the model stopped without hitting a limit.
+    """
     marker = _BEGIN.search(text)
     check_size(text[: marker.start()] if marker else text)
     if not text.strip():
@@ -89,7 +91,10 @@ def find_parts(text: str, *, ended: bool = False) -> AnswerParts:
 
 
 def split_blocks(text: str, *, before: str = "", ended: bool = False) -> tuple[str, Blocks]:
-    """A text without its raw blocks, and the blocks. `before` precedes it, perhaps with an open fence."""
+    """Return a text without its raw blocks, and the blocks.
+
+    `before` is the text that precedes it, needed to know whether a code fence is open.
+    """
     plain: list[str] = []
     blocks: Blocks = {}
     at = 0
@@ -119,7 +124,7 @@ def split_blocks(text: str, *, before: str = "", ended: bool = False) -> tuple[s
 
 
 def _end_line(text: str, at: int, name: str) -> re.Match[str] | None:
-    """The end line of a block, exact; or the only line before the next block that can be meant as one."""
+    """Return the exact end line of a block, else the only inexact one before the next block, else None."""
     exact = re.compile(rf"^>>>block[ \t]++{re.escape(name)}[ \t]*+\r?$", re.MULTILINE).search(text, at)
     if exact:
         return exact
@@ -132,7 +137,7 @@ def _end_line(text: str, at: int, name: str) -> re.Match[str] | None:
 
 
 def _last_content(name: str, content: str, *, fenced: bool) -> str:
-    """What a block without an end line holds: all that follows, except the fence around the whole answer."""
+    """Return the content of a block without an end line: all that follows, except the answer's own fence."""
     if _MARKER.search(content):
         raise _endless(name)
     closing = _LAST_FENCE.search(content)
@@ -147,7 +152,7 @@ def _endless(name: str) -> UnusableAnswer:
 
 
 def _check(name: str, content: str, indent: str) -> None:
-    """Refuse content that no text file has, and content that may be indented like its markers."""
+    """Refuse characters that no text file has, and content that may be indented along with its markers."""
     if foreign := _FOREIGN.search(content):
         raise UnusableAnswer(
             f"the block {name} has the character U+{ord(foreign.group()):04X}, which no text file has"
@@ -158,7 +163,7 @@ def _check(name: str, content: str, indent: str) -> None:
 
 
 def fill(answer: JsonObject, blocks: Blocks) -> JsonObject:
-    """The answer with each `{"block": NAME}` replaced by that block, all of which must be used."""
+    """Return the answer with each `{"block": NAME}` replaced. Raise UnusableAnswer for an unused block."""
     filled = fill_in(answer, blocks)
     faults = (*filled.faults, *map(unused_block, filled.unused))
     if faults:
@@ -167,12 +172,12 @@ def fill(answer: JsonObject, blocks: Blocks) -> JsonObject:
 
 
 def unused_block(name: str) -> str:
-    """The sentence about a block that nothing names."""
+    """Return the sentence that tells the model about an unused block."""
     return f'no argument names the block {name}: use it as {{"block": "{name}"}} or leave it out'
 
 
 def fill_in(answer: JsonObject, blocks: Blocks) -> Filled:
-    """The answer with each `{"block": NAME}`, wherever it stands, replaced by that block."""
+    """Return the answer with each `{"block": NAME}`, at any depth, replaced by that block."""
     filling = _Filling(blocks)
     fields = {key: filling.value(key, key, value) for key, value in answer.items()}
     unused = {name: content for name, content in blocks.items() if name not in filling.used}
@@ -185,7 +190,7 @@ def fill_in(answer: JsonObject, blocks: Blocks) -> Filled:
 
 
 class _Filling:
-    """Walks over an answer. Recursion is safe here: the reader has limited the depth."""
+    """Walk over an answer. Recursion is safe here because the parser has limited the depth."""
 
     def __init__(self, blocks: Blocks) -> None:
         self._blocks = blocks
@@ -193,11 +198,11 @@ class _Filling:
         self._filled = 0
         self.used: set[str] = set()
         self.arguments: set[str] = set()
-        """Short texts among the arguments: a block of that name may be meant."""
+        """Short strings among the arguments; one that equals a block's name may be meant as a reference."""
         self.faults: list[str] = []
 
     def value(self, path: str, key: str, value: JsonValue, *, argument: bool = False) -> JsonValue:
-        """A value with its blocks filled in."""
+        """Return a value with its blocks inserted."""
         if isinstance(value, str) and argument and len(value) <= _LONGEST_NAME:
             self.arguments.add(value)
         if isinstance(value, list):

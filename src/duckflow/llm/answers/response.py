@@ -1,4 +1,4 @@
-"""Listens to a model until it has finished, and lets the user see the reply meanwhile."""
+"""Collect a model's response from its stream, and show the user the reply meanwhile."""
 
 from collections.abc import Callable
 
@@ -21,14 +21,14 @@ from duckflow.llm.answers.partial_reply import ReplyExtractor
 from duckflow.llm.streams import closing
 
 MAX_RESPONSE = 4_000_000
-"""Bytes after which a model is not listened to any longer."""
+"""Most bytes read of one response."""
 
 SURROGATE = late("[\ud800-\udfff]")
 _HIGH_AT_END = late("[\ud800-\udbff]\\Z")
 
 
 class CollectedResponse:
-    """One response, word for word, as far as it came. `stop` is None as long as it is not whole."""
+    """Response as received so far, verbatim. `stop` is None until it is complete."""
 
     def __init__(self, on_update: Callable[[LiveUpdate], None], *, has_reply: bool, plain: bool) -> None:
         self._on_update = on_update
@@ -49,21 +49,21 @@ class CollectedResponse:
 
     @property
     def too_large(self) -> bool:
-        """Whether it was given up for its size."""
+        """Return True if the response exceeds the size limit."""
         return self._size > MAX_RESPONSE
 
     @property
     def shown(self) -> str:
-        """What the user saw of it."""
+        """Return the part of the reply that the user has seen."""
         return "".join(self._shown)
 
     @property
     def text(self) -> str:
-        """What was written, without calls."""
+        """Return the text without tool calls."""
         return "".join([*self._texts, self._half])
 
     def take(self, piece: ModelPiece) -> None:
-        """The next piece of it."""
+        """Add the next piece."""
         match piece:
             case TextPiece():
                 self._text(piece.text)
@@ -82,16 +82,16 @@ class CollectedResponse:
                 self.stop, self.usage = piece.stop, piece.usage
 
     def go_on(self, text: str, rest: "CollectedResponse") -> None:
-        """Add the rest of a response that was cut: `text` and what came with it."""
+        """Add the rest of a response that was cut: `text`, and the calls, thoughts and usage of `rest`."""
         self.take(TextPiece(text=text))
         self.calls += rest.calls
-        self.thoughts = rest.thoughts  # those of a part that was cut don't fit the whole
+        self.thoughts = rest.thoughts  # thoughts of the part that was cut don't fit the whole
         self.stop, self.usage = rest.stop, self.usage + rest.usage
 
     def _text(self, text: str) -> None:
         self._size += _size(text)
         text = self._half + text
-        # Some providers cut a stream inside an escaped surrogate pair.
+        # Some providers split a stream inside an escaped surrogate pair.
         self._half = text[-1] if _HIGH_AT_END.search(text) else ""
         text = text[: len(text) - len(self._half)]
         self._texts.append(_paired(text))
@@ -109,9 +109,9 @@ async def collect(
     has_reply: bool,
     until: Callable[[str], bool] | None = None,
 ) -> CollectedResponse:
-    """Ask once and listen to the end, or `until` its text is enough.
+    """Ask once and collect the response to its end, or until `until` returns True for its text.
 
-    With `has_reply`, the answer's reply is shown as it comes.
+    With `has_reply`, the reply is shown while it arrives.
     """
     response = CollectedResponse(on_update, has_reply=has_reply, plain=bool(request.tools))
     async with closing(client.stream(request)) as pieces:
@@ -127,7 +127,7 @@ def _size(text: str) -> int:
 
 
 def _paired(text: str, lone: str = "surrogatepass") -> str:
-    """The text with surrogate pairs as characters; `lone` says what becomes of halves."""
+    """Combine surrogate pairs into characters; `lone` is the error handler for unpaired halves."""
     if not SURROGATE.search(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", lone)

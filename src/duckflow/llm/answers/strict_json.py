@@ -1,8 +1,8 @@
-"""Reads one JSON object without recursion, or says exactly what is wrong and where.
+"""Parse one JSON object without recursion, or report exactly what is wrong and where.
 
-Stricter than the standard library: duplicate keys, NaN and infinities, lone surrogates, NUL and endless
-numbers are refused, and depth and count are limited. More lenient where the meaning is plain: raw line breaks
-and tabs in strings, comments, a comma before a closing bracket, and True, False and None.
+Stricter than the standard library: refuses duplicate keys, NaN and infinities, lone surrogates, NUL and very
+long numbers, and limits depth and count. More lenient where the meaning is plain: accepts raw line breaks and
+tabs in strings, comments, a comma before a closing bracket, and True, False and None.
 """
 
 import json
@@ -33,7 +33,7 @@ _STRINGS = json.JSONDecoder(strict=False)
 
 
 class UnusableAnswer(DuckflowError):
-    """An answer that can't be used; `faults` are the sentences for the model, all that is wrong with it."""
+    """Answer that can't be used; `faults` are sentences that tell the model everything wrong with it."""
 
     def __init__(self, *faults: str) -> None:
         super().__init__(*faults)
@@ -41,14 +41,14 @@ class UnusableAnswer(DuckflowError):
 
     @property
     def problem(self) -> str:
-        """All faults in one line."""
+        """Return all faults in one line."""
         return "; ".join(self.faults)
 
 
 class FoundObject(NamedTuple):
-    """An object, or a list of them, and its place in the text.
+    """Object, or list of objects, and its position in the text.
 
-    `faults` is what is wrong with it although it can be read, such as a key that stands twice.
+    `faults` are errors that did not stop the parser, such as a duplicate key.
     """
 
     value: JsonObject | list[JsonValue]
@@ -58,7 +58,7 @@ class FoundObject(NamedTuple):
 
 
 def parse_object(text: str) -> JsonObject:
-    """The one object that `text` is, with nothing but white space around it."""
+    """Parse a text that is one object, with nothing but white space around it."""
     check_size(text)
     text = text.removeprefix("\ufeff").strip()
     if not text.startswith("{"):
@@ -72,21 +72,21 @@ def parse_object(text: str) -> JsonObject:
 
 
 def check_size(text: str) -> None:
-    """Refuse what is too large to be read as JSON."""
+    """Raise UnusableAnswer if the text is too large to be parsed."""
     size = len(text) if len(text) > MAX_BYTES else len(text.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
         raise UnusableAnswer(f"the JSON is too large: {size:,} bytes, at most {MAX_BYTES:,} are read")
 
 
 def read_object(text: str, start: int) -> FoundObject:
-    """The object whose opening brace is at `start`, or the list whose opening bracket is."""
+    """Parse the object or list whose opening brace or bracket is at `start`."""
     reader = _Reader(text, start)
     value, end = reader.read()
     return FoundObject(value, start, end, tuple(reader.faults))
 
 
 class _Reader:
-    """Walks over the text once. Nesting is a list, not recursion, so depth costs nothing."""
+    """Parser that reads the text once. It keeps open containers in a list instead of recursing."""
 
     def __init__(self, text: str, start: int) -> None:
         self._text = text
@@ -94,7 +94,7 @@ class _Reader:
         self._open: list[JsonObject | list[JsonValue]] = []
         self._values = 0
         self.faults: list[str] = []
-        """What is wrong, but no reason to stop reading."""
+        """Errors after which the parser could continue."""
 
     def read(self) -> tuple[JsonObject | list[JsonValue], int]:
         whole: JsonObject | list[JsonValue] = {} if self._text[self._at] == "{" else []
@@ -119,7 +119,7 @@ class _Reader:
             now.append(self._value())
 
     def _comma_and_closer(self, closer: str) -> bool:
-        """Read the comma between two members; True if the container ends behind it."""
+        """Read the comma between two members. Return True if the container ends right after it."""
         if self._peek() != ",":
             raise self._fault(
                 f'expected , or {closer} after a value (a quote inside a string is written \\")'
@@ -213,7 +213,7 @@ class _Reader:
         return value
 
     def _peek(self) -> str:
-        """The next character that is not white space."""
+        """Skip white space and comments, and return the next character."""
         space = _SPACE.match(self._text, self._at)
         self._at = space.end() if space else self._at
         if self._at >= len(self._text):

@@ -1,6 +1,6 @@
-"""Structured answers: ask a model, read what it says, and ask again where its meaning is not plain (A6).
+"""Ask a model for a structured answer, and ask again if the answer can't be understood (A6).
 
-One mechanism for every kind of answer. Nothing of an answer is used before all of it was read.
+Used for every kind of structured answer. No part of an answer is used before all of it is validated.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,7 +21,7 @@ from duckflow.llm.answers.response import MAX_RESPONSE, SURROGATE, CollectedResp
 from duckflow.llm.answers.strict_json import UnusableAnswer
 
 SHOWN_AGAIN, MOST_SHOWN_AGAIN = 4_000, 32_000
-"""Characters of a bad answer that go back to the model with its faults, by the size of its window."""
+"""Least and most characters of a bad answer sent back to the model; the limit depends on its window."""
 
 _REPAIRS = 3
 _PROBLEM, _FAULTS = 1_000, 6_000
@@ -32,16 +32,16 @@ T = TypeVar("T", bound=BaseModel)
 
 @dataclass(frozen=True)
 class StructuredAnswer(Generic[T]):
-    """A usable answer: what it means, what the model said, and what all tries together cost."""
+    """Usable answer: its value, the model's text, and the usage of all tries together."""
 
     value: T
     text: str
     usage: Usage
     tries: int
     notes: tuple[str, ...] = ()
-    """What was left out of it, in words for the model."""
+    """Sentences for the model about ignored parts of the answer."""
     unused: tuple[str, ...] = ()
-    """Names of the blocks that were left out."""
+    """Names of the blocks that were ignored."""
     thoughts: tuple[Thought, ...] = ()
 
 
@@ -52,10 +52,10 @@ async def ask(
     on_update: Callable[[LiveUpdate], None],
     check: Callable[[T], Iterable[str]] | None = None,
 ) -> StructuredAnswer[T]:
-    """Ask for one `answer`. `check` names all that is wrong with a readable one, in sentences for the model.
+    """Ask for one `answer`. `check` returns the faults of a valid one, as sentences for the model.
 
-    Raises BadAnswer once an answer has the same faults as the one before it, or after three repairs; its
-    `usage` says what was spent.
+    Raises BadAnswer if an answer has the same faults as the previous one, or after three repairs; its `usage`
+    covers all tries.
     """
     spent, asked, faults = Usage(), request, ()
     for attempt in range(1, _REPAIRS + 2):
@@ -96,7 +96,7 @@ def _understand(
     answer: type[T],
     check: Callable[[T], Iterable[str]] | None,
 ) -> tuple[T, AnswerFields]:
-    """The answer, whole and permitted, or an UnusableAnswer with all that is wrong with it."""
+    """Return the answer, complete and permitted. Raise UnusableAnswer with all its faults otherwise."""
     check_whole(response)
     limit = f"the answer was cut at the limit of {request.max_tokens} tokens, say it shorter"
     was_cut = (limit,) if response.stop == "length" else ()
@@ -113,7 +113,7 @@ def _understand(
 
 
 def _is_usable(response: CollectedResponse, request: ModelRequest, answer: type[BaseModel]) -> bool:
-    """Whether a response that was cut says all that matters."""
+    """Return True if a response that was cut is a valid answer all the same."""
     try:
         _understand(response, request, answer, None)
     except UnusableAnswer:
@@ -122,7 +122,7 @@ def _is_usable(response: CollectedResponse, request: ModelRequest, answer: type[
 
 
 def check_whole(response: CollectedResponse) -> None:
-    """Refuse an answer that did not arrive whole."""
+    """Raise UnusableAnswer if the response is incomplete, declined, empty or too large."""
     if response.too_large:
         raise UnusableAnswer(f"the answer is too large: more than {MAX_RESPONSE:,} bytes")
     if response.stop == "refusal":
@@ -144,7 +144,7 @@ def _fields(response: CollectedResponse, answer: type[BaseModel]) -> AnswerField
 def _repair(
     request: ModelRequest, client: ModelClient, response: CollectedResponse, faults: tuple[str, ...]
 ) -> ModelRequest:
-    """The same request, with the bad answer and all its faults behind it."""
+    """Return the request with the bad answer and its faults appended."""
     said = [response.text.strip(), *(f"{call.name} {call.arguments}" for call in response.calls)]
     shown = min(max(client.traits.window // _WINDOW_SHARE, SHOWN_AGAIN), MOST_SHOWN_AGAIN)
     bad = cut(_encodable("\n".join(said)).strip(), shown) or "(nothing)"

@@ -1,1 +1,1 @@
-"""Models without a server of their own: embedded, scripted, relay."""
+"""Models that need no server: embedded, scripted, relay."""

@@ -1,4 +1,4 @@
-"""The embedded model: runs on this machine, in a process of its own, with no key and no network."""
+"""The embedded model: runs on this machine in a separate process, without a key or a network."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -19,27 +19,27 @@ from duckflow.llm.weights.installation import find
 from duckflow.llm.wire.openai_response import Chunk, OpenAIResponse
 
 BATCH = 64
-"""Tokens of a prompt read at a time; between two batches it can be stopped."""
+"""Prompt tokens evaluated at a time; evaluation can be stopped between two batches."""
 
 PROMPT_CACHE_MIB = 512
 LOAD_LIMIT_S = 600.0
 SAVE_LIMIT_S = 5.0
-"""How long whoever leaves waits for what was read to be kept."""
+"""Longest wait on exit for the session's prompt state to be saved."""
 
 BUSY_LIMIT_S = 0.5
-"""The same if an answer was given up: it may still take seconds to hear of that."""
+"""The same limit after an abandoned answer, since the process may take seconds to notice the stop."""
 
 ALIKE = 16
-"""Tokens that must be alike before the next ones are guessed; with fewer, a new file takes longer."""
+"""Tokens that must match before the next ones are drafted; with fewer, writing a new file is slower."""
 
 
 def drafts(wanted: Literal["auto", "on", "off"], processor: str) -> bool:
-    """Whether to guess by n-grams. It gains where reading is several times as fast as writing."""
+    """Return True if n-gram drafting is on. It pays if reading is several times as fast as writing."""
     return wanted == "on" or (wanted == "auto" and processor.lower() in ("x86_64", "amd64"))
 
 
 async def open_embedded(file: Path | None, options: EmbeddedSettings) -> "EmbeddedModel":
-    """The model in `file`, in the configured file, or in the cache. It loads while the user types."""
+    """Open the model in `file`, in the configured file, or in the cache. It loads in the background."""
     if find_spec("xllamacpp") is None:
         raise ProviderError("embedded.no_runtime")
     path = await asyncio.to_thread(_locate, file, options)
@@ -51,7 +51,7 @@ async def open_embedded(file: Path | None, options: EmbeddedSettings) -> "Embedd
 
 
 class EmbeddedModel:
-    """A model client. One question at a time; the process is started again if it was lost."""
+    """Client for an embedded model. Handles one request at a time, and restarts a process that died."""
 
     def __init__(self, path: Path, name: str, options: EmbeddedSettings, states: PromptStates) -> None:
         self._path = path
@@ -68,7 +68,7 @@ class EmbeddedModel:
         self._session = ""
 
     async def load(self) -> None:
-        """Begin to load; `stream` waits for the end of it."""
+        """Start the process and begin to load; `stream` waits until that is finished."""
         threads, batch_threads = thread_counts(usable_cores(), self._options.threads)
         worker = WorkerProcess(
             {
@@ -86,7 +86,7 @@ class EmbeddedModel:
         self._worker, self._ready, self._begun = worker, False, False
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
-        """The answer, piece by piece. The time limit begins when the model is loaded and free."""
+        """Stream the answer. The time limit starts once the model is loaded and free."""
         async with self._lock:
             worker = await self._loaded()
             try:
@@ -97,12 +97,12 @@ class EmbeddedModel:
                 raise await self._lost() from exc
             except Unavailable:
                 if self._answered != self._last:
-                    # It did not even begin: whatever it is busy with, only a new process helps.
+                    # The process has not begun this answer: it is stuck, and only a new one helps.
                     await self._end()
                 raise
 
     async def count_tokens(self, text: str) -> int:
-        """How many tokens the model's own tokenizer makes of a text."""
+        """Count the tokens of a text with the model's tokenizer."""
         async with self._lock:
             worker = await self._loaded()
             try:
@@ -114,7 +114,7 @@ class EmbeddedModel:
             return message["tokens"]
 
     async def read_beginning(self, beginning: ChatMessage, report: Callable[[float], None]) -> None:
-        """Read what all prompts begin with, and keep that; `report` is told how much of it was read."""
+        """Evaluate and save the beginning that all prompts share. `report` gets the fraction done."""
         async with self._lock:
             worker = await self._loaded()
             try:
@@ -123,7 +123,7 @@ class EmbeddedModel:
                 raise await self._lost() from exc
 
     async def aclose(self) -> None:
-        """End the process; its memory is free afterwards. What it read of a session is kept for later."""
+        """Save the session's prompt state, then end the process, which frees its memory."""
         worker = self._worker
         if worker is not None and self._ready and self._session and not self._lock.locked():
             with suppress(WorkerGone, TimeoutError):
@@ -146,9 +146,12 @@ class EmbeddedModel:
     async def _begin(
         self, worker: WorkerProcess, messages: Sequence[ChatMessage], report: Callable[[float], None]
     ) -> None:
-        """Before the first prompt of a process: what is known of its session, or of its beginning."""
+        """Before a process's first prompt, restore the state of the session or of the common beginning.
+
+        Without either, evaluate the common beginning and save its state.
+        """
         if not messages or not messages[0].stable:
-            self._session = ""  # what it holds from now on is not the session's
+            self._session = ""  # the process no longer holds the session's prompt
             return
         beginning, *rest = (message.text for message in messages)
         if rest:
@@ -175,7 +178,7 @@ class EmbeddedModel:
                     report(read["processed"] / max(read["total"], 1))
 
     async def _chunks(self, worker: WorkerProcess, request: ModelRequest) -> AsyncGenerator[dict[str, Any]]:
-        """What the process says to a request; if nobody reads on, it is told to stop."""
+        """Yield the chunks of the answer to a request; stop the process if the reader leaves early."""
         number, ended = self._ask(worker, "ask", {"body": completion(request)}), False
         try:
             while not ended:
@@ -201,7 +204,7 @@ class EmbeddedModel:
         return bool((await self._message_for(worker, number)).get("done"))
 
     async def _message_for(self, worker: WorkerProcess, number: int) -> dict[str, Any]:
-        """The next message about one question; an earlier one that was given up may still be ending."""
+        """Return the next message about one request, skipping those of an earlier abandoned one."""
         while (message := await worker.receive()).get("id") != number:
             pass
         self._given_up = False
@@ -213,7 +216,7 @@ class EmbeddedModel:
         return self._last
 
     async def _loaded(self) -> WorkerProcess:
-        """The process, once it can be asked."""
+        """Return the process once it is ready, starting it if necessary."""
         if self._worker is None:
             await self.load()
         worker = self._worker

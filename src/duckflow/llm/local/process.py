@@ -1,4 +1,4 @@
-"""The process of an embedded model, seen from Duckflow: started, spoken with line by line, ended."""
+"""Duckflow's side of an embedded model's process: start it, exchange lines of JSON with it, end it."""
 
 import asyncio
 import json
@@ -17,27 +17,27 @@ WORKER = Path(__file__).with_name("worker.py")
 
 _KEPT = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "LD_LIBRARY_PATH")
 _KEPT_KINDS = ("LC_", "PYTHON", "OMP_", "GGML_", "LLAMA_", "CUDA_", "HIP_", "VK_")
-"""What Python and the runtime look at. Keys of providers are not among it."""
+"""Prefixes of environment variables that Python and the runtime read. Provider keys do not match."""
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
 class WorkerGone(Exception):
-    """The process ended by itself."""
+    """Raised when the process has ended unexpectedly."""
 
 
 class WorkerProcess:
-    """One process with one model. It loads `settings` from the start on; nothing here waits for that."""
+    """One process with one model. It starts to load the model of `settings` at once, in the background."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self._socket, theirs = socket.socketpair()
-        self._errors = TemporaryFile()  # noqa: SIM115 - open as long as the process, closed with it
+        self._errors = TemporaryFile()  # noqa: SIM115 - stays open until the process ends
         with theirs:
             self._process = _spawn(theirs.fileno(), self._errors)
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._socket.sendall(_encode(settings))
 
     async def connect(self) -> None:
-        """Make ready to talk. A process that can't be talked to is ended."""
+        """Open the connection to the process. End the process if that fails."""
         try:
             self._streams = await asyncio.open_unix_connection(sock=self._socket, limit=LONGEST_LINE)
         except BaseException:
@@ -45,12 +45,12 @@ class WorkerProcess:
             raise
 
     def send(self, message: dict[str, Any]) -> None:
-        """Put a message on its way."""
+        """Send a message without waiting for its delivery."""
         assert self._streams is not None
         self._streams[1].write(_encode(message))
 
     async def receive(self) -> dict[str, Any]:
-        """The next message."""
+        """Return the next message."""
         assert self._streams is not None
         try:
             line = await self._streams[0].readline()
@@ -61,13 +61,13 @@ class WorkerProcess:
         return json.loads(line)
 
     async def end(self) -> None:
-        """Stop it and give back its memory."""
-        # It has nothing to save, and while it loads it would not hear anything gentler.
+        """Kill the process, which frees its memory."""
+        # It has nothing to save, and would not react to a gentler signal while it loads.
         self._process.kill()
         await self.look_back()
 
     async def look_back(self) -> tuple[int, str]:
-        """After its end: the exit status, negative for a signal, and what was printed last."""
+        """Wait for the end. Return the exit status, negative for a signal, and the last output."""
         if self._streams is not None:
             self._streams[1].close()
         self._socket.close()
@@ -78,7 +78,7 @@ class WorkerProcess:
 
 
 def _encode(message: dict[str, Any]) -> bytes:
-    # Half a surrogate pair, as broken files have them, has no UTF-8, and the runtime would refuse it escaped.
+    # Lone surrogates, as in broken files, have no UTF-8 form, and the runtime refuses them escaped.
     return json.dumps(message, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
@@ -86,8 +86,8 @@ def _spawn(descriptor: int, errors: IO[bytes]) -> subprocess.Popen[bytes]:
     seen = {
         name: value for name, value in os.environ.items() if name in _KEPT or name.startswith(_KEPT_KINDS)
     }
-    # -P and the folder: nothing of the project in the current folder is imported.
-    # A session of its own: Ctrl-C in the terminal is for Duckflow.
+    # -P and the folder keep Python from importing modules of the user's project.
+    # In a new session, Ctrl-C in the terminal reaches only Duckflow.
     return subprocess.Popen(  # noqa: S603
         [sys.executable, "-P", str(WORKER), str(descriptor)],
         cwd=WORKER.anchor,
@@ -101,7 +101,7 @@ def _spawn(descriptor: int, errors: IO[bytes]) -> subprocess.Popen[bytes]:
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:
-    """The exit status, once it has one."""
+    """Wait for the exit status, and kill the process if that takes too long."""
     try:
         return process.wait(GRACE_S)
     except subprocess.TimeoutExpired:
@@ -116,19 +116,19 @@ def _tail(file: IO[bytes]) -> str:
 
 
 def usable_cores(quota: Path = _QUOTA) -> int:
-    """Cores this process may use; in a container often fewer than the machine has."""
+    """Return the number of cores this process may use; a container may have fewer than the machine."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
     try:
         allowed, period = quota.read_text(encoding="ascii").split()
         return max(1, min(cores, int(allowed) // int(period)))
-    except (OSError, ValueError):  # no such limit, or "max"
+    except (OSError, ValueError):  # no quota file, or the quota is "max"
         return cores
 
 
 def thread_counts(cores: int, wanted: int | None) -> tuple[int, int]:
-    """Threads for writing and for reading the prompt."""
+    """Return the number of threads for writing, and for reading the prompt."""
     if wanted is not None:
         return wanted, wanted
-    # One core left free keeps the speed steady, but of two it would be half of the speed.
+    # A free core keeps the speed steady; with only two cores it would halve the speed.
     return (cores if cores <= 2 else cores - 1), cores

@@ -1,8 +1,8 @@
-"""What an embedded model has read, kept on disk in the runtime's own form, so that it is never read twice.
+"""Saved prompt states of an embedded model, in the runtime's format, so that no prompt is evaluated twice.
 
-Reading a prompt is the slow part of a small machine's answer. Two kinds of states are kept: of the beginning
-that all sessions share, and of a session as it was left. A state is only found again for the same model file,
-runtime, window and texts; the runtime itself compares it with a prompt token by token and uses what agrees.
+On a small machine, evaluating the prompt takes most of the time. There are two kinds of states: of the
+beginning that all sessions share, and of a session at its end. A state is found only for the same model file,
+runtime, window and texts; the runtime compares it with a prompt token by token and uses the common part.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ _MEGABYTE = 1_000_000
 
 
 class PromptStates:
-    """The states of one model. Nothing here raises: without a state a prompt is read, as ever. Blocking."""
+    """States of one model. Blocking. No method raises OSError: without a state the prompt is evaluated."""
 
     def __init__(self, folder: Path, model: Path, window: int, most_mb: int) -> None:
         self.folder = folder
@@ -33,18 +33,18 @@ class PromptStates:
         self._key = [_identity(model), version("xllamacpp"), window]
 
     def name(self, kind: StateKind, *texts: str) -> str:
-        """The file for these texts, by all that must be the same."""
+        """Return the file name for these texts: a hash of everything that must match."""
         told = json.dumps([*self._key, *texts])
         return f"{kind}-{hashlib.sha256(told.encode('utf-8', 'surrogatepass')).hexdigest()[:40]}.state"
 
     def draft(self) -> str:
-        """A file for a state that is being written; `keep` gives it its name."""
+        """Return the name of a new file for the runtime to write a state to; `keep` renames it."""
         with suppress(OSError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return f"draft-{token_hex(8)}.state"
 
     def has(self, name: str) -> bool:
-        """Whether there is such a state; one that is used counts as new."""
+        """Return True if the state exists, and mark it as recently used."""
         try:
             os.utime(self.folder / name)
         except OSError:
@@ -52,13 +52,13 @@ class PromptStates:
         return True
 
     def keep(self, draft: str, name: str) -> None:
-        """A state that was written whole; the oldest ones go if there are too many."""
+        """Give a completely written state its name, and delete the oldest states if there are too many."""
         with suppress(OSError):
             (self.folder / draft).replace(self.folder / name)
         self._prune()
 
     def drop(self, name: str) -> None:
-        """Throw a state away."""
+        """Delete a state."""
         with suppress(OSError):
             (self.folder / name).unlink()
 
@@ -76,19 +76,19 @@ class PromptStates:
 
 
 def states_folder() -> Path:
-    """Where states are kept."""
+    """Return the folder of the states."""
     return cache_dir() / _FOLDER
 
 
 def forget_sessions(folder: Path | None = None) -> None:
-    """Throw away all that is kept of sessions; what all of them share stays."""
+    """Delete the states of sessions; those of the common beginning stay."""
     for path in (folder or states_folder()).glob("session-*.state"):
         with suppress(OSError):
             path.unlink()
 
 
 def _identity(model: Path) -> list[object]:
-    """What makes a model's file another one. Hashing all of a gigabyte would cost more than it saves."""
+    """Return values that identify a model file. Hashing a whole gigabyte would cost more than it saves."""
     try:
         status = model.stat()
         with model.open("rb") as file:

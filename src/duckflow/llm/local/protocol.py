@@ -1,4 +1,4 @@
-"""What the embedded runtime is asked and what it says, in its own shapes (those of OpenAI, mostly)."""
+"""Requests to the embedded runtime and its errors, in its formats (mostly those of OpenAI)."""
 
 from typing import Any, cast
 
@@ -8,7 +8,7 @@ from duckflow.domain.text import cut
 from duckflow.llm.wire.openai import turns
 
 SCHEMA = "duckflow_schema"
-"""Where the body carries the answer's schema to the worker, which makes a grammar of it."""
+"""Field of the body that holds the answer's schema; the worker converts it to a grammar."""
 
 _LOAD_FAILURES = (
     ("not within the file bounds", "embedded.cut_file"),
@@ -17,11 +17,11 @@ _LOAD_FAILURES = (
     ("insufficient memory", "embedded.no_memory"),
     ("bad_alloc", "embedded.no_memory"),
 )
-"""What the runtime prints when it can't load a file, in the order looked for, and what that means."""
+"""Output of the runtime when it can't load a file, in search order, with the key of our error."""
 
 
 def completion(request: ModelRequest) -> dict[str, Any]:
-    """The body of a chat completion."""
+    """Return the body of a chat completion."""
     body: dict[str, Any] = {
         "messages": turns(request),
         "temperature": request.temperature or 0.0,
@@ -29,7 +29,7 @@ def completion(request: ModelRequest) -> dict[str, Any]:
         "cache_prompt": True,
         "stream": True,
         "stream_options": {"include_usage": True},
-        # A sign of life for each batch of the prompt, and the chance to stop there.
+        # Sends a chunk for each batch of the prompt, which shows progress and allows to stop there.
         "return_progress": True,
     }
     if request.seed is not None:
@@ -42,7 +42,7 @@ def completion(request: ModelRequest) -> dict[str, Any]:
 
 
 def loosen(schema: JsonSchema) -> JsonSchema:
-    """The schema without limits on the length of strings: as a grammar they are huge and slow."""
+    """Return the schema without limits on string length, which would make a huge and slow grammar."""
     return cast("JsonSchema", _loosened(schema))
 
 
@@ -52,7 +52,7 @@ def _loosened(value: object) -> object:
     if not isinstance(value, dict):
         return value
     fields = cast("dict[str, object]", value)
-    # A property that happens to have such a name has a schema for its value, not a number.
+    # A property that happens to be called minLength has a schema as its value, not a number.
     return {
         name: _loosened(item)
         for name, item in fields.items()
@@ -61,7 +61,7 @@ def _loosened(value: object) -> object:
 
 
 def refusal(error: dict[str, Any]) -> ProviderError:
-    """Our error for what the runtime would not answer."""
+    """Return our error for a request that the runtime refused."""
     if error.get("type") == "exceed_context_size_error":
         tokens, window = error.get("n_prompt_tokens", 0), error.get("n_ctx", 0)
         return ProviderError("embedded.prompt_too_long", tokens=tokens, window=window)
@@ -69,8 +69,8 @@ def refusal(error: dict[str, Any]) -> ProviderError:
 
 
 def load_failure(path: str, said: str, status: int, printed: str) -> ProviderError:
-    """Why a file could not be loaded, from what is known after the attempt."""
-    if status == -9:  # nobody here kills it while it loads; the system does, when memory is short
+    """Return our error for a file that failed to load, by the process's messages, status and output."""
+    if status == -9:  # SIGKILL during loading comes from the system when memory is short
         return ProviderError("embedded.no_memory", path=path)
     for words, key in _LOAD_FAILURES:
         if words in printed or words in said:

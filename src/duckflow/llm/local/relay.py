@@ -1,4 +1,4 @@
-"""A model at arm's length: the prompt is shown or saved, and a person brings the answer (K2)."""
+"""Relay: a person carries the prompt to any model and brings back the answer (K2)."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from duckflow.llm.streams import MAX_ANSWER_BYTES
 
 
 async def _show_nothing(prompt: str) -> None:
-    """Where nobody looks there is nothing to show."""
+    """Do nothing; the default if there is no user interface."""
 
 
 async def _nobody_answers() -> str:
@@ -17,21 +17,21 @@ async def _nobody_answers() -> str:
 
 
 class Relay(NamedTuple):
-    """The two ways between the model and the person; as they are here, nobody is there to answer."""
+    """Functions that show a prompt to a person and read the answer. The defaults serve headless runs."""
 
     show: Callable[[str], Awaitable[None]] = _show_nothing
     read: Callable[[], Awaitable[str]] = _nobody_answers
 
 
 class RelayModel:
-    """Any model a person can reach. A call takes as long as the person does: no time limit applies."""
+    """Any model that a person can reach. Calls have no time limit, since a person answers."""
 
     def __init__(self, relay: Relay, traits: ModelTraits) -> None:
         self._relay = relay
         self.traits = traits
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
-        """The person's answer, in one piece."""
+        """Show the prompt, and yield the person's answer in one piece."""
         await self._relay.show(write_out(request.messages))
         text = await self._relay.read()
         if len(text.encode("utf-8", "replace")) > MAX_ANSWER_BYTES:
@@ -41,11 +41,11 @@ class RelayModel:
         yield StreamEnd()
 
     async def aclose(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is no connection to close."""
 
 
 def write_out(messages: tuple[ChatMessage, ...]) -> str:
-    """A prompt as text to copy. A chat has one field, so a single turn stands without a heading."""
+    """Return a prompt as text to copy, with a heading for each turn if there are several."""
     if len(messages) == 1:
         return messages[0].text
     return "\n\n".join(f"## {message.role}\n\n{message.text}" for message in messages)

@@ -1,4 +1,4 @@
-"""A model that reads its answers from a file: for tests and demonstrations (N, K2)."""
+"""Model that reads its answers from a file, for tests and demonstrations (N, K2)."""
 
 import asyncio
 from collections import defaultdict, deque
@@ -34,25 +34,25 @@ Fault = Literal[429, 500, "timeout", "cut"]
 
 
 class ScriptedLine(Frozen):
-    """One answer, or one fault, for one type of output."""
+    """One answer or one fault, for one type of output."""
 
     output: Annotated[str, Field(alias="for")] = "Decision"
     text: str = ""
     thinking: str = ""
-    """Readable thinking before the answer."""
+    """Thinking shown before the answer."""
     stop: StopReason | None = None
-    """Why the answer ends, if not because it is whole."""
+    """Reason why the answer ends, unless it is complete."""
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     error: Fault | None = None
     delay_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
     """Seconds before the first character."""
     gate: Path | None = None
-    """A folder: `asked` is put there when the question comes, and the answer waits until `go` is there."""
+    """Folder where the model creates `asked` on a request, and waits for `go` before it answers."""
 
 
 class ScriptedModel:
-    """Each call takes the next unused line for the output it asks for."""
+    """Model whose calls each take the next unused line for the requested type of output."""
 
     def __init__(self, lines: Iterable[ScriptedLine], traits: ModelTraits, file: str = "script") -> None:
         self._lines: defaultdict[str, deque[ScriptedLine]] = defaultdict(deque)
@@ -63,17 +63,17 @@ class ScriptedModel:
         self._file = file
 
     def skip(self, asked: Mapping[str, int]) -> None:
-        """Go on behind what another process has asked already, by type of output."""
+        """Skip lines that an earlier process used, counted by type of output."""
         for output, count in asked.items():
             for _ in range(min(count, len(self._lines[output]))):
                 self._take(output)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
-        """The next answer, piece by piece."""
+        """Stream the next answer."""
         return bounded(self._play(request), request.time_limit_s)
 
     async def aclose(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is no connection to close."""
 
     async def _play(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
         line = self._take(request.output)
@@ -88,7 +88,7 @@ class ScriptedModel:
             await asyncio.sleep(0)
         for start in range(0, len(text), PIECE_CHARACTERS):
             yield TextPiece(text=text[start : start + PIECE_CHARACTERS])
-            await asyncio.sleep(0)  # a reader who stops, stops between two pieces
+            await asyncio.sleep(0)  # lets the reader stop between two pieces
         if line.error == "cut":
             raise _fault(line.error, request)
         for call in line.tool_calls:
@@ -107,14 +107,14 @@ class ScriptedModel:
 
 async def _pass(gate: Path) -> None:
     (gate / "asked").touch()
-    while not (gate / "go").exists():  # noqa: ASYNC110 - another process puts it there
+    while not (gate / "go").exists():  # noqa: ASYNC110 - another process creates it
         await asyncio.sleep(_GATE_POLL_S)
 
 
 async def open_scripted(
     file: Path, traits: ModelTraits, asked: Mapping[str, int] = MappingProxyType({})
 ) -> ScriptedModel:
-    """The model of a JSON Lines file, of which so many answers of each type were used before."""
+    """Open the model of a JSON Lines file. `asked` counts the answers already used, by type of output."""
     lines = await asyncio.to_thread(read_script, file)
     if any(line.tool_calls for line in lines):
         traits = replace(traits, native_tools=True)
@@ -124,7 +124,7 @@ async def open_scripted(
 
 
 def read_script(file: Path) -> list[ScriptedLine]:
-    """All lines of a script; the first wrong one is named."""
+    """Read all lines of a script. Raise UsageError for the first invalid one."""
     try:
         with file.open("rb") as script:
             content = script.read(MAX_SCRIPT_BYTES + 1)
@@ -147,7 +147,7 @@ def _parse(file: Path, content: bytes) -> Iterator[ScriptedLine]:
 
 
 def _fault(error: Fault | None, request: ModelRequest) -> Unavailable:
-    """The error a real provider's client would raise; a script does not make anyone wait."""
+    """Return the error that a real provider's client would raise, without a wait before the retry."""
     if error == 429:
         return Unavailable("llm.rate_limited", retry_after_s=0.0, provider="scripted")
     if error == 500:

@@ -1,14 +1,14 @@
-"""The process that holds an embedded model: asked over a socket, a line of JSON each way.
+"""Process that holds an embedded model. It exchanges lines of JSON with Duckflow over a socket.
 
-It is a process of its own because the runtime keeps Python's lock for the seconds it takes to load, because a
-model's memory is given back by ending it, and because what goes wrong in it must not end the conversation.
-It is started as a file, imports nothing of Duckflow, and ends when the other end of the socket is closed.
+It is a separate process because the runtime holds Python's GIL for the seconds it takes to load, because
+ending it frees the model's memory, and because a crash in it must not end the conversation. It is started as
+a file, imports nothing of Duckflow, and ends when Duckflow closes its end of the socket.
 
-    in:   {"model": ..., ...}                      once: what to load and how
+    in:   {"model": ..., ...}                      once: the settings
           {"ask": 1, "body": {...}}                a chat completion
-          {"stop": 1}                              give that one up, and any before it
-          {"count": 2, "text": ...}                how many tokens?
-          {"state": 3, "action": "save", "file": ...}   keep what was read, or "restore" it
+          {"stop": 1}                              abandon that one and all before it
+          {"count": 2, "text": ...}                count the tokens
+          {"state": 3, "action": "save", "file": ...}   save the prompt state, or "restore" it
     out:  {"ready": true} or {"failed": ...}       once
           {"id": 1, "chunk": {...}} ... {"id": 1, "end": true}
           {"id": 2, "tokens": 17}
@@ -35,7 +35,7 @@ _NO_SPACE = {"x-guidance": {"whitespace_flexible": False}}
 
 
 class WorkerChannel:
-    """The socket to Duckflow, one JSON object a line; whole lines even when two threads write."""
+    """Socket to Duckflow, one JSON object per line. A lock keeps lines whole when two threads write."""
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
@@ -43,10 +43,10 @@ class WorkerChannel:
         self._writing = threading.Lock()
 
     def read(self) -> dict[str, Any]:
-        """The next message. The end of the line is the end of this process, whatever it is doing."""
+        """Return the next message. Exits the process at once if Duckflow closed the socket."""
         try:
             line = self._lines.readline()
-        except OSError:  # Duckflow was killed before it read all that was written
+        except OSError:  # Duckflow was killed before it read everything we wrote
             os._exit(0)
         if not line.endswith(b"\n"):
             os._exit(0)
@@ -63,7 +63,7 @@ class WorkerChannel:
 
 
 class Worker:
-    """One loaded model. Questions are answered one after the other; a stop is heard at once."""
+    """One loaded model. Requests are answered one after the other; a stop is read at once."""
 
     def __init__(self, line: WorkerChannel, settings: dict[str, Any]) -> None:
         self._line = line
@@ -74,7 +74,7 @@ class Worker:
         self._server = self._runtime.Server(_parameters(self._runtime, settings, self._key))
 
     def run(self) -> None:
-        """Answer for as long as there is someone who asks."""
+        """Answer requests until the process exits."""
         threading.Thread(target=self._listen, daemon=True).start()
         while True:
             asked = self._asked.get()
@@ -96,7 +96,7 @@ class Worker:
 
     def _answer(self, number: int, body: dict[str, Any]) -> None:
         def pass_on(chunk: dict[str, Any]) -> bool:
-            # True ends the generation. Chunks come while the prompt is read, too, one for each batch.
+            # True ends the generation. There is also a chunk for each batch of the prompt.
             if self._stopped >= number:
                 return True
             self._line.write({"id": number, "chunk": chunk})
@@ -105,24 +105,27 @@ class Worker:
         if self._stopped < number:
             try:
                 self._server.handle_chat_completions(self._bound(body), pass_on)
-            except Exception as exc:  # noqa: BLE001 - the other side turns whatever it was into a sentence
+            except Exception as exc:  # noqa: BLE001 - Duckflow turns any failure into a sentence
                 self._line.write({"id": number, "chunk": {"error": {"message": str(exc)}}})
         self._line.write({"id": number, "end": True})
 
     def _bound(self, body: dict[str, Any]) -> dict[str, Any]:
-        """The schema as a grammar without white space: a model that may indent its JSON says half as much."""
+        """Convert the schema to a grammar without white space, since indentation would double the output."""
         schema = body.pop("duckflow_schema", None)
         if schema is not None:
             body["grammar"] = str(self._runtime.json_schema_to_grammar({**schema, **_NO_SPACE}))
         return body
 
     def _count(self, text: str) -> int | None:
-        """Tokens of a text."""
+        """Count the tokens of a text."""
         answer = self._post("/tokenize", {"content": text})
         return len(answer["tokens"]) if answer and "tokens" in answer else None
 
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any] | None:
-        """What only the runtime's HTTP side can do; None if it does not. http.client knows no proxies."""
+        """Call the runtime's HTTP server, for functions its Python API lacks. Return None on failure.
+
+        http.client ignores proxies, which must not see this request.
+        """
         address = urlsplit(str(self._server.listening_address))
         connection = http.client.HTTPConnection(address.hostname or "127.0.0.1", address.port, timeout=60)
         try:
@@ -138,25 +141,25 @@ class Worker:
             connection.close()
 
 
-def _parameters(runtime: Any, settings: dict[str, Any], key: str) -> Any:  # noqa: ANN401 - it has no types
+def _parameters(runtime: Any, settings: dict[str, Any], key: str) -> Any:  # noqa: ANN401 - untyped runtime
     parameters = runtime.CommonParams()
     parameters.model.path = settings["model"]
     parameters.n_ctx = settings["window"]
     parameters.n_parallel = 1
     parameters.cpuparams.n_threads = settings["threads"]
     parameters.cpuparams_batch.n_threads = settings["batch_threads"]
-    # A stop is heard between two batches of the prompt. Larger ones were not faster on processors.
+    # A stop takes effect between two batches of the prompt. Larger ones were not faster on CPUs.
     parameters.n_batch = parameters.n_ubatch = settings["batch"]
-    # Prompts that take turns (deciding, judging) are swapped instead of read again.
+    # Keeps the states of alternating prompts (deciding, judging) in memory instead of evaluating them again.
     parameters.cache_ram_mib = settings["cache_mib"]
-    parameters.warmup = False  # the first prompt comes at once, and warms it as well
-    parameters.fit_params = False  # it would read the file once more to see what a graphics card can hold
+    parameters.warmup = False  # the first prompt follows at once and warms it up too
+    parameters.fit_params = False  # would read the file a second time to fit it to a GPU
     parameters.slot_save_path = settings["states"]
     if settings["alike"]:
         parameters.speculative.types = [runtime.common_speculative_type.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE]
         parameters.speculative.ngram_simple.size_n = settings["alike"]
     parameters.verbosity = ERRORS_ONLY
-    # The HTTP side can't be switched off: this machine only, any free port, a key nobody else has.
+    # The HTTP server can't be switched off, so it listens on loopback, at a free port, with a secret key.
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = 0
     parameters.api_keys = [key]
@@ -166,9 +169,9 @@ def _parameters(runtime: Any, settings: dict[str, Any], key: str) -> Any:  # noq
 
 
 def main() -> None:
-    """Load what the first message names, say how that went, answer."""
+    """Load the model that the first message names, report the outcome, and answer requests."""
     with suppress(OSError):
-        # Where memory runs out, this process goes, and the conversation stays.
+        # If memory runs out, the system kills this process rather than the conversation.
         Path("/proc/self/oom_score_adj").write_text("500", encoding="ascii")
     line = WorkerChannel(int(sys.argv[1]))
     settings = line.read()

@@ -1,1 +1,1 @@
-"""The weights of embedded models: which there are, where they come from, and the files on this machine."""
+"""Weights of embedded models: the catalogue, the download sources, and the files on this machine."""

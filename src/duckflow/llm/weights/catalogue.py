@@ -1,4 +1,4 @@
-"""Which models can be embedded, and who carries their weights; the data is in catalogue.toml."""
+"""Catalogue of models that can be embedded, and of the wheels with their weights (catalogue.toml)."""
 
 import tomllib
 from functools import cache
@@ -9,7 +9,7 @@ from duckflow.domain.frozen import Frozen
 
 
 class WeightsPart(Frozen):
-    """A piece of the weights, and the wheel that carries it as `member`. Nothing else of it is used."""
+    """Part of the weights, stored as `member` of a wheel. Nothing else in the wheel is used."""
 
     wheel: str
     version: str
@@ -21,7 +21,7 @@ class WeightsPart(Frozen):
 
 
 class Weights(Frozen):
-    """One model's file. Its parts, joined in order, are that file."""
+    """A model's file. Its parts, joined in order, are that file."""
 
     name: str
     title: str
@@ -36,13 +36,13 @@ class Weights(Frozen):
 
 @cache
 def known() -> tuple[Weights, ...]:
-    """Every model of the catalogue, the default first."""
+    """Return every model of the catalogue, the default first."""
     text = Path(__file__).with_name("catalogue.toml").read_text(encoding="utf-8")
     return tuple(Weights.model_validate(row) for row in tomllib.loads(text)["models"])
 
 
 def look_up(name: str) -> Weights:
-    """The model of this name."""
+    """Return the model called `name`. Raise UsageError if the catalogue has none."""
     for weights in known():
         if weights.name == name:
             return weights

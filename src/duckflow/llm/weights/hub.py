@@ -1,4 +1,4 @@
-"""The makers' own repository on the model hub, as a source: one file by HTTP, going on where it stopped."""
+"""Download a model's file from its makers' repository on the model hub, resuming where it stopped."""
 
 import os
 import re
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 60.0
 TRIES = 3
-"""How often in a row a connection may break off without having brought anything."""
+"""Most connections in a row that may break off without any new data."""
 
 _RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
 def fetch_from_hub(place: WeightsFiles, report: Report) -> None:
-    """Gather the rest of the file from the hub."""
+    """Download the rest of the file from the hub."""
     import httpx2  # noqa: PLC0415 - only an installation needs it
 
     base = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
@@ -37,10 +37,10 @@ def fetch_from_hub(place: WeightsFiles, report: Report) -> None:
 
 
 def _download(client: "httpx2.Client", address: str, place: WeightsFiles, report: Report) -> None:
-    """Go on after every break, as long as that brings the end nearer."""
+    """Resume after every break, until TRIES in a row brought no new data."""
     import httpx2  # noqa: PLC0415 - as above
 
-    # A hub that can't be reached at all is not asked twice: the wheels may be near.
+    # A failed connection is not retried: the wheels may be reachable instead.
     broken = (httpx2.ReadTimeout, httpx2.ReadError, httpx2.RemoteProtocolError)
     tries, most = TRIES, place.gathered()
     while place.gathered() < place.weights.size and tries > 0:
@@ -52,7 +52,7 @@ def _download(client: "httpx2.Client", address: str, place: WeightsFiles, report
 
 def _download_rest(client: "httpx2.Client", address: str, place: WeightsFiles, report: Report) -> None:
     start = place.gathered()
-    # A compressed answer would make nonsense of byte positions.
+    # Byte positions would not apply to a compressed answer.
     headers = {"Accept-Encoding": "identity", "User-Agent": "duckflow"}
     if start:
         headers["Range"] = f"bytes={start}-"
@@ -66,7 +66,7 @@ def _download_rest(client: "httpx2.Client", address: str, place: WeightsFiles, r
 
 
 def _first(size: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """No more than `size` bytes, however much is sent."""
+    """Yield at most `size` bytes of the chunks."""
     for chunk in chunks:
         yield chunk[:size]
         size -= len(chunk)
@@ -75,7 +75,7 @@ def _first(size: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _check_start(response: "httpx2.Response", address: str, start: int, place: WeightsFiles) -> int:
-    """Where in the file this answer begins; an answer that is not this file is refused before it is read."""
+    """Return the position in the file where the answer starts. Raise ProviderError if it is another file."""
     declared = response.headers.get("Content-Length", "")
     given = _RANGE.fullmatch(response.headers.get("Content-Range", ""))
     if response.status_code == 200:

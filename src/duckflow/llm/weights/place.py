@@ -1,7 +1,7 @@
-"""The files of one model in the cache: the finished one, its mark, what is still being gathered, the lock.
+"""Files of one model in the cache: the finished file, its mark, the partial download, and the lock.
 
-What is gathered grows in one `.part` file that is always a beginning of the finished one, whichever source
-it came from, so that any source can go on where another one, or a killed process, left off.
+The `.part` file is always a beginning of the finished file, whichever source it came from. So any source can
+resume where another one, or a killed process, stopped.
 """
 
 import fcntl
@@ -25,7 +25,7 @@ Source = Literal["file", "hub", "wheels", "check"]
 
 
 class Progress(Frozen):
-    """Bytes of the finished file that are there. `source` says from where they come; `check` is the hash."""
+    """Progress in bytes of the finished file. The source `check` means that the hash is being verified."""
 
     done_bytes: int
     total_bytes: int
@@ -36,7 +36,7 @@ Report = Callable[[Progress], None]
 
 
 class WeightsFiles:
-    """Where one model's weights are, or come to be."""
+    """Files of one model in `folder`."""
 
     def __init__(self, weights: Weights, folder: Path) -> None:
         self.weights = weights
@@ -48,7 +48,7 @@ class WeightsFiles:
         self._fetches = f"{weights.file}.fetch-"
 
     def installed(self) -> Path | None:
-        """The finished file, if it is what it should be. Hashed once; a mark saves later starts from it."""
+        """Return the finished file if it is intact. A mark file saves hashing it again on later starts."""
         try:
             found = self.file.stat()
             if self._marked() == self._marking(found):
@@ -64,7 +64,7 @@ class WeightsFiles:
         return self.file
 
     def gathered(self) -> int:
-        """Bytes in the `.part` file."""
+        """Return the size of the `.part` file."""
         try:
             return self.part.stat().st_size
         except FileNotFoundError:
@@ -72,7 +72,7 @@ class WeightsFiles:
 
     @contextmanager
     def appending(self) -> Generator[BinaryIO]:
-        """The `.part` file, open at its end; what was written is on the disk afterwards."""
+        """Open the `.part` file for appending, and sync it to the disk on exit."""
         with self.part.open("ab") as out:
             try:
                 yield out
@@ -81,14 +81,14 @@ class WeightsFiles:
                 os.fsync(out.fileno())
 
     def cut(self, length: int) -> None:
-        """Drop what is past `length` of what was gathered."""
+        """Truncate the `.part` file to `length`."""
         if length == 0:
             self.part.unlink(missing_ok=True)
         elif self.gathered() > length:
             os.truncate(self.part, length)
 
     def keep_good_parts(self) -> int:
-        """How many whole parts were gathered rightly; anything after them is dropped."""
+        """Return the number of complete, correct parts in the `.part` file, and cut off the rest."""
         at = count = 0
         for part in self.weights.parts:
             if self.gathered() < at + part.size or digest(self.part, at, part.size) != part.sha256:
@@ -98,7 +98,7 @@ class WeightsFiles:
         return count
 
     def finish(self, report: Report) -> bool:
-        """Give the gathered file its name if it is the right one, whole and on the disk."""
+        """Verify the `.part` file, sync it and give it its final name. Return False if it is wrong."""
         size = self.weights.size
         report(Progress(done_bytes=size, total_bytes=size, source="check"))
         if self.gathered() != size or digest(self.part, 0, size) != self.weights.sha256:
@@ -115,7 +115,7 @@ class WeightsFiles:
         return True
 
     def delete(self) -> bool:
-        """Remove all of it; whether there was a finished file."""
+        """Delete all files of the model. Return True if there was a finished file."""
         there = self.file.exists()
         for path in (self.file, self._mark, self.part):
             path.unlink(missing_ok=True)
@@ -123,17 +123,17 @@ class WeightsFiles:
         return there
 
     def sweep(self) -> None:
-        """Remove what a killed installation left of its downloads."""
+        """Delete download folders left by killed installations."""
         for left in self.folder.glob(f"{self._fetches}*"):
             shutil.rmtree(left, ignore_errors=True)
 
     def fetching(self) -> TemporaryDirectory[str]:
-        """A folder for downloads, gone afterwards; on the same disk, whose free space was looked at."""
+        """Return a temporary folder for downloads, on the disk whose free space was checked."""
         return TemporaryDirectory(prefix=self._fetches, dir=self.folder, ignore_cleanup_errors=True)
 
     @contextmanager
     def locked(self) -> Generator[None]:
-        """Nobody else installs or removes this model meanwhile. A killed holder holds nothing."""
+        """Lock the model against other installs and removals. The system frees a killed process's lock."""
         with self._lock.open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -142,7 +142,7 @@ class WeightsFiles:
             yield
 
     def progress(self, done: int, source: Source) -> Progress:
-        """A progress of this model, never past its end."""
+        """Return the progress of this model, capped at its size."""
         total = self.weights.size
         return Progress(done_bytes=min(done, total), total_bytes=total, source=source)
 
@@ -153,18 +153,18 @@ class WeightsFiles:
             return None
 
     def _marking(self, found: os.stat_result) -> dict[str, object]:
-        # Anyone can set the other times; that of the last change of any kind, only the system can.
+        # Users can set mtime, but only the system sets ctime.
         when = {"mtime_ns": found.st_mtime_ns, "ctime_ns": found.st_ctime_ns, "inode": found.st_ino}
         return {"sha256": self.weights.sha256, "size": found.st_size, **when}
 
     def _write_mark(self, found: os.stat_result) -> None:
-        # Without a mark the file is hashed again, which is slower and no less right.
+        # Without a mark the file is hashed again, which is slower but just as safe.
         with suppress(OSError):
             self._mark.write_text(json.dumps(self._marking(found)), encoding="utf-8")
 
 
 def digest(path: Path, start: int, length: int) -> str:
-    """The SHA-256 of `length` bytes of a file from `start`."""
+    """Return the SHA-256 of `length` bytes of a file from `start`."""
     hashed = hashlib.sha256()
     with path.open("rb") as file:
         file.seek(start)

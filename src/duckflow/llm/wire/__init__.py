@@ -1,1 +1,1 @@
-"""Talking to model servers over HTTP: wire formats, endpoints, errors, fallbacks."""
+"""Communication with model servers over HTTP: wire formats, endpoints, errors, fallbacks."""

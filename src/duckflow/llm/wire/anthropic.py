@@ -1,4 +1,4 @@
-"""Anthropic messages, with marks that let the provider remember the beginning of a prompt."""
+"""Anthropic's Messages wire format, with marks for its prompt cache."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from duckflow.llm.wire.request import answer_room, cache_marks, leading_system, 
 VERSION = "2023-06-01"
 MARK = {"type": "ephemeral"}
 BUDGETS = {"low": 2048, "medium": 8192, "high": 16_384}
-"""Tokens for thinking, for models that do not find out themselves how much is enough."""
+"""Thinking tokens by effort, for models that need a fixed budget."""
 
 _VERSION = late(r"claude-(?:[a-z]+-)?(\d+)(?:[-.](\d{1,2}))?(?!\d)")
 _ID = late(r"[a-zA-Z0-9_-]{1,64}")
@@ -28,7 +28,7 @@ def _headers(key: str) -> dict[str, str]:
 def _body(endpoint: Endpoint, traits: ModelTraits, request: ModelRequest) -> Body:
     system, turns = split_system(request, traits.name)
     version = _version(endpoint.model)
-    # The oldest ones do not think, and refuse to be allowed a longer answer.
+    # Models before 3.7 do not think, and refuse a higher limit.
     room = answer_room(traits, request) if version >= (3, 7) else request.max_tokens
     body: Body = {"model": endpoint.model, "max_tokens": room, "messages": turns, "stream": True}
     if system:
@@ -46,19 +46,19 @@ def _body(endpoint: Endpoint, traits: ModelTraits, request: ModelRequest) -> Bod
 
 
 def _version(model: str) -> tuple[int, int]:
-    """The version in a model's name. Other makers' models are asked to think by a fixed budget."""
+    """Return the version in a Claude model's name. Other makers' models count as 4.5, with a fixed budget."""
     if found := _VERSION.search(model):
         return int(found[1]), int(found[2] or 0)
     return (9, 0) if "claude" in model else (4, 5)
 
 
 def _thinking(version: tuple[int, int], effort: str, room: int, turns: list[Body]) -> Body:
-    """The fields that make a model think, by its version. The newer ones choose themselves when to."""
+    """Return the fields that make a model think, by its version. Newer models decide themselves when to."""
     if version >= (4, 6):
-        shown = {"display": "summarized"} if version >= (4, 7) else {}  # the others do so anyway
+        shown = {"display": "summarized"} if version >= (4, 7) else {}  # 4.6 does so by default
         return {"thinking": {"type": "adaptive", **shown}, "output_config": {"effort": effort}}
     answers: list[list[Body]] = [turn["content"] for turn in turns if turn["role"] == "assistant"]
-    # With a fixed budget, a model goes on after its calls only if it thought before them.
+    # With a fixed budget, an answer after tool calls may think only if the calls were preceded by thinking.
     called = answers and any(block["type"] == "tool_use" for block in answers[-1])
     begun = not called or "thinking" in answers[-1][0]["type"]
     if version < (3, 7) or room < 2 * BUDGETS["low"] or not begun:
@@ -67,7 +67,7 @@ def _thinking(version: tuple[int, int], effort: str, room: int, turns: list[Body
 
 
 def split_system(request: ModelRequest, model: str) -> tuple[list[Body], list[Body]]:
-    """The system blocks and the turns, as the wire has them, marked for the cache."""
+    """Return the system blocks and the turns in the wire's format, with cache marks."""
     messages = [
         message
         for message in usable_messages(request, model, fitting_id=_ID)
@@ -78,7 +78,7 @@ def split_system(request: ModelRequest, model: str) -> tuple[list[Body], list[Bo
     for place in marks:
         written[place][-1]["cache_control"] = MARK
     turns: list[Body] = []
-    # What the program says later in the conversation is not the system's any more, but no answer either.
+    # Later messages from the program can't be system blocks, so they are sent as the user's.
     for answers, places in groupby(
         range(system, len(messages)), key=lambda place: messages[place].role == "assistant"
     ):
@@ -90,7 +90,7 @@ def split_system(request: ModelRequest, model: str) -> tuple[list[Body], list[Bo
 
 
 def _blocks(message: ChatMessage, request: ModelRequest) -> Iterator[Body]:
-    """The blocks of a message. Thoughts stand where they stood in the answer, word for word."""
+    """Yield the blocks of a message. Thoughts keep their place in the answer, verbatim."""
     text = [{"type": "text", "text": message.text}] if message.text.strip() else []
     if message.result_of:
         content = [*_pictures(message, request), *text] or [{"type": "text", "text": "(nothing)"}]
@@ -125,7 +125,7 @@ def _pictures(message: ChatMessage, request: ModelRequest) -> Iterator[Body]:
 
 
 def _without_thinking(body: Body) -> Body:
-    """Without all that has to do with thinking: what was thought, too, is refused where it does not fit."""
+    """Remove the thinking fields, and earlier thoughts, which a model may refuse too."""
     rest = {name: value for name, value in body.items() if name not in ("thinking", "output_config")}
     turns: list[Body] = []
     for turn in rest["messages"]:

@@ -1,4 +1,4 @@
-"""The events of an Anthropic answer, put together again."""
+"""Assemble an Anthropic answer from its events."""
 
 import json
 from collections.abc import Iterator
@@ -37,17 +37,17 @@ ERROR_STATUS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""An error inside a stream has no status; its type says which one it would have had."""
+"""HTTP status by the type of an error inside a stream, which has none."""
 
 
 class AnthropicOutputDetails(LenientModel):
-    """Tokens of the output that were thinking."""
+    """Thinking tokens within the output."""
 
     thinking_tokens: int | None = None
 
 
 class AnthropicTokenCounts(LenientModel):
-    """Usage as this wire reports it: what was cached is not part of the input."""
+    """Usage as this wire reports it: `input_tokens` excludes cached tokens."""
 
     input_tokens: int | None = None
     cache_read_input_tokens: int | None = None
@@ -57,7 +57,7 @@ class AnthropicTokenCounts(LenientModel):
 
 
 class AnthropicBlock(LenientModel):
-    """A block as it begins: text, a tool call, or thinking. In an answer that is not streamed it is whole."""
+    """Start of a text, tool call or thinking block; the whole block in an answer that is not streamed."""
 
     type: str = ""
     text: str | None = None
@@ -70,7 +70,7 @@ class AnthropicBlock(LenientModel):
 
 
 class AnthropicMessage(LenientModel):
-    """The message as it is when it begins, or the whole of it."""
+    """Start of the message, or the whole message if it is not streamed."""
 
     content: tuple[AnthropicBlock, ...] = ()
     stop_reason: str | None = None
@@ -78,7 +78,7 @@ class AnthropicMessage(LenientModel):
 
 
 class AnthropicDelta(LenientModel):
-    """The next part of a block, or of the message."""
+    """Next part of a block or of the message."""
 
     text: str | None = None
     thinking: str | None = None
@@ -88,13 +88,13 @@ class AnthropicDelta(LenientModel):
 
 
 class Failure(LenientModel):
-    """An error after the stream had begun."""
+    """Error inside the stream."""
 
     type: str | None = None
 
 
 class Event(LenientModel):
-    """One event of the stream."""
+    """Event of the stream."""
 
     type: str = ""
     index: int = 0
@@ -106,7 +106,7 @@ class Event(LenientModel):
 
 
 class _OpenBlock:
-    """A block that is still coming. `written` is the JSON of a call, or the words of a thought."""
+    """Block that is still arriving. `written` is the JSON of a call or the text of a thought."""
 
     def __init__(self, block: AnthropicBlock, place: int) -> None:
         self.begun, self.place = block, place
@@ -115,7 +115,7 @@ class _OpenBlock:
 
 
 class AnthropicResponse:
-    """What has arrived so far."""
+    """Answer as received so far."""
 
     def __init__(self, model: str = "") -> None:
         self.ended = False
@@ -126,7 +126,7 @@ class AnthropicResponse:
         self._counts = AnthropicTokenCounts()
 
     def add(self, data: str) -> list[ModelPiece]:
-        """Take an event in; its text and thinking are returned."""
+        """Process an event, and return its text and thinking."""
         event = Event.from_json(data)
         if event.error is not None:
             raise StreamedError(ERROR_STATUS.get(event.error.type or "", 500))
@@ -150,7 +150,7 @@ class AnthropicResponse:
         return []
 
     def rest(self) -> Iterator[ModelPiece]:
-        """What can be told only at the end."""
+        """Yield what is known only at the end: calls, thoughts and the end itself."""
         if not self.ended:
             raise Unavailable("llm.cut_off")
         for block in self._blocks.values():
@@ -162,7 +162,7 @@ class AnthropicResponse:
         yield StreamEnd(stop=self._stop, usage=self._usage())
 
     def _whole(self, message: AnthropicMessage) -> list[ModelPiece]:
-        """The answer of a server that does not stream."""
+        """Process the answer of a server that does not stream."""
         self.ended = True
         self._count(message.usage or AnthropicTokenCounts())
         self._stop = STOPS.get(message.stop_reason or "", "end")
@@ -188,7 +188,7 @@ class AnthropicResponse:
         ]
 
     def _thoughts(self) -> Iterator[Thought]:
-        """Thinking that can be handed back. One without a signature was cut off, and would be refused."""
+        """Yield thinking to send back later. Without a signature it is incomplete and would be refused."""
         for block in self._blocks.values():
             data: dict[str, JsonValue] = {"type": block.begun.type}
             if block.begun.type == "thinking" and block.signature:
@@ -199,7 +199,7 @@ class AnthropicResponse:
                 yield Thought(model=self._model, data=data, place=block.place)
 
     def _count(self, counts: AnthropicTokenCounts) -> None:
-        """The end repeats some of the counts of the beginning; the latest of each holds."""
+        """Merge token counts. The end repeats some counts of the start; the latest value counts."""
         self._counts = self._counts.model_copy(
             update={name: value for name, value in counts if value is not None}
         )

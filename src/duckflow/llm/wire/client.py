@@ -1,4 +1,4 @@
-"""A model behind an address that streams events: one client for all wire formats."""
+"""Client for a model at an HTTP address that streams events, for all wire formats."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
@@ -15,34 +15,36 @@ from duckflow.llm.wire.lenient import StreamedError
 
 
 class WireResponse(Protocol):
-    """An answer that is put together from the events of its stream."""
+    """Answer that is assembled from the events of its stream."""
 
     ended: bool
 
     def add(self, data: str) -> Iterable[ModelPiece]:
-        """Take an event in and return its text and thinking. Raises ValueError for what is none, or
-        StreamedError."""
+        """Process an event, and return its text and thinking.
+
+        Raises ValueError for an invalid event, and StreamedError for an error of the server.
+        """
         ...
 
     def rest(self) -> Iterable[ModelPiece]:
-        """Return what is known only at the end: calls, thoughts and the end itself."""
+        """Yield what is known only at the end: calls, thoughts and the end itself."""
         ...
 
 
 class WireFormat(NamedTuple):
-    """What one provider's requests and answers look like."""
+    """Format of a kind of provider's requests and answers."""
 
     path: str
     headers: Callable[[str], Mapping[str, str]]
-    """By the key, which may be empty."""
+    """Function from the key, which may be empty, to the headers."""
     body: Callable[[Endpoint, ModelTraits, ModelRequest], dict[str, Any]]
     response: Callable[[str], WireResponse]
-    """By the model's full name, which its thoughts bear."""
+    """Function from the model's full name, which is stored in its thoughts, to an empty answer."""
     fallbacks: tuple[Fallback, ...]
 
 
 class WireModel:
-    """A model at one endpoint."""
+    """Model at one endpoint."""
 
     def __init__(self, wire: WireFormat, endpoint: Endpoint, traits: ModelTraits) -> None:
         self.traits = traits
@@ -52,7 +54,7 @@ class WireModel:
         self._connection = HttpConnection(endpoint, wire.headers(endpoint.key))
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
-        """The answer, piece by piece."""
+        """Stream the answer."""
         known = request.window or self.traits.window
         window = min(known, self._fallbacks.window or known)
         body = self._wire.body(self._endpoint, self.traits, replace(request, window=window))
@@ -83,7 +85,7 @@ class WireModel:
 
 
 def _identified(call: ToolCall, used: set[str]) -> ToolCall:
-    """A call under an id that no other call of its answer has: some servers give none, or always the same."""
+    """Return the call with an id unique in its answer: some servers send none, or always the same."""
     name = call.id if call.id and call.id not in used else uuid4().hex[:9]
     used.add(name)
     return replace(call, id=name)

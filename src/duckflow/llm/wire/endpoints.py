@@ -1,4 +1,4 @@
-"""Who serves models, where and with which key: a table, and how a name and the environment pick from it."""
+"""Table of providers, and the choice of address and key by a model's name and the environment."""
 
 import difflib
 import ipaddress
@@ -12,14 +12,16 @@ from duckflow.domain.errors import ProviderError, UsageError
 from duckflow.domain.frozen import Frozen
 
 THINKING_ALLOWANCE = 23_808
-"""Tokens on top of an answer's, so that thinking, which counts as output, leaves the answer its room. With
-the longest answer that makes 32,000, the most that some models give."""
+"""Tokens added to an answer's limit for thinking, which counts as output.
+
+Together with the longest answer this is 32,000, the most that some models allow.
+"""
 
 Wire = Literal["openai", "responses", "anthropic", "pydantic_ai"]
 
 
 class Provider(Frozen):
-    """One row of the table. The first of `key_variables` is the one to tell the user about."""
+    """Row of the table. Messages to the user name the first of `key_variables`."""
 
     name: str
     wire: Wire
@@ -27,13 +29,13 @@ class Provider(Frozen):
     address: str = ""
     address_variable: str | None = None
     default_model: str = ""
-    """What is used if nobody chose a model, but this provider's key is there (K3)."""
+    """Model to use if the user chose none, but this provider's key is set (K3)."""
     needs_key: bool = True
-    """Some do without one, or find their own elsewhere."""
+    """False for providers that need no key, or whose library finds it elsewhere."""
 
 
 def _http(wire: Wire, name: str, address: str, default_model: str) -> Provider:
-    """A provider that we ask ourselves, with the variables that its own library would read."""
+    """Return a provider with our own HTTP client and the variables that its official library reads."""
     return Provider(
         name=name,
         wire=wire,
@@ -45,7 +47,7 @@ def _http(wire: Wire, name: str, address: str, default_model: str) -> Provider:
 
 
 def _other(name: str, *key_variables: str, default_model: str = "", needs_key: bool = True) -> Provider:
-    """A provider whose own library is asked, through pydantic-ai."""
+    """Return a provider whose official library is used through pydantic-ai."""
     return Provider(
         name=name,
         wire="pydantic_ai",
@@ -85,14 +87,14 @@ PROVIDERS = {
         _other("huggingface", "HF_TOKEN"),
     )
 }
-"""In the order in which a key in the environment is looked for."""
+"""Providers by name, in the order in which the environment is searched for a key."""
 
 KNOWN_NAMES = (*PROVIDERS, "embedded", "scripted", "relay")
-"""All that a model's name may begin with; the last ones are nobody's service."""
+"""Every prefix of a model's name; the last three are not services."""
 
 
 class Endpoint(Frozen):
-    """One model at one address."""
+    """Model at one address."""
 
     provider: Provider
     model: str
@@ -101,22 +103,22 @@ class Endpoint(Frozen):
 
     @property
     def name(self) -> str:
-        """As the user writes it."""
+        """Return the full name, as the user writes it."""
         return f"{self.provider.name}:{self.model}"
 
     @property
     def own(self) -> bool:
-        """Whether this is the user's own server or proxy, not the provider's address."""
+        """Return True if this is the user's own server or proxy, not the provider's address."""
         return self.address != self.provider.address
 
     @property
     def wire(self) -> Wire:
-        """OpenAI itself is asked through Responses; servers like it know at least chat completions."""
+        """Return the provider's wire format, except that OpenAI itself is always used through Responses."""
         return "responses" if self.provider.name == "openai" and not self.own else self.provider.wire
 
     @property
     def shown_address(self) -> str:
-        """The address without a password someone may have put into it; if there is none, the provider."""
+        """Return the address without credentials; the provider's name if there is no address."""
         if not self.address:
             return self.provider.name
         parts = urlsplit(self.address)
@@ -124,7 +126,7 @@ class Endpoint(Frozen):
 
 
 def find_provider(name: str) -> Provider:
-    """The table's row for `name`; a name nobody has is answered with the nearest known one."""
+    """Return the provider called `name`. For an unknown one, the error suggests the nearest name."""
     if name in PROVIDERS:
         return PROVIDERS[name]
     nearest = difflib.get_close_matches(name.lower(), KNOWN_NAMES, n=1, cutoff=0.5)
@@ -134,9 +136,10 @@ def find_provider(name: str) -> Provider:
 
 
 def find_endpoint(name: str, env: Mapping[str, str]) -> Endpoint:
-    """Where `provider:model` is served, with its key; a key is needed only at the provider's own address.
+    """Return the endpoint of `provider:model` with its key.
 
-    Over plain http a key goes only to this machine (SAFETY 20).
+    A key is required only at the provider's own address. Over plain http a key is sent only to this machine
+    (SAFETY 20).
     """
     provider_name, _, model = name.partition(":")
     provider = find_provider(provider_name)
@@ -152,13 +155,13 @@ def find_endpoint(name: str, env: Mapping[str, str]) -> Endpoint:
 
 
 def endpoint_of(provider: Provider, env: Mapping[str, str], model: str = "") -> Endpoint:
-    """A provider as the environment has it, with or without a model."""
+    """Return the provider's endpoint as the environment configures it, with or without a model."""
     address, key = find_address(provider, env), find_key(provider, env)
     return Endpoint(provider=provider, model=model, address=address, key=key)
 
 
 def find_key(provider: Provider, env: Mapping[str, str]) -> str:
-    """The provider's key in the environment, or nothing."""
+    """Return the provider's key from the environment, or an empty string."""
     for variable in provider.key_variables:
         key = env.get(variable, "").strip()
         if key and not (key.isascii() and key.isprintable()):
@@ -169,7 +172,7 @@ def find_key(provider: Provider, env: Mapping[str, str]) -> str:
 
 
 def find_address(provider: Provider, env: Mapping[str, str]) -> str:
-    """The provider's address, or the one the environment sets instead. Never one a project's file sets."""
+    """Return the address set in the environment, else the provider's. Project files can't set it."""
     variable = provider.address_variable
     given = env.get(variable, "").strip() if variable else ""
     if not given:
@@ -183,7 +186,7 @@ def find_address(provider: Provider, env: Mapping[str, str]) -> str:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address stays on this machine."""
+    """Return True if an address is on this machine."""
     host = urlsplit(address).hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -194,11 +197,11 @@ def is_loopback(address: str) -> bool:
 
 
 def _ollama_address(host: str) -> str:
-    """OLLAMA_HOST as Ollama reads it: scheme and port may be left out, and 0.0.0.0 is where it listens."""
+    """Convert OLLAMA_HOST to an address: add a missing scheme and port, and replace 0.0.0.0 by loopback."""
     if "://" not in host:
         host = f"http://{host}"
     scheme, _, rest = host.partition("://")
-    authority = rest.partition("/")[0].replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - a name to replace, not to bind
+    authority = rest.partition("/")[0].replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - replaced, not bound
     if not authority.rpartition("]")[2].rpartition(":")[1]:
         authority += ":443" if scheme == "https" else ":11434"
     return f"{scheme}://{authority}/v1"
@@ -207,7 +210,7 @@ def _ollama_address(host: str) -> str:
 def _is_web_address(address: str) -> bool:
     try:
         parts = urlsplit(address)
-        _ = parts.port  # reading it is what checks it
+        _ = parts.port  # reading the port validates it
     except ValueError:
         return False
     return parts.scheme in ("http", "https") and bool(parts.hostname)

@@ -1,4 +1,4 @@
-"""What can go wrong between us and a provider, as one table: status or exception in, our error out."""
+"""Translate HTTP statuses and connection errors of providers to our errors."""
 
 import json
 import math
@@ -13,11 +13,11 @@ from duckflow.llm.wire.endpoints import Endpoint
 from duckflow.llm.wire.window_errors import read_too_long
 
 REFUSED = "llm.refused_request"
-"""The key of a request the provider finds wrong; its `detail` says what."""
+"""Error key of a request that the provider rejects as invalid; `detail` holds its reason."""
 
 DETAIL_CHARACTERS = 300
 SECRET_LENGTH = 8
-"""A shorter key is a placeholder; replacing it would only garble the sentence."""
+"""Least length of a secret key. A shorter one is a placeholder, and hiding it would garble the message."""
 
 _TOOLS = late(r"\b(tool|function)s?\b|\btool[ _-]?(use|calls?|calling|choice)\b|\bfunction[ _-]?call")
 _NOT_TAKEN = late(r"not support|unsupported|n't support|not enabled|requires? --|no endpoints|unknown field")
@@ -26,7 +26,7 @@ _NOT_TAKEN = late(r"not support|unsupported|n't support|not enabled|requires? --
 def status_failure(
     endpoint: Endpoint, status: int, body: str = "", retry_after: str | None = None
 ) -> ProviderError:
-    """Our error for an HTTP status, or for the same number inside a stream."""
+    """Return our error for an HTTP status, or for a status inside a stream."""
     provider, address = endpoint.provider.name, endpoint.shown_address
     detail = _detail(body, endpoint.key)
     too_long = read_too_long(status, body)
@@ -55,25 +55,25 @@ def status_failure(
 
 
 def not_understood(endpoint: Endpoint, said: str) -> ProviderError:
-    """Our error for an answer that is not in the wire's format."""
+    """Return our error for an answer that is not in the wire's format."""
     return ProviderError("llm.not_understood", address=endpoint.shown_address, detail=plain(said))
 
 
 def lost(
     key: str, endpoint: Endpoint, exc: Exception, error: type[ProviderError] = Unavailable
 ) -> ProviderError:
-    """Our error for a connection that could not be had, or did not hold."""
+    """Return our error for a connection that failed or broke off."""
     return error(key, address=endpoint.shown_address, detail=plain(str(exc) or type(exc).__name__))
 
 
 def seconds_to_wait(retry_after: str | None) -> float | None:
-    """A Retry-After header, given as seconds or as a date; nonsense counts as not said."""
+    """Parse a Retry-After header, in seconds or as a date. Return None if it is missing or invalid."""
     if not retry_after:
         return None
     try:
         seconds = float(retry_after)
     except ValueError:
-        from email.utils import parsedate_to_datetime  # noqa: PLC0415 - seldom needed, and brings much along
+        from email.utils import parsedate_to_datetime  # noqa: PLC0415 - rarely needed, slow to import
 
         try:
             at = parsedate_to_datetime(retry_after)
@@ -84,10 +84,10 @@ def seconds_to_wait(retry_after: str | None) -> float | None:
 
 
 def wait_of(headers: Mapping[str, str]) -> str | None:
-    """The wait that the headers of a refusal ask for, in the form of Retry-After; None if they say nothing.
+    """Return the wait that an error's headers ask for, as a Retry-After value, or None.
 
-    Besides that header itself there are its milliseconds, and the time at which a limit that is used up is
-    renewed: `x-ratelimit-reset-requests: 6m0s`, `anthropic-ratelimit-tokens-reset: 2026-11-18T22:00:00Z`.
+    Reads `retry-after-ms`, `retry-after`, and the reset time of an exhausted limit:
+    `x-ratelimit-reset-requests: 6m0s`, `anthropic-ratelimit-tokens-reset: 2026-11-18T22:00:00Z`.
     """
     milliseconds = _number(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
@@ -104,13 +104,13 @@ _LIMITS = (
     *((f"x-ratelimit-remaining-{kind}", f"x-ratelimit-reset-{kind}") for kind in _KINDS),
     *((f"anthropic-ratelimit-{kind}-remaining", f"anthropic-ratelimit-{kind}-reset") for kind in _KINDS),
 )
-"""Headers that say how much is left of a limit, and when it is renewed."""
+"""Pairs of headers: the remainder of a rate limit, and the time of its reset."""
 _DURATION = late(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def _until(said: str) -> float | None:
-    """Seconds until a time that is said as a duration (`6m0s`, `20ms`, `7.66`) or as a date."""
+    """Return the seconds until a time given as a duration (`6m0s`, `20ms`, `7.66`) or as a date."""
     parts = _DURATION.findall(said)
     if parts and "".join(number + unit for number, unit in parts) == said:
         return sum(float(number) * _SECONDS[unit] for number, unit in parts)
@@ -119,7 +119,7 @@ def _until(said: str) -> float | None:
         return seconds
     try:
         return max((datetime.fromisoformat(said) - datetime.now(UTC)).total_seconds(), 0.0)
-    except (ValueError, TypeError):  # a date without its zone can't be compared
+    except (ValueError, TypeError):  # a date without a time zone can't be compared
         return None
 
 
@@ -132,12 +132,12 @@ def _number(said: str) -> float | None:
 
 
 def _refuses_tools(said: str) -> bool:
-    """Tell whether a server takes no tools at all. If it takes them without thinking, a fallback helps."""
+    """Return True if a server accepts no tools at all. A fallback covers tools without thinking."""
     return bool(_TOOLS.search(said) and _NOT_TAKEN.search(said)) and "reasoning" not in said
 
 
 def _detail(body: str, key: str) -> str:
-    """The provider's own sentence, wherever in the answer it stands, without the key it may repeat."""
+    """Return the provider's message from any field of its answer, with the key hidden."""
     try:
         said = _message(json.loads(body)) or body
     except (ValueError, RecursionError):
@@ -155,13 +155,13 @@ def _message(value: object) -> str:
     parameter, metadata = fields.get("param"), fields.get("metadata")
     if isinstance(parameter, str) and parameter not in said:
         said = f"{said} ({parameter})"
-    if isinstance(metadata, dict):  # a relay's words are followed by those of the provider behind it
+    if isinstance(metadata, dict):  # a relaying service adds the original provider's message
         said = f"{said} {cast('dict[str, Any]', metadata).get('raw') or ''}".strip()
     return said
 
 
 def plain(text: str) -> str:
-    """One short line: what a provider says is shown, but can't move the cursor."""
+    """Return the text as one short line without control characters, safe to print on a terminal."""
     line = "".join(
         character if character.isprintable() else " " for character in text[: 4 * DETAIL_CHARACTERS]
     )

@@ -1,4 +1,4 @@
-"""Requests repeated without what a server refuses: compatible servers differ in the fields they accept."""
+"""Repeat requests without the fields that a server refuses, since compatible servers differ in them."""
 
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, NamedTuple, cast
@@ -11,21 +11,22 @@ from duckflow.llm.wire.errors import REFUSED
 Body = dict[str, Any]
 
 LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
-"""Fields with the longest answer, which a server may find too long."""
+"""Fields that limit the answer's length; a server may refuse the limit as too high."""
 
 LEAST_ROOM = 1024
-"""An answer with less room would be cut, so the refusal is the better answer."""
+"""Least limit to try. With a lower one the answer would be cut, so the error is more useful."""
 
 MOST_LOWERED = 3
-"""Times one request is repeated with a shorter longest answer."""
+"""Most times that one request is repeated with a lower limit."""
 
 _NUMBER = late(r"(?<![\w.-])\d{3,9}(?![\w.-]*\w)")
 
 
 class Fallback(NamedTuple):
-    """Answer to a refusal with one of `words`, if the body has `field`: a change, else leaving the field out.
+    """Change of the request body after an error with one of `words`, if the body has `field`.
 
-    A dot in `field` leads to a field inside another. A fallback that is not lasting holds for one request.
+    Without `change`, the field is removed. A dot in `field` denotes a nested field. A fallback that is not
+    `lasting` applies to one request only.
     """
 
     field: str
@@ -34,26 +35,26 @@ class Fallback(NamedTuple):
     lasting: bool = True
 
     def apply(self, body: Body) -> Body:
-        """The body without what was refused; the same, if that is not in it."""
+        """Return the changed body, or the same one if it lacks the field."""
         if not _has(body, self.field):
             return body
         return self.change(body) if self.change else _without(body, self.field)
 
 
 class Fallbacks:
-    """What one server was found to refuse. It is asked again at once, and spared from then on."""
+    """Fallbacks that one server needs. Applied at once to a refused request, and to all later ones."""
 
     def __init__(self, table: tuple[Fallback, ...]) -> None:
         self._table = table
         self._made: list[Fallback] = []
         self._limits: dict[str, int] = {}
         self.window: int | None = None
-        """The model's window, if a refusal told it."""
+        """Model's window, if an error revealed it."""
 
     async def apply(
         self, body: Body, ask: Callable[[Body], AsyncGenerator[ModelPiece]]
     ) -> AsyncGenerator[ModelPiece]:
-        """The answer to `body`, with as many fallbacks as it takes."""
+        """Stream the answer to `body`, applying as many fallbacks as it takes."""
         body = self._concede(body)
         passing: list[Fallback] = []
         lowered = 0
@@ -90,7 +91,7 @@ class Fallbacks:
     def _find(
         self, refusal: ProviderError, said: str, body: Body, passing: list[Fallback]
     ) -> Fallback | None:
-        """A fallback not made yet that answers this refusal."""
+        """Return an unused fallback that fits this error, or None."""
         if refusal.key != REFUSED:
             return None
         for fallback in self._table:
@@ -100,8 +101,10 @@ class Fallbacks:
         return None
 
     def _lower(self, body: Body, said: str) -> Body | None:
-        """The body with less room for the answer, if the refusal says that it asks for too much. A limit of
-        the model is remembered, but not one that comes from the length of this prompt."""
+        """Return the body with a lower limit if the error says that its limit is too high, else None.
+
+        Remembers a limit of the model, but not one that results from the length of this prompt.
+        """
         numbers = [int(number) for number in _NUMBER.findall(said.replace(",", ""))]
         for name in LIMITS:
             asked = body.get(name, 0)
@@ -120,7 +123,7 @@ class Fallbacks:
             caps = [number for number in numbers if LEAST_ROOM <= number < asked]
             if rooms:
                 room, self.window = min(rooms)
-                # Some count the prompt only as far as they need to refuse it.
+                # Some servers stop counting the prompt once it is too long.
                 return {**body, name: room if room < asked * 0.9 else asked // 2}
             if name in said and caps:
                 self._limits[name] = max(caps)

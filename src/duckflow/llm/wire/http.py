@@ -1,4 +1,4 @@
-"""What the HTTP clients share: connections, events within limits, our errors for foreign ones."""
+"""HTTP connections of the wire formats: read events within size limits, and translate errors."""
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -21,7 +21,7 @@ MAX_ERROR_BYTES = 64 * 1024
 
 
 class HttpConnection:
-    """Requests to one endpoint. Raises our errors only."""
+    """Connection to one endpoint. Raises only our own errors."""
 
     def __init__(self, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
         self.endpoint = endpoint
@@ -34,11 +34,11 @@ class HttpConnection:
         self._client: PlainClient | LibraryClient | None = None
 
     def post(self, path: str, body: Mapping[str, Any], seconds: float) -> AsyncGenerator[str]:
-        """The data of each event of the answer; a plain JSON answer counts as one event."""
+        """Send a request and yield the data of each event; a plain JSON answer counts as one event."""
         return bounded(self._events(path, body), seconds)
 
     async def aclose(self) -> None:
-        """Close what is open."""
+        """Close the connection."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
@@ -46,7 +46,7 @@ class HttpConnection:
     async def _events(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[str]:
         if self._client is None:
             self._client = open_http(self.endpoint, self._headers)
-        # Half a surrogate pair, as broken files have them, has no UTF-8; it must not stop the call.
+        # Lone surrogates, as in broken files, have no UTF-8 form; they must not stop the call.
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         async with self._client.stream("POST", self.endpoint.address + path, content) as answer:
             if answer.status_code != 200:
@@ -69,7 +69,7 @@ class HttpConnection:
                     yield data.decode("utf-8", "replace")
 
     async def _event_data(self, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """The data of each event that was sent; one without its end, or without data, is none."""
+        """Yield the data of each complete event that has any."""
         data: list[bytes] = []
         rest: list[bytes] = []
         size, held = 0, 0
@@ -78,7 +78,7 @@ class HttpConnection:
             held += len(piece)
             if b"\n" in piece or b"\r" in piece:
                 whole = b"".join(rest)
-                half = whole[-1:] == b"\r"  # of a line's end, it may be
+                half = whole[-1:] == b"\r"  # may be half of a \r\n
                 *lines, last = (
                     whole.removesuffix(b"\r").replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
                 )
@@ -101,7 +101,7 @@ class HttpConnection:
 
 
 async def read_body(answer: "PlainAnswer | httpx2.Response", limit: int) -> bytes:
-    """At most `limit` bytes of an answer."""
+    """Return at most `limit` bytes of an answer."""
     content = bytearray()
     async with closing(answer.aiter_bytes()) as pieces:
         async for piece in pieces:
@@ -112,7 +112,7 @@ async def read_body(answer: "PlainAnswer | httpx2.Response", limit: int) -> byte
 
 
 async def get_json(endpoint: Endpoint, address: str, limit: int) -> bytes:
-    """What `address` answers to a plain question, in a connection of its own."""
+    """Fetch `address` over a separate connection, and return at most `limit` bytes."""
     client = open_http(endpoint, {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {})
     try:
         async with client.stream("GET", address) as answer:
@@ -124,9 +124,9 @@ async def get_json(endpoint: Endpoint, address: str, limit: int) -> bytes:
 
 
 def open_http(endpoint: Endpoint, headers: Mapping[str, str]) -> "PlainClient | LibraryClient":
-    """A client for this endpoint."""
+    """Return an HTTP client for this endpoint."""
     if speaks_plainly(endpoint):
         return PlainClient(endpoint, headers)
-    from duckflow.llm.wire.library_http import LibraryClient  # noqa: PLC0415 - heavy, and not for a server here
+    from duckflow.llm.wire.library_http import LibraryClient  # noqa: PLC0415 - slow; not for local servers
 
     return LibraryClient(endpoint, headers)

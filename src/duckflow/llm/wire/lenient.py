@@ -1,4 +1,4 @@
-"""The base of what others send us: only the fields we read are declared, the rest is let pass."""
+"""Base classes for data from servers: only the fields we read are declared, others are ignored."""
 
 import json
 from typing import Self
@@ -7,13 +7,13 @@ from pydantic import BaseModel, ConfigDict
 
 
 class LenientModel(BaseModel):
-    """Foreign data. Servers add fields as they like, so unlike our own data it forbids none."""
+    """Base of data from servers. Unlike our own data it allows unknown fields, since servers add them."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, defer_build=True)
 
     @classmethod
     def from_json(cls, data: str | bytes) -> Self:
-        """Read it, or raise ValueError. Half a surrogate pair passes: some servers cut inside an emoji."""
+        """Parse JSON, or raise ValueError. Accepts lone surrogates, since some servers split an emoji."""
         try:
             return cls.model_validate(json.loads(data))
         except RecursionError as exc:
@@ -21,9 +21,9 @@ class LenientModel(BaseModel):
 
 
 class StreamedError(Exception):
-    """A server's error after its stream had begun, with the HTTP status it would have had before.
+    """Error inside a server's stream, with the HTTP status that fits it.
 
-    `said` is the part of the event that describes it; left out, it is the whole event.
+    `said` is the part of the event that describes it; if empty, the whole event does.
     """
 
     def __init__(self, status: int, said: str = "") -> None:

@@ -1,4 +1,4 @@
-"""The HTTP library behind the same few calls as `plain_http`: TLS, certificates and proxies."""
+"""HTTP client with TLS, certificates and proxies, based on httpx2; same interface as `plain_http`."""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -20,30 +20,30 @@ TRANSPORT: tuple[tuple[type[Exception], type[ProviderError], str], ...] = (
     (httpx2.TransportError, Unavailable, "llm.cut_off"),
     (httpx2.InvalidURL, ProviderError, "llm.unreachable"),
 )
-"""The first row that fits counts, so a more special exception stands before its base."""
+"""Our error and its key by httpx2 exception. The first match counts, so subclasses precede their bases."""
 
 TRANSPORT_ERRORS: tuple[type[Exception], ...] = tuple(row[0] for row in TRANSPORT)
 
 
 def transport_failure(exc: Exception, endpoint: Endpoint) -> ProviderError:
-    """Our error for an exception of the HTTP library."""
+    """Return our error for an exception of the HTTP library."""
     error, key = next((error, key) for kind, error, key in TRANSPORT if isinstance(exc, kind))
     return lost(key, endpoint, exc, error)
 
 
 class LibraryClient:
-    """Requests to one endpoint, through the HTTP library. Raises our errors only."""
+    """HTTP client for one endpoint, based on the HTTP library. Raises only our own errors."""
 
     def __init__(self, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
         self._endpoint = endpoint
         loopback = is_loopback(endpoint.address)
         try:
-            # Times are limited around whole calls, so reading has no limit here.
+            # The caller limits the time of the whole call, so reading has no limit here.
             self._client = httpx2.AsyncClient(
                 headers=headers,
                 timeout=httpx2.Timeout(None, connect=CONNECT_TIMEOUT_S),
                 follow_redirects=False,
-                # A proxy can't reach our own loopback, and without TLS there are no certificates to load.
+                # A proxy can't reach our loopback, and without TLS there are no certificates to load.
                 trust_env=not loopback,
                 verify=not loopback or endpoint.address.startswith("https:"),
             )
@@ -54,7 +54,7 @@ class LibraryClient:
     async def stream(
         self, method: str, address: str, content: bytes = b""
     ) -> AsyncGenerator[httpx2.Response]:
-        """Ask, and read the answer inside."""
+        """Send a request, and read the answer inside the `async with` block."""
         try:
             async with self._client.stream(method, address, content=content or None) as response:
                 yield response
@@ -62,5 +62,5 @@ class LibraryClient:
             raise transport_failure(exc, self._endpoint) from exc
 
     async def aclose(self) -> None:
-        """Close what is open."""
+        """Close all connections."""
         await self._client.aclose()

@@ -1,4 +1,4 @@
-"""OpenAI-compatible chat completions, the wire most servers speak. OpenAI itself has `responses`."""
+"""OpenAI-compatible chat completions, the format of most servers. OpenAI itself uses `responses`."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -15,10 +15,10 @@ _MISTRAL_ID = late(r"[a-zA-Z0-9]{9}")
 _ANY_ID = late(r"[\x21-\x7e]{1,64}")
 
 MARKED_MODELS = ("anthropic/", "google/", "openai/gpt-5.6", "openai/gpt-6", "openai/gpt-7")
-"""Models at OpenRouter that remember the beginning of a prompt where it is marked, or do so better."""
+"""OpenRouter models whose prompt cache needs marks, or works better with them."""
 
 MISTRAL_EFFORTS = {"low": "none", "medium": "high", "high": "high"}
-"""Its models think or do not; any other level is refused, and without one they do not."""
+"""Mistral's levels: its models only know thinking on and off (the default), and refuse other levels."""
 
 
 THINKING_MISSED = (
@@ -27,7 +27,7 @@ THINKING_MISSED = (
     "missing `reasoning_content`",
     "missing reasoning_content",
 )
-"""Words of servers that want the thinking of an answer back and do not find its field."""
+"""Words in the errors of servers that require an answer's thinking to be sent back."""
 
 
 def _headers(key: str) -> dict[str, str]:
@@ -57,7 +57,7 @@ def _body(endpoint: Endpoint, traits: ModelTraits, request: ModelRequest) -> Bod
         )
     if request.cache_key and provider == "mistral":
         body["prompt_cache_key"] = request.cache_key
-    # Large models need room around the JSON (raw blocks); small ones lose their way without the rail.
+    # Large models need room around the JSON for raw blocks; small ones need the schema to stay on track.
     if request.answer_schema is not None and traits.small:
         schema = {"name": request.output, "schema": request.answer_schema}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -81,7 +81,7 @@ def _body(endpoint: Endpoint, traits: ModelTraits, request: ModelRequest) -> Bod
 def turns(
     request: ModelRequest, model: str = "", *, marks: bool = False, short_ids: bool = False
 ) -> list[Body]:
-    """One entry a turn: many chat templates refuse two of a role in a row, or a late system message."""
+    """Return one entry per turn. Many chat templates refuse repeated roles and late system messages."""
     messages = usable_messages(request, model, fitting_id=_MISTRAL_ID if short_ids else _ANY_ID)
     system = leading_system(messages)
     marked = cache_marks(messages) if marks else set[int]()
@@ -93,7 +93,7 @@ def turns(
         return "user" if message.role == "system" and place >= system else message.role, 0
 
     entries: list[Body] = []
-    shown: list[Body] = []  # pictures of results, which only the user may show
+    shown: list[Body] = []  # pictures of tool results, which are allowed only in user messages
     for (role, _), places in groupby(range(len(messages)), key=kind):
         turn = [(messages[place], place in marked) for place in places]
         pictures = [picture for message, _ in turn for picture in _pictures(message, request)]
@@ -118,7 +118,7 @@ def turns(
 
 
 def _content(turn: Sequence[tuple[ChatMessage, bool]], pictures: list[Body]) -> str | list[Body]:
-    """Parts only for pictures and marks: many servers know nothing but text."""
+    """Return the content as text, or as parts if it has pictures or marks: many servers accept only text."""
     if not pictures and not any(marked for _, marked in turn):
         return "\n\n".join(message.text for message, _ in turn)
     parts = list(pictures)
@@ -137,7 +137,7 @@ def _pictures(message: ChatMessage, request: ModelRequest) -> Iterator[Body]:
 
 
 def _answer(turn: Sequence[ChatMessage]) -> Body:
-    """Write the text, calls and thinking of an answer, each into the field it came in."""
+    """Return an answer's entry, with text, calls and thinking in the fields in which they arrived."""
     text = "\n\n".join(message.text for message in turn if message.text)
     entry: Body = {"role": "assistant", "content": text}
     calls: list[Body] = []
@@ -201,7 +201,7 @@ def _with_completion_tokens(body: Body) -> Body:
 
 
 def _after_results(body: Body) -> Body:
-    """Put the user's words that follow results into the last result, as Mistral's models want it."""
+    """Append a user message that follows tool results to the last result, as Mistral requires."""
     entries: list[Body] = []
     for entry in body["messages"]:
         if entries and entries[-1]["role"] == "tool" and entry["role"] == "user":
@@ -223,9 +223,9 @@ FALLBACKS = (
     Fallback("max_tokens", ("max_completion_tokens",), _with_completion_tokens),
     Fallback("max_completion_tokens", ("max_completion_tokens", "max_tokens")),
     Fallback("max_tokens", ("max_tokens",)),
-    # OpenAI's thinking models take tools on this wire only without their thinking.
+    # On this wire, OpenAI's thinking models accept tools only with thinking switched off.
     Fallback("tools", ("tools with reasoning",), _without_effort),
-    # DeepSeek and Kimi want the field in every answer with calls, even in one without thinking.
+    # DeepSeek and Kimi require the field in every answer with calls, even without thinking.
     Fallback("messages", THINKING_MISSED, _with_empty_thinking),
     Fallback("reasoning_effort", ("effort", "think", "reasoning")),
     Fallback("reasoning", ("effort", "reasoning")),

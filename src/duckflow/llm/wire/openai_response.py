@@ -1,4 +1,4 @@
-"""The pieces of an OpenAI-compatible answer, put together again."""
+"""Assemble an OpenAI-compatible answer from its chunks."""
 
 import json
 from collections.abc import Iterator
@@ -28,36 +28,38 @@ STOPS: dict[str, StopReason] = {
 }
 
 THINKING_FIELDS = ("reasoning_details", "reasoning_content", "reasoning", "thinking")
-"""Fields in which servers send thinking, the last one among the parts of the content. A server that uses
-several gets back the first of them."""
+"""Fields in which servers send thinking; "thinking" is inside the parts of the content.
+
+A server that uses several fields gets only the first of them back.
+"""
 
 
 class OpenAIPart(LenientModel):
-    """One part of a content given in parts."""
+    """Part of a message's content."""
 
     text: str | None = None
     thinking: "str | tuple[OpenAIPart, ...] | None" = None
 
 
 class Function(LenientModel):
-    """What is called."""
+    """Called function and its arguments."""
 
     name: str | None = None
     arguments: str | dict[str, Any] | None = None
 
 
 class CallPart(LenientModel):
-    """A piece of a tool call."""
+    """Piece of a tool call."""
 
     index: int | None = None
     id: str | None = None
     function: Function = Function()
     extra_content: dict[str, JsonValue] | None = None
-    """Gemini's signature, where Google's own server speaks this wire."""
+    """Gemini's thought signature, from Google's OpenAI-compatible server."""
 
 
 class Message(LenientModel):
-    """Text, thinking and calls of the model, whole or in part."""
+    """Text, thinking and calls of the model, complete or a part of them."""
 
     content: str | tuple[OpenAIPart, ...] | None = None
     refusal: str | None = None
@@ -68,14 +70,14 @@ class Message(LenientModel):
 
     @property
     def text(self) -> str:
-        """The readable part of it."""
+        """Return the text of the content and of a refusal."""
         content = self.content or ""
         said = content if isinstance(content, str) else "".join(part.text or "" for part in content)
         return said + (self.refusal or "")
 
     @property
     def thinking(self) -> str:
-        """Thinking among the parts of its content."""
+        """Return the thinking in the parts of the content."""
         return "" if isinstance(self.content, str) else "".join(_thought(part) for part in self.content or ())
 
 
@@ -85,7 +87,7 @@ def _thought(part: OpenAIPart) -> str:
 
 
 class OpenAIChoice(LenientModel):
-    """The first of the answers is the only one asked for."""
+    """One of the answers; we only request one."""
 
     delta: Message | None = None
     message: Message | None = None
@@ -93,7 +95,7 @@ class OpenAIChoice(LenientModel):
 
 
 class TokenDetails(LenientModel):
-    """Tokens of the prompt that a cache knew or kept, and tokens of the answer that were thinking."""
+    """Prompt tokens read from and written to a cache, and thinking tokens of the answer."""
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
@@ -107,13 +109,13 @@ class OpenAITokenCounts(LenientModel):
     completion_tokens: int | None = None
     cached_tokens: int | None = None
     num_cached_tokens: int | None = None
-    """Mistral's name for them."""
+    """Mistral's name for `cached_tokens`."""
     prompt_tokens_details: TokenDetails | None = None
     completion_tokens_details: TokenDetails | None = None
 
     @property
     def usage(self) -> Usage:
-        """The same in our words."""
+        """Return the counts as our Usage."""
         details = self.prompt_tokens_details or TokenDetails()
         thought = self.completion_tokens_details or TokenDetails()
         return Usage(
@@ -126,13 +128,13 @@ class OpenAITokenCounts(LenientModel):
 
 
 class GroqExtra(LenientModel):
-    """What Groq adds to a chunk of its own."""
+    """Groq's extra field of a chunk."""
 
     usage: OpenAITokenCounts | None = None
 
 
 class Chunk(LenientModel):
-    """One event of the stream, or the whole answer of a server that does not stream."""
+    """Event of the stream, or the whole answer of a server that does not stream."""
 
     choices: tuple[OpenAIChoice, ...] | None = None
     usage: OpenAITokenCounts | None = None
@@ -141,20 +143,20 @@ class Chunk(LenientModel):
 
 
 def _status(error: dict[str, Any] | str) -> int:
-    """The status an error would have had before the stream: most say it as its code, Groq beside a name."""
+    """Return the HTTP status of an error inside a stream: `code`, or `status_code` with Groq, else 500."""
     said = (error.get("code"), error.get("status_code")) if isinstance(error, dict) else ()
     return next((status for status in said if isinstance(status, int) and status >= 400), 500)
 
 
 class _OpenCall:
-    """A tool call whose arguments are still coming."""
+    """Tool call whose arguments are still arriving."""
 
     def __init__(self, part: CallPart) -> None:
         self.index, self.id, self.name, self.arguments = part.index, part.id, "", ""
         self.extra = part.extra_content
 
     def takes(self, part: CallPart) -> bool:
-        """Whether a piece belongs to it; some servers give every call the index 0, but its own id."""
+        """Return True if a piece belongs to this call; some servers always send index 0, but distinct ids."""
         return part.index == self.index and (not part.id or part.id == self.id) and part.index is not None
 
     def add(self, function: Function) -> None:
@@ -166,7 +168,7 @@ class _OpenCall:
 
 
 class OpenAIResponse:
-    """What has arrived so far."""
+    """Answer as received so far."""
 
     def __init__(self, model: str = "") -> None:
         self.ended = False
@@ -179,8 +181,8 @@ class OpenAIResponse:
         self._usage = Usage()
 
     def add(self, data: str) -> list[ModelPiece]:
-        """Take an event in; its text and thinking are returned."""
-        if data.strip() == "[DONE]":  # that was all, even if no reason was given
+        """Process an event, and return its text and thinking."""
+        if data.strip() == "[DONE]":  # the end, even without a finish_reason
             self.ended, self._stop = True, self._stop or "end"
             return []
         chunk = Chunk.from_json(data)
@@ -189,7 +191,7 @@ class OpenAIResponse:
         return self.add_chunk(chunk)
 
     def add_chunk(self, chunk: Chunk) -> list[ModelPiece]:
-        """Take a chunk in; its text and thinking are returned."""
+        """Process a chunk, and return its text and thinking."""
         counts = chunk.usage or (chunk.x_groq and chunk.x_groq.usage)
         if counts is not None:
             self._usage = counts.usage
@@ -215,18 +217,18 @@ class OpenAIResponse:
         ]
 
     def rest(self) -> Iterator[ModelPiece]:
-        """What can be told only at the end."""
+        """Yield what is known only at the end: calls, thoughts and the end itself."""
         if self._stop is None:
             raise Unavailable("llm.cut_off")
         for call in self._calls:
             yield ToolCall(name=call.name, arguments=call.arguments or "{}", id=call.id or "")
         yield from self._thoughts()
-        # Some servers say "stop" where they mean that they wait for the results.
+        # Some servers send "stop" instead of "tool_calls".
         stop = "tool_calls" if self._calls and self._stop == "end" else self._stop
         yield StreamEnd(stop=stop, usage=self._usage)
 
     def _think(self, message: Message) -> str:
-        """The thinking in a message, kept by the field it came in."""
+        """Return the thinking in a message, and store it by the field in which it arrived."""
         found = {
             "reasoning_content": message.reasoning_content,
             "reasoning": message.reasoning,
@@ -244,7 +246,7 @@ class OpenAIResponse:
         return next((text for text in found.values() if text), details)
 
     def _add_detail(self, detail: dict[str, JsonValue]) -> None:
-        """Join the fragments of one of OpenRouter's details; they have the same type and number."""
+        """Join fragments of OpenRouter's `reasoning_details` that have the same type and index."""
         last = self._details[-1] if self._details else {}
         if not last or any(last.get(name) != detail.get(name) for name in ("type", "index")):
             self._details.append(dict(detail))

@@ -1,4 +1,4 @@
-"""HTTP without TLS and proxies, for servers on this machine: a start that need not load the HTTP library."""
+"""HTTP without TLS and proxies, for servers on this machine; avoids importing the slow HTTP library."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -12,7 +12,7 @@ from duckflow.llm.wire.errors import lost, not_understood
 
 CONNECT_TIMEOUT_S = 15.0
 IDLE_S = 5.0
-"""How long a connection may have waited to be used again; servers close theirs after a while."""
+"""Longest idle time of a connection to reuse; servers close idle connections after a while."""
 
 _PIECE = 65_536
 _MOST_HEADERS = 200
@@ -21,13 +21,13 @@ _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
 class _Stream(NamedTuple):
-    """An open connection."""
+    """Open connection."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
     async def close(self, *, whole: bool = True) -> None:
-        """Close it; at once, if what was sent on it is not read to its end."""
+        """Close the connection, or abort it if its answer was not read completely (`whole=False`)."""
         if whole:
             self.writer.close()
         else:
@@ -37,17 +37,17 @@ class _Stream(NamedTuple):
 
 
 class PlainAnswer:
-    """Status and headers, by their name in small letters; the body as it comes."""
+    """Answer with status, headers (names in lower case), and a body to stream."""
 
     def __init__(self, reader: asyncio.StreamReader, status: int, headers: Mapping[str, str]) -> None:
         self._reader = reader
         self.status_code = status
         self.headers = headers
         self.ended = False
-        """Whether all of it was read, so that another answer may follow."""
+        """True if the body was read completely and the connection can be reused."""
 
     async def aiter_bytes(self) -> AsyncGenerator[bytes]:
-        """The body, piece by piece."""
+        """Yield the body in pieces."""
         length = self.headers.get("content-length")
         if self.status_code in _NO_BODY:
             pass
@@ -66,7 +66,7 @@ class PlainAnswer:
         else:
             while piece := await self._reader.read(_PIECE):
                 yield piece
-            return  # only its end says that it is over
+            return  # the body ends with the connection
         self.ended = self.headers.get("connection", "keep-alive").lower() != "close"
 
     async def _exactly(self, size: int) -> AsyncGenerator[bytes]:
@@ -79,7 +79,7 @@ class PlainAnswer:
 
 
 class PlainClient:
-    """Requests to a server on this machine; connections are used again. Raises our errors only."""
+    """HTTP client for a server on this machine; reuses connections. Raises only our own errors."""
 
     def __init__(self, endpoint: Endpoint, headers: Mapping[str, str]) -> None:
         self._endpoint = endpoint
@@ -88,13 +88,13 @@ class PlainClient:
 
     @asynccontextmanager
     async def stream(self, method: str, address: str, content: bytes = b"") -> AsyncGenerator[PlainAnswer]:
-        """Ask, and read the answer inside; what is not read to its end is cut off."""
+        """Send a request, and read the answer inside the block. An answer not read completely is aborted."""
         parts = urlsplit(address)
         stream = await self._take() or await self._connect(parts)
         answer = None
         try:
             stream.writer.write(self._head(method, parts, len(content)) + content)
-            with suppress(ConnectionError):  # who refuses a request need not read all of it
+            with suppress(ConnectionError):  # a server may refuse a request before it has read all of it
                 await stream.writer.drain()
             answer = await _read_head(stream.reader)
             if answer.headers.get("content-encoding", "identity") != "identity":
@@ -109,7 +109,7 @@ class PlainClient:
                 await stream.close(whole=False)
 
     async def aclose(self) -> None:
-        """Close what is open."""
+        """Close all connections."""
         while self._idle:
             await self._idle.pop()[1].close()
 
@@ -136,7 +136,7 @@ class PlainClient:
 
 
 def speaks_plainly(endpoint: Endpoint) -> bool:
-    """Whether this client will do: a server here, without TLS, at an address with nothing odd in it."""
+    """Return True if PlainClient can serve the endpoint: on this machine, no TLS, no unusual characters."""
     address = endpoint.address
     usual = address.isascii() and address.isprintable() and not set(address) & set("@ %#?\\")
     return usual and address.startswith("http://") and is_loopback(address)
@@ -153,7 +153,7 @@ async def _read_head(reader: asyncio.StreamReader) -> PlainAnswer:
             if not colon or len(headers) > _MOST_HEADERS:
                 raise ValueError("a header")
             headers[name.lower()] = value.strip()
-        if int(rest[:3]) >= 200:  # what comes before only says that an answer will
+        if int(rest[:3]) >= 200:  # skips interim answers (1xx)
             return PlainAnswer(reader, int(rest[:3]), headers)
 
 

@@ -1,4 +1,4 @@
-"""Questions to a server that may not be there: which models it has. No answer in time counts as none."""
+"""Ask a server for its models. A server that is down or too slow counts as having none."""
 
 import asyncio
 from typing import TypeVar
@@ -13,14 +13,14 @@ List = TypeVar("List", bound=LenientModel)
 
 
 class LlamaCppDetails(LenientModel):
-    """What a llama.cpp server adds."""
+    """Extra fields of a llama.cpp server."""
 
     n_params: float | None = None
     n_ctx: int | None = None
 
 
 class ServedModel(LenientModel):
-    """One model of a server's list."""
+    """Model in a server's list."""
 
     id: str = ""
     meta: LlamaCppDetails | None = None
@@ -31,7 +31,7 @@ class ServedModel(LenientModel):
 
     @property
     def window(self) -> int | None:
-        """The window in tokens, under the name that llama.cpp, vLLM or another server gives it."""
+        """Return the window in tokens, from the field that llama.cpp, vLLM or another server uses."""
         own = self.meta.n_ctx if self.meta else None
         return (
             own or self.max_model_len or self.context_length or self.context_window or self.max_context_length
@@ -39,44 +39,44 @@ class ServedModel(LenientModel):
 
 
 class ServedModels(LenientModel):
-    """A server's list of models."""
+    """List of a server's models."""
 
     data: tuple[ServedModel, ...] = ()
 
 
 class OllamaDetails(LenientModel):
-    """What Ollama knows of a model."""
+    """Ollama's details about a model."""
 
     parameter_size: str = ""
 
 
 class OllamaModel(LenientModel):
-    """A model Ollama has."""
+    """Model in Ollama's list."""
 
     name: str = ""
     details: OllamaDetails = OllamaDetails()
 
 
 class OllamaModels(LenientModel):
-    """The models Ollama has, newest first."""
+    """List of Ollama's models, newest first."""
 
     models: tuple[OllamaModel, ...] = ()
 
 
 async def list_served(endpoint: Endpoint, seconds: float) -> tuple[ServedModel, ...]:
-    """The models an OpenAI-compatible server lists."""
+    """Return the models that an OpenAI-compatible server lists."""
     return (await _ask(endpoint, f"{endpoint.address}/models", ServedModels, seconds)).data
 
 
 async def list_tags(endpoint: Endpoint, seconds: float) -> tuple[OllamaModel, ...]:
-    """The models an Ollama has."""
+    """Return the models that an Ollama server has."""
     address = endpoint.address.removesuffix("/v1")
     return (await _ask(endpoint, f"{address}/api/tags", OllamaModels, seconds)).models
 
 
 async def _ask(endpoint: Endpoint, address: str, answer: type[List], seconds: float) -> List:
-    """The answer, or an empty one: whatever is wrong there will be said when the model itself is asked."""
-    from duckflow.llm.wire.http import get_json  # noqa: PLC0415 - the HTTP library is not loaded before it is needed
+    """Return the answer, or an empty one on an error, which the first model call will report anyway."""
+    from duckflow.llm.wire.http import get_json  # noqa: PLC0415 - loads the HTTP library only if needed
 
     try:
         async with asyncio.timeout(seconds):

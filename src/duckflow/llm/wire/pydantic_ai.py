@@ -1,4 +1,4 @@
-"""Every other provider, through pydantic-ai: an extra, slow to import, so imported only when one is named."""
+"""Other providers, through pydantic-ai: an optional extra, imported on demand because it is slow."""
 
 import base64
 import json
@@ -51,11 +51,11 @@ STATUS: tuple[tuple[type[foreign.ModelAPIError], int], ...] = (
     (foreign.ModelNotFoundError, 404),
     (foreign.ModelRequestRejectedError, 400),
 )
-"""The status of errors that came without one; the first that fits counts."""
+"""HTTP status of errors that have none; the first match counts."""
 
 
 class PydanticAIModel:
-    """A model that pydantic-ai knows how to reach."""
+    """Model of a provider that pydantic-ai supports."""
 
     def __init__(self, model: Model, endpoint: Endpoint, traits: ModelTraits) -> None:
         self._model = model
@@ -63,11 +63,11 @@ class PydanticAIModel:
         self.traits = traits
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelPiece]:
-        """The answer, piece by piece."""
+        """Stream the answer."""
         return bounded(self._answer(request), request.time_limit_s)
 
     async def aclose(self) -> None:
-        """Close the connections, which pydantic-ai does where its context is left."""
+        """Close the connections, which pydantic-ai does when its context manager exits."""
         async with self._model:
             pass
 
@@ -81,7 +81,7 @@ class PydanticAIModel:
         except ProviderError:
             raise
         except Exception as exc:
-            # Whatever a provider's library throws, the user gets a sentence.
+            # The user gets a sentence for any exception of a provider's library.
             raise self._failure(exc, request.time_limit_s) from exc
 
     def _ask(self, request: ModelRequest) -> AbstractAsyncContextManager[StreamedResponse]:
@@ -155,7 +155,7 @@ class PydanticAIModel:
 
 
 def open_pydantic_ai(endpoint: Endpoint, traits: ModelTraits) -> PydanticAIModel:
-    """The model named by the endpoint. The provider's library reads its own keys from the environment."""
+    """Open the endpoint's model. The provider's library reads its keys from the environment."""
     try:
         return PydanticAIModel(infer_model(endpoint.name), endpoint, traits)
     except foreign.UserError as exc:
@@ -165,7 +165,7 @@ def open_pydantic_ai(endpoint: Endpoint, traits: ModelTraits) -> PydanticAIModel
 
 
 def to_foreign(messages: Iterable[ChatMessage], data: Mapping[str, str]) -> list[parts.ModelMessage]:
-    """A prompt in pydantic-ai's words."""
+    """Convert a prompt to pydantic-ai's messages."""
     turns: list[parts.ModelMessage] = []
     names: dict[str, str] = {}
     for answered, turn in groupby(messages, key=lambda message: message.role == "assistant"):
@@ -181,11 +181,11 @@ def to_foreign(messages: Iterable[ChatMessage], data: Mapping[str, str]) -> list
 
 
 def _answered(message: ChatMessage) -> parts.ModelResponse:
-    """An answer as it came, if its provider wants it back so; else its text and its calls."""
+    """Return an answer as its provider sent it, if that was stored; else its text and calls."""
     for thought in message.thoughts:
         try:
             response = _RESPONSES.validate_python(thought.data)
-        except ValidationError:  # such as one that another release of pydantic-ai wrote
+        except ValidationError:  # perhaps written by another release of pydantic-ai
             continue
         if _text_and_calls(response) == (message.text.strip(), [call.id for call in message.calls]):
             return response
@@ -216,7 +216,7 @@ def _asked(
 
 
 def _piece(event: object) -> TextPiece | ThinkingPiece | ToolCall | None:
-    """Piece of ours that an event stands for, if there is one."""
+    """Convert an event to our piece; None if it has no counterpart."""
     match event:
         case parts.PartStartEvent(part=parts.TextPart(content=text)) if text:
             return TextPiece(text=text)
@@ -234,7 +234,7 @@ def _piece(event: object) -> TextPiece | ThinkingPiece | ToolCall | None:
 
 
 def _thought(model: str, response: parts.ModelResponse) -> Thought | None:
-    """The whole answer, if a part of it is signed or has details that its provider wants back with it."""
+    """Return the whole answer if a part has a signature or details that the provider needs back."""
     signed = any(
         part.provider_details or (isinstance(part, parts.ThinkingPart) and (part.signature or part.id))
         for part in response.parts
@@ -248,7 +248,7 @@ def _thought(model: str, response: parts.ModelResponse) -> Thought | None:
 
 _RESPONSES = TypeAdapter(parts.ModelResponse)
 _HANDED_BACK = {"parts", "provider_name", "provider_url", "canonical_system"}
-"""What of an answer decides how it is handed back."""
+"""Fields of an answer that pydantic-ai needs to send it back."""
 
 
 def _text_and_calls(response: parts.ModelResponse) -> tuple[str, list[str]]:

@@ -1,4 +1,4 @@
-"""Steps that all wires share before they write a request: calls that fit, cache marks, room to think."""
+"""Preparation of requests for all wires: valid messages and calls, cache marks, room for thinking."""
 
 import json
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from duckflow.domain.patterns import late
 from duckflow.llm.wire.endpoints import THINKING_ALLOWANCE
 
 BYTES_PER_TOKEN = 3
-"""Few, so that a prompt is rather taken for longer than it is."""
+"""Low, so that the estimate of a prompt's tokens is rather too high."""
 
 SMALL_THINKERS = ("qwen3", "deepseek-r1", "gpt-oss", "magistral", "smollm3", "think", "reason")
-"""Parts of the names of small models that think. Room would only make the others ramble."""
+"""Parts of the names of small models that think. Other small models ramble if their limit is raised."""
 
 MAX_CACHE_MARKS = 4
-"""Anthropic refuses more, OpenAI heeds no more."""
+"""Limit on cache marks: Anthropic refuses more, OpenAI ignores more."""
 
 _BAD_IN_NAME = late(r"[^a-zA-Z0-9_-]")
 _CHAT_ID = late(r"[\x21-\x7e]{1,64}")
@@ -27,8 +27,11 @@ _CHAT_ID = late(r"[\x21-\x7e]{1,64}")
 def usable_messages(
     request: ModelRequest, model: str, *, fitting_id: Pattern[str] = _CHAT_ID
 ) -> tuple[ChatMessage, ...]:
-    """The messages as a provider accepts them: no other model's thoughts, each id once and in its form,
-    arguments that are JSON. Without tools on offer, calls and results become text."""
+    """Return the messages in a form that a provider accepts.
+
+    Removes other models' thoughts, makes the ids of calls unique and valid, and makes arguments JSON objects.
+    If the request offers no tools, calls and results become text.
+    """
     usable: list[ChatMessage] = []
     used: set[str] = set()
     called: dict[str, ToolCall] = {}
@@ -47,7 +50,7 @@ def usable_messages(
 
 
 def _fitting(call: ToolCall, fitting_id: Pattern[str], used: set[str]) -> ToolCall:
-    """A call under an id that the provider accepts and that no earlier call has."""
+    """Return the call with an id that the provider accepts and that no earlier call has."""
     name = call.id
     if name in used or not fitting_id.fullmatch(name):
         name = sha256(f"{len(used)} {name}".encode("utf-8", "replace")).hexdigest()[:9]
@@ -58,7 +61,7 @@ def _fitting(call: ToolCall, fitting_id: Pattern[str], used: set[str]) -> ToolCa
 
 
 def _arguments(call: ToolCall) -> str:
-    """The arguments word for word, if they are an object. Many servers fail on anything else in a prompt."""
+    """Return the arguments verbatim if they are a JSON object, else wrapped in one, as servers require."""
     try:
         if isinstance(json.loads(call.arguments), dict):
             return call.arguments
@@ -68,7 +71,7 @@ def _arguments(call: ToolCall) -> str:
 
 
 def _as_text(message: ChatMessage, answered: ToolCall | None) -> ChatMessage:
-    """A call or a result as text, for a question without tools: servers refuse one without the other."""
+    """Convert calls and results to text, since servers refuse them in a request without tools."""
     if answered is not None:
         text = f"[result of {answered.name}]\n{message.text}"
         return replace(message, text=text, result_of="", failed=False)
@@ -79,13 +82,16 @@ def _as_text(message: ChatMessage, answered: ToolCall | None) -> ChatMessage:
 
 
 def leading_system(messages: Sequence[ChatMessage]) -> int:
-    """Number of messages at the beginning that are the system's. Later ones are sent as the user's."""
+    """Count the system messages at the beginning. Later system messages are sent as the user's."""
     return next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
 
 
 def cache_marks(messages: Sequence[ChatMessage]) -> set[int]:
-    """Places of the messages that end a part worth caching: the system's part, and the last turns of the user
-    and the program that the next prompt repeats. An answer is never marked: not every block takes a mark."""
+    """Return the indexes of the messages to mark as the end of a cached prefix.
+
+    These are the end of the system part and of the last stable turns that are no answers. Answers are never
+    marked, because some of their blocks do not accept a mark.
+    """
     system = leading_system(messages)
     stable = [at for at, message in enumerate(messages) if message.stable]
     first = [at for at in stable if at < system][-1:] or ([system - 1] if system else [])
@@ -96,7 +102,7 @@ def cache_marks(messages: Sequence[ChatMessage]) -> set[int]:
 
 
 def answer_room(traits: ModelTraits, request: ModelRequest) -> int:
-    """Most tokens the answer may take together with the thinking before it, as far as the window allows."""
+    """Return the token limit of the answer including its thinking, as far as the window allows."""
     name = traits.name.lower()
     if traits.small and not any(part in name for part in SMALL_THINKERS):
         return request.max_tokens

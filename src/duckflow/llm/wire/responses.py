@@ -1,6 +1,6 @@
-"""OpenAI's Responses: the wire of OpenAI itself, and of servers that speak it too.
+"""OpenAI's Responses API, for OpenAI itself and for compatible servers.
 
-Nothing is stored at the provider: encrypted reasoning items travel with the prompt.
+The provider stores nothing: each prompt includes the encrypted reasoning items.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def _body(endpoint: Endpoint, traits: ModelTraits, request: ModelRequest) -> Bod
         body["include"] = ["reasoning.encrypted_content"]
     if thinks or request.effort is not None:
         effort = {"effort": request.effort} if request.effort is not None else {}
-        # The tail of each prompt is the user's, which would end what counts as the current turn.
+        # Each prompt ends with a user message, after which earlier reasoning would be dropped by default.
         context = {"context": "all_turns"} if version >= (5, 4) else {}
         body["reasoning"] = {**effort, "summary": "auto", **context}
     if marks:
@@ -75,14 +75,16 @@ def _body(endpoint: Endpoint, traits: ModelTraits, request: ModelRequest) -> Bod
 
 
 def _version(name: str) -> tuple[int, int]:
-    """The version of a GPT model, by its name; 0 for all others."""
+    """Return the version in a GPT model's name; (0, 0) for other models."""
     found = _GPT.match(name)
     return (int(found[1]), int(found[2] or 0)) if found else (0, 0)
 
 
 def _items(message: ChatMessage, request: ModelRequest, asker: str, *, marked: bool) -> Iterator[Body]:
-    """The items of a message. Reasoning stands before the item it led to, under the ids they came with:
-    one without the other is refused."""
+    """Yield the items of a message.
+
+    Reasoning precedes the item it led to, and both keep their ids: OpenAI refuses one without the other.
+    """
     if message.result_of:
         output = _content(message, request, marked=marked)
         yield {"type": "function_call_output", "call_id": message.result_of, "output": output}
@@ -123,7 +125,7 @@ def _content(message: ChatMessage, request: ModelRequest, *, marked: bool) -> st
 
 
 def _unmarked(body: Body) -> Body:
-    """Without marks for the cache, which then goes by itself."""
+    """Remove the cache marks; the provider then caches automatically."""
     rest = {name: value for name, value in body.items() if name != "prompt_cache_options"}
     items: list[Body] = []
     for item in body["input"]:

@@ -1,4 +1,4 @@
-"""The events of a Responses answer, put together again."""
+"""Assemble a Responses answer from its events."""
 
 import json
 from bisect import bisect
@@ -22,14 +22,14 @@ from duckflow.domain.model import (
 from duckflow.llm.wire.lenient import LenientModel, StreamedError
 
 ERROR_STATUS = (("rate_limit", 429), ("quota", 429), ("invalid", 400), ("context", 400), ("unsupported", 400))
-"""An error inside a stream has no status; its code says which one it would have had, 500 if none of these."""
+"""HTTP status by a part of the code of an error inside a stream; 500 if none matches."""
 
 DELTAS = ("response.output_text.delta", "response.refusal.delta")
 THINKING_DELTAS = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
 
 
 class ResponsesPart(LenientModel):
-    """A part of a message, of a summary, or of plain reasoning."""
+    """Part of a message, of a summary, or of plain reasoning."""
 
     type: str = ""
     text: str | None = None
@@ -37,7 +37,7 @@ class ResponsesPart(LenientModel):
 
 
 class ResponsesItem(LenientModel):
-    """One item of the answer: a message, a call, or reasoning."""
+    """Item of the answer: a message, a call, or reasoning."""
 
     type: str = ""
     id: str | None = None
@@ -50,24 +50,24 @@ class ResponsesItem(LenientModel):
 
     @property
     def said(self) -> str:
-        """The text of a message, refusals included."""
+        """Return the text of a message, including refusals."""
         return "".join(part.text or part.refusal or "" for part in self.content or ())
 
     @property
     def readable(self) -> str:
-        """The readable part of reasoning."""
+        """Return the readable part of reasoning."""
         return "\n\n".join(part.text for part in self.summary or self.content or () if part.text)
 
 
 class ResponsesInputDetails(LenientModel):
-    """Tokens of the prompt that the cache knew, and tokens that it kept."""
+    """Prompt tokens read from the cache and written to it."""
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
 
 
 class ResponsesOutputDetails(LenientModel):
-    """Tokens of the output that were thinking."""
+    """Thinking tokens within the output."""
 
     reasoning_tokens: int | None = None
 
@@ -82,7 +82,7 @@ class ResponsesTokenCounts(LenientModel):
 
 
 class ResponsesFailure(LenientModel):
-    """Reason for a missing or incomplete answer."""
+    """Reason for a failed or incomplete answer."""
 
     code: str | int | None = None
     type: str | None = None
@@ -91,7 +91,7 @@ class ResponsesFailure(LenientModel):
 
 
 class Response(LenientModel):
-    """The answer as a whole."""
+    """Complete answer."""
 
     object: str | None = None
     status: str | None = None
@@ -102,7 +102,7 @@ class Response(LenientModel):
 
 
 class ResponsesEvent(LenientModel):
-    """One event of the stream."""
+    """Event of the stream."""
 
     type: str = ""
     delta: str | None = None
@@ -118,7 +118,7 @@ class ResponsesEvent(LenientModel):
 
 
 class ResponsesResponse:
-    """Pieces of an answer that have arrived so far."""
+    """Answer as received so far."""
 
     def __init__(self, model: str = "") -> None:
         self.ended = False
@@ -131,7 +131,7 @@ class ResponsesResponse:
         self._counts = ResponsesTokenCounts()
 
     def add(self, data: str) -> list[ModelPiece]:
-        """Take an event in; its text and thinking are returned."""
+        """Process an event, and return its text and thinking."""
         if data.strip() == "[DONE]":
             return []
         event = ResponsesEvent.from_json(data)
@@ -150,7 +150,7 @@ class ResponsesResponse:
             case "response.function_call_arguments.done" if event.item_id and event.arguments:
                 self._arguments[event.item_id] = event.arguments
             case "response.output_item.done" if event.item:
-                # Some servers end the text before the thinking that led to it.
+                # Some servers finish the text before the thinking that precedes it.
                 at = bisect(self._places, event.output_index)
                 self._places.insert(at, event.output_index)
                 self._items.insert(at, event.item)
@@ -161,7 +161,7 @@ class ResponsesResponse:
         return []
 
     def rest(self) -> Iterator[ModelPiece]:
-        """Return calls, thoughts and the end."""
+        """Yield what is known only at the end: calls, thoughts and the end itself."""
         if not self.ended:
             raise Unavailable("llm.cut_off")
         items = [(data, ResponsesItem.model_validate(data)) for data in self._items]
@@ -177,7 +177,7 @@ class ResponsesResponse:
         yield StreamEnd(stop=stop, usage=self._usage())
 
     def _end(self, response: Response) -> list[ModelPiece]:
-        """The end of the answer, which repeats all of it. Text that was not streamed is taken from there."""
+        """Process the end of the answer, which repeats all of it. Return any text that was not streamed."""
         if response.status in ("failed", "cancelled") or response.error is not None:
             raise _failure(response.error or ResponsesFailure())
         if response.output is None or response.status in ("queued", "in_progress"):
@@ -195,7 +195,7 @@ class ResponsesResponse:
         return [TextPiece(text=text) for text in texts]
 
     def _thoughts(self, items: list[tuple[dict[str, JsonValue], ResponsesItem]]) -> Iterator[Thought]:
-        """The reasoning, and beside it the ids and phases of what it led to, which it is bound to."""
+        """Yield the reasoning, and the ids and phases of the items that it is bound to."""
         reasoned = any(item.type == "reasoning" for _, item in items)
         said = any(item.type == "message" and item.said for _, item in items)
         place, unsaid = int(said), said
@@ -208,7 +208,7 @@ class ResponsesResponse:
                 waiting.append(Thought(model=self._model, text=item.readable, data=kept))
             elif item.type == "function_call" or (item.type == "message" and item.said):
                 called = item.type == "function_call"
-                if called or unsaid:  # all texts are one part; what led to a later one has no place
+                if called or unsaid:  # all texts become one message; reasoning for a later text has no place
                     named = {"id": item.id if reasoned else None, "phase": item.phase}
                     label = {name: value for name, value in named.items() if value}
                     labels = [Thought(model=self._model, data={"type": item.type, **label})] if label else []
@@ -232,7 +232,7 @@ class ResponsesResponse:
 
 
 def _failure(failure: ResponsesFailure) -> StreamedError:
-    """Give an error within an answer the status it would have had before the answer."""
+    """Convert an error inside an answer to a StreamedError with the HTTP status that fits its code."""
     code = f"{failure.code or failure.type or ''}"
     if code.isdigit() and int(code) >= 400:
         status = int(code)

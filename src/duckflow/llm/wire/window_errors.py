@@ -1,6 +1,6 @@
-"""Recognise a provider's "the prompt is too long", and read the size of the window from it (K7).
+"""Recognise errors about a prompt that is too long, and read the size of the window from them (K7).
 
-Providers agree neither on a status nor on a code, so their words decide, and have the numbers.
+Providers use different statuses and codes, so the text of the message decides and has the numbers.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ _STATUSES = (400, 413, 422, 429, 500)
 _TOO_LARGE = 413
 
 _LEAST, _MOST = 256, 100_000_000
-"""Sizes outside this range are no windows, but lengths of lists or numbers of a code."""
+"""Range of plausible windows. Other numbers are error codes or lengths of lists."""
 
 _SAYS_SO = late(
     r"context[_ ]length[_ ]exceeded|exceed_context_size|string_above_max_length|tokens_limit_reached"
@@ -30,7 +30,7 @@ _SAYS_SO = late(
     r"|reduce the length of (?:the|your) (?:messages|prompt|input)"
     r"|request (?:body )?too large for"
 )
-"""Any of these, in small letters, tells that the prompt was too long."""
+"""Phrases of a too long prompt's error, in lower case."""
 
 _RATE = late(r"tokens per|\btpm\b|rate_limit|rate limit")
 _N = r"(\d[\d,_]*)"
@@ -49,7 +49,7 @@ _WINDOWS = tuple(
         rf"\blimit(?: for this model)?(?: is|:| of)? *\(?{_N}",
     )
 )
-"""Where the window's size stands, the surest first."""
+"""Patterns for the size of the window, the most reliable first."""
 
 _PROMPTS = tuple(
     late(pattern)
@@ -66,23 +66,23 @@ _PROMPTS = tuple(
         rf"\bgiven: {_N}",
     )
 )
-"""Where the prompt's own size stands. A sum of prompt and answer is not read: it would tell too much."""
+"""Patterns for the size of the prompt, without the room for the answer that some errors add to it."""
 
 _REQUESTED = late(rf"\brequested:? *(?:about |a total of )?{_N}")
 
 
 class TooLong(NamedTuple):
-    """How large the window is and how long the prompt was, in the provider's tokens, where it said so."""
+    """Sizes of the window and of the prompt in the provider's tokens; None if the error has no number."""
 
     window: int | None = None
     asked: int | None = None
 
 
 def read_too_long(status: int, body: str) -> TooLong | None:
-    """What an error tells of the window; None if it has another reason.
+    """Return the sizes in an error about a too long prompt; None if the error has another reason.
 
-    A limit of tokens a minute is a reason only for a request that is larger than the whole limit: no waiting
-    would help it.
+    A limit of tokens per minute counts only if the request is larger than the whole limit, so that waiting
+    would not help.
     """
     said = body.lower()
     if status not in _STATUSES or not (status == _TOO_LARGE or _SAYS_SO.search(said)):
@@ -95,7 +95,7 @@ def read_too_long(status: int, body: str) -> TooLong | None:
 
 
 def _number(patterns: Iterable[Pattern[str]], said: str) -> int | None:
-    """The number that the first of the patterns finds."""
+    """Return the first plausible number that a pattern finds."""
     for pattern in patterns:
         for match in pattern.finditer(said):
             number = int(match[1].replace(",", "").replace("_", ""))
