@@ -1,1 +1,2 @@
-"""What a model reads: layers as text files with named slots, put together so that beginnings repeat."""
+"""Prompt texts: layers from text files with named slots, ordered so that consecutive prompts share a
+prefix."""
