@@ -1,2 +1,1 @@
-"""Prompt texts: layers from text files with named slots, ordered so that consecutive prompts share a
-prefix."""
+"""Prompt texts: layers from text files with named slots, ordered so that prompts share a beginning."""

@@ -35,7 +35,7 @@ not cut because of a guess: if they are too long, the provider's error reveals t
 
 
 class PromptRoom(NamedTuple):
-    """Division of a large model's window, in tokens."""
+    """Shares of a large model's window, in tokens."""
 
     most: int
     """Size from which the prompt is trimmed."""
@@ -46,8 +46,7 @@ class PromptRoom(NamedTuple):
 
 
 def share_window(traits: ModelTraits) -> PromptRoom:
-    """Give three quarters of the window to the prompt, or all but the answer's part if it can't be
-    trimmed."""
+    """Give three quarters of the window to the prompt, or all but the answer's part if it can't be cut."""
     answer = min(traits.window // _ANSWER_SHARE, _LONGEST_ANSWER)
     largest = traits.window * _GUESS if traits.window_from == "guess" else traits.window
     return PromptRoom(traits.window - traits.window // _ANSWER_SHARE, largest - answer, answer)
@@ -108,8 +107,8 @@ class LayerBudget:
     async def layers(
         self, state: AgentState, earlier: Sequence[str], base: int, dropped: Sequence[Droppable]
     ) -> Layers:
-        """Return the layers of the current pattern without the dropped ones. `base` is the size of the
-        fixed text."""
+        """Return the layers of the current pattern without the dropped ones. `base` is the fixed text's
+        size."""
         procedure = procedure_text(state.step) if state.pattern in SHOWS_PROCEDURE else ""
         if await self._counter.count(procedure) > self._budgets.specialized_tokens:
             procedure = ""

@@ -54,8 +54,7 @@ def satisfaction_request(traits: ModelTraits, case: EvaluationCase) -> ModelRequ
 
 
 def small_verdict_schema(case: EvaluationCase) -> JsonSchema:
-    """Return the schema of a short verdict: what is missing first, then one of three scores per
-    requirement."""
+    """Return the schema of a short verdict: what is missing, then one of three scores per requirement."""
     count = max(len(case.requirements), 1)
     ids = [one.evidence_id for one in case.evidence if one.current and one.supports != "nothing"]
     ids = [*ids, REPLY] if case.information or not ids else ids
@@ -103,8 +102,7 @@ def asked_text(request: str, traits: ModelTraits) -> str:
 
 
 def _numbered(case: EvaluationCase, *, with_priority: bool) -> Iterable[str]:
-    """Yield the requirements as numbered lines, without repeating the request where it is the only
-    requirement."""
+    """Yield the requirements as numbered lines. One that equals the request does not repeat it."""
     for place, one in enumerate(case.requirements, start=1):
         wanted = (
             "the request as a whole" if one.requirement == whole_request(case.request) else one.requirement

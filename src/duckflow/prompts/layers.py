@@ -30,8 +30,7 @@ MODES: dict[Mode, str] = {
 }
 
 SandboxKind = Literal["copy", "folder", "landlock", "external", "none"]
-"""Way in which commands run: on a copy of the folder, confined to the folder itself, or without a sandbox
-of ours."""
+"""Place where commands run: a copy of the folder, the folder itself with limits, or without our sandbox."""
 
 _KEPT_IN = "Commands run in a sandbox, in the folder itself; .git and protected files can only be read"
 _COMMANDS: dict[SandboxKind, str] = {
@@ -76,7 +75,7 @@ def session_text(state: AgentState, sandbox: str = "") -> str:
 def sandbox_text(kind: SandboxKind, *, network: bool, output: int) -> str:
     """Describe for the model how its commands run, in two or three lines."""
     own = kind in ("copy", "folder")
-    place = "/tmp" if own else "$TMPDIR"  # noqa: S108 - their own
+    place = "/tmp" if own else "$TMPDIR"  # noqa: S108 - private to the sandbox
     temporary = f"{place} is private and kept between commands."
     is_open = network or kind in ("external", "none")
     shown = f"You see {output:,} characters of their output at most: print the lines you need."

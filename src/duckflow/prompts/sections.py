@@ -36,8 +36,7 @@ def object_schema(**properties: JsonSchema) -> JsonSchema:
 
 
 def question_messages(output: str, system: str, text: str) -> tuple[ChatMessage, ...]:
-    """Build the messages of a side question: the fixed text, which calls share, then the text of this
-    case."""
+    """Build the messages of a side question: first the fixed text, which calls share, then the case."""
     return (
         ChatMessage(role="system", text=system, stable=True),
         ChatMessage(role="user", text=f"{text}\n\nOutput: {output}"),

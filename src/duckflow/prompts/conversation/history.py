@@ -74,8 +74,7 @@ class PromptHistory:
         return {id(text): line.tokens for line, text in shown if text == line.message.text}
 
     def _seen_again(self, state: AgentState, entry: TranscriptEntry) -> str:
-        """Return the text of a result. If it refers to an earlier result that was left out, repeat that
-        one."""
+        """Return the text of a result. If it refers to an earlier one that was left out, repeat that text."""
         if not entry.same_as:
             return entry.text
         places = (at for at, one in enumerate(state.transcript) if one.evidence_id == entry.same_as)
@@ -122,7 +121,7 @@ class PromptHistory:
         return {"conversation": self._lines.words, "evidence": self._lines.evidence}
 
     def least(self, evidence: int) -> int:
-        """Return the fewest tokens that a trim can reach, counting at most `evidence` tokens for recent
+        """Return the fewest tokens that a trim can reach, with at most `evidence` tokens for recent
         results."""
         newest = self._lines.newest()
         found = sum(line.tokens for line in self._lines.recent_results(KEPT_LOOPS))
@@ -154,8 +153,8 @@ class PromptHistory:
         return any(line.message.text.startswith(opening) for line in self._lines.said)
 
     def marked(self) -> list[PromptLine]:
-        """Return all lines, with cache marks where this prompt's beginning ends and where the previous
-        one's ended."""
+        """Return all lines, with cache marks at the end of this prompt's beginning and of the previous
+        one's."""
         lines = list(self._lines.shown)
         answered = len(lines) - len(self._lines.newest()) - 1
         for end in {answered - 1, len(lines) - 1}:

@@ -10,8 +10,8 @@ from duckflow.domain.model import PICTURE_TOKENS, ChatMessage
 from duckflow.prompts.tokens import TokenCounter
 
 LineKind = Literal["said", "words", "evidence", "stub"]
-"""Kinds of lines: the user's words, words of the model or the program, a result, and the stub of a result
-left out."""
+"""Kinds of lines: the user's words, those of the model or program, a result, and the stub of a removed
+one."""
 
 _SEALED = 8
 """Characters of a thought's sealed data that make about one token for its provider."""
@@ -101,8 +101,7 @@ class PromptLines:
         return results
 
     def exchanges(self) -> Iterator[list[PromptLine]]:
-        """Return the groups that must stay together: an answer with the results of its calls, or a single
-        line."""
+        """Return the groups that stay together: an answer with the results of its calls, or a single line."""
         parts: list[list[PromptLine]] = []
         part_of: dict[str, list[PromptLine]] = {}
         for line in self.shown:

@@ -13,15 +13,14 @@ _MET = 0.8
 _MOST_FILES = 40
 _SAID = 400
 _SHRINKS = ("decided", "said", "files")
-"""Parts that lose their older half, in this order, if the recap is too long. Files are listed newest
-first."""
+"""Parts that lose their older half, in this order, if the recap is too long. `files` has the newest first."""
 
 
 async def write_recap(
     state: AgentState, lines: PromptLines, counter: TokenCounter, most: int, *, forgotten: bool
 ) -> str:
-    """Return a recap of about `most` tokens, or an empty text if nothing was forgotten and there is
-    nothing to say."""
+    """Return a recap of about `most` tokens, or an empty text if it has no content and nothing was
+    forgotten."""
     parts = _parts(state, lines)
     text = _text(state, parts)
     for name in _SHRINKS:

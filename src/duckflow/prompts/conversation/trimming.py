@@ -93,8 +93,7 @@ def droppable(lines: PromptLines, state: AgentState, keep: Untouchable) -> list[
 
 
 def worth_a_step(lines: PromptLines, going: Collection[PromptLine], keep: Untouchable, room: Room) -> bool:
-    """Return True if a trim is due: the hard limit is exceeded, or the conversation is too long and enough
-    can go."""
+    """Return True if a trim is due: the hard limit is exceeded, or it is too long and enough can go."""
     if lines.tokens > room.limit:
         return True
     wins = sum(line.tokens for line in going)
@@ -107,8 +106,7 @@ def worth_a_step(lines: PromptLines, going: Collection[PromptLine], keep: Untouc
 async def trim(
     lines: PromptLines, state: AgentState, going: Sequence[PromptLine], keep: Untouchable, room: Room
 ) -> None:
-    """Leave out outdated results, then others down to half of the room, then messages if they alone exceed
-    it."""
+    """Leave out outdated results, then others down to half of the room, then messages beyond that half."""
     for line in going:
         entry = state.transcript[line.at]
         if entry.stale or lines.tokens > room.most // 2:
