@@ -1,5 +1,4 @@
-"""Side questions about satisfaction: what is required, what is met, what is missing and why something
-failed (K1)."""
+"""Side questions about satisfaction: what is required, met or missing, and why something failed (K1)."""
 
 import re
 from collections.abc import Iterable, Sequence

@@ -41,8 +41,8 @@ QuestionKind = Literal[
 
 
 class AskedModel(Frozen):
-    """Model that answers a kind of question. Small models are slow and agree to anything, so few questions
-    use them."""
+    """Model for a kind of question. Small models are slow and agree to anything, so few questions use
+    them."""
 
     tier: TierName
     output: str
@@ -112,8 +112,7 @@ async def _ask_shorter(
     on_update: Callable[[LiveUpdate], None],
     effort: Effort | None,
 ) -> StructuredAnswer[Draft]:
-    """Ask the model. If the prompt is too long, the client learns the real window and the prompt is
-    rebuilt for it."""
+    """Ask the model. If the prompt is too long, the error reveals the real window and it is rebuilt."""
     for _ in range(SHORTER_PROMPTS):
         with suppress(PromptTooLong):
             return await _ask(client, question, on_update, effort)

@@ -75,8 +75,8 @@ def _status(failed: Sequence[Task], done: int, pending: int) -> ReportStatus:
 
 
 def _contradictions(report: TaskReport, facts: TaskReported) -> Iterable[str]:
-    """Yield the claims that are better than the facts. Worse ones are fine: a command that ran can show
-    failing tests."""
+    """Yield claims that are better than the facts. Worse is fine: a command that ran can show failing
+    tests."""
     if not report.summary.strip():
         yield "`summary` is empty"
     elif facts.status in (report.status, CANCELLED):
@@ -89,8 +89,7 @@ def _contradictions(report: TaskReport, facts: TaskReported) -> Iterable[str]:
 
 
 def _merged(facts: TaskReported, report: TaskReport, task_list: TaskList) -> TaskReported:
-    """Combine the model's words with the program's counts. Every failed task is listed, even if the model
-    omits it."""
+    """Combine the model's words with the program's counts. Every failed task is listed in any case."""
     causes = {one.task.strip(): one.cause for one in report.failures if one.cause.strip()}
     named = [task for task in task_list.tasks if task.status == "failed" or task.task_id in causes]
     return replace(

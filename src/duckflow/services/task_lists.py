@@ -1,5 +1,4 @@
-"""Tasks for one step of a plan: the model writes them, and the program checks that each can be called
-(B3)."""
+"""Tasks for one step of a plan, written by the model and checked by the program to be callable (B3)."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
