@@ -101,7 +101,7 @@ class Look(Protocol):
         ...
 
     async def failing_tests(self, paths: Sequence[str]) -> frozenset[str]:
-        """Return the existing, failing tests of those of the given files that are code."""
+        """Return the existing tests that fail now, for those of the files that are code."""
         ...
 
 
@@ -148,8 +148,7 @@ class Compact:
     async def _ask(
         self, request: ModelRequest, on_update: OnUpdate, language: Language
     ) -> StructuredAnswer[CompactDecision]:
-        """Ask for the decision. If the reply is in the wrong language, get it once more in the user's
-        language."""
+        """Ask for the decision. A reply in the wrong language is translated or requested again."""
         show: OnUpdate = on_update if language == "en" else lambda _: None
         answer = await ask(self._client, request, CompactDecision, show, self._check)
         reply = answer.value.reply
@@ -168,8 +167,7 @@ class Compact:
     async def _in_japanese(
         self, request: ModelRequest, answer: StructuredAnswer[CompactDecision]
     ) -> StructuredAnswer[CompactDecision]:
-        """Translate the reply in a separate call: at the end of a conversation, a small model repeats the
-        instruction."""
+        """Translate the reply in a separate call. Within a conversation, a small model repeats the wish."""
         wish = ChatMessage(role="system", text=_IN_JAPANESE)
         reply = ChatMessage(role="user", text=answer.value.reply)
         alone = replace(request, messages=(wish, reply), answer_schema=None)
@@ -181,8 +179,7 @@ class Compact:
         return StructuredAnswer(value, text, answer.usage + response.usage, answer.tries + 1)
 
     async def _measured(self, decision: Decision) -> Decision:
-        """Remove writes to tests that fail now if the decision also writes their code, which has to pass
-        them."""
+        """Remove writes to tests that fail now if the decision also writes the code that must pass them."""
         writes = [str(action.args.get("path")) for action in decision.actions if action.operation == _WRITE]
         failing = await self._look.failing_tests(writes) if len(writes) > 1 else ()
         kept = tuple(action for action in decision.actions if action.args.get("path") not in failing)
@@ -256,8 +253,7 @@ def _asked(state: AgentState) -> str:
 
 
 def _told(path: str, language: Language) -> DecisionResult:
-    """Return the decision to write the one file that a message can mean, in the form that a model would
-    use."""
+    """Return the decision to write the one file that a message can mean, as a model would write it."""
     flat = {"wants": "change", "operation": "write", "paths": [path]}
     said = ChatMessage(role="assistant", text=json.dumps(flat, separators=(",", ":"), ensure_ascii=False))
     decision = Decision.model_validate(CompactDecision.model_validate(flat).model_dump())
@@ -265,8 +261,7 @@ def _told(path: str, language: Language) -> DecisionResult:
 
 
 def _nothing_else_known(state: AgentState, path: str, current: str | None) -> bool:
-    """Return True if only a long first message, and possibly a short version of the file it means, are
-    known."""
+    """Return True if nothing is known but a long first message and at most one short file it is about."""
     said, *found = state.transcript or (None,)
     return (
         said is not None
@@ -283,8 +278,7 @@ def _language(state: AgentState) -> Language:
 
 
 def _speaks(reply: str, request: ModelRequest, language: Language) -> bool:
-    """Return True if a reply is in the user's language. English replies may quote Japanese or give it on
-    request."""
+    """Return True if a reply is in the user's language. English may quote Japanese, or give it on request."""
     if language == "ja":
         return is_japanese(reply)
     asked = any("japanese" in one.text.casefold() for one in request.messages if one.role == "user")

@@ -1,5 +1,4 @@
-"""Interface of the dialects, each of which asks a model for the next Decision in the form that suits it
-best."""
+"""Interface of the dialects, each of which asks a model for decisions in the form that suits it best."""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol

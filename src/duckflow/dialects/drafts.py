@@ -21,8 +21,7 @@ _LOOKED_AT = 100
 _LOOKED_BACK = 6_000
 """Number of characters at the end of a text that are searched for a repetition."""
 _LONG_ROUND, _SHORT_ROUNDS, _SHORT_TOTAL = 300, 4, 800
-"""Two copies of a long passage count as a loop. A short one must repeat more often, as tables have equal
-rows."""
+"""Two copies of a long passage count as a loop. Short ones must repeat more often: tables have equal rows."""
 _CALL, _NUMBER = late(r"([A-Za-z_][\w.]*)\("), late(r"\d+")
 _MOST_CALLS, _KEPT_CALLS, _FORMS = 12, 3, 3
 """A dozen consecutive calls of one function in at most three forms, apart from numbers, count as a loop."""
@@ -123,8 +122,7 @@ def first_round(text: str) -> int | None:
 
 
 def _third_example(text: str) -> int | None:
-    """Return the end of the third line of a long run of calls that differ only in numbers, at the end of
-    the text."""
+    """Return the end of the third of many final calls that differ only in numbers, None without them."""
     *lines, last = text.split("\n")
     called = _CALL.match(lines[-1]) if lines else None
     if called is None:

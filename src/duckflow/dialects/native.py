@@ -31,7 +31,7 @@ MAX_REPAIRS = 3
 """Number of times the model is asked again after unusable answers."""
 
 MAX_NOTES = 3
-"""Number of answers without anything but notes or lookups that one decision may take."""
+"""Number of answers with nothing but notes or lookups that one decision may take."""
 
 _PROBLEM = 2_000
 _OTHERS_NOT_RUN = "Nothing of this answer ran, because another call in it can't. Send all calls again."
@@ -109,8 +109,7 @@ class Native:
     def _understand(
         self, response: CollectedResponse, said: ChatMessage, request: ModelRequest
     ) -> NativeAnswer | Decision:
-        """Parse an answer. Raise UnusableAnswer with all of its faults if it is incomplete or not
-        permitted."""
+        """Parse an answer. Raise UnusableAnswer with all faults if it is incomplete or not permitted."""
         check_whole(response)
         if response.stop == "length":
             limit = f"the answer was cut at the limit of {request.max_tokens} tokens"

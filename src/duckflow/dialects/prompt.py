@@ -88,8 +88,7 @@ class DecisionPrompt:
         )
 
     def _messages(self, ending: str) -> list[ChatMessage]:
-        """Return the conversation in the dialect's form, followed by the part that changes with every
-        prompt."""
+        """Return the conversation in the dialect's form, and the part that changes with every prompt."""
         messages = self._form.render(self._conversation.marked())
         return [*messages, ChatMessage(role="user", text=ending)] if ending.strip() else messages
 
@@ -113,8 +112,7 @@ class DecisionPrompt:
         }
 
     async def _beginning(self, session: str) -> ChatMessage:
-        """Return the common beginning of all prompts. It changes only with the mode or another session
-        fact."""
+        """Return the common beginning of all prompts, which rarely changes: with the mode, for example."""
         if self._parts.get("session") != session:
             self._parts["session"] = session
             self._fixed = {name: await self._counter.count(text) for name, text in self._parts.items()}
