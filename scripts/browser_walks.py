@@ -22,8 +22,7 @@ def wrong(page: Page, what: str) -> list[str]:
 
 
 def look_over(page: Page) -> None:
-    """Check that controls have names, text is readable in light and dark, and nothing overflows on a
-    phone."""
+    """Check that controls have names, text is readable in light and dark, and nothing overflows a phone."""
     assert not (nameless := wrong(page, "nameless")), nameless
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)

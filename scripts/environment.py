@@ -20,11 +20,9 @@ PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "duckflow-environment"
 INSTALLING = VENV / "duckflow-installing"
 PLACE = VENV / "duckflow-place"
-"""Path at which the environment was created. Its scripts contain that path, so it is recreated after a
-move."""
+"""Path at which the environment was created. Its scripts contain that path, so a move means a new one."""
 NO_BUBBLEWRAP = VENV / "duckflow-no-bubblewrap"
-"""Reason why bubblewrap could not be installed. Without this file, tests that need bubblewrap fail instead
-of being skipped."""
+"""Reason why bubblewrap could not be installed. Without this file, tests fail if bubblewrap is missing."""
 MANAGERS = (
     ("apt-get", "install", "--yes", "bubblewrap"),
     ("dnf", "install", "--assumeyes", "bubblewrap"),
@@ -77,8 +75,8 @@ def is_settled(purpose: str) -> bool:
 
 
 def install_bubblewrap() -> None:
-    """Install bubblewrap with the system's package manager if no password is needed, or record why it
-    failed."""
+    """Install bubblewrap with the system's package manager if that needs no password, or record the
+    failure."""
     say("Installing bubblewrap, in which the tests run commands…")
     may = [] if os.geteuid() == 0 else ["sudo", "-n"]
     manager = next((one for one in MANAGERS if shutil.which(one[0])), None)

@@ -52,8 +52,8 @@ def still(screen: pyte.Screen, rows: int) -> list[str]:
 
 
 def draw(stills: Sequence[list[str]], columns: int, rows: int, title: str) -> str:
-    """Draw a looping animation of the stills in a window with a title. Without animation, the last one is
-    shown."""
+    """Draw an endless animation of the stills in a window with a title, or the last one where nothing
+    moves."""
     width = round(columns * CELL + 2 * MARGIN)
     height = BAR + rows * LINE + MARGIN
     share = 100 / (len(stills) + 1)  # the last still is shown twice as long
