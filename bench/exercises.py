@@ -188,7 +188,7 @@ def run_aider(folder: Path, work: Path, options: argparse.Namespace) -> dict[str
 
 
 def run_duckflow(folder: Path, work: Path, mode: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Send the same message to Duckflow, in new state each time, apart from its cached facts about the
+    """Send the same message to Duckflow. It starts with empty state but keeps cached facts about the
     model."""
     env = {
         **os.environ,

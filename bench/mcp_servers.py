@@ -126,7 +126,7 @@ async def converse(folder: Path, workspace: Path, address: str) -> None:
             asked += 1
             if asked == len(calls) - 1:
                 print("killed:", kill(str(folder / "v/bin/mcp-server-time")), "processes of time", flush=True)
-                while app.mcp.connections["time"].status == "ready":  # noqa: ASYNC110 - nothing tells
+                while app.mcp.connections["time"].status == "ready":  # noqa: ASYNC110 - no event
                     await asyncio.sleep(0.05)
             await app.chat.answer(AnswerApproval(yes=True))
         print("questions asked:", asked)

@@ -131,8 +131,7 @@ class Watched:
         return mark in self._tail
 
     def until(self, mark: bytes, drawn: bytes | None = None) -> float:
-        """Return the seconds until this is in the output. A small update that contains the key counts as
-        well."""
+        """Return the seconds until this is in the output. A small update with the key in it counts, too."""
         start = time.perf_counter()
         while time.perf_counter() - start < PATIENCE_S:
             if self.seen(mark):

@@ -99,8 +99,7 @@ async def take_over(folder: Path, copies: Path) -> tuple[float, float]:
 
 
 async def operations(folder: Path, rounds: int) -> list[list[str]]:
-    """Measure milliseconds per action of each kind, from its start to its stored end, and of the plain
-    call."""
+    """Measure milliseconds per action of each kind, from start to stored end, and of the plain call."""
     text, target = "value = 1\n" * 40, folder / "a.py"
     target.write_text(text, "utf-8")
     plain: dict[str, Callable[[int], object]] = {

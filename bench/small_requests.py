@@ -39,8 +39,8 @@ JAPANESE = "import re; assert re.search('[ぁ-んァ-ヶ一-龠]', reply), reply
 
 
 class SmallRequest(NamedTuple):
-    """A request, its files, and the program that judges the result in the folder, with `reply` as a
-    variable."""
+    """A request, its files, and the program that judges the result; it runs in the folder and knows
+    `reply`."""
 
     asked: str
     right: str

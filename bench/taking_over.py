@@ -59,8 +59,8 @@ def fill(folder: Path) -> None:
 
 
 def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Return every path with its mode and content, without temporary files that a killed write may leave
-    for an hour."""
+    """Return every path with its mode and content, without temporary files that a kill may leave for an
+    hour."""
     found: dict[str, tuple[int, bytes]] = {}
     for path in folder.rglob("*"):
         if path.name.startswith(".duckflow-"):

@@ -37,8 +37,7 @@ class Agent:
 
 
 def _python_package(name: str, program: str, *also: str) -> str:
-    """Install a package, with dependencies that it fails to declare, in a separate environment. Return its
-    version."""
+    """Install a package and undeclared dependencies in a separate environment, and return its version."""
     venv = HOME / name
     python = venv / "bin" / "python"
     if not (venv / "bin" / program).exists():
@@ -90,8 +89,7 @@ def _codex(url: str, folder: Path, _loops: int) -> list[str]:
 
 
 def _aider(_: str, folder: Path, loops: int) -> list[str]:
-    """Build Aider's command. It asks about each command of its model, even with `--yes-always`, so it is
-    given them."""
+    """Build Aider's command. The commands come from a file, as Aider would ask about those of its model."""
     program, script = str(HOME / "aider-chat" / "bin" / "aider"), folder / "commands.txt"
     given = (f"/run {command(number)}\n/code Go on.\n" for number in range(1, loops + 1))
     script.write_text("/code Say what to run.\n" + "".join(given), "utf-8")
