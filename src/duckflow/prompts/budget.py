@@ -107,8 +107,7 @@ class LayerBudget:
     async def layers(
         self, state: AgentState, earlier: Sequence[str], base: int, dropped: Sequence[Droppable]
     ) -> Layers:
-        """Return the layers of the current pattern without the dropped ones. `base` is the fixed text's
-        size."""
+        """Return the current pattern's layers without the dropped ones. `base` is the fixed text's size."""
         procedure = procedure_text(state.step) if state.pattern in SHOWS_PROCEDURE else ""
         if await self._counter.count(procedure) > self._budgets.specialized_tokens:
             procedure = ""

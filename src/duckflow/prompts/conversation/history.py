@@ -153,8 +153,7 @@ class PromptHistory:
         return any(line.message.text.startswith(opening) for line in self._lines.said)
 
     def marked(self) -> list[PromptLine]:
-        """Return all lines, with cache marks at the end of this prompt's beginning and of the previous
-        one's."""
+        """Return all lines, with cache marks for the beginnings shared with the last and the next prompt."""
         lines = list(self._lines.shown)
         answered = len(lines) - len(self._lines.newest()) - 1
         for end in {answered - 1, len(lines) - 1}:

@@ -10,8 +10,7 @@ from duckflow.domain.model import PICTURE_TOKENS, ChatMessage
 from duckflow.prompts.tokens import TokenCounter
 
 LineKind = Literal["said", "words", "evidence", "stub"]
-"""Kinds of lines: the user's words, those of the model or program, a result, and the stub of a removed
-one."""
+"""Kinds of lines: the user's words, those of the model or program, results, and stubs of removed results."""
 
 _SEALED = 8
 """Characters of a thought's sealed data that make about one token for its provider."""

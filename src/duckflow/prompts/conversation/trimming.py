@@ -77,7 +77,7 @@ def _shows_change(entry: TranscriptEntry, at: int, begun: int, state: AgentState
 
 
 def droppable(lines: PromptLines, state: AgentState, keep: Untouchable) -> list[PromptLine]:
-    """Return the results that may be left out, in that order."""
+    """Return the results that may be left out, in the order of removal."""
     transcript, count = state.transcript, len(lines.shown)
     kept = keep.all
     old: list[PromptLine] = []
@@ -106,7 +106,7 @@ def worth_a_step(lines: PromptLines, going: Collection[PromptLine], keep: Untouc
 async def trim(
     lines: PromptLines, state: AgentState, going: Sequence[PromptLine], keep: Untouchable, room: Room
 ) -> None:
-    """Leave out outdated results, then others down to half of the room, then messages beyond that half."""
+    """Leave out outdated results, then others down to half of the room, then messages if they exceed half."""
     for line in going:
         entry = state.transcript[line.at]
         if entry.stale or lines.tokens > room.most // 2:
