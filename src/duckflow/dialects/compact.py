@@ -167,7 +167,7 @@ class Compact:
     async def _in_japanese(
         self, request: ModelRequest, answer: StructuredAnswer[CompactDecision]
     ) -> StructuredAnswer[CompactDecision]:
-        """Translate the reply in a separate call. Within a conversation, a small model repeats the wish."""
+        """Translate the reply in a separate call. In a conversation, a small model echoes the instruction."""
         wish = ChatMessage(role="system", text=_IN_JAPANESE)
         reply = ChatMessage(role="user", text=answer.value.reply)
         alone = replace(request, messages=(wish, reply), answer_schema=None)
